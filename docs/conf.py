@@ -1,0 +1,54 @@
+import os
+from importlib.metadata import version as installed_version
+
+project = "tsrnn"
+author = "The tsrnn developers"
+copyright = "2026, The tsrnn developers"
+release = installed_version("tsrnn")
+version = release
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
+html_theme = "furo"
+html_title = f"tsrnn {release}"
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+
+# A room's page lists what the room exports, so it follows __all__.
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["auto_examples"],
+    "filename_pattern": r"/\d\d_",
+    "ignore_pattern": r"/_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "write_computation_times": False,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+}
+
+# The build needs no network; links into other projects' pages do.
+if os.environ.get("TSRNN_DOCS_INTERSPHINX"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+        "torch": ("https://docs.pytorch.org/docs/stable", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }

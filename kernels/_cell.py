@@ -1,0 +1,41 @@
+"""What a cell is: one step of a recurrence, written as a torch function of scalars."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+Fields = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One unit of a recurrence ``state_t = step(state_{t-1}, inputs_t, params)``.
+
+    A layer is K units side by side that share `step` and own their parameters.
+    `step` sees the fields of one unit as tensors of equal shape and combines
+    them element by element; its derivative and its compiled form follow from
+    tracing it once.
+
+    Parameters
+    ----------
+    name : str
+        Name of the recurrence, used in messages and file names.
+    n, m, p : int
+        Number of state fields, of input fields and of parameters of a unit.
+    step : callable
+        ``step(state, inputs, params) -> state`` on tuples of n, m and p tensors.
+    """
+
+    name: str
+    n: int
+    m: int
+    p: int
+    step: Callable[[Fields, Fields, Fields], Fields]
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or self.m < 0 or self.p < 0:
+            raise ValueError(
+                f"cell {self.name!r} needs n >= 1 state fields, m >= 0 input fields and "
+                f"p >= 0 parameters; got n={self.n}, m={self.m}, p={self.p}"
+            )

@@ -1,0 +1,131 @@
+"""LLVM source to machine code, kept on disk by content, compiled once per machine.
+
+llvmlite, the compiler library under numba, is used directly: what a kernel needs is a
+straight loop over explicit vectors, and LLVM compiles that in a fraction of the time
+that inferring types from Python would take.
+"""
+
+import ctypes
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import platformdirs
+
+_lock = threading.RLock()
+
+
+def _target_machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
+    )
+
+
+def cache_dir() -> Path:
+    """Folder of the compiled kernels.
+
+    The environment variable ``TSRNN_CACHE_DIR``, else the user's cache folder;
+    where that cannot be written, a folder among the machine's temporary files.
+    """
+    chosen = os.environ.get("TSRNN_CACHE_DIR") or platformdirs.user_cache_dir("tsrnn")
+    user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    for folder in (Path(chosen), Path(tempfile.gettempdir()) / f"tsrnn-{user}"):
+        path = folder / "kernels"
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError:
+            continue
+        if os.access(path, os.W_OK):
+            return path
+    raise OSError(f"no folder for compiled kernels: {chosen} cannot be written; set TSRNN_CACHE_DIR")
+
+
+def object_file(name: str, source: str) -> Path:
+    """Path of the machine code of `source` on this processor."""
+    machine = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+    content = "\n".join([source, llvmlite.__version__, llvm.get_default_triple(), *machine])
+    digest = hashlib.sha256(content.encode()).hexdigest()[:20]
+    return cache_dir() / f"{name}_{digest}.o"
+
+
+def load(name: str, source: str, functions: dict[str, int]) -> dict[str, Callable[..., None]]:
+    """Functions of an LLVM module, compiled unless an earlier process has done so.
+
+    Parameters
+    ----------
+    name : str
+        Stem of the file that keeps the machine code.
+    source : str
+        LLVM assembly.
+    functions : dict
+        Number of pointer-sized arguments of each function to return.
+
+    Returns
+    -------
+    dict of callables
+        They take integers and addresses and release the GIL while they run.
+    """
+    path = object_file(name, source)
+    with _lock:
+        if path not in _engines:
+            _engines[path] = _link(_read(path) or _compile(path, source))
+        engine = _engines[path]
+    return {
+        function: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count)(
+            engine.get_function_address(function)
+        )
+        for function, count in functions.items()
+    }
+
+
+_engines: dict[Path, Any] = {}  # machine code lives as long as its engine
+
+
+def _link(code: bytes) -> Any:
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def _compile(path: Path, source: str) -> bytes:
+    module = llvm.parse_assembly(source)
+    module.verify()
+    machine = _target_machine()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = False  # vectors are explicit
+    llvm.create_pass_builder(machine, options).getModulePassManager().run(
+        module, llvm.create_pass_builder(machine, options)
+    )
+    code = machine.emit_object(module)
+    _write(path, code)
+    return code
+
+
+def _read(path: Path) -> bytes | None:
+    """Machine code from `path`; None where there is none or it is damaged."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    digest, code = content[:32], content[32:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _write(path: Path, code: bytes) -> None:
+    """Write in one step: another process sees the whole file or none."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "wb") as file:
+        file.write(hashlib.sha256(code).digest() + code)
+    os.replace(temporary, path)

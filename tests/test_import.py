@@ -1,0 +1,78 @@
+"""What ``import tsrnn`` costs and gives."""
+
+import importlib
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+import tsrnn
+
+HEAVY = ["torch", "lightning", "statsmodels", "arch", "sklearn", "numba", "matplotlib"]
+ROOMS = ["data", "datasets", "forecasters", "interpret", "kernels", "layers", "plotting"]
+NAMES = {
+    "ParaRNNForecaster": "tsrnn.forecasters",
+    "load": "tsrnn.forecasters",
+    "recurrence_features": "tsrnn.interpret",
+}
+
+
+def run(code):
+    """Return what the code prints in a fresh interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_adds_less_than_three_tenths_of_a_second_to_numpy_and_pandas():
+    code = (
+        "import time, numpy, pandas; start = time.perf_counter(); "
+        "import tsrnn; print(time.perf_counter() - start)"
+    )
+    assert min(float(run(code)) for _ in range(3)) < 0.3
+
+
+def test_import_loads_no_heavy_library():
+    loaded = run("import sys, tsrnn; print(*sys.modules)").split()
+    assert not set(HEAVY) & set(loaded)
+
+
+@pytest.mark.parametrize("room", ["data", "datasets"])
+def test_the_rooms_of_frames_load_no_heavy_library(room):
+    loaded = run(f"import sys, tsrnn; tsrnn.{room}; print(*sys.modules)").split()
+    assert not set(HEAVY) & set(loaded)
+
+
+def test_plotting_loads_matplotlib_only_to_plot():
+    assert "matplotlib" not in run("import sys, tsrnn.plotting; print(*sys.modules)").split()
+
+
+def test_dir_lists_the_public_names_before_they_are_loaded():
+    listed = run("import tsrnn; print(*dir(tsrnn))").split()
+    assert {*NAMES, *ROOMS, "__version__"} <= set(listed)
+
+
+def test_all_lists_every_lazy_name_once():
+    assert sorted(tsrnn.__all__) == sorted({*NAMES, *ROOMS, "__version__"})
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_are_attributes(room):
+    assert getattr(tsrnn, room) is importlib.import_module(f"tsrnn.{room}")
+
+
+@pytest.mark.parametrize(("name", "home"), NAMES.items())
+def test_names_are_those_of_their_home(name, home):
+    assert getattr(tsrnn, name) is getattr(importlib.import_module(home), name)
+
+
+def test_version_is_that_of_the_installed_package():
+    assert tsrnn.__version__ == version("tsrnn")
+
+
+def test_unknown_attribute_has_the_usual_wording():
+    with pytest.raises(AttributeError, match="module 'tsrnn' has no attribute 'nonesuch'"):
+        _ = tsrnn.nonesuch

@@ -1,0 +1,26 @@
+"""DataFrames to panels and forecasts to DataFrames: the one gate for pandas and polars.
+
+A frame is read once into a `Panel` of arrays (`read_panel`), models work on its rows or `windows`
+of them, standardised by a `Scaler`, and forecasts go back once in the shape that came
+(`write_frame`), which a `Layout` remembers.
+"""
+
+from tsrnn.data._future import check_continues, future_times, read_future
+from tsrnn.data._layout import Layout
+from tsrnn.data._panel import Panel
+from tsrnn.data._read import read_panel
+from tsrnn.data._scaling import Scaler
+from tsrnn.data._windows import windows
+from tsrnn.data._write import write_frame
+
+__all__ = [
+    "Layout",
+    "Panel",
+    "Scaler",
+    "check_continues",
+    "future_times",
+    "read_future",
+    "read_panel",
+    "windows",
+    "write_frame",
+]

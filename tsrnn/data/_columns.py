@@ -1,0 +1,120 @@
+"""Which columns are targets and which exogenous, and their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.data._frames import Table
+from tsrnn.data._layout import Layout, Name
+from tsrnn.data._text import quoted
+
+__all__ = ["choose_columns", "exact_columns", "numeric"]
+
+
+def choose_columns(
+    table: Table,
+    target: Name | Sequence[Name] | None,
+    exog: Sequence[Name] | None,
+    layout: Layout | None,
+) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
+    """Return the names of the targets and of the exogenous columns.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, not needed or named twice.
+    TypeError
+        If a column that is left over is not numeric.
+    """
+    targets = _targets(table, target) if layout is None else layout.target_names
+    renamed = table.kind == "series" and layout is not None
+    present = targets if renamed else table.names
+    missing = [name for name in targets if name not in present]
+    if missing:
+        raise ValueError(
+            f"the target {quoted(missing)} is not a column; the columns are "
+            f"{quoted(table.names, 10)}. Name it by target."
+        )
+    others = [] if table.kind == "series" else [n for n in table.names if n not in targets]
+    if exog is not None:
+        return targets, exact_columns(others, exog, "exogenous columns")
+    _refuse_text(table.columns, others)
+    return targets, tuple(others)
+
+
+def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> tuple[Name, ...]:
+    """Return `expected` if these are the names that came, in any order.
+
+    Raises
+    ------
+    ValueError
+        Naming what is missing and what is not needed.
+    """
+    missing = [name for name in expected if name not in came]
+    extra = [name for name in came if name not in expected]
+    if missing or extra:
+        parts = [f"missing {quoted(missing)}"] if missing else []
+        parts += [f"not needed {quoted(extra)}"] if extra else []
+        needed = quoted(expected, 10) if len(expected) else "none"
+        action = [*(["add"] if missing else []), *(["drop"] if extra else [])]
+        raise ValueError(
+            f"{what} must be {needed}; {', '.join(parts)}. {' and '.join(action).capitalize()} "
+            "these columns."
+        )
+    return tuple(expected)
+
+
+def numeric(
+    columns: pd.DataFrame, names: Sequence[Name], what: str, *, booleans: bool = True
+) -> np.ndarray:
+    """Return columns as a float64 array of its own, shape (N, len(names)); missing is NaN.
+
+    Raises
+    ------
+    TypeError
+        If a column is not numeric (or boolean, where that is allowed).
+    """
+    out = np.empty((len(columns), len(names)))
+    for j, name in enumerate(names):
+        column = columns[name]
+        if not _is_real(column) or (not booleans and pd.api.types.is_bool_dtype(column.dtype)):
+            raise TypeError(
+                f"{what} {name!r} must be numeric (integer or float); got dtype {column.dtype}"
+                f"{_example(column)}. Convert it, for example by astype('float64')."
+            )
+        out[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return out
+
+
+def _targets(table: Table, target: Name | Sequence[Name] | None) -> tuple[Name, ...]:
+    if target is None:
+        return ("y",) if table.kind == "long" else tuple(table.names)
+    names = (target,) if isinstance(target, str | int) else tuple(target)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"target must name columns, each once; got {target!r}.")
+    return names
+
+
+def _refuse_text(columns: pd.DataFrame, names: Sequence[Name]) -> None:
+    text = [name for name in names if not _is_real(columns[name])]
+    if text:
+        dtypes = ", ".join(sorted({str(columns[name].dtype) for name in text}))
+        raise TypeError(
+            f"columns besides targets must be numeric or boolean; not so {quoted(text)} "
+            f"(dtype {dtypes}). Drop them or encode them as numbers."
+        )
+
+
+def _is_real(column: pd.Series) -> bool:
+    types = pd.api.types
+    return types.is_bool_dtype(column.dtype) or (
+        types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype)
+    )
+
+
+def _example(column: pd.Series) -> str:
+    value = next((value for value in column if not pd.isna(value)), None)
+    return "" if value is None else f" (such as {value!r}, {type(value).__name__})"

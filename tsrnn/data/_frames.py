@@ -1,0 +1,183 @@
+"""Which frames are accepted, and where their ids, timestamps and columns are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from tsrnn.data._layout import Name
+from tsrnn.data._stamps import Stamps, read_stamps
+from tsrnn.data._text import listed, quoted
+
+__all__ = ["Table", "read_table"]
+
+_ACCEPTED = (
+    "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
+    "pandas or polars DataFrame with a time column"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A frame taken apart, its rows as they came.
+
+    Parameters
+    ----------
+    kind, backend
+        See `Layout`.
+    columns : DataFrame
+        Everything but ids and timestamps; its index means nothing.
+    stamps : Stamps
+    ids : pandas.Index or None
+        Id of each row.
+    id_col, time_col, index_name, series_name
+        See `Layout`.
+    """
+
+    kind: Literal["series", "wide", "long"]
+    backend: Literal["pandas", "polars"]
+    columns: pd.DataFrame
+    stamps: Stamps
+    ids: pd.Index | None = None
+    id_col: str | None = None
+    time_col: str | None = None
+    index_name: Name | None = None
+    series_name: Name | None = None
+
+    @property
+    def names(self) -> list[Name]:
+        """Names of the columns."""
+        return list(self.columns.columns)
+
+    def groups(self) -> tuple[np.ndarray, pd.Index]:
+        """Return the number of the series of each row and the ids in order of appearance.
+
+        A frame without ids is one series, with the id 0.
+        """
+        if self.ids is None:
+            return np.zeros(len(self.columns), np.int64), pd.Index([0])
+        codes, ids = pd.factorize(self.ids)
+        rows = np.flatnonzero(codes < 0)
+        if len(rows):
+            raise ValueError(
+                f"the column {self.id_col!r} must name a series in each row; {len(rows)} ids are "
+                f"missing, at row {listed(rows, 3)}. Fill them in or drop these rows."
+            )
+        return codes, pd.Index(np.asarray(ids)) if self.ids.dtype == "category" else pd.Index(ids)
+
+
+def read_table(df: object, id_col: str, time_col: str) -> Table:
+    """Take a frame apart.
+
+    Raises
+    ------
+    TypeError
+        If it is no accepted frame, or its timestamps are none.
+    ValueError
+        If it is empty, or names or timestamps are missing or repeated.
+    """
+    if isinstance(df, pd.Series):
+        return _read_series(df)
+    frame, backend, dates = _open(df)
+    _check_names(frame)
+    if len(frame) == 0:
+        raise ValueError("the frame must have rows; it is empty.")
+    if time_col in frame.columns:
+        return _read_long(frame, backend, id_col, time_col, time_col in dates)
+    if backend == "polars" or id_col in frame.columns:
+        raise ValueError(
+            f"a long frame needs the time column {time_col!r}; its columns are "
+            f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
+        )
+    return _read_wide(frame)
+
+
+def _read_series(series: pd.Series) -> Table:
+    if len(series) == 0:
+        raise ValueError("the Series must have rows; it is empty.")
+    _check_name(series.name)
+    frame = series.to_frame("y" if series.name is None else series.name)
+    stamps = read_stamps(series.index, "the index of the Series")
+    _check_name(series.index.name)
+    names = {"index_name": series.index.name, "series_name": series.name}
+    return Table("series", "pandas", frame, stamps, **names)  # type: ignore[arg-type]
+
+
+def _read_wide(frame: pd.DataFrame) -> Table:
+    if frame.shape[1] == 0:
+        raise ValueError("the frame must have columns; it has none.")
+    stamps = read_stamps(frame.index, "the index of a frame without a time column")
+    _check_name(frame.index.name)
+    return Table("wide", "pandas", frame, stamps, index_name=frame.index.name)  # type: ignore[arg-type]
+
+
+def _read_long(
+    frame: pd.DataFrame,
+    backend: Literal["pandas", "polars"],
+    id_col: str,
+    time_col: str,
+    is_date: bool,
+) -> Table:
+    stamps = read_stamps(pd.Index(frame[time_col]), f"the column {time_col!r}", is_date=is_date)
+    has_ids = id_col in frame.columns
+    return Table(
+        kind="long",
+        backend=backend,
+        columns=frame.drop(columns=[time_col, id_col] if has_ids else [time_col]),
+        stamps=stamps,
+        ids=pd.Index(frame[id_col]) if has_ids else None,
+        id_col=id_col if has_ids else None,
+        time_col=time_col,
+    )
+
+
+def _open(df: object) -> tuple[pd.DataFrame, Literal["pandas", "polars"], frozenset[str]]:
+    """Return the frame in pandas, its library and the names of its polars Date columns."""
+    if isinstance(df, pd.DataFrame):
+        return df, "pandas", frozenset()
+    if nw.dependencies.is_polars_lazyframe(df):
+        raise TypeError(f"the data must be {_ACCEPTED}; got a polars LazyFrame. Call .collect().")
+    if nw.dependencies.is_polars_dataframe(df):
+        frame = nw.from_native(df, eager_only=True)
+        dates = frozenset(name for name, dtype in frame.schema.items() if dtype == nw.Date)
+        columns = {name: _polars_column(frame[name]) for name in frame.columns}
+        return pd.DataFrame(columns), "polars", dates
+    came = f"{type(df).__module__}.{type(df).__qualname__}".removeprefix("builtins.")
+    raise TypeError(f"the data must be {_ACCEPTED}; got {came}.")
+
+
+def _polars_column(column: nw.Series[Any]) -> pd.Series:
+    if column.dtype == nw.Boolean and column.null_count() > 0:
+        column = column.cast(nw.Float64)
+    tz = getattr(column.dtype, "time_zone", None)
+    series: Any = pd.Series(column.to_numpy())
+    return series if tz is None else series.dt.tz_localize("UTC").dt.tz_convert(tz)
+
+
+def _check_names(frame: pd.DataFrame) -> None:
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise ValueError(
+            f"columns must have one level; got a MultiIndex of {frame.columns.nlevels}. Join the "
+            "levels to one name."
+        )
+    repeated = frame.columns[frame.columns.duplicated()].unique()
+    if len(repeated):
+        raise ValueError(
+            f"column names must be unique; duplicated are {quoted(repeated)}. Rename or drop them."
+        )
+    for name in frame.columns:
+        _check_name(name)
+        if name is None:
+            raise ValueError("columns must have names; one is None. Rename it.")
+
+
+def _check_name(name: object) -> None:
+    if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):
+        raise ValueError(
+            f"names of columns, index and Series must be strings or integers; got {name!r} "
+            f"({type(name).__name__}). Rename it."
+        )

@@ -1,0 +1,218 @@
+"""Times after the data, and what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.data._alias import parse_freq
+from tsrnn.data._axis import show_time
+from tsrnn.data._columns import exact_columns, numeric
+from tsrnn.data._frames import Table, read_table
+from tsrnn.data._grid import Count, Grid
+from tsrnn.data._layout import Freq, Layout, Name
+from tsrnn.data._panel import Panel
+from tsrnn.data._read import check_same_kind
+from tsrnn.data._stamps import period_freq, period_step
+from tsrnn.data._text import listed, quote, quoted
+
+__all__ = ["check_continues", "future_times", "read_future"]
+
+
+def future_times(
+    last: Panel | tuple[np.ndarray, Freq], h: int, *, tz: str | None = None
+) -> np.ndarray:
+    """Return the h timestamps after the last one of each series.
+
+    Parameters
+    ----------
+    last : Panel, or tuple (last_times, freq)
+        `last_times` has shape (S,) and is of the kind of `Panel.times`.
+    h : int
+        Horizon, at least 1.
+    tz : str, optional
+        Zone of the timestamps, where `last` is no Panel; days and months are those of its clock.
+
+    Returns
+    -------
+    ndarray, shape (S, h)
+        datetime64[ns] (UTC or naive) or int64, as `Panel.times`.
+
+    Raises
+    ------
+    ValueError
+        If h is not a positive integer, or the horizon leaves the range of timestamps.
+    """
+    if isinstance(h, bool) or not isinstance(h, int | np.integer) or h < 1:
+        raise ValueError(f"h must be an integer of at least 1; got {h!r}.")
+    if isinstance(last, Panel):
+        times, freq, tz = last.last_times, last.freq, last.layout.tz
+    else:
+        times, freq = np.asarray(last[0]), last[1]
+    return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
+
+
+def read_future(
+    X_future: Any,
+    *,
+    h: int,
+    columns: Sequence[Name],
+    panel: Panel | None = None,
+    ids: Any = None,
+    last_times: np.ndarray | None = None,
+    freq: Freq | None = None,
+    layout: Layout | None = None,
+) -> np.ndarray:
+    """Read exogenous columns that are known ahead.
+
+    Rows are found by id and time, whatever their order. Rows at other times or of other series
+    are not read, so that a calendar of the whole year can be given.
+
+    Parameters
+    ----------
+    X_future : pandas.DataFrame or polars.DataFrame
+        Of the layout of the data, with exactly the columns named.
+    h : int
+        Horizon.
+    columns : sequence of str or int
+        Names of the columns, in the order of the result.
+    panel : Panel, optional
+        The data to continue; or give the next four.
+    ids, last_times, freq, layout : optional
+        As the attributes of a Panel.
+
+    Returns
+    -------
+    ndarray of float64, shape (S, h, len(columns))
+
+    Raises
+    ------
+    TypeError
+        If `X_future` is no frame, or a column is not numeric.
+    ValueError
+        If columns or rows are missing or repeated, or values are missing or infinite.
+    """
+    if panel is not None:
+        ids, last_times, freq, layout = panel.ids, panel.last_times, panel.freq, panel.layout
+    if ids is None or last_times is None or freq is None or layout is None:
+        raise ValueError("read_future needs panel, or all of ids, last_times, freq and layout.")
+    table = read_table(X_future, layout.id_col or "", layout.time_col or "")
+    check_same_kind(table, layout)
+    names = exact_columns(table.names, columns, "columns of X_future")
+    wanted = future_times((last_times, freq), h, tz=layout.tz)
+    rows = _match(table, pd.Index(ids), wanted, layout)
+    values = numeric(table.columns, names, "the column")[rows]
+    _check_values(values, names, pd.Index(ids), wanted, layout)
+    return values
+
+
+def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) -> None:
+    """Check that new rows begin one step after the last known row of their series.
+
+    Parameters
+    ----------
+    new : Panel
+        New rows of some or all series.
+    ids : array_like, shape (S,)
+        Ids of the known series.
+    last_times : ndarray, shape (S,)
+        Their last timestamps, of the kind of `Panel.times`.
+    freq : str or int
+
+    Raises
+    ------
+    ValueError
+        Naming unknown series, or a series with what was expected and what came.
+    """
+    known = pd.Index(ids).get_indexer(new.ids)
+    if np.any(known < 0):
+        raise ValueError(
+            f"new rows must belong to series that are known; unknown are "
+            f"{quoted(new.ids[known < 0])}. Drop them, or fit again."
+        )
+    first = new.times[new.indptr[:-1]]
+    expected = _advance(np.asarray(last_times)[known], np.ones(1, np.int64), freq, new.layout.tz)
+    wrong = np.flatnonzero(first != expected)
+    if len(wrong):
+        i, axis = wrong[0], new.axis
+        expects, came = (show_time(t[i], axis.tz, axis.period) for t in (expected, first))
+        more = f" So it is for {len(wrong) - 1} more series." if len(wrong) > 1 else ""
+        raise ValueError(
+            f"{axis.where(i)}new rows must begin at {expects}, one step ({freq!r}) after the last "
+            f"known row; they begin at {came}. Pass the rows from {expects} on.{more}"
+        )
+
+
+def _advance(times: np.ndarray, steps: np.ndarray, freq: Freq, tz: str | None) -> np.ndarray:
+    if times.dtype.kind == "M":
+        return _grid(times, freq).advance(times.astype("datetime64[ns]"), steps, tz)
+    return _grid(times, freq).advance(times.astype(np.int64), steps, None)
+
+
+def _grid(times: np.ndarray, freq: Freq) -> Grid:
+    if times.dtype.kind != "M" and isinstance(freq, str):
+        return Count(period_step(freq), freq)
+    return parse_freq(freq)
+
+
+def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> np.ndarray:
+    """Return the row of X_future for each series and future time, shape (S, h)."""
+    codes, came = table.groups()
+    series = ids.get_indexer(came)[codes]
+    stamps = np.unique(wanted)
+    place = np.minimum(np.searchsorted(stamps, table.stamps.values), len(stamps) - 1)
+    use = np.flatnonzero((series >= 0) & (stamps[place] == table.stamps.values))
+    keys = np.arange(len(ids))[:, None] * len(stamps) + np.searchsorted(stamps, wanted)
+    found = series[use] * len(stamps) + place[use]
+    at = np.minimum(np.searchsorted(keys.ravel(), found), keys.size - 1)
+    hit = keys.ravel()[at] == found
+    at, use = at[hit], use[hit]
+    counts = np.bincount(at, minlength=keys.size).reshape(keys.shape)
+    if np.any(counts != 1):
+        raise _wrong_rows(counts, ids, wanted, layout)
+    rows = np.empty(keys.size, np.int64)
+    rows[at] = use
+    return rows.reshape(keys.shape)
+
+
+def _wrong_rows(
+    counts: np.ndarray, ids: pd.Index, wanted: np.ndarray, layout: Layout
+) -> ValueError:
+    if np.any(counts > 1):
+        return ValueError(
+            "X_future must have one row for each series and time; repeated are "
+            f"{_places(counts > 1, ids, wanted, layout)}. Drop the duplicates."
+        )
+    return ValueError(
+        f"X_future must cover the {counts.shape[1]} steps after the data; missing are "
+        f"{_places(counts == 0, ids, wanted, layout)}. Add these rows, or take a smaller h."
+    )
+
+
+def _check_values(
+    values: np.ndarray, names: Sequence[Name], ids: pd.Index, wanted: np.ndarray, layout: Layout
+) -> None:
+    for j, name in enumerate(names):
+        wrong = ~np.isfinite(values[:, :, j])
+        if wrong.any():
+            raise ValueError(
+                f"the column {name!r} of X_future must have no missing or infinite values; such "
+                f"are {_places(wrong, ids, wanted, layout)}. Fill them in."
+            )
+
+
+def _places(mask: np.ndarray, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> str:
+    """Name the series and times of a mask of shape (S, h)."""
+    texts = []
+    period = period_freq(layout.time_dtype)
+    hit = np.flatnonzero(mask.any(axis=1))
+    for i in hit[:3]:
+        times = wanted[i, mask[i]]
+        shown = listed([*(show_time(t, layout.tz, period) for t in times[:3]), *times[3:]], 3)
+        whose = f"series {quote(ids[i])}: " if layout.id_col is not None else ""
+        texts.append(f"{whose}{len(times)} at {shown}")
+    more = len(hit) - 3
+    return "; ".join(texts) + (f"; and {more} more series" if more > 0 else "")

@@ -1,0 +1,78 @@
+"""What is remembered of a frame, so that forecasts go back in its shape."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+__all__ = ["Freq", "Layout", "Name"]
+
+Name: TypeAlias = str | int
+Freq: TypeAlias = str | int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The shape of a frame that was read: what `write_frame` needs to give one back.
+
+    All fields are JSON values (tuples become lists), see `to_dict`.
+
+    Parameters
+    ----------
+    kind : {"series", "wide", "long"}
+        A Series; a frame with time in its index; a frame with time in a column.
+    backend : {"pandas", "polars"}
+        The library of the frame.
+    target_names : tuple of str or int
+        Columns that are forecast. An unnamed Series has the target "y".
+    time_kind : {"datetime", "period", "integer"}
+        What the timestamps are.
+    freq : str or int
+        Frequency: a pandas alias, or the step of an integer index.
+    time_dtype : str
+        The dtype of the timestamps without their zone: "datetime64[us]", "period[M]", "int64",
+        or "date" for a polars Date column.
+    tz : str or None
+        Time zone of the timestamps; None if they are naive.
+    id_col : str or None
+        Column with the series' ids; None if there is none.
+    time_col : str or None
+        Column with the timestamps; None if they are in the index.
+    index_name : str, int or None
+        Name of the index of a wide frame.
+    series_name : str, int or None
+        Name of a Series.
+    """
+
+    kind: Literal["series", "wide", "long"]
+    backend: Literal["pandas", "polars"]
+    target_names: tuple[Name, ...]
+    time_kind: Literal["datetime", "period", "integer"]
+    freq: Freq
+    time_dtype: str
+    tz: str | None = None
+    id_col: str | None = None
+    time_col: str | None = None
+    index_name: Name | None = None
+    series_name: Name | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self) | {"target_names": list(self.target_names)}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Layout:
+        """Rebuild a layout from `to_dict`.
+
+        Raises
+        ------
+        ValueError
+            If fields are missing or unknown.
+        """
+        known = {field.name for field in fields(cls)}
+        if set(state) != known:
+            raise ValueError(
+                f"a layout has the fields {sorted(known)}; got {sorted(state)}. "
+                "Pass what Layout.to_dict() returned."
+            )
+        return cls(**(state | {"target_names": tuple(state["target_names"])}))

@@ -1,0 +1,253 @@
+"""From a frame to a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tsrnn.data._alias import TICKS, parse_freq
+from tsrnn.data._axis import Axis
+from tsrnn.data._columns import choose_columns, numeric
+from tsrnn.data._frames import Table, read_table
+from tsrnn.data._grid import NS_PER_DAY, Count, Grid, Tick
+from tsrnn.data._infer import infer_grid
+from tsrnn.data._layout import Freq, Layout, Name
+from tsrnn.data._panel import Panel
+from tsrnn.data._regular import check_gaps, check_increasing, check_steps, positions
+from tsrnn.data._stamps import Stamps, period_freq, period_step
+from tsrnn.data._values import check_finite, insert_rows, interpolate
+
+__all__ = ["check_same_kind", "make_grid", "read_panel"]
+
+_MISSING = ("error", "interpolate")
+
+
+def read_panel(
+    df: Any,
+    *,
+    target: Name | Sequence[Name] | None = None,
+    id_col: str = "unique_id",
+    time_col: str = "ds",
+    freq: Any = None,
+    missing: str = "error",
+    exog: Sequence[Name] | None = None,
+    layout: Layout | None = None,
+) -> Panel:
+    """Read a frame: the one way in which data enter the package.
+
+    Parameters
+    ----------
+    df : pandas.Series, pandas.DataFrame or polars.DataFrame
+        *Wide*: a Series, or a frame without a column `time_col`; time is in the index
+        (DatetimeIndex, PeriodIndex or integers), a column is a variable. *Long*: a frame with a
+        column `time_col`; with a column `id_col` it holds several series, which may be
+        interleaved. Within a series, time increases.
+    target : str, int or sequence of them, optional
+        Columns to forecast. By default all columns of a wide frame, and "y" of a long one. The
+        other columns are exogenous.
+    id_col, time_col : str
+        Names of the columns with ids and timestamps in a long frame.
+    freq : str, int or pandas offset, optional
+        Frequency of all series; inferred by default. Integers are for integer timestamps.
+    missing : {"error", "interpolate"}
+        Refuse missing values and missing rows, or insert the rows and fill every numeric column
+        linearly in the row number, between known values only.
+    exog : sequence of str or int, optional
+        Exactly these columns must be there besides the targets.
+    layout : Layout, optional
+        Layout of the data that a model was fitted to: the frame must be of the same kind with
+        the same targets and the same kind of timestamps. The name of a Series does not matter.
+
+    Returns
+    -------
+    Panel
+        With arrays of its own: later changes of `df` do not reach it.
+
+    Raises
+    ------
+    TypeError
+        If `df` is no such frame, or timestamps or columns have the wrong type.
+    ValueError
+        If columns are missing; timestamps are missing, repeated, unsorted, irregular or have
+        gaps; values are missing or infinite. The message names series, column and rows.
+
+    Notes
+    -----
+    The step of an inferred frequency is the most common difference of neighbouring rows. Steps
+    below a day are compared in UTC; days, weeks, months, quarters and years on the wall clock of
+    the timestamps' zone.
+    """
+    if missing not in _MISSING:
+        raise ValueError(f"missing must be one of {_MISSING}; got {missing!r}.")
+    if layout is not None:
+        id_col, time_col = layout.id_col or id_col, layout.time_col or time_col
+    table = read_table(df, id_col, time_col)
+    if layout is not None:
+        check_same_kind(table, layout)
+    targets, exog_names = choose_columns(table, target, exog, layout)
+    axis, order = _make_axis(table)
+    check_increasing(axis)
+    grid = make_grid(table.stamps, axis, freq, layout)
+    data = _numbers(table, targets, exog_names)[order]
+    axis, data = _regular(axis, grid, data, (*targets, *exog_names), missing)
+    n = len(targets)
+    return Panel(
+        values=np.ascontiguousarray(data[:, :n]),
+        indptr=axis.indptr,
+        ids=axis.ids,
+        times=axis.times,
+        exog=np.ascontiguousarray(data[:, n:]),
+        exog_names=exog_names,
+        layout=_make_layout(table, targets, grid.alias),
+    )
+
+
+def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> Grid:
+    """Return the grid of the timestamps: given, carried by them, or inferred.
+
+    Raises
+    ------
+    ValueError
+        If the frequency is not understood, contradicts the timestamps, or cannot be inferred.
+    """
+    if freq is None and layout is not None:
+        freq = layout.freq
+    if stamps.kind == "period":
+        return _period_grid(stamps, freq)
+    if freq is None:
+        freq = stamps.freq
+    if freq is None:
+        return infer_grid(axis)
+    grid = parse_freq(freq)
+    if (stamps.kind == "integer") != (type(grid) is Count):
+        raise ValueError(
+            f"freq={freq!r} does not fit {stamps.kind} timestamps: an integer index takes an "
+            'integer step such as freq=1, datetimes an alias such as freq="MS".'
+        )
+    if layout is not None and grid.alias != layout.freq:
+        raise ValueError(
+            f"freq must be that of the data fitted to, {layout.freq!r}; got {freq!r}. Leave it out."
+        )
+    _check_resolution(grid, stamps.dtype)
+    return grid
+
+
+def check_same_kind(table: Table, layout: Layout) -> None:
+    """Refuse a frame of another kind than the one a model was fitted to.
+
+    Raises
+    ------
+    ValueError
+        Saying what differs.
+    """
+    _check_equal("frame", _kind(table.kind, table.id_col), _kind(layout.kind, layout.id_col))
+    _check_equal("timestamps", table.stamps.kind, layout.time_kind)
+    if layout.time_kind == "period":
+        _check_equal("periods", table.stamps.dtype, layout.time_dtype, " Use asfreq.")
+    came, expected = table.stamps.tz, layout.tz
+    _check_equal("time zone", came or "none", expected or "none", " Use tz_convert or tz_localize.")
+
+
+def _check_equal(what: str, came: str, expected: str, advice: str = "") -> None:
+    if came != expected:
+        raise ValueError(
+            f"new data must have the shape of the data fitted to: {what} must be {expected}; "
+            f"got {came}.{advice}"
+        )
+
+
+def _kind(kind: str, id_col: str | None) -> str:
+    if kind != "long":
+        return f"{kind} (time in the index)"
+    return f"long with the id column {id_col!r}" if id_col else "long without an id column"
+
+
+def _make_axis(table: Table) -> tuple[Axis, np.ndarray | slice]:
+    """Return the time side, sorted by series, and the order of the rows."""
+    codes, ids = table.groups()
+    times = table.stamps.values
+    order: np.ndarray | slice = slice(None)
+    if np.any(codes[1:] < codes[:-1]):
+        order = np.argsort(codes, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(ids)))])
+    named = table.ids is not None
+    period = period_freq(table.stamps.dtype)
+    # a copy, since without a change of order the times are still the frame's own
+    return Axis(np.array(times[order]), indptr, ids, named, table.stamps.tz, period), order
+
+
+def _numbers(table: Table, targets: tuple[Name, ...], exog: tuple[Name, ...]) -> np.ndarray:
+    """Return targets and exogenous columns side by side."""
+    columns = table.columns
+    if table.kind == "series":
+        columns = columns.set_axis(list(targets), axis=1)
+    values = numeric(columns, targets, "the target", booleans=False)
+    return np.hstack([values, numeric(columns, exog, "the column")])
+
+
+def _regular(
+    axis: Axis, grid: Grid, data: np.ndarray, names: Sequence[Name], missing: str
+) -> tuple[Axis, np.ndarray]:
+    """Check that rows and values are complete, or complete them."""
+    offsets = positions(axis, grid)
+    check_steps(axis, grid, offsets)
+    fill = missing == "interpolate"
+    check_finite(data, names, axis, fill=fill)
+    if not fill:
+        check_gaps(axis, grid, offsets)
+        return axis, data
+    lengths = offsets[axis.indptr[1:] - 1] + 1
+    if lengths.sum() > len(data):
+        axis, data = _insert(axis, grid, offsets, lengths, data)
+    return axis, interpolate(data)
+
+
+def _insert(
+    axis: Axis, grid: Grid, offsets: np.ndarray, lengths: np.ndarray, data: np.ndarray
+) -> tuple[Axis, np.ndarray]:
+    """Insert the missing rows, so that series i has lengths[i]."""
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    steps = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+    firsts = np.repeat(axis.times[axis.indptr[:-1]], lengths)
+    times = grid.advance(firsts, steps, axis.tz)
+    full = Axis(times, indptr, axis.ids, axis.named, axis.tz, axis.period)
+    return full, insert_rows(data, indptr[axis.codes] + offsets, len(times))
+
+
+def _period_grid(stamps: Stamps, freq: Any) -> Grid:
+    carried = str(stamps.freq)
+    given = carried if freq is None else getattr(freq, "freqstr", freq)
+    if given != carried:
+        raise ValueError(
+            f"freq must be that of the periods, {carried!r}; got {freq!r}. Leave it out, or "
+            "convert the periods by asfreq or to_timestamp."
+        )
+    return Count(period_step(carried), carried)
+
+
+def _check_resolution(grid: Grid, dtype: str) -> None:
+    sizes = TICKS | {"date": NS_PER_DAY}
+    unit = sizes.get(dtype.removeprefix("datetime64[").removesuffix("]"), 1)
+    if isinstance(grid, Tick) and grid.step % unit:
+        raise ValueError(
+            f"freq={grid.alias!r} is finer than the timestamps ({dtype}). Use another freq, or "
+            'convert the timestamps by astype("datetime64[ns]").'
+        )
+
+
+def _make_layout(table: Table, targets: tuple[Name, ...], freq: Freq) -> Layout:
+    return Layout(
+        kind=table.kind,
+        backend=table.backend,
+        target_names=targets,
+        time_kind=table.stamps.kind,
+        freq=freq,
+        time_dtype=table.stamps.dtype,
+        tz=table.stamps.tz,
+        id_col=table.id_col,
+        time_col=table.time_col,
+        index_name=table.index_name,
+        series_name=table.series_name,
+    )

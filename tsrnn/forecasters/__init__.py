@@ -1,0 +1,5 @@
+"""Forecasters: the fit and predict contract."""
+
+from tsrnn.forecasters._para_rnn import ParaRNNForecaster
+
+__all__ = ["ParaRNNForecaster"]

@@ -1,0 +1,55 @@
+"""What a frequency suggests: horizon, season and how much of the past to look at."""
+
+import re
+from typing import NamedTuple
+
+
+class Habits(NamedTuple):
+    """Defaults for data of one frequency, in steps."""
+
+    horizon: int
+    season: int
+    input_size: int
+
+
+# By the letters of the pandas alias; months, quarters and years also begin or end by business day.
+_HABITS = {
+    "h": Habits(48, 24, 168),
+    "D": Habits(14, 7, 56),
+    "B": Habits(14, 5, 40),
+    "W": Habits(13, 52, 104),
+    "M": Habits(18, 12, 36),
+    "Q": Habits(8, 4, 16),
+    "Y": Habits(6, 1, 10),
+}
+_PER_DAY = {"min": 1440, "s": 86400}
+_OTHER = Habits(10, 1, 32)
+
+
+def habits(freq: str | int) -> Habits:
+    """Horizon, season and input size for a frequency.
+
+    Parameters
+    ----------
+    freq : str or int
+        A pandas alias such as "MS" or "15min", or the step of an integer index.
+
+    Notes
+    -----
+    A multiple such as "2h" has a season where the steps divide it. Without a known
+    frequency there is no season and the horizon is 10.
+    """
+    if isinstance(freq, int):
+        return _OTHER
+    match = re.fullmatch(r"(\d*)([A-Za-z]+)(-.*)?", freq)
+    if match is None:
+        return _OTHER
+    multiple, letters = int(match[1] or 1), match[2]
+    if letters in _PER_DAY:
+        season = _PER_DAY[letters] // multiple
+        return Habits(48, season, 2 * season) if season <= 288 else Habits(48, 1, 96)
+    base = _HABITS.get(letters) or _HABITS.get(letters.removesuffix("S").removesuffix("E")[-1:])
+    if base is None or multiple == 1:
+        return base or _OTHER
+    season = base.season // multiple if base.season % multiple == 0 else 1
+    return Habits(base.horizon, season, max(base.input_size // multiple, 8))

@@ -1,0 +1,110 @@
+"""What a fitted forecaster remembers of the series: enough to go on, not their whole past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from tsrnn.data import Panel, Scaler
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Standardisation of series: targets series by series, exogenous columns together."""
+
+    target: Scaler
+    exog: Scaler
+    constant: np.ndarray  # (S, C), whether the target does not vary
+
+    def transform(self, values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+        """Standardise rows (N, C + E) of all series."""
+        n_targets = self.constant.shape[1]
+        return np.hstack([
+            self.target.transform(values[:, :n_targets], indptr),
+            self.exog.transform(values[:, n_targets:]),
+        ])
+
+    def select(self, series: np.ndarray) -> Scaling:
+        """Those of some series."""
+        target = Scaler(self.target.location[series], self.target.scale[series])
+        return Scaling(target, self.exog, self.constant[series])
+
+
+def fit_scaling(panel: Panel, rows: np.ndarray, exog: Scaler | None = None) -> Scaling:
+    """Scaling from the first `rows` rows of each series, shape (S,); `exog` if it is given."""
+    keep = np.arange(len(panel.values)) - np.repeat(panel.indptr[:-1], panel.lengths)
+    mask = keep < np.repeat(rows, panel.lengths)
+    indptr = np.concatenate([[0], np.cumsum(rows)])
+    values = panel.values[mask]
+    target = Scaler.fit(values, indptr)
+    low = np.minimum.reduceat(values, indptr[:-1])
+    high = np.maximum.reduceat(values, indptr[:-1])
+    return Scaling(target, exog or Scaler.fit(panel.exog[mask], indptr, pooled=True), low == high)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """State of every series after its last row.
+
+    Attributes
+    ----------
+    ids : pandas.Index of shape (S,)
+    last_times : ndarray of shape (S,)
+    n_rows : integer ndarray of shape (S,)
+        Rows seen so far.
+    scaling : Scaling
+    tail : list of S ndarrays of shape (<= W, C + E)
+        Last rows, in the units of the data.
+    state : Tensor of shape (layers, U, hidden)
+        Of each unit: series by series, target by target.
+    """
+
+    ids: pd.Index
+    last_times: np.ndarray
+    n_rows: np.ndarray
+    scaling: Scaling
+    tail: list[np.ndarray]
+    state: Tensor
+
+    def replaced(self, which: np.ndarray, new: Memory) -> Memory:
+        """With the series numbered `which` as they stand in `new`."""
+        last_times, n_rows, tail = self.last_times.copy(), self.n_rows.copy(), list(self.tail)
+        last_times[which], n_rows[which] = new.last_times, new.n_rows
+        for i, rows in zip(which, new.tail, strict=True):
+            tail[i] = rows
+        per_series = self.state.shape[1] // len(self.ids)
+        units = (which[:, None] * per_series + np.arange(per_series)).ravel()
+        state = self.state.clone()
+        state[:, torch.as_tensor(units)] = new.state
+        return replace(self, last_times=last_times, n_rows=n_rows, tail=tail, state=state)
+
+    def select(self, which: np.ndarray) -> Memory:
+        """Of some series."""
+        per_series = self.state.shape[1] // len(self.ids)
+        units = (which[:, None] * per_series + np.arange(per_series)).ravel()
+        return Memory(
+            self.ids[which],
+            self.last_times[which],
+            self.n_rows[which],
+            self.scaling.select(which),
+            [self.tail[i] for i in which],
+            self.state[:, torch.as_tensor(units)],
+        )
+
+
+def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
+    """Rows (N, C + E) of a panel on the scale of the network."""
+    return scaling.transform(np.hstack([panel.values, panel.exog]), panel.indptr)
+
+
+def tails(panel: Panel, rows: int) -> list[np.ndarray]:
+    """Copies of the last rows of each series, (<= rows, C + E)."""
+    end = panel.tail(rows)
+    values = np.hstack([end.values, end.exog])
+    return [
+        values[lo:hi].copy() for lo, hi in zip(end.indptr[:-1], end.indptr[1:], strict=True)
+    ]

@@ -1,0 +1,184 @@
+"""The forecasting model: local level, linear path, recurrent network, effect of known futures."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._units import Units
+from tsrnn.layers import RecurrentNetwork
+
+CONTEXT_SIZE = 8
+FUTURE_WIDTH = 32
+
+
+class Parts(NamedTuple):
+    """Additive parts of standardised forecasts, each (..., h, C).
+
+    `linear` and `future` are zero-dimensional zeros where the model has no such part.
+    """
+
+    level: Tensor
+    linear: Tensor
+    network: Tensor
+    future: Tensor
+
+    def total(self) -> Tensor:
+        """The forecast."""
+        return self.level + self.linear + self.network + self.future
+
+
+class ForecastModel(nn.Module):
+    r"""Direct forecasts of h steps from every row.
+
+    .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(z_1, \dots, z_t) + f_k(x_{t+k})
+
+    with the local level :math:`\ell_t` and spread :math:`s_t` of the last W rows, the
+    deviations :math:`d_t` of the last W rows from the level, the recurrent network g,
+    its inputs :math:`z_t = (y_t - \ell_t) / s_t`, and the effect f of columns known
+    ahead, linear plus a small network. Without ``local_level``, :math:`\ell_t = 0` and
+    :math:`s_t = 1`; without ``linear_path``, A = 0 and f has no linear part.
+
+    Parameters
+    ----------
+    settings : Settings
+    n_targets : int
+        Targets C of a unit.
+    n_exog : int
+        Exogenous columns E.
+    known : list of int
+        Which of them are known ahead.
+    """
+
+    def __init__(
+        self, settings: Settings, n_targets: int, n_exog: int, known: list[int]
+    ) -> None:
+        super().__init__()
+        self.horizon = settings.horizon
+        self.n_targets = n_targets
+        self.known = [n_targets + i for i in known]
+        self.network = RecurrentNetwork(
+            n_targets + n_exog,
+            self.horizon * n_targets,
+            settings.hidden_size,
+            settings.block_size,
+            settings.n_layers,
+            nonlinearity=settings.nonlinearity,
+            aggregation=settings.aggregation,
+            input_projection=settings.input_projection,
+            init=settings.init,
+        )
+        lags = (n_targets + n_exog) * settings.input_size
+        self.linear = self.linear_known = None
+        if settings.linear_path:
+            self.linear = nn.Parameter(torch.empty(lags, self.horizon * n_targets))
+            if known:
+                self.linear_known = nn.Parameter(torch.empty(self.horizon, len(known), n_targets))
+        self.future = (
+            FutureHead(settings.hidden_size, len(known), n_targets) if known else None
+        )
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator, *, zero_output: bool) -> None:
+        """Draw the network anew; the linear path starts at zero."""
+        self.network.reset_parameters(generator, zero_output=zero_output)
+        for parameter in (self.linear, self.linear_known):
+            if parameter is not None:
+                parameter.zero_()
+        if self.future is not None:
+            self.future.reset_parameters(generator)
+
+    def targets(self, units: Units, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+        """What the forecasts from some rows are to meet.
+
+        Parameters
+        ----------
+        units : Units
+        rows, ends : integer Tensors of one shape
+            `ends` is the row from which on values are not to be used.
+
+        Returns
+        -------
+        targets : Tensor of shape (..., h, C)
+        known : boolean Tensor of shape (..., h, 1)
+            Whether the target lies before `ends`.
+        """
+        target = rows[..., None] + torch.arange(1, self.horizon + 1, device=rows.device)
+        values = units.values[target.clamp(max=len(units.values) - 1)][..., : self.n_targets]
+        return values, (target < ends[..., None])[..., None]
+
+    def known_futures(self, units: Units, rows: Tensor, future: Tensor | None = None) -> Tensor:
+        """Known futures as deviations from their level: (..., h, n_known)."""
+        if future is None:
+            target = rows[..., None] + torch.arange(1, self.horizon + 1, device=rows.device)
+            future = units.values[target.clamp(max=len(units.values) - 1)][..., self.known]
+        return future - units.level[rows][..., None, self.known]
+
+    def parts(
+        self,
+        units: Units,
+        rows: Tensor,
+        starts: Tensor,
+        states: Tensor,
+        future: Tensor | None = None,
+    ) -> Parts:
+        """Parts of the forecasts from some rows.
+
+        Parameters
+        ----------
+        units : Units
+        rows, starts : integer Tensors of one shape
+            Rows to forecast from, and the first row of the unit of each.
+        states : Tensor of shape (..., hidden_size)
+            States of the last layer after these rows.
+        future : Tensor of shape (..., h, n_known), optional
+            Known futures; taken from the rows that follow by default.
+        """
+        shape = (self.horizon, self.n_targets)
+        level = units.level[rows][..., None, : self.n_targets].expand(*rows.shape, *shape)
+        spread = units.spread[rows][..., None, :]
+        linear = ahead = level.new_zeros(())
+        if self.linear is not None:
+            linear = (units.lags(rows, starts) @ self.linear).unflatten(-1, shape)
+        if self.future is not None:
+            known = self.known_futures(units, rows, future)
+            ahead = spread * self.future(known, states)
+            if self.linear_known is not None:
+                ahead = ahead + torch.einsum("...he,hec->...hc", known, self.linear_known)
+        network = spread * self.network.head(states).unflatten(-1, shape)
+        return Parts(level, linear, network, ahead)
+
+
+class FutureHead(nn.Module):
+    """Effect of known futures: one small network for all steps, given the state.
+
+    Parameters
+    ----------
+    hidden_size : int
+    n_known : int
+    n_targets : int
+    """
+
+    def __init__(self, hidden_size: int, n_known: int, n_targets: int) -> None:
+        super().__init__()
+        self.context = nn.Linear(hidden_size, CONTEXT_SIZE)
+        self.inner = nn.Linear(CONTEXT_SIZE + n_known, FUTURE_WIDTH)
+        self.output = nn.Linear(FUTURE_WIDTH, n_targets)
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw the parameters anew; the effect starts at zero."""
+        for module in (self.context, self.inner):
+            bound = module.in_features**-0.5
+            module.weight.uniform_(-bound, bound, generator=generator)
+            module.bias.uniform_(-bound, bound, generator=generator)
+        self.output.weight.zero_()
+        self.output.bias.zero_()
+
+    def forward(self, known: Tensor, states: Tensor) -> Tensor:
+        """Known futures (..., h, n_known) and states (..., hidden) to effects (..., h, C)."""
+        context = self.context(states)[..., None, :].expand(*known.shape[:-1], CONTEXT_SIZE)
+        return self.output(torch.tanh(self.inner(torch.cat([context, known], -1))))

@@ -1,0 +1,197 @@
+"""Constructor arguments resolved: presets, legal values, defaults that follow from the data."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tsrnn.data import Panel
+from tsrnn.forecasters._frequency import habits
+
+# Arguments left at None take their preset's value.
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {
+        "hidden_size": 64,
+        "block_size": 2,
+        "n_layers": 2,
+        "nonlinearity": "tanh",
+        "aggregation": "linear",
+        "input_projection": False,
+        "init": "stable",
+        "local_level": True,
+        "linear_path": True,
+        "multivariate": "independent",
+        "learning_rate": 1e-3,
+        "weight_decay": 1e-2,
+        "max_epochs": 30,
+        "patience": 5,
+    },
+    # Cai et al. (2026), section 6.2 and D.3.
+    "paper": {
+        "hidden_size": 128,
+        "block_size": 2,
+        "n_layers": 2,
+        "nonlinearity": "tanh",
+        "aggregation": "ffn",
+        "input_projection": True,
+        "init": "uniform",
+        "local_level": False,
+        "linear_path": False,
+        "multivariate": "joint",
+        "learning_rate": 2e-3,
+        "weight_decay": 0.0,
+        "max_epochs": 800,
+        "patience": None,
+    },
+}
+
+_CHOICES = {
+    "preset": tuple(PRESETS),
+    "nonlinearity": ("tanh", "relu", "identity"),
+    "aggregation": ("linear", "ffn"),
+    "multivariate": ("independent", "joint"),
+    "intervals": ("conformal", "gaussian"),
+    "loss": ("mse", "mae"),
+    "missing": ("error", "interpolate"),
+}
+_POSITIVE_INTEGERS = (
+    "horizon", "input_size", "hidden_size", "block_size", "n_layers", "batch_size", "max_epochs",
+    "patience", "val_size",
+)  # fmt: skip
+_MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
+_FLAGS = ("local_level", "linear_path")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything a fit needs to know besides the data."""
+
+    horizon: int
+    input_size: int
+    season: int
+    val_size: int
+    hidden_size: int
+    block_size: int
+    n_layers: int
+    nonlinearity: str
+    aggregation: str
+    input_projection: bool
+    init: str
+    local_level: bool
+    linear_path: bool
+    multivariate: str
+    intervals: str
+    loss: str
+    learning_rate: float
+    weight_decay: float
+    batch_size: int
+    max_epochs: int
+    patience: int | None
+
+    @property
+    def joint(self) -> bool:
+        """Whether all targets of a series are forecast from all of them."""
+        return self.multivariate == "joint"
+
+
+def resolve(params: dict[str, Any]) -> dict[str, Any]:
+    """Fill arguments left at None from the preset and check every value.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not legal; the message says what is.
+    """
+    _check_choice("preset", params["preset"])
+    preset = PRESETS[params["preset"]]
+    filled = {k: preset[k] if v is None and k in preset else v for k, v in params.items()}
+    filled |= {k: v for k, v in preset.items() if k not in filled}
+    for name in _CHOICES:
+        if name in filled:
+            _check_choice(name, filled[name])
+    for name in _POSITIVE_INTEGERS:
+        if name in filled and not (filled[name] is None and name in _MAY_BE_NONE):
+            positive_integer(name, filled[name])
+    for name in _FLAGS:
+        if not isinstance(filled[name], bool | np.bool_):
+            raise TypeError(f"{name} must be True or False; got {filled[name]!r}")
+    _check_number("learning_rate", filled["learning_rate"], lowest=0.0, open_=True)
+    _check_number("weight_decay", filled["weight_decay"], lowest=0.0, open_=False)
+    if filled["hidden_size"] % filled["block_size"]:
+        raise ValueError(
+            "hidden_size must be a multiple of block_size; got "
+            f"hidden_size={filled['hidden_size']}, block_size={filled['block_size']}"
+        )
+    return filled
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """`value` as an int, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a positive integer; got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be a positive integer; got {value!r}")
+    return int(value)
+
+
+def _check_choice(name: str, value: Any) -> None:
+    if value not in _CHOICES[name]:
+        raise ValueError(f"{name} must be one of {_CHOICES[name]}; got {value!r}")
+
+
+def _check_number(name: str, value: Any, *, lowest: float, open_: bool) -> None:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not math.isfinite(value) or value < lowest or (open_ and value == lowest):
+        bound = f"greater than {lowest:g}" if open_ else f"at least {lowest:g}"
+        raise ValueError(f"{name} must be a number {bound}; got {value!r}")
+
+
+def settings_for(params: dict[str, Any], panel: Panel) -> Settings:
+    """Settings of a fit to `panel`, with what follows from its frequency and lengths.
+
+    Raises
+    ------
+    ValueError
+        If a series is too short for the horizon or the validation part; the message names it.
+    """
+    filled = resolve(params)
+    habit = habits(panel.freq)
+    shortest = int(panel.lengths.min())
+    horizon = filled["horizon"] or max(1, min(habit.horizon, shortest // 3))
+    _check_length(panel, horizon)
+    val_size = filled["val_size"] or _validation_size(shortest, horizon)
+    if val_size > shortest - horizon - 2:
+        raise ValueError(
+            f"val_size={val_size} leaves {shortest - val_size} rows of {_shortest(panel)} to "
+            f"train on; at least {horizon + 2} are needed for horizon={horizon}"
+        )
+    input_size = filled["input_size"] or min(habit.input_size, max(2, (shortest - val_size) // 3))
+    names = {f.name for f in Settings.__dataclass_fields__.values()}
+    chosen = {k: v for k, v in filled.items() if k in names}
+    chosen |= {"horizon": horizon, "input_size": input_size, "val_size": val_size}
+    return Settings(**chosen, season=habit.season)
+
+
+def _validation_size(shortest: int, horizon: int) -> int:
+    """A fifth of the data, but enough for twenty forecast errors of every step if a third has it."""
+    return min(max(math.ceil(0.2 * shortest), horizon + 20), max(shortest // 3, 1))
+
+
+def _check_length(panel: Panel, horizon: int) -> None:
+    shortest, needed = int(panel.lengths.min()), max(8, 3 * horizon)
+    if shortest < needed:
+        raise ValueError(
+            f"every series needs at least {needed} rows for horizon={horizon}; "
+            f"{_shortest(panel)} has {shortest}. Give more rows, drop the series, or take a "
+            "smaller horizon"
+        )
+
+
+def _shortest(panel: Panel) -> str:
+    if panel.layout.id_col is None:
+        return "the series"
+    return f"the series {panel.ids[int(np.argmin(panel.lengths))]!r}"

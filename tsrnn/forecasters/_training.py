@@ -1,0 +1,223 @@
+"""Training by Lightning: the only file that knows it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import logging
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.callbacks import Callback, EarlyStopping, TQDMProgressBar
+from lightning.pytorch.plugins.environments import LightningEnvironment
+from torch import Tensor, nn
+
+SMALLEST_LEARNING_RATE = 1e-6
+STALLED_EPOCHS = 2  # epochs without a better validation error before the learning rate is halved
+CLIP_NORM = 1.0
+
+History = list[dict[str, float]]
+
+
+class Task(pl.LightningModule):
+    """A model, how to compute its training loss and how to validate it.
+
+    Parameters
+    ----------
+    model : nn.Module
+    loss : callable
+        Batch to scalar tensor.
+    validate : callable
+        To the validation error, a number.
+    groups : list of dict
+        Parameter groups of the optimiser.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[[Any], Tensor],
+        validate: Callable[[], float],
+        groups: list[dict[str, Any]],
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self._loss = loss
+        self._validate = validate
+        self._groups = groups
+        self._losses: list[Tensor] = []
+        self.history: History = []
+
+    def training_step(self, batch: Any, _: int) -> Tensor:
+        """Training loss of a batch."""
+        loss = self._loss(batch)
+        self._losses.append(loss.detach())
+        return loss
+
+    def validation_step(self, _batch: Any, _: int) -> None:
+        """Validation error; the batch only says that it is time."""
+        error = self._validate()
+        self.log("val_loss", error, prog_bar=True, batch_size=1)
+        rate = self.optimizers().param_groups[0]["lr"]  # type: ignore[union-attr]
+        train = float(torch.stack(self._losses).mean()) if self._losses else float("nan")
+        self._losses.clear()
+        entry = {"epoch": len(self.history) + 1, "train_loss": train, "val_loss": error}
+        self.history.append(entry | {"learning_rate": rate})
+
+    def configure_optimizers(self) -> Any:
+        """Adam, with decoupled weight decay; the learning rate is halved when validation stalls."""
+        optimizer = torch.optim.AdamW(self._groups)
+        scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
+            optimizer, factor=0.5, patience=STALLED_EPOCHS
+        )
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"},
+        }
+
+
+class _Best(Callback):
+    """Keep the weights of the best epoch; the weights before training count as one."""
+
+    def __init__(self, start: float, model: nn.Module) -> None:
+        self.error = start
+        self.epoch = 0
+        self.weights = copy.deepcopy(model.state_dict())
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        error = float(trainer.callback_metrics["val_loss"])
+        if error < self.error:
+            self.error, self.epoch = error, trainer.current_epoch + 1
+            self.weights = copy.deepcopy(pl_module.model.state_dict())
+
+
+class _SmallestRate(Callback):
+    """Stop when the learning rate has become negligible."""
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        rates = [group["lr"] for o in trainer.optimizers for group in o.param_groups]
+        if max(rates) < SMALLEST_LEARNING_RATE:
+            trainer.should_stop = True
+
+
+def train(
+    model: nn.Module,
+    batches: Iterable[Any],
+    *,
+    loss: Callable[[Any], Tensor],
+    validate: Callable[[], float],
+    groups: list[dict[str, Any]],
+    max_epochs: int,
+    patience: int | None,
+    device: str = "cpu",
+    callbacks: Sequence[Callback] = (),
+    verbose: int = 0,
+) -> tuple[History, int]:
+    """Train `model` in place and leave it with its best weights on the validation part.
+
+    Parameters
+    ----------
+    model : nn.Module
+    batches : iterable
+        One epoch; iterated anew for each.
+    loss : callable
+        Batch to training loss.
+    validate : callable
+        To the validation error.
+    groups : list of dict
+        Parameter groups of the optimiser, each with its "lr" and "weight_decay".
+    max_epochs : int
+    patience : int or None
+        Epochs without improvement before training stops; None trains until the
+        learning rate is below 1e-6.
+    device : str
+    callbacks : sequence of lightning callbacks
+    verbose : int
+        1 shows Lightning's progress bar.
+
+    Returns
+    -------
+    history : list of dict
+        Losses and learning rate of each epoch.
+    best_epoch : int
+        0 where training did not improve on the start.
+    """
+    task = Task(model, loss, validate, groups)
+    best = _Best(validate(), model)
+    stop: list[Callback] = [_SmallestRate()]
+    if patience is not None:
+        stop.append(EarlyStopping("val_loss", patience=patience))
+    bar: list[Callback] = [TQDMProgressBar()] if verbose else []
+    with _quiet():
+        trainer = pl.Trainer(
+            accelerator=torch.device(device).type,
+            devices=1,
+            max_epochs=max_epochs,
+            callbacks=[best, *stop, *bar, *callbacks],
+            logger=False,
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            enable_progress_bar=bool(verbose),
+            num_sanity_val_steps=0,
+            gradient_clip_val=CLIP_NORM,
+            plugins=[LightningEnvironment()],
+        )
+        trainer.fit(task, train_dataloaders=batches, val_dataloaders=[torch.zeros(1)])
+    model.to("cpu")
+    model.load_state_dict(best.weights)
+    return task.history, best.epoch
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hold back this thread's log lines about devices and reasons to stop."""
+    here = threading.get_ident()
+
+    def keep(record: logging.LogRecord) -> bool:
+        return record.thread != here or record.levelno >= logging.WARNING
+
+    names = [
+        name
+        for name in logging.root.manager.loggerDict
+        if name.startswith(("lightning.pytorch", "lightning.fabric"))
+    ]
+    loggers = [logging.getLogger(name) for name in names]
+    for logger in loggers:
+        logger.addFilter(keep)
+    try:
+        with _own_deprecations:
+            yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(keep)
+
+
+class _OwnDeprecations:
+    """Ignore what Lightning's own use of torch is warned for, while any thread trains.
+
+    Entering `warnings.catch_warnings` in several threads can leave the filters changed;
+    this adds one filter with the first thread and takes it away with the last.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._filter = threading.Lock(), 0, None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                warnings.filterwarnings("ignore", message=r".*treespec.*is deprecated")
+                self._filter = warnings.filters[0]
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 and self._filter in warnings.filters:
+                warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
+
+
+_own_deprecations = _OwnDeprecations()

@@ -1,0 +1,148 @@
+"""Series as the network sees them: standardised rows with their local level and spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+SPREAD_FLOOR = 0.1  # in standard deviations of the series: a flat stretch is not blown up
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of forecasting, one below the other: a series, or one target of a series.
+
+    Attributes
+    ----------
+    values : Tensor of shape (N, C + E)
+        Standardised targets, then exogenous columns.
+    level, spread : Tensor of shape (N, C + E) and (N, C)
+        Mean and standard deviation of the last W rows up to each row, fewer at a
+        unit's start; the spread of a unit that varies has a floor.
+    indptr : Tensor of shape (U + 1,)
+        Unit u has the rows indptr[u] to indptr[u + 1].
+    window : int
+        W.
+    n_targets : int
+        C.
+    """
+
+    values: Tensor
+    level: Tensor
+    spread: Tensor
+    indptr: Tensor
+    window: int
+    n_targets: int
+
+    @property
+    def starts(self) -> Tensor:
+        """First row of each unit."""
+        return self.indptr[:-1]
+
+    @property
+    def lengths(self) -> Tensor:
+        """Rows of each unit."""
+        return self.indptr.diff()
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Units:
+        """The same units in another precision or on another device."""
+        made = (t.to(device, dtype) for t in (self.values, self.level, self.spread))
+        return Units(*made, self.indptr.to(device), self.window, self.n_targets)
+
+    def inputs(self, rows: Tensor) -> Tensor:
+        """What enters the network at some rows: (..., C + E)."""
+        c = self.n_targets
+        spread = self.spread[rows]
+        deviation = self.values[rows][..., :c] - self.level[rows][..., :c]
+        # A spread of zero belongs to a constant stretch, whose deviation is zero as well.
+        return torch.cat(
+            [deviation / torch.where(spread > 0, spread, torch.ones_like(spread)),
+             self.values[rows][..., c:]], -1,
+        )  # fmt: skip
+
+    def lags(self, rows: Tensor, starts: Tensor) -> Tensor:
+        """Deviations from the level over the window that ends at each row.
+
+        Parameters
+        ----------
+        rows, starts : integer Tensor of one shape
+            Rows, and the first row of the unit that each belongs to.
+
+        Returns
+        -------
+        Tensor of shape (..., (C + E) * W)
+            Oldest lag first within a column; zero where the unit had not begun.
+        """
+        w = self.window
+        lag_rows = rows[..., None] + torch.arange(1 - w, 1, device=rows.device)
+        known = lag_rows >= starts[..., None]
+        if bool(known.all()):  # whole windows are rows of a view
+            lagged = self.values.unfold(0, w, 1)[rows - w + 1]
+            return (lagged - self.level[rows][..., None]).flatten(-2)
+        lagged = self.values[lag_rows.clamp(min=0)].movedim(-1, -2)
+        deviation = lagged - self.level[rows][..., None]
+        return torch.where(known[..., None, :], deviation, torch.zeros_like(deviation)).flatten(-2)
+
+
+
+def make_units(
+    values: np.ndarray,
+    indptr: np.ndarray,
+    *,
+    window: int,
+    n_targets: int,
+    constant: np.ndarray,
+    local_level: bool,
+) -> Units:
+    """Units from standardised rows.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N, C + E)
+    indptr : ndarray of shape (U + 1,)
+    window, n_targets : int
+    constant : boolean ndarray of shape (U, C)
+        Units without variation: they get no floor, so their forecast is their level.
+    local_level : bool
+        Without it the level is 0 and the spread 1 everywhere.
+    """
+    rows = torch.as_tensor(values, dtype=torch.float64)
+    bounds = torch.as_tensor(indptr, dtype=torch.int64)
+    targets = rows[:, :n_targets]
+    if not local_level:
+        level, spread = torch.zeros_like(rows), torch.ones_like(targets)
+    else:
+        level, variance = _rolling_moments(rows, bounds, window)
+        floor = torch.as_tensor(np.where(constant, 0.0, SPREAD_FLOOR))
+        floor = floor.repeat_interleave(bounds.diff(), 0)
+        spread = (variance[:, :n_targets] + floor**2).sqrt()
+    return Units(rows, level, spread, bounds, window, n_targets)
+
+
+def _rolling_moments(values: Tensor, indptr: Tensor, window: int) -> tuple[Tensor, Tensor]:
+    """Mean and variance of the last `window` rows up to each row, within its unit.
+
+    Every window is summed by itself, so that a row's moments do not depend on how
+    much lies before its window.
+    """
+    level, variance = torch.empty_like(values), torch.empty_like(values)
+    if len(values) >= window:
+        view = values.unfold(0, window, 1)
+        variance[window - 1 :], level[window - 1 :] = torch.var_mean(view, -1, correction=0)
+    starts = indptr[:-1].repeat_interleave(indptr.diff())
+    early = torch.nonzero(torch.arange(len(values)) - starts < window - 1).squeeze(-1)
+    for part in early.split(max(1, 2**22 // (window * max(values.shape[1], 1)))):
+        lags = part[:, None] + torch.arange(1 - window, 1)
+        known = (lags >= starts[part][:, None])[..., None]
+        lagged = torch.where(known, values[lags.clamp(min=0)], 0.0)
+        count = known.sum(1)
+        level[part] = lagged.sum(1) / count
+        centred = torch.where(known, lagged - level[part][:, None], 0.0)
+        variance[part] = (centred**2).sum(1) / count
+    return level, variance

@@ -1,0 +1,174 @@
+"""From anything that has recurrent matrices to stacks of square blocks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["RecurrentMatrices", "recurrent_matrices"]
+
+_ACCEPTED = (
+    "a square matrix (d, d), a stack of them (K, d, d), a torch.nn.RNN or RNNCell, an object with "
+    "recurrent_blocks() such as a layer of tsrnn.layers, or a fitted forecaster"
+)
+
+
+class Blocks(NamedTuple):
+    """Recurrent blocks of one layer."""
+
+    values: np.ndarray  # (K, d, d), float64
+    eps: float  # machine epsilon of the type they were stored in
+
+
+class RecurrentMatrices(NamedTuple):
+    """What is known of a model: blocks and shares by layer, and its frequency."""
+
+    layers: list[Blocks]
+    shares: list[np.ndarray | None]
+    freq: Any
+
+
+def recurrent_matrices(model: Any) -> RecurrentMatrices:
+    """Collect the recurrent blocks of every layer of `model`.
+
+    Raises
+    ------
+    TypeError
+        If the model is of no known kind or its matrices are not real numbers.
+    ValueError
+        If a matrix is empty, not square or has NaN or infinite entries.
+    sklearn.exceptions.NotFittedError
+        If the model is a forecaster that has not been fitted.
+    """
+    if _is_unfitted(model):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(
+            "recurrence_features needs a fitted forecaster; "
+            f"this {type(model).__name__} is not fitted yet. Call fit first."
+        )
+    freq = getattr(model, "freq_", None)
+    shares = model.block_shares_() if callable(getattr(model, "block_shares_", None)) else None
+    stacks = _stacks(getattr(model, "network_", model))
+    if not stacks:
+        raise ValueError(f"this {type(model).__name__} has no recurrent layer to read.")
+    layers = [_checked_blocks(stack, name) for name, stack in stacks.items()]
+    return RecurrentMatrices(layers, _checked_shares(shares, layers), freq)
+
+
+def _is_unfitted(model: Any) -> bool:
+    estimator = callable(getattr(model, "fit", None)) and callable(getattr(model, "predict", None))
+    return estimator and not hasattr(model, "network_")
+
+
+def _stacks(model: Any) -> dict[str, Any]:
+    """Raw matrices by the name that errors give them."""
+    if isinstance(model, type):
+        raise TypeError(f"`model` must be {_ACCEPTED}; got the class {model.__name__} itself.")
+    if callable(getattr(model, "recurrent_blocks", None)):
+        return {f"layer {i}": stack for i, stack in enumerate(model.recurrent_blocks(), start=1)}
+    if hasattr(model, "weight_hh"):
+        return {"weight_hh": _single_gate(model, model.weight_hh)}
+    if hasattr(model, "weight_hh_l0"):
+        return _torch_rnn_stacks(model)
+    if isinstance(model, (list, tuple)) or hasattr(model, "__array__"):
+        return {"the matrix": model}
+    raise TypeError(f"`model` must be {_ACCEPTED}; got {_described(model)}.")
+
+
+def _torch_rnn_stacks(model: Any) -> dict[str, Any]:
+    if model.bidirectional:
+        raise ValueError(
+            "recurrence_features reads recurrences that run forward in time; this "
+            f"{type(model).__name__} is bidirectional. Pass one direction's matrix, "
+            "for example model.weight_hh_l0."
+        )
+    names = [f"weight_hh_l{i}" for i in range(model.num_layers)]
+    return {name: _single_gate(model, getattr(model, name)) for name in names}
+
+
+def _single_gate(model: Any, weight: Any) -> Any:
+    rows, columns = weight.shape
+    if rows != columns:
+        raise ValueError(
+            "recurrence_features needs one recurrent matrix a layer; this "
+            f"{type(model).__name__} has {rows // columns} (one a gate). Pass one of them, "
+            f"for example weight_hh.chunk({rows // columns})[0]."
+        )
+    return weight
+
+
+def _checked_blocks(stack: Any, name: str) -> Blocks:
+    values, eps = _as_numbers(stack, name)
+    if values.ndim not in (2, 3) or values.shape[-1] != values.shape[-2] or values.size == 0:
+        raise ValueError(
+            "recurrent matrices must be square: shape (d, d), or (K, d, d) for a stack of K, "
+            f"with d >= 1; {name} has shape {values.shape}."
+        )
+    values = values.reshape(-1, *values.shape[-2:])
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        block, row, column = bad[0]
+        raise ValueError(
+            f"recurrent matrices must be finite; {name} has {len(bad)} NaN or infinite "
+            f"entries, the first in block {block + 1}, row {row + 1}, column {column + 1}. "
+            "A training that diverged leaves such weights: fit again with a smaller learning rate."
+        )
+    return Blocks(values, eps)
+
+
+def _as_numbers(stack: Any, name: str) -> tuple[np.ndarray, float]:
+    """Values in float64 and the precision they were stored in."""
+    if hasattr(stack, "detach"):
+        return _from_tensor(stack, name)
+    if isinstance(stack, (list, tuple)) and any(hasattr(part, "detach") for part in stack):
+        raise TypeError(
+            f"{name} must be one array or tensor; got a {type(stack).__name__} of tensors. "
+            "Join blocks of one layer with torch.stack, or read each matrix by itself."
+        )
+    try:
+        array = np.asarray(stack)
+    except ValueError as error:
+        raise ValueError(f"the rows of {name} differ in length; it must be square.") from error
+    if array.dtype.kind not in "iuf":
+        raise _not_real(name, array.dtype)
+    eps = np.finfo(array.dtype).eps if array.dtype.kind == "f" else np.finfo(float).eps
+    return array.astype(np.float64), max(float(eps), float(np.finfo(float).eps))
+
+
+def _from_tensor(tensor: Any, name: str) -> tuple[np.ndarray, float]:
+    import torch
+
+    if tensor.is_complex() or tensor.dtype == torch.bool:
+        raise _not_real(name, tensor.dtype)
+    dtype = tensor.dtype if tensor.is_floating_point() else torch.float64
+    values = tensor.detach().to(device="cpu", dtype=torch.float64).numpy()
+    return values, float(torch.finfo(dtype).eps)
+
+
+def _not_real(name: str, dtype: Any) -> TypeError:
+    return TypeError(
+        f"recurrent matrices must hold real numbers; {name} has dtype {dtype}. Convert strings "
+        "and objects to floats; write a complex number a + bi as the block [[a, b], [-b, a]]."
+    )
+
+
+def _checked_shares(shares: Any, layers: list[Blocks]) -> list[np.ndarray | None]:
+    if shares is None:
+        return [None] * len(layers)
+    arrays = [None if share is None else np.asarray(share, dtype=float) for share in shares]
+    given = [None if array is None else array.shape for array in arrays]
+    wanted = [(len(layer.values),) for layer in layers]
+    fits = [g is None or g == w for g, w in zip(given, wanted, strict=False)]
+    if len(given) != len(wanted) or not all(fits):
+        raise ValueError(
+            "block_shares_() must give one number a block and one array (or None) a layer, "
+            f"of shapes {wanted}; got {given}."
+        )
+    return arrays
+
+
+def _described(model: Any) -> str:
+    text = f"{type(model).__name__}"
+    return f"{text} {model!r}" if isinstance(model, (str, int, float, type(None))) else text

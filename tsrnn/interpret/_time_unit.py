@@ -1,0 +1,90 @@
+"""From a pandas frequency to a unit of time that people use."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from pandas.tseries.frequencies import to_offset
+
+__all__ = ["TimeUnit", "time_unit"]
+
+_UNITS = {
+    "ns": "nanoseconds",
+    "us": "microseconds",
+    "ms": "milliseconds",
+    "s": "seconds",
+    "min": "minutes",
+    "h": "hours",
+    "bh": "business hours",
+    "cbh": "business hours",
+    "D": "days",
+    "B": "business days",
+    "C": "business days",
+    "W": "weeks",
+    **dict.fromkeys(["M", "MS", "ME", "BMS", "BME", "CBMS", "CBME"], "months"),
+    **dict.fromkeys(["Q", "QS", "QE", "BQS", "BQE"], "quarters"),
+    **dict.fromkeys(["Y", "A", "YS", "YE", "AS", "BYS", "BYE"], "years"),
+}
+_ALIAS = re.compile(r"(?P<multiple>\d*)(?P<alias>[A-Za-z]+)(-[A-Z0-9]+)?")
+
+
+class TimeUnit(NamedTuple):
+    """What one time step is: `step` times `name`."""
+
+    name: str
+    step: float
+
+
+def time_unit(freq: Any) -> TimeUnit:
+    """Read the unit of time from a frequency: "15min" is 15 minutes a step, "MS" 1 month.
+
+    Parameters
+    ----------
+    freq : str, int, pandas offset or None
+        A pandas alias or offset; an integer for an integer index; None where nothing is known.
+
+    Returns
+    -------
+    TimeUnit
+        ("steps", 1) for None and 1, ("index units", k) for another integer k.
+
+    Raises
+    ------
+    ValueError
+        If the frequency is not understood or has no unit of time (such as "SMS").
+    """
+    if freq is None:
+        return TimeUnit("steps", 1.0)
+    if isinstance(freq, int) and not isinstance(freq, bool) and freq > 0:
+        return TimeUnit("steps" if freq == 1 else "index units", float(freq))
+    text = freq if isinstance(freq, str) else getattr(freq, "freqstr", None)
+    if text is None:
+        raise _not_understood(freq)
+    unit = _from_alias(text) or _from_alias(_normalised(text))
+    if unit is None:
+        raise _not_understood(freq)
+    return unit
+
+
+def _from_alias(text: str) -> TimeUnit | None:
+    match = _ALIAS.fullmatch(text)
+    if match is None or match["alias"] not in _UNITS:
+        return None
+    return TimeUnit(_UNITS[match["alias"]], float(match["multiple"] or 1))
+
+
+def _normalised(text: str) -> str:
+    """Pandas' own spelling, which turns "1h30min" into "90min"."""
+    try:
+        return str(to_offset(text).freqstr)
+    except (ValueError, AttributeError) as error:
+        raise _not_understood(text) from error
+
+
+def _not_understood(freq: Any) -> ValueError:
+    return ValueError(
+        "`freq` must be a pandas frequency with a unit of time, such as 'MS', 'h', '15min' or "
+        f"'W-SUN', or a positive integer for an integer index; got {freq!r}. "
+        "Leave it out to get half-lives and periods in time steps."
+    )

@@ -1,0 +1,150 @@
+"""A forecast as the sum of its parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
+
+from tsrnn.plotting._style import (
+    GREY,
+    INK,
+    PALE,
+    PALETTE,
+    checked_count,
+    colour,
+    legend_beside,
+    new_axes,
+    place_on_axis,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_contributions"]
+
+_TIME_NAMES = ("ds", "time", "step", "h", "horizon")
+
+
+def plot_contributions(contributions: pd.DataFrame, ax: Axes | None = None, n: int = 6) -> Axes:
+    """Draw a forecast as the stacked contributions of its parts.
+
+    Parts that are the same at every step, such as the level, form the base line from which the
+    others are stacked: positive contributions upwards, negative ones downwards. The line through
+    the sums is the forecast.
+
+    Parameters
+    ----------
+    contributions : DataFrame
+        A row a step of the horizon, a column a part; the sum over the columns is the forecast.
+        The steps are the index, or a column of timestamps or one named "step", "h" or "horizon".
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    n : int, default 6
+        How many of the varying parts are drawn by name, the largest by mean absolute
+        contribution; the rest are summed to one.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        If `contributions` is no DataFrame.
+    ValueError
+        If it has no rows or parts, or a part has text or missing values, or `n` is not a positive
+        whole number.
+    """
+    parts = _checked_parts(contributions)
+    base, varying = _split_base(parts)
+    stack = _largest(varying, checked_count(n, "n"))
+    given = ax is not None
+    ax = new_axes(ax, 8.0, 3.8)
+    x = place_on_axis(ax, parts.index)
+    floor = 0.0 if base.empty else float(base.iloc[0].sum())
+    total = parts.sum(axis=1).to_numpy()
+    ax.plot(x, total, color=INK, linewidth=1.6, marker="o", markersize=2.8, label="forecast")
+    _draw_stack(ax, x, stack, floor)
+    label = None if base.empty else f"base: {' + '.join(map(str, base))} ({floor:.4g})"
+    ax.axhline(floor, label=label, color=GREY, linewidth=0.9, linestyle="--")
+    if not isinstance(parts.index, (pd.DatetimeIndex, pd.PeriodIndex)):
+        ax.set_xlabel("Steps ahead")
+    ax.set_ylabel(_with_unit(contributions))
+    tidy(ax)
+    legend_beside(ax, inside=given)
+    return ax
+
+
+def _checked_parts(frame: Any) -> pd.DataFrame:
+    """Parts as float columns over an index of steps or times."""
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(
+            "`contributions` must be a DataFrame with a row a step and a column a part; "
+            f"got {type(frame).__name__}."
+        )
+    parts = _indexed_by_time(frame)
+    if parts.empty:
+        raise ValueError(
+            "`contributions` must have at least one row (a step) and one column (a part); "
+            f"got {len(frame)} rows and the columns {list(frame.columns)}."
+        )
+    texts = [name for name in parts if not is_numeric_dtype(parts[name])]
+    if texts:
+        raise ValueError(
+            f"the columns of `contributions` must be numbers; {texts} are not. Select the rows "
+            "of one series and drop columns that are no part of the forecast."
+        )
+    missing = [name for name in parts if parts[name].isna().any()]
+    if missing:
+        raise ValueError(f"`contributions` must have no missing values; the parts {missing} do.")
+    return parts.astype(float)
+
+
+def _indexed_by_time(frame: pd.DataFrame) -> pd.DataFrame:
+    """Move a column of times or steps into the index, times before steps."""
+    times = [name for name in frame if is_datetime64_any_dtype(frame[name])]
+    steps = [name for name in frame if name in _TIME_NAMES and name not in times]
+    found = times + steps
+    return frame.set_index(found[0]).drop(columns=found[1:]) if found else frame
+
+
+def _split_base(parts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Constant parts and varying parts; all count as varying where none varies."""
+    spread = parts.max() - parts.min()
+    constant = spread <= 1e-9 * parts.abs().max()
+    if constant.all() or len(parts) == 1:
+        return parts.iloc[:, :0], parts
+    return parts.loc[:, constant], parts.loc[:, ~constant]
+
+
+def _largest(parts: pd.DataFrame, n: int) -> pd.DataFrame:
+    by_size = parts.abs().mean().sort_values(ascending=False, kind="stable").index
+    stack = parts[by_size[:n]]
+    rest = by_size[n:]
+    if len(rest) == 1:
+        return parts[by_size]
+    if len(rest):
+        stack = stack.assign(**{f"{len(rest)} other parts": parts[rest].sum(axis=1)})
+    return stack
+
+
+def _draw_stack(ax: Axes, x: np.ndarray, stack: pd.DataFrame, floor: float) -> None:
+    width = 0.86 * (np.diff(x).min() if len(x) > 1 else 1.0)
+    up, down = np.full(len(x), floor), np.full(len(x), floor)
+    for i, name in enumerate(stack):
+        height = stack[name].to_numpy()
+        bottom = np.where(height >= 0, up, down)
+        style: dict[str, Any] = {"color": colour(i), "alpha": 1.0 if i < len(PALETTE) else 0.55}
+        if str(name).endswith(" other parts"):
+            style = {"color": PALE}
+        ax.bar(x, height, width, bottom=bottom, label=str(name), **style)
+        up, down = up + np.maximum(height, 0), down + np.minimum(height, 0)
+
+
+def _with_unit(frame: pd.DataFrame) -> str:
+    unit = frame.attrs.get("units")
+    return f"Forecast ({unit})" if isinstance(unit, str) else "Forecast and its parts"

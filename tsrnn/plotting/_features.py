@@ -1,0 +1,162 @@
+"""Recurrence features in the unit disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.plotting._feature_frames import as_features, in_words
+from tsrnn.plotting._style import GREY, INK, SMALL, checked_count, colour, legend_above, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_features"]
+
+_LARGEST = 260.0  # area of a marker, in points squared
+_SMALLEST = 8.0
+_PLAIN = 34.0
+_SIDES = (-1, 1)
+
+
+def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: int = 5) -> Axes:
+    """Draw recurrence features as eigenvalues in the complex plane.
+
+    The distance from the origin is the modulus gamma (at the unit circle memory never fades), the
+    angle is theta (a full turn divided by it is the period). A feature of type C shows both
+    eigenvalues of its pair, a colour is a layer, and where shares are known the area of a marker
+    is proportional to the share of its block.
+
+    Parameters
+    ----------
+    features_or_model : DataFrame or model
+        What `tsrnn.interpret.recurrence_features` gave, or anything it accepts.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    n_labels : int, default 5
+        How many of the slowest features (largest modulus) are named.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the frame of features lacks columns, rows or its unit of time, or `n_labels` is not a
+        positive whole number.
+    """
+    features = as_features(features_or_model)
+    n_labels = checked_count(n_labels, "n_labels")
+    ax = new_axes(ax, 9.2, 4.4)
+    radius = 1.08 * max(1.0, float(features["modulus"].max()))
+    _draw_plane(ax, radius)
+    sizes = _areas(features["share"])
+    several = features["layer"].nunique() > 1
+    for layer in sorted(set(features["layer"])):
+        here = (features["layer"] == layer).to_numpy()
+        label = f"layer {layer}" if several else None
+        _draw_layer(ax, features[here], sizes[here], colour(layer - 1), label)
+    _label_slowest(ax, features, n_labels, radius)
+    _explain(ax, features["share"])
+    return ax
+
+
+def _draw_plane(ax: Axes, radius: float) -> None:
+    from matplotlib.patches import Circle
+
+    ax.add_patch(Circle((0, 0), 1.0, fill=False, color=GREY, linewidth=1.0))
+    span, zero = [-radius, radius], [0, 0]
+    ax.plot(span, zero, zero, span, color=GREY, linewidth=0.5, zorder=0)
+    ax.set(ylim=(-radius, radius), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    ax.set(xlabel="Real part", ylabel="Imaginary part")
+    # Under the disk, not under the middle of disk and names.
+    ax.xaxis.set_label_coords(0, -0.09, transform=ax.get_xaxis_transform())
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0, labelsize=SMALL)
+
+
+def _areas(share: pd.Series) -> np.ndarray:
+    largest = share.max()
+    if not largest > 0:
+        return np.full(len(share), _PLAIN)
+    return np.maximum(_LARGEST * share.fillna(0.0).to_numpy() / largest, _SMALLEST)
+
+
+def _draw_layer(
+    ax: Axes, rows: pd.DataFrame, sizes: np.ndarray, shade: str, label: str | None
+) -> None:
+    """One collection a layer, each pair as two points."""
+    points = _eigenvalues(rows)
+    pair = points.imag > 0
+    points = np.concatenate([points, points[pair].conj()])
+    areas = np.concatenate([sizes, sizes[pair]])
+    style: dict[str, Any] = {"color": shade, "edgecolor": "white", "linewidth": 0.6}
+    ax.scatter(points.real, points.imag, s=areas, alpha=0.8, zorder=2, label=label, **style)
+
+
+def _eigenvalues(rows: pd.DataFrame) -> np.ndarray:
+    """On or above the real axis; exactly on it for type R."""
+    modulus = rows["modulus"].to_numpy()
+    angle = rows["angle"].fillna(0.0).to_numpy()
+    imaginary = np.where(angle == np.pi, 0.0, np.sin(angle))
+    return modulus * (np.cos(angle) + 1j * imaginary)
+
+
+def _label_slowest(ax: Axes, features: pd.DataFrame, n: int, radius: float) -> None:
+    """Name the slowest features beside the disk, each tied to its point by a line."""
+    slowest = features[features["modulus"] > 0].nlargest(n, "modulus")
+    points = _eigenvalues(slowest)
+    texts = [in_words(row, features.attrs["time_unit"]) for row in slowest.itertuples()]
+    sides: dict[int, list[int]] = {side: [] for side in _SIDES}
+    for i in np.argsort(points.imag, kind="stable"):
+        sides[-1 if points[i].real < 0 else 1].append(int(i))
+    left, right = (radius * (2.9 if sides[side] else 1.0) for side in _SIDES)
+    ax.set_xlim(-left, right)
+    gap = _line_height(ax, left + right, 2 * radius)
+    for side, chosen in sides.items():
+        heights = _spread(points[chosen].imag, gap, radius)
+        for i, height in zip(chosen, heights, strict=True):
+            _label(ax, texts[i], points[i], (side * 1.12 * radius, height))
+
+
+def _line_height(ax: Axes, width: float, height: float) -> float:
+    """Height of a line of text in units of the data, which fill the axes as far as they can."""
+    box = ax.get_window_extent()
+    pixels_per_unit = min(box.width / width, box.height / height)
+    return 1.5 * SMALL * ax.figure.dpi / 72 / pixels_per_unit
+
+
+def _label(ax: Axes, text: str, point: complex, place: tuple[float, float]) -> None:
+    ax.annotate(
+        text,
+        xy=(point.real, point.imag),
+        xytext=place,
+        va="center",
+        ha="right" if place[0] < 0 else "left",
+        fontsize=SMALL,
+        color=INK,
+        arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkB": 3},
+    )
+
+
+def _spread(heights: np.ndarray, gap: float, top: float) -> np.ndarray:
+    """Move rising heights apart to `gap` or more, as little as a pass up and one down allow."""
+    moved = heights.copy()
+    for i in range(1, len(moved)):
+        moved[i] = max(moved[i], moved[i - 1] + gap)
+    for i in range(len(moved) - 1, -1, -1):
+        ceiling = top if i == len(moved) - 1 else moved[i + 1] - gap
+        moved[i] = min(moved[i], ceiling)
+    return moved
+
+
+def _explain(ax: Axes, share: pd.Series) -> None:
+    largest = share.max()
+    if largest > 0:
+        style: dict[str, Any] = {"facecolor": "none", "edgecolor": GREY, "s": 60.0}
+        ax.scatter([], [], label=f"area: share of the block, largest {largest:.0%}", **style)
+    if ax.get_legend_handles_labels()[1]:
+        legend_above(ax)

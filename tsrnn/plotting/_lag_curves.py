@@ -1,0 +1,96 @@
+"""The lag curves of the leading recurrence features."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.interpret import lag_curves
+from tsrnn.plotting._feature_frames import as_features, in_words, leading
+from tsrnn.plotting._style import GREY, checked_count, colour, legend_beside, new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_lag_curves"]
+
+_DEFAULT_LAGS = (12, 200)
+_FADED = 0.05
+_DASHES = ("-", "--", ":")
+
+
+def plot_lag_curves(
+    features_or_model: Any, n: int = 6, max_lag: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw how the leading recurrence features weigh the past.
+
+    Each curve is the response of a feature to a unit impulse at lag 0, scaled to the maximum 1:
+    gamma^j, gamma^j cos(j theta), or, for order n > 1, the last of its `lag_curves`, which carries
+    the binomial coefficient binom(j, n - 1).
+
+    Parameters
+    ----------
+    features_or_model : DataFrame or model
+        What `tsrnn.interpret.recurrence_features` gave, or anything it accepts.
+    n : int, default 6
+        How many features; the leading ones by share where shares are known, else by modulus.
+        Features of type "zero" are left out.
+    max_lag : int, optional
+        Last lag, in time steps. By default the lag at which all curves have fallen to 5%, at
+        least 12 and at most 200.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the frame of features lacks columns, rows or its unit of time, all features are of type
+        "zero", or `n` or `max_lag` is not a positive whole number.
+    """
+    features = as_features(features_or_model)
+    chosen = leading(features, checked_count(n, "n"))
+    if chosen.empty:
+        raise ValueError('there is no lag curve to draw: all features are of type "zero".')
+    last = _last_lag(chosen) if max_lag is None else checked_count(max_lag, "max_lag")
+    unit, step = features.attrs["time_unit"], features.attrs["time_step"]
+    lags = np.arange(last + 1)
+    given = ax is not None
+    ax = new_axes(ax, 10.0, 3.8)
+    ax.axhline(0, color=GREY, linewidth=0.6)
+    for i, row in enumerate(chosen.itertuples()):
+        style: dict[str, Any] = {"color": colour(i), "linestyle": _DASHES[i // 6 % 3]}
+        ax.plot(lags * step, _curve(row, lags), label=_label(row, features, unit), **style)
+    ax.set(xlabel=f"Lag ({unit})", ylabel="Response to an impulse", xlim=(0, last * step))
+    tidy(ax)
+    legend_beside(ax, inside=given)
+    return ax
+
+
+def _curve(feature: Any, lags: np.ndarray) -> np.ndarray:
+    curves = lag_curves(feature.modulus, feature.angle, feature.order, lags)
+    curve = curves[:, -2] if feature.type.startswith("C") else curves[:, -1]
+    peak = np.abs(curve).max()
+    return curve / peak if peak > 0 else curve
+
+
+def _last_lag(features: pd.DataFrame) -> int:
+    slowest = float(features["modulus"].max())
+    least, most = _DEFAULT_LAGS
+    if slowest >= 1:
+        return most
+    return int(min(max(math.ceil(math.log(_FADED) / math.log(slowest)), least), most))
+
+
+def _label(feature: Any, features: pd.DataFrame, unit: str) -> str:
+    layer = f"layer {feature.layer}, " if features["layer"].nunique() > 1 else ""
+    block = f"block {feature.block}: " if features["block"].nunique() > 1 else ""
+    place = f"{layer}{block}" if block else layer.replace(", ", ": ")
+    share = "" if math.isnan(feature.share) else f" (share {feature.share:.0%})"
+    return f"{place}{in_words(feature, unit)}{share}"

@@ -1,0 +1,98 @@
+"""What all plots share: colours, axes without clutter, a legend beside or above the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "GREY",
+    "INK",
+    "PALE",
+    "PALETTE",
+    "SMALL",
+    "checked_count",
+    "colour",
+    "legend_above",
+    "legend_beside",
+    "new_axes",
+    "place_on_axis",
+    "tidy",
+]
+
+# Okabe and Ito's palette, told apart with any colour vision; yellow left out as too light.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+INK = "#222222"
+GREY = "#8C8C8C"
+PALE = "#C8C8C8"
+SMALL = 9
+
+
+def colour(i: int) -> str:
+    """Give the i-th colour of the palette, from the start again after the last."""
+    return PALETTE[i % len(PALETTE)]
+
+
+def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """`ax` itself, or the axes of a new figure whose layout leaves room for labels outside."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def tidy(ax: Axes) -> None:
+    """Take away what carries no information."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(GREY)
+    ax.tick_params(color=GREY, labelsize=SMALL)
+
+
+def legend_above(ax: Axes) -> None:
+    """Put the legend in a row above the data."""
+    count = len(ax.get_legend_handles_labels()[1])
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": count}
+    ax.legend(**place, frameon=False, fontsize=SMALL, borderaxespad=0.3)
+
+
+def legend_beside(ax: Axes, *, inside: bool) -> None:
+    """Put the legend in a column to the right of the data.
+
+    In a figure of the caller's it would take its width from the neighbours: there it goes inside.
+    """
+    if inside:
+        ax.legend(loc="best", fontsize=SMALL - 1, framealpha=0.8, edgecolor="none")
+    else:
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+        ax.legend(**place, frameon=False, fontsize=SMALL, borderaxespad=0.0)
+
+
+def place_on_axis(ax: Axes, index: pd.Index) -> np.ndarray:
+    """Turn an index into positions on the x axis and label the axis to fit.
+
+    Timestamps become matplotlib's days; numbers stay what they are. Periods stand at their start.
+    """
+    if isinstance(index, pd.PeriodIndex):
+        index = index.to_timestamp()
+    if not isinstance(index, pd.DatetimeIndex):
+        ax.set_xlabel(str(index.name) if index.name is not None else "Time step")
+        return index.to_numpy(dtype=float)
+    from matplotlib import dates
+
+    locator = dates.AutoDateLocator()
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    return np.asarray(dates.date2num(index.tz_localize(None).to_numpy()), dtype=float)
+
+
+def checked_count(value: Any, name: str) -> int:
+    """Let a positive whole number pass and refuse anything else by name."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"`{name}` must be a positive whole number; got {value!r}.")
+    return int(value)
