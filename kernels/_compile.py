@@ -8,6 +8,7 @@ that inferring types from Python would take.
 import ctypes
 import hashlib
 import os
+import stat
 import tempfile
 import threading
 from collections.abc import Callable
@@ -40,15 +41,29 @@ def cache_dir() -> Path:
     """
     chosen = os.environ.get("TSRNN_CACHE_DIR") or platformdirs.user_cache_dir("tsrnn")
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    for folder in (Path(chosen), Path(tempfile.gettempdir()) / f"tsrnn-{user}"):
+    shared = Path(tempfile.gettempdir()) / f"tsrnn-{user}"
+    for folder in (Path(chosen), shared):
         path = folder / "kernels"
         try:
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.mkdir(exist_ok=True, mode=0o700)
         except OSError:
             continue
-        if os.access(path, os.W_OK):
+        if os.access(path, os.W_OK) and (folder != shared or _is_private(folder)):
             return path
-    raise OSError(f"no folder for compiled kernels: {chosen} cannot be written; set TSRNN_CACHE_DIR")
+    raise OSError(
+        f"no folder for compiled kernels: {chosen} cannot be written. Set the environment "
+        "variable TSRNN_CACHE_DIR to a folder that can"
+    )
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else can have put machine code there."""
+    if not hasattr(os, "getuid"):
+        return True
+    entry = folder.lstat()
+    mine = stat.S_ISDIR(entry.st_mode) and entry.st_uid == os.getuid()
+    return mine and not entry.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def object_file(name: str, source: str) -> Path:
@@ -57,6 +72,11 @@ def object_file(name: str, source: str) -> Path:
     content = "\n".join([source, llvmlite.__version__, llvm.get_default_triple(), *machine])
     digest = hashlib.sha256(content.encode()).hexdigest()[:20]
     return cache_dir() / f"{name}_{digest}.o"
+
+
+def is_kept(path: Path) -> bool:
+    """Whether the machine code at `path` need not be compiled again."""
+    return path in _engines or _read(path) is not None
 
 
 def load(name: str, source: str, functions: dict[str, int]) -> dict[str, Callable[..., None]]:
@@ -126,6 +146,10 @@ def _read(path: Path) -> bytes | None:
 def _write(path: Path, code: bytes) -> None:
     """Write in one step: another process sees the whole file or none."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "wb") as file:
-        file.write(hashlib.sha256(code).digest() + code)
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

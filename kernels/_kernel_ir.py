@@ -7,6 +7,8 @@ state, parameters and parameter gradients there over all of time, so that a step
 reads inputs and writes states, and nothing else.
 """
 
+from dataclasses import dataclass, field
+
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._trace import Graph, trace
 from tsrnn.kernels._vector_ir import FORMATS, OPERATIONS, VectorCode, emit_op, operand
@@ -21,18 +23,23 @@ SIZES = ("T", "K", "b0", "b1", "k0", "k1")
 def kernel_ir(cell: Cell, dtype: str) -> str:
     """LLVM source of ``forward`` and ``backward`` for `cell` in `dtype`.
 
+    Parameters
+    ----------
+    cell : Cell
+    dtype : {"float32", "float64"}
+
+    Returns
+    -------
+    str
+        LLVM assembly of both functions; their arguments are the `POINTERS`, then
+        the `SIZES`.
+
     Raises
     ------
     ValueError
         If the cell uses an operation that has no compiled form; the message names it.
     """
-    step, vjp = trace(cell)
-    for op in step.ops + vjp.ops:
-        if op.name not in OPERATIONS:
-            raise ValueError(
-                f"cell {cell.name!r} uses torch's {op.name!r}, which has no compiled form. "
-                f"Write it with {', '.join(sorted(OPERATIONS))}, or use engine='reference'"
-            )
+    step, vjp = trace(cell, OPERATIONS)
     tiles = [_Tile(cell, dtype, masked) for masked in (False, True)]
     bodies = {
         "forward": "".join(_forward_tile(tile, step) for tile in tiles),
@@ -51,9 +58,13 @@ class _Tile:
         self.lanes = 64 // self.format.bytes
         self.masked = masked
         self.name = "part" if masked else "full"
+        self.suffix = f"v{self.lanes}f{8 * self.format.bytes}.p0"
 
     def code(self, stage: str) -> VectorCode:
         return VectorCode(self.format, self.lanes, f"{self.name}.{stage}.")
+
+    def registers(self, kind: str, count: int) -> list[str]:
+        return [f"%{self.name}.{kind}{i}" for i in range(count)]
 
     def address(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
         """Pointer to unit k of `field` in row `row` of an array (rows, fields, K)."""
@@ -82,18 +93,79 @@ class _Tile:
         else:
             code.lines.append(f"store {kind} {value}, ptr {pointer}, align {align}")
 
-    @property
-    def suffix(self) -> str:
-        return f"v{self.lanes}f{8 * self.format.bytes}.p0"
-
     def load_fields(self, code: VectorCode, base: str, row: str, count: int) -> list[str]:
-        return [
-            self.load(code, self.address(code, base, row, count, i)) for i in range(count)
-        ]
+        return [self.load(code, self.address(code, base, row, count, i)) for i in range(count)]
 
     def store_fields(self, code: VectorCode, base: str, row: str, values: list[str]) -> None:
         for i, value in enumerate(values):
             self.store(code, value, self.address(code, base, row, len(values), i))
+
+
+@dataclass
+class _Sweep:
+    """One tile's pass over the steps of a sequence, in four stretches of code.
+
+    `carried` lists the registers that a step takes over from the one before: their
+    name, their value before the first step, their value after a step.
+    """
+
+    begin: VectorCode
+    step: VectorCode
+    end: VectorCode
+    pad: VectorCode  # runs on the steps after the sequence's end
+    carried: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, tile: _Tile) -> "_Sweep":
+        return cls(tile.code("begin"), tile.code("step"), tile.code("end"), tile.code("pad"))
+
+    def carry(self, names: list[str], first: list[str], following: list[str]) -> None:
+        self.carried += zip(names, first, following, strict=True)
+
+    def blocks(self, name: str) -> str:
+        """Write the basic blocks; ``%{name}.i`` counts steps, ``%{name}.padded`` padded ones."""
+        phis = [
+            f"{register} = phi {self.begin.type} [ {first}, %{name}.begin ], "
+            f"[ {following}, %{name}.step ]"
+            for register, first, following in self.carried
+        ]
+        return (
+            _block(f"{name}.begin", [*self.begin.lines, f"br label %{name}.test"])
+            + _loop(f"{name}.test", f"{name}.step", f"%{name}.i", ("0", f"{name}.begin"),
+                    "%length", f"{name}.end", phis, self.step.lines)
+            + _block(f"{name}.end", [*self.end.lines, f"br label %{name}.pads"])
+            + _loop(f"{name}.pads", f"{name}.pad", f"%{name}.padded", ("%length", f"{name}.end"),
+                    "%T", f"{name}.done", [], self.pad.lines)
+        )  # fmt: skip
+
+
+def _loop(
+    test: str,
+    body: str,
+    counter: str,
+    start: tuple[str, str],
+    stop: str,
+    after: str,
+    phis: list[str],
+    lines: list[str],
+) -> str:
+    """Blocks that run `lines` for `counter` from `start` to `stop`.
+
+    `start` is its first value and the block that control comes from.
+    """
+    first, before = start
+    head = [
+        f"{counter} = phi i64 [ {first}, %{before} ], [ {counter}.next, %{body} ]",
+        *phis,
+        f"{counter}.more = icmp slt i64 {counter}, {stop}",
+        f"br i1 {counter}.more, label %{body}, label %{after}",
+    ]
+    tail = [f"{counter}.next = add i64 {counter}, 1", f"br label %{test}"]
+    return _block(test, head) + _block(body, [*lines, *tail])
+
+
+def _block(label: str, lines: list[str]) -> str:
+    return "\n".join([f"{label}:", *(f"  {line}" for line in lines)]) + "\n"
 
 
 def _named(prefix: str, values: list[str]) -> dict[str, str]:
@@ -107,148 +179,107 @@ def _run(code: VectorCode, graph: Graph, values: dict[str, str]) -> list[str]:
     return [operand(code, out, values) for out in graph.outputs]
 
 
-def _block(label: str, lines: list[str]) -> str:
-    return "\n".join([f"{label}:", *(f"  {line}" for line in lines)]) + "\n"
-
-
-def _phis(code: VectorCode, names: list[str], start: tuple[list[str], str],
-          again: tuple[list[str], str]) -> list[str]:  # fmt: skip
-    (first, first_block), (next_, next_block) = start, again
-    return [
-        f"{name} = phi {code.type} [ {a}, %{first_block} ], [ {b}, %{next_block} ]"
-        for name, a, b in zip(names, first, next_, strict=True)
-    ]
-
-
 def _forward_tile(tile: _Tile, step: Graph) -> str:
-    cell, name = tile.cell, tile.name
-    begin = tile.code("begin")
-    params = tile.load_fields(begin, "%w", "0", cell.p)
-    initial = tile.load_fields(begin, "%h", "%b", cell.n)
-    state = [f"%{name}.h{i}" for i in range(cell.n)]
+    cell, sweep = tile.cell, _Sweep.of(tile)
+    params = tile.load_fields(sweep.begin, "%w", "0", cell.p)
+    initial = tile.load_fields(sweep.begin, "%h", "%b", cell.n)
+    state = tile.registers("h", cell.n)
 
-    loop = tile.code("step")
-    row = loop.emit(f"add i64 %row0, %{name}.t")
-    inputs = tile.load_fields(loop, "%u", row, cell.m)
+    row = sweep.step.emit(f"add i64 %row0, %{tile.name}.i")
+    inputs = tile.load_fields(sweep.step, "%u", row, cell.m)
     values = _named("h", state) | _named("u", inputs) | _named("w", params)
-    new = _run(loop, step, values)
-    tile.store_fields(loop, "%s", row, new)
+    new = _run(sweep.step, step, values)
+    tile.store_fields(sweep.step, "%s", row, new)
+    sweep.carry(state, initial, new)
 
-    pad = tile.code("pad")
-    pad_row = pad.emit(f"add i64 %row0, %{name}.tp")
-    tile.store_fields(pad, "%s", pad_row, [pad.constant(0.0)] * cell.n)
-
-    end = tile.code("end")
-    tile.store_fields(end, "%final", "%b", state)
-    head = _phis(loop, state, (initial, f"{name}.begin"), (new, f"{name}.step"))
-    return (
-        _block(f"{name}.begin", [*begin.lines, f"br label %{name}.test"])
-        + _block(
-            f"{name}.test",
-            [
-                f"%{name}.t = phi i64 [ 0, %{name}.begin ], [ %{name}.t.next, %{name}.step ]",
-                *head,
-                f"%{name}.more = icmp slt i64 %{name}.t, %length",
-                f"br i1 %{name}.more, label %{name}.step, label %{name}.end",
-            ],
-        )
-        + _block(
-            f"{name}.step",
-            [*loop.lines, f"%{name}.t.next = add i64 %{name}.t, 1", f"br label %{name}.test"],
-        )
-        + _block(f"{name}.end", [*end.lines, f"br label %{name}.pads"])
-        + _padding(name, pad)
-    )
-
-
-def _padding(name: str, pad: VectorCode) -> str:
-    """Loop over the steps after a sequence's end."""
-    return _block(
-        f"{name}.pads",
-        [
-            f"%{name}.tp = phi i64 [ %length, %{name}.end ], [ %{name}.tp.next, %{name}.pad ]",
-            f"%{name}.padmore = icmp slt i64 %{name}.tp, %T",
-            f"br i1 %{name}.padmore, label %{name}.pad, label %{name}.done",
-        ],
-    ) + _block(
-        f"{name}.pad",
-        [*pad.lines, f"%{name}.tp.next = add i64 %{name}.tp, 1", f"br label %{name}.pads"],
-    )
+    tile.store_fields(sweep.end, "%final", "%b", state)
+    _store_zeros(tile, sweep.pad, "%s", cell.n)
+    return sweep.blocks(tile.name)
 
 
 def _backward_tile(tile: _Tile, vjp: Graph) -> str:
-    cell, name = tile.cell, tile.name
-    n, m, p = cell.n, cell.m, cell.p
-    begin = tile.code("begin")
-    params = tile.load_fields(begin, "%w", "0", p)
-    g_final = tile.load_fields(begin, "%g_final", "%b", n)
-    last = begin.emit("sub i64 %length, 1")
-    last_row = begin.emit(f"add i64 %row0, {last}")
-    empty = begin.emit("icmp eq i64 %length, 0")
-    safe_row = begin.emit(f"select i1 {empty}, i64 %row0, i64 {last_row}")
-    newest = tile.load_fields(begin, "%s", safe_row, n)
-
-    carried = {kind: [f"%{name}.{kind}{i}" for i in range(c)] for kind, c in
-               (("g", n), ("s", n), ("a", p))}  # fmt: skip
-    loop = tile.code("step")
-    row = loop.emit(f"add i64 %row0, %{name}.t")
-    incoming = tile.load_fields(loop, "%g_s", row, n)
-    grads = [loop.binary("add", a, b) for a, b in zip(incoming, carried["g"], strict=True)]
-    previous = _previous_state(tile, loop, row)
-    needs_inputs = any(r[0] == "u" for r in vjp.reads)
-    inputs = tile.load_fields(loop, "%u", row, m) if needs_inputs else []
-    values = (
-        _named("g", grads) | _named("h", previous) | _named("s", carried["s"])
-        | _named("u", inputs) | _named("w", params)
-    )  # fmt: skip
-    out = _run(loop, vjp, values)
-    tile.store_fields(loop, "%g_u", row, out[n : n + m])
-    sums = [
-        acc if zero == 0.0 else loop.binary("add", acc, g)
-        for acc, g, zero in zip(carried["a"], out[n + m :], vjp.outputs[n + m :], strict=True)
-    ]
-
-    pad = tile.code("pad")
-    pad_row = pad.emit(f"add i64 %row0, %{name}.tp")
-    tile.store_fields(pad, "%g_u", pad_row, [pad.constant(0.0)] * m)
-    end = tile.code("end")
-    tile.store_fields(end, "%g_h", "%b", carried["g"])
-    tile.store_fields(end, "%g_w", "%b", carried["a"])
-
-    names = carried["g"] + carried["s"] + carried["a"]
-    start = g_final + newest + [begin.constant(0.0)] * p
-    again = out[:n] + previous + sums
-    head = _phis(loop, names, (start, f"{name}.begin"), (again, f"{name}.step"))
-    return (
-        _block(f"{name}.begin", [*begin.lines, f"br label %{name}.test"])
-        + _block(
-            f"{name}.test",
-            [
-                f"%{name}.t1 = phi i64 [ %length, %{name}.begin ], [ %{name}.t, %{name}.step ]",
-                *head,
-                f"%{name}.t = sub i64 %{name}.t1, 1",
-                f"%{name}.more = icmp sge i64 %{name}.t, 0",
-                f"br i1 %{name}.more, label %{name}.step, label %{name}.end",
-            ],
-        )
-        + _block(f"{name}.step", [*loop.lines, f"br label %{name}.test"])
-        + _block(f"{name}.end", [*end.lines, f"br label %{name}.pads"])
-        + _padding(name, pad)
+    cell, sweep = tile.cell, _Sweep.of(tile)
+    g, s, sums = (
+        tile.registers(kind, count) for kind, count in (("g", cell.n), ("s", cell.n), ("a", cell.p))
     )
+    params = tile.load_fields(sweep.begin, "%w", "0", cell.p)
+    zeros = [sweep.begin.constant(0.0)] * cell.p
+    row = _last_step_first(tile, sweep.step)
+    previous = _previous_state(tile, sweep.step, row)
+    gradients = _backward_step(tile, sweep.step, vjp, row, previous, params, g, s)
+
+    tile.store_fields(sweep.step, "%g_u", row, gradients[cell.n : cell.n + cell.m])
+    added = [
+        total if out == 0.0 else sweep.step.binary("add", total, part)
+        for total, part, out in zip(
+            sums, gradients[cell.n + cell.m :], vjp.outputs[cell.n + cell.m :], strict=True
+        )
+    ]
+    sweep.carry(g, tile.load_fields(sweep.begin, "%g_final", "%b", cell.n), gradients[: cell.n])
+    sweep.carry(s, _newest_state(tile, sweep.begin), previous)
+    sweep.carry(sums, zeros, added)
+
+    tile.store_fields(sweep.end, "%g_h", "%b", g)
+    tile.store_fields(sweep.end, "%g_w", "%b", sums)
+    _store_zeros(tile, sweep.pad, "%g_u", cell.m)
+    return sweep.blocks(tile.name)
+
+
+def _backward_step(
+    tile: _Tile,
+    code: VectorCode,
+    vjp: Graph,
+    row: str,
+    previous: list[str],
+    params: list[str],
+    g: list[str],
+    s: list[str],
+) -> list[str]:
+    """Gradients of state, inputs and parameters at one step."""
+    incoming = tile.load_fields(code, "%g_s", row, tile.cell.n)
+    grads = [code.binary("add", a, b) for a, b in zip(incoming, g, strict=True)]
+    needs_inputs = any(name[0] == "u" for name in vjp.reads)
+    inputs = tile.load_fields(code, "%u", row, tile.cell.m) if needs_inputs else []
+    given = {"g": grads, "h": previous, "s": s, "u": inputs, "w": params}
+    values = {k: v for prefix, list_ in given.items() for k, v in _named(prefix, list_).items()}
+    return _run(code, vjp, values)
+
+
+def _store_zeros(tile: _Tile, code: VectorCode, base: str, count: int) -> None:
+    """Zeros in a row after the sequence's end."""
+    row = code.emit(f"add i64 %row0, %{tile.name}.padded")
+    tile.store_fields(code, base, row, [code.constant(0.0)] * count)
+
+
+def _last_step_first(tile: _Tile, code: VectorCode) -> str:
+    """Row of step t = length - 1 - i, with t in ``%{tile}.t``."""
+    last = code.emit("sub i64 %length, 1")
+    code.lines.append(f"%{tile.name}.t = sub i64 {last}, %{tile.name}.i")
+    return code.emit(f"add i64 %row0, %{tile.name}.t")
+
+
+def _newest_state(tile: _Tile, code: VectorCode) -> list[str]:
+    """State after a sequence's last step; of an empty one any row that can be read."""
+    last = code.emit("sub i64 %length, 1")
+    last_row = code.emit(f"add i64 %row0, {last}")
+    empty = code.emit("icmp eq i64 %length, 0")
+    row = code.emit(f"select i1 {empty}, i64 %row0, i64 {last_row}")
+    return tile.load_fields(code, "%s", row, tile.cell.n)
 
 
 def _previous_state(tile: _Tile, code: VectorCode, row: str) -> list[str]:
     """State before step t: of the row before, or the initial state."""
-    n = tile.cell.n
     first = code.emit(f"icmp eq i64 %{tile.name}.t, 0")
     base = code.emit(f"select i1 {first}, ptr %h, ptr %s")
     before = code.emit(f"sub i64 {row}, 1")
     source_row = code.emit(f"select i1 {first}, i64 %b, i64 {before}")
-    return tile.load_fields(code, base, source_row, n)
+    return tile.load_fields(code, base, source_row, tile.cell.n)
 
 
 def _function(kind: str, tiles: str, lanes: int) -> str:
+    vector = f"<{lanes} x i64>"
     iota = "<" + ", ".join(f"i64 {i}" for i in range(lanes)) + ">"
+    spread = f"{vector} poison, <{lanes} x i32> zeroinitializer"
     pointers = ", ".join(f"ptr noalias %{name}" for name in POINTERS[kind])
     sizes = ", ".join(f"i64 %{name}" for name in SIZES)
     return f"""
@@ -273,9 +304,9 @@ rest:
   %part.k = add i64 %full.k, 0
   %left = sub i64 %k1, %part.k
   %any = icmp sgt i64 %left, 0
-  %left.in = insertelement <{lanes} x i64> poison, i64 %left, i64 0
-  %left.all = shufflevector <{lanes} x i64> %left.in, <{lanes} x i64> poison, <{lanes} x i32> zeroinitializer
-  %mask = icmp slt <{lanes} x i64> {iota}, %left.all
+  %left.in = insertelement {vector} poison, i64 %left, i64 0
+  %left.all = shufflevector {vector} %left.in, {spread}
+  %mask = icmp slt {vector} {iota}, %left.all
   br i1 %any, label %part.begin, label %sequence.end
 {tiles}full.done:
   br label %units

@@ -14,11 +14,14 @@ def reference(
     Any device, any floating dtype, any derivative that autograd has. Slow.
     """
     weights = params.unbind(0)
+    alive = torch.arange(inputs.shape[1], device=inputs.device) < lengths[:, None]
+    # Padding may hold anything. One, where log, sqrt and division are smooth, keeps NaN from
+    # reaching the gradients as zero times NaN.
+    inputs = torch.where(alive[..., None, None], inputs, torch.ones_like(inputs))
     state = initial
     states = []
-    for t in range(inputs.shape[1]):
-        new = torch.stack(cell.step(state.unbind(1), inputs[:, t].unbind(1), weights), 1)
-        alive = (t < lengths).view(-1, 1, 1)
-        state = torch.where(alive, new, state)
-        states.append(torch.where(alive, new, torch.zeros_like(new)))
+    for u, live in zip(inputs.unbind(1), alive.unbind(1), strict=True):
+        new = torch.stack(cell.step(state.unbind(1), u.unbind(1), weights), 1)
+        state = torch.where(live[:, None, None], new, state)
+        states.append(torch.where(live[:, None, None], new, torch.zeros_like(new)))
     return torch.stack(states, 1), state

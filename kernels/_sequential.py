@@ -14,6 +14,8 @@ from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._kernel_ir import POINTERS, SIZES, kernel_ir
 from tsrnn.kernels._threads import run_ranges, split
 
+COMPILED_DTYPES = (torch.float32, torch.float64)
+
 
 class Kernels(NamedTuple):
     """A cell's compiled recurrence forward and backward in time."""
@@ -41,12 +43,19 @@ def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
     ----------
     cell : Cell
     dtype : torch.float32 or torch.float64
-    verbose : bool
+    verbose : bool, default False
         Print one line before and after a compilation. Compiled files are kept,
         so that this happens once on a machine.
+
+    Raises
+    ------
+    ValueError
+        If the cell has no compiled form, or there is none in this dtype.
     """
+    if dtype not in COMPILED_DTYPES:
+        raise ValueError(f"dtype must be torch.float32 or torch.float64; got {dtype!r}")
     path = _compile.object_file(cell.name, _source(cell, dtype))
-    announce = verbose and not path.exists()
+    announce = verbose and not _compile.is_kept(path)
     if announce:
         print(f"Compiling the recurrence {cell.name} ({dtype}) once; it is kept in {path.parent}")
     start = time.perf_counter()
@@ -62,7 +71,7 @@ class _Sequential(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         batch, steps, _, units = inputs.shape
         states = inputs.new_empty(batch, steps, cell.n, units)
-        final = torch.empty_like(initial)
+        final = initial.new_empty(initial.shape)
         given = [t.detach().contiguous() for t in (inputs, params, initial, lengths)]
         kernel = kernels_for(cell, inputs.dtype).forward
         _run(kernel, [*given, states, final], states.shape)
@@ -73,15 +82,28 @@ class _Sequential(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g_states: Tensor, g_final: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, params, initial, lengths, states = ctx.saved_tensors
+        inputs, params, initial, _, states = ctx.saved_tensors
         g_inputs = torch.empty_like(inputs)
         g_params = params.new_empty(len(initial), *params.shape)
         g_initial = torch.empty_like(initial)
         kernel = kernels_for(ctx.cell, inputs.dtype).backward
         given = [*ctx.saved_tensors, g_states.contiguous(), g_final.contiguous()]
         _run(kernel, [*given, g_inputs, g_params, g_initial], states.shape)
-        # One sum a sequence, added in a fixed order: the same for any number of threads.
-        return None, g_inputs, g_params.sum(0), g_initial, None
+        return None, g_inputs, _pairwise_sum(g_params), g_initial, None
+
+
+def _pairwise_sum(parts: Tensor) -> Tensor:
+    """Sum over the first axis in a fixed order; `parts` is used up.
+
+    torch.sum may order its terms by the number of threads.
+    """
+    if not len(parts):
+        return parts.sum(0)
+    while len(parts) > 1:
+        kept = (len(parts) + 1) // 2
+        parts[: len(parts) - kept] += parts[kept:]
+        parts = parts[:kept]
+    return parts[0]
 
 
 def _run(kernel: Callable[..., None], tensors: list[Tensor], shape: torch.Size) -> None:

@@ -1,12 +1,14 @@
 """Record what a cell does to scalars: its step and its vector-Jacobian product as flat graphs."""
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._cell import Cell, Fields
 
 Operand = str | float
 
@@ -37,13 +39,19 @@ class Graph:
 
 _COPIES = {"detach", "alias", "clone", "view"}
 _CONSTANTS = {"zeros_like", "ones_like", "full_like"}
+_ON_MASKS = {
+    "where", "masked_fill", "logical_and", "logical_or", "logical_not",
+    "bitwise_and", "bitwise_or", "bitwise_not",
+}  # fmt: skip
+_ARITHMETIC_OPTIONS = {"alpha", "rounding_mode", "approximate"}  # they change what is computed
 
 
 class _Recorder(TorchDispatchMode):
     """Notes every operation on tensors under it, autograd's included."""
 
-    def __init__(self, named: dict[str, torch.Tensor]) -> None:
+    def __init__(self, cell: Cell, named: dict[str, torch.Tensor]) -> None:
         super().__init__()
+        self._cell = cell
         self.ops: list[Op] = []
         self._names = {id(tensor): name for name, tensor in named.items()}
         self._alive: list[object] = list(named.values())  # ids stay unique while they live
@@ -53,20 +61,43 @@ class _Recorder(TorchDispatchMode):
         return False  # torch would import its compiler, three seconds, to switch it off
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        name = func._schema.name.removeprefix("aten::")
+        self._check(func, name, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         if not isinstance(result, torch.Tensor) or result.ndim:
-            raise ValueError(
-                f"a cell's step works on scalars element by element, but {func} "
-                "made something else; write it with elementwise functions only"
-            )
-        if kwargs and "alpha" in kwargs:
-            raise ValueError("write a + alpha * b instead of torch.add(a, b, alpha=alpha)")
+            raise self._refusal(name, "does not give a scalar; write elementwise functions only")
         self._alive.append(result)
-        name = func._schema.name.removeprefix("aten::")
-        operands = tuple(self._operand(a) for a in args if isinstance(a, torch.Tensor | int | float))
+        scalars = [a for a in args if isinstance(a, torch.Tensor | int | float)]
+        operands = tuple(self._operand(a) for a in scalars)
         if name not in _CONSTANTS and any(isinstance(a, str) for a in operands):
             self._names[id(result)] = self._note(name, operands)
         return result
+
+    def _check(self, func: Any, name: str, args: Sequence[object], options: dict[str, Any]) -> None:
+        """Refuse what a graph of scalars could not say, rather than record something else."""
+        if name == "_local_scalar_dense":
+            raise self._refusal(
+                "if or float",
+                "asks for the value of a tensor, but the recurrence is compiled once for all "
+                "values. Write torch.where(condition, a, b)",
+            )
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            raise self._refusal(name, "draws a random number; pass it in as an input")
+        if func._schema.is_mutable:
+            raise self._refusal(name, "works in place; write a new value, a = a + b")
+        if used := _ARITHMETIC_OPTIONS & options.keys():
+            raise self._refusal(name, f"takes {min(used)}; write its formula with + - * /")
+        if name not in _ON_MASKS and any(_is_mask(a) for a in args):
+            raise self._refusal(name, "computes with a comparison; write torch.where(a > b, c, d)")
+        for a in args:
+            if isinstance(a, torch.Tensor) and self._is_foreign_parameter(a):
+                raise self._refusal(name, "has an operand that requires grad; pass it in params")
+
+    def _is_foreign_parameter(self, tensor: torch.Tensor) -> bool:
+        return tensor.requires_grad and id(tensor) not in self._names
+
+    def _refusal(self, name: str, why: str) -> ValueError:
+        return ValueError(f"step of cell {self._cell.name!r}: {name} {why}")
 
     def _note(self, name: str, operands: tuple[Operand, ...]) -> str:
         """Write an operation down and name its result; a copy keeps its source's name."""
@@ -85,10 +116,16 @@ class _Recorder(TorchDispatchMode):
         return self._operand(tensor)
 
 
+def _is_mask(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == torch.bool
+
+
 def _scalars(prefix: str, count: int) -> dict[str, torch.Tensor]:
     # Values off every kink, different from each other: what is traced is the general case.
     return {
-        f"{prefix}{i}": torch.tensor(0.3 + 0.1 * i, dtype=torch.float64, requires_grad=True)
+        f"{prefix}{i}": torch.tensor(
+            0.3 + 0.1 * i, dtype=torch.float64, device="cpu", requires_grad=True
+        )
         for i in range(count)
     }
 
@@ -110,37 +147,83 @@ def _renamed(ops: Sequence[Op], names: dict[str, Operand]) -> list[Op]:
     ]
 
 
-def _record(cell: Cell) -> tuple[list[Op], list[Operand], list[Operand]]:
+def _record(cell: Cell, operations: Set[str]) -> tuple[list[Op], list[Operand], list[Operand]]:
+    """Operations of a step and its gradient, the new state, the gradients of all leaves."""
     state, inputs, params = _scalars("h", cell.n), _scalars("u", cell.m), _scalars("w", cell.p)
     grads = {name: g.detach() for name, g in _scalars("g", cell.n).items()}
     leaves = state | inputs | params
-    with torch.enable_grad(), _Recorder(leaves | grads) as recorder:
+    recorder = _Recorder(cell, leaves | grads)
+    with _torch_errors(cell), recorder:
         new = cell.step(*(tuple(part.values()) for part in (state, inputs, params)))
-        _check_result(cell, new)
-        gradients = torch.autograd.grad(
-            new, list(leaves.values()), list(grads.values()), allow_unused=True
-        )
-    return (
-        recorder.ops,
-        [recorder.name_of(t) for t in new],
-        [0.0 if g is None else recorder.name_of(g) for g in gradients],
-    )
+    _check_result(cell, new)
+    results = [recorder.name_of(t) for t in new]
+    # Before the gradient: what is refused should be what the cell's author has written.
+    _check_operations(cell, _without(recorder.ops, results), operations)
+    with _torch_errors(cell), recorder:
+        gradients = _gradients(new, list(leaves.values()), list(grads.values()))
+    slopes = [0.0 if g is None else recorder.name_of(g) for g in gradients]
+    _check_operations(cell, _without(recorder.ops, slopes), operations)
+    return recorder.ops, results, slopes
+
+
+@contextlib.contextmanager
+def _torch_errors(cell: Cell) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise ValueError(f"step of cell {cell.name!r} cannot be traced: {error}") from error
+
+
+def _check_operations(cell: Cell, ops: Iterable[Op], operations: Set[str]) -> None:
+    for op in ops:
+        if op.name not in operations:
+            known = sorted(name for name in operations if not name.endswith("_backward"))
+            raise ValueError(
+                f"cell {cell.name!r} uses torch's {op.name!r}, which has no compiled form. "
+                f"Write it with {', '.join(known)}, or use engine='reference'"
+            )
+
+
+def _gradients(
+    new: Fields, leaves: list[torch.Tensor], grads: list[torch.Tensor]
+) -> Sequence[torch.Tensor | None]:
+    """Vector-Jacobian product; a constant field of the state contributes nothing."""
+    moving = [(t, g) for t, g in zip(new, grads, strict=True) if t.requires_grad]
+    if not moving:
+        return [None] * len(leaves)
+    outputs, cotangents = zip(*moving, strict=True)
+    return torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True)
 
 
 def _check_result(cell: Cell, new: object) -> None:
     if not (isinstance(new, tuple) and len(new) == cell.n):
+        came = f"{len(new)} values" if isinstance(new, tuple) else f"a {type(new).__name__}"
         raise ValueError(
-            f"step of cell {cell.name!r} must return a tuple of n={cell.n} tensors; got {new!r}"
+            f"step of cell {cell.name!r} must return a tuple of n={cell.n} tensors, the new "
+            f"state; got {came}"
         )
+    for i, field in enumerate(new):
+        if not (isinstance(field, torch.Tensor) and field.is_floating_point()):
+            kind = field.dtype if isinstance(field, torch.Tensor) else type(field).__name__
+            raise ValueError(
+                f"field {i} of the new state of cell {cell.name!r} must be a tensor of floating "
+                f"point numbers; got {kind}"
+            )
 
 
-def trace(cell: Cell) -> tuple[Graph, Graph]:
+def trace(cell: Cell, operations: Set[str]) -> tuple[Graph, Graph]:
     """Graphs of a cell's step and of its vector-Jacobian product.
 
     Both read ``h0..``, ``u0..`` and ``w0..`` (state, inputs, parameters). The
     second also reads ``g0..``, the gradient of the new state, and ``s0..``, the
     new state itself: a value that the forward pass has stored is not computed
     again, so that for example the derivative of tanh needs no input.
+
+    Parameters
+    ----------
+    cell : Cell
+    operations : set of str
+        Names of torch's operations that may be used.
 
     Returns
     -------
@@ -150,9 +233,11 @@ def trace(cell: Cell) -> tuple[Graph, Graph]:
     Raises
     ------
     ValueError
-        If the step does anything but elementwise arithmetic on scalars.
+        If the step or its derivative does anything but these operations on scalars;
+        the message names the cell and the operation.
     """
-    ops, new, gradients = _record(cell)
+    with torch.inference_mode(False), torch.enable_grad():  # whatever the caller runs under
+        ops, new, gradients = _record(cell, operations)
     step = Graph(_without(ops, new), tuple(new))
     stored: dict[str, Operand] = {
         name: f"s{i}" for i, name in enumerate(new) if isinstance(name, str) and name[0] == "v"

@@ -1,11 +1,15 @@
 """Elementwise arithmetic on vectors of lanes as LLVM instructions.
 
-tanh, sigmoid and exp rest on one expm1: x = k ln 2 + r with |r| <= (ln 2) / 2, the
-Taylor polynomial of expm1(r) (the first term left out is below half a unit in the
-last place), and 2^k by writing k into the exponent. No call and no branch, so all
-lanes run at once; NaN stays NaN.
+tanh, sigmoid, exp and expm1 rest on one reduction: x = k ln 2 + r with
+|r| <= (ln 2) / 2, the Taylor polynomial of expm1(r) (the first term left out is below
+half a unit in the last place), and 2^k by writing k into the exponent. No call and no
+branch, so all lanes run at once; NaN stays NaN, and values overflow to infinity and
+underflow through the subnormal numbers to zero. Errors are below 1 unit in the last
+place for exp, 2 for expm1 and sigmoid, 3 for tanh. log, sin, cos and pow are calls of
+the C library, lane by lane.
 """
 
+import ctypes
 import struct
 from dataclasses import dataclass
 from math import factorial
@@ -15,7 +19,10 @@ from tsrnn.kernels._trace import Op, Operand
 
 @dataclass(frozen=True)
 class Format:
-    """A floating point format: names in LLVM and the constants of its expm1."""
+    """A floating point format: names in LLVM and the constants of its exponential.
+
+    `exp_limit` lies where exp(x) has overflowed and exp(-x) has underflowed to zero.
+    """
 
     name: str
     integer: str
@@ -31,10 +38,10 @@ class Format:
 
 FORMATS = {
     "float32": Format(
-        "float", "i32", 4, 127, 23, 7, 88.0, float.fromhex("0x1.62e4p-1"), 1.4286068203094173e-06
+        "float", "i32", 4, 127, 23, 7, 104.0, float.fromhex("0x1.62e4p-1"), 1.4286068203094173e-06
     ),
     "float64": Format(
-        "double", "i64", 8, 1023, 52, 13, 709.0, float.fromhex("0x1.62e42feep-1"),
+        "double", "i64", 8, 1023, 52, 13, 746.0, float.fromhex("0x1.62e42feep-1"),
         1.9082149292705877e-10,
     ),
 }  # fmt: skip
@@ -42,7 +49,7 @@ LOG2_E = 1.4426950408889634
 TANH_LIMIT = 30.0  # tanh(30) is 1 in both formats
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_COMPARE = {"gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole"}
+_COMPARE = {"gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 _INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "log": "log", "sin": "sin", "cos": "cos"}
 
 
@@ -68,9 +75,9 @@ class VectorCode:
         return name
 
     def constant(self, value: float) -> str:
-        """A number in every lane."""
+        """Write a number into every lane."""
         if self.format.name == "float":
-            value = struct.unpack("f", struct.pack("f", value))[0]
+            value = ctypes.c_float(value).value  # rounded; infinite where too large
         bits = struct.unpack("<Q", struct.pack("<d", value))[0]
         return self._splat(self.format.name, f"0x{bits:016X}")
 
@@ -85,15 +92,15 @@ class VectorCode:
         return self.emit(f"{_BINARY[name]} contract {self.type} {a}, {b}")
 
     def compare(self, name: str, a: str, b: str) -> str:
-        """``gt``, ``ge``, ``lt`` or ``le``, false where a side is NaN."""
+        """``gt``, ``ge``, ``lt``, ``le`` or ``eq``, false where a side is NaN; or ``ne``."""
         return self.emit(f"fcmp {_COMPARE[name]} {self.type} {a}, {b}")
 
     def where(self, mask: str, a: str, b: str) -> str:
-        """`a` in the lanes of `mask`, else `b`."""
+        """Take `a` in the lanes of `mask`, else `b`."""
         return self.emit(f"select {self.mask_type} {mask}, {self.type} {a}, {self.type} {b}")
 
     def intrinsic(self, name: str, *args: str) -> str:
-        """A function that LLVM knows by name."""
+        """Call a function that LLVM knows by name."""
         typed = ", ".join(f"{self.type} {a}" for a in args)
         suffix = f"v{self.lanes}f{8 * self.format.bytes}"
         return self.emit(f"call {self.type} @llvm.{name}.{suffix}({typed})")
@@ -104,8 +111,8 @@ class VectorCode:
         x = self.where(self.compare("gt", x, high), high, x)
         return self.where(self.compare("lt", x, low), low, x)
 
-    def bounded_expm1(self, x: str) -> str:
-        """exp(x) - 1 for |x| within the format's limit."""
+    def _reduce(self, x: str) -> tuple[str, str]:
+        """Split x = k ln 2 + r: k, an integer in the low bits of a float, and expm1(r)."""
         fmt = self.format
         rounder = self.constant(1.5 * 2.0**fmt.mantissa)  # adding it rounds to an integer
         shifted = self.binary("add", self.binary("mul", x, self.constant(LOG2_E)), rounder)
@@ -116,28 +123,58 @@ class VectorCode:
         for j in range(fmt.degree - 1, 0, -1):
             poly = self.binary("mul", poly, r)
             poly = self.binary("add", poly, self.constant(1 / factorial(j)))
-        power = self._power_of_two(shifted)
-        tail = self.binary("mul", power, self.binary("mul", poly, r))
-        return self.binary("add", self.binary("sub", power, self.constant(1.0)), tail)
+        return shifted, self.binary("mul", poly, r)
 
-    def _power_of_two(self, shifted: str) -> str:
-        """2^k, where the low bits of `shifted` hold the integer k."""
-        fmt, kind = self.format, self.integer_type
-        bits = self.emit(f"bitcast {self.type} {shifted} to {kind}")
-        biased = self.emit(f"add {kind} {bits}, {self._integer(fmt.bias)}")
-        exponent = self.emit(f"shl {kind} {biased}, {self._integer(fmt.mantissa)}")
-        return self.emit(f"bitcast {kind} {exponent} to {self.type}")
+    def _bits(self, shifted: str) -> str:
+        """Float whose low bits hold k, as an integer."""
+        return self.emit(f"bitcast {self.type} {shifted} to {self.integer_type}")
+
+    def _integers(self, op: str, a: str, b: str) -> str:
+        return self.emit(f"{op} {self.integer_type} {a}, {b}")
+
+    def _power_of_two(self, k: str) -> str:
+        """2^k for an integer k within the exponents of normal numbers."""
+        fmt = self.format
+        biased = self._integers("add", k, self._integer(fmt.bias))
+        exponent = self._integers("shl", biased, self._integer(fmt.mantissa))
+        return self.emit(f"bitcast {self.integer_type} {exponent} to {self.type}")
+
+    def bounded_expm1(self, x: str) -> str:
+        """exp(x) - 1 where 2^k is a normal number."""
+        shifted, tail = self._reduce(x)
+        power = self._power_of_two(self._bits(shifted))
+        less_one = self.binary("sub", power, self.constant(1.0))
+        return self.binary("add", less_one, self.binary("mul", power, tail))
+
+    def _halves(self, shifted: str) -> tuple[str, str]:
+        """Integers k1 + k2 = k, each small enough for `_power_of_two`."""
+        # The float is 1.5 2^mantissa + k: less the bits of the first part, its bits are k.
+        origin = struct.pack(
+            "<f" if self.format.bytes == 4 else "<d", 1.5 * 2.0**self.format.mantissa
+        )
+        zero = self._integer(int.from_bytes(origin, "little"))
+        k = self._integers("sub", self._bits(shifted), zero)
+        first = self._integers("ashr", k, self._integer(1))
+        return first, self._integers("sub", k, first)
+
+    def _exponential(self, x: str, minus_one: bool) -> str:
+        """exp(x), or exp(x) - 1, as 2^k2 (2^k1 (1 + expm1(r)) [- 2^-k2])."""
+        shifted, tail = self._reduce(self.clamp(x, self.format.exp_limit))
+        first, second = self._halves(shifted)
+        power = leading = self._power_of_two(first)
+        if minus_one:
+            opposite = self._integers("sub", self._integer(0), second)
+            leading = self.binary("sub", power, self._power_of_two(opposite))
+        mantissa = self.binary("add", leading, self.binary("mul", power, tail))
+        return self.binary("mul", mantissa, self._power_of_two(second))
 
     def expm1(self, x: str) -> str:
-        """exp(x) - 1, infinite where it overflows."""
-        limit = self.format.exp_limit
-        inside = self.bounded_expm1(self.clamp(x, limit))
-        over = self.compare("gt", x, self.constant(limit))
-        return self.where(over, self.constant(float("inf")), inside)
+        """exp(x) - 1."""
+        return self._exponential(x, minus_one=True)
 
     def exp(self, x: str) -> str:
         """exp(x)."""
-        return self.binary("add", self.expm1(x), self.constant(1.0))
+        return self._exponential(x, minus_one=False)
 
     def tanh(self, x: str) -> str:
         """tanh(x) = e / (e + 2) with e = expm1(2 x)."""
@@ -146,9 +183,11 @@ class VectorCode:
         return self.binary("div", e, self.binary("add", e, self.constant(2.0)))
 
     def sigmoid(self, x: str) -> str:
-        """1 / (1 + exp(-x))."""
+        """1 / (1 + e) for x >= 0 and e / (1 + e) below, with e = exp(-|x|)."""
         one = self.constant(1.0)
-        return self.binary("div", one, self.binary("add", one, self.exp(self.neg(x))))
+        e = self.exp(self.neg(self.intrinsic("fabs", x)))
+        above = self.where(self.compare("lt", x, self.constant(0.0)), e, one)
+        return self.binary("div", above, self.binary("add", one, e))
 
     def neg(self, x: str) -> str:
         """-x."""
@@ -170,35 +209,35 @@ class VectorCode:
         return self.binary("div", self.constant(1.0), x)
 
     def square(self, x: str) -> str:
-        """x ** 2."""
+        """Square x."""
         return self.binary("mul", x, x)
 
     def rsub(self, a: str, b: str) -> str:
-        """B - a."""
+        """Subtract a from b."""
         return self.binary("sub", b, a)
 
     def tanh_backward(self, g: str, y: str) -> str:
-        """g (1 - y^2)."""
+        """Gradient of tanh at y = tanh(x): g (1 - y^2)."""
         return self.binary("mul", g, self.binary("sub", self.constant(1.0), self.square(y)))
 
     def sigmoid_backward(self, g: str, y: str) -> str:
-        """g y (1 - y)."""
+        """Gradient of the sigmoid at its value y: g y (1 - y)."""
         slope = self.binary("mul", y, self.binary("sub", self.constant(1.0), y))
         return self.binary("mul", g, slope)
 
     def threshold_backward(self, g: str, y: str, threshold: str) -> str:
-        """G where y exceeds the threshold, else 0."""
-        return self.where(self.compare("gt", y, threshold), g, self.constant(0.0))
+        """Gradient of relu: 0 where y is at most the threshold, else g."""
+        return self.where(self.compare("le", y, threshold), self.constant(0.0), g)
 
     def pow(self, x: str, exponent: str) -> str:
-        """x ** exponent."""
+        """Raise x to a power."""
         return self.intrinsic("pow", x, exponent)
 
 
-METHODS = (
-    "expm1 exp tanh sigmoid neg relu sign reciprocal square rsub pow where "
-    "tanh_backward sigmoid_backward threshold_backward"
-).split()
+METHODS = [
+    "expm1", "exp", "tanh", "sigmoid", "neg", "relu", "sign", "reciprocal", "square", "rsub",
+    "pow", "where", "tanh_backward", "sigmoid_backward", "threshold_backward",
+]  # fmt: skip
 OPERATIONS = frozenset([*_BINARY, *_COMPARE, *_INTRINSICS, "sgn", *METHODS])
 
 

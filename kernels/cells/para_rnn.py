@@ -1,12 +1,25 @@
 """The ParaRNN cell of Cai et al. (2026): small dense recurrences side by side."""
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import torch
+from torch import Tensor
 
 from tsrnn.kernels._cell import Cell, Fields
 
-ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "identity": lambda x: x}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "identity": lambda x: x,
+}
+
+
+def activation_of(nonlinearity: str) -> Callable[[Tensor], Tensor]:
+    """Return the function sigma by its name."""
+    if nonlinearity not in ACTIVATIONS:
+        raise ValueError(f"nonlinearity must be one of {list(ACTIVATIONS)}; got {nonlinearity!r}")
+    return ACTIVATIONS[nonlinearity]
 
 
 @lru_cache
@@ -28,9 +41,16 @@ def para_rnn(block_size: int, nonlinearity: str = "tanh") -> Cell:
     -------
     Cell
         With n = m = d_s and p = d_s ** 2.
+
+    Raises
+    ------
+    ValueError
+        If the block size is no positive integer or the nonlinearity is unknown.
     """
+    if not isinstance(block_size, int) or block_size < 1:
+        raise ValueError(f"block_size must be a positive integer; got {block_size!r}")
     d = block_size
-    activation = ACTIVATIONS[nonlinearity]
+    activation = activation_of(nonlinearity)
 
     def step(h: Fields, u: Fields, w: Fields) -> Fields:
         rows = (w[i * d : (i + 1) * d] for i in range(d))

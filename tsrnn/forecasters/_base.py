@@ -149,7 +149,9 @@ class Forecaster(BaseEstimator, ABC):
         check_is_fitted(self, "memory_")
         panel = self._read(df)
         which = self._check_follows(panel)
-        self.memory_ = self.memory_.replaced(which, self._advance(self.memory_.select(which), panel))
+        self.memory_ = self.memory_.replaced(
+            which, self._advance(self.memory_.select(which), panel)
+        )
         return self
 
     def score(self, df: Any, y: None = None) -> float:

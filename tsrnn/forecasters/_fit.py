@@ -69,9 +69,7 @@ def estimate(
     if model.linear is not None:
         train_rows = full_origins(units.starts, split, settings.horizon)
         held_rows = full_origins(split - 1, units.indptr[1:], settings.horizon, units.starts)
-        result.linear_path = fit_linear_path(
-            model, units, train_rows, held_rows, settings.season
-        )
+        result.linear_path = fit_linear_path(model, units, train_rows, held_rows, settings.season)
     network_units = units.to(torch.float32)
     segments = Segments(
         units.starts,

@@ -108,13 +108,9 @@ def check_levels(level: Any) -> list[float]:
     levels = list(level) if isinstance(level, Sequence | np.ndarray | set) else [level]
     for value in levels:
         if isinstance(value, bool | str) or not isinstance(value, int | float | np.number):
-            raise TypeError(
-                f"level must be percentages such as level=[80, 95]; got {level!r}"
-            )
+            raise TypeError(f"level must be percentages such as level=[80, 95]; got {level!r}")
         if not 0 < value < 100:
-            raise ValueError(
-                f"level must lie strictly between 0 and 100 percent; got {value!r}"
-            )
+            raise ValueError(f"level must lie strictly between 0 and 100 percent; got {value!r}")
         if value < 1:
             raise ValueError(
                 f"level is in percent; for a coverage of {value:g} write {100 * value:g}"

@@ -76,7 +76,9 @@ def _sample(model: ForecastModel, units: Units, origins: tuple[Tensor, Tensor]) 
     rows, starts = (part[::every] for part in origins)
     values, _ = model.targets(units, rows, rows + model.horizon + 1)
     targets = values - units.level[rows][:, None, : units.n_targets]
-    known = model.known_futures(units, rows) if model.known else values.new_zeros(*values.shape[:2], 0)
+    known = (
+        model.known_futures(units, rows) if model.known else values.new_zeros(*values.shape[:2], 0)
+    )
     return _Sample(units.lags(rows, starts), known, targets)
 
 
@@ -88,7 +90,8 @@ def _ridge_path(sample: _Sample, targets: Tensor) -> list[tuple[float, Tensor, T
     cross = torch.einsum("np,nhe->hpe", lags, known)
     inner = torch.einsum("nhe,nhf->hef", known, known)
     moments = torch.cat(
-        [torch.einsum("np,nhc->hpc", lags, targets), torch.einsum("nhe,nhc->hec", known, targets)], 1
+        [torch.einsum("np,nhc->hpc", lags, targets), torch.einsum("nhe,nhc->hec", known, targets)],
+        1,
     )
     # Without known futures all steps have one Gram matrix.
     steps: Iterable[int | slice] = range(targets.shape[1]) if n_known else [slice(None)]

@@ -23,10 +23,12 @@ class Scaling:
     def transform(self, values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
         """Standardise rows (N, C + E) of all series."""
         n_targets = self.constant.shape[1]
-        return np.hstack([
-            self.target.transform(values[:, :n_targets], indptr),
-            self.exog.transform(values[:, n_targets:]),
-        ])
+        return np.hstack(
+            [
+                self.target.transform(values[:, :n_targets], indptr),
+                self.exog.transform(values[:, n_targets:]),
+            ]
+        )
 
     def select(self, series: np.ndarray) -> Scaling:
         """Those of some series."""
@@ -105,6 +107,4 @@ def tails(panel: Panel, rows: int) -> list[np.ndarray]:
     """Copies of the last rows of each series, (<= rows, C + E)."""
     end = panel.tail(rows)
     values = np.hstack([end.values, end.exog])
-    return [
-        values[lo:hi].copy() for lo, hi in zip(end.indptr[:-1], end.indptr[1:], strict=True)
-    ]
+    return [values[lo:hi].copy() for lo, hi in zip(end.indptr[:-1], end.indptr[1:], strict=True)]

@@ -53,9 +53,7 @@ class ForecastModel(nn.Module):
         Which of them are known ahead.
     """
 
-    def __init__(
-        self, settings: Settings, n_targets: int, n_exog: int, known: list[int]
-    ) -> None:
+    def __init__(self, settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> None:
         super().__init__()
         self.horizon = settings.horizon
         self.n_targets = n_targets
@@ -77,9 +75,7 @@ class ForecastModel(nn.Module):
             self.linear = nn.Parameter(torch.empty(lags, self.horizon * n_targets))
             if known:
                 self.linear_known = nn.Parameter(torch.empty(self.horizon, len(known), n_targets))
-        self.future = (
-            FutureHead(settings.hidden_size, len(known), n_targets) if known else None
-        )
+        self.future = FutureHead(settings.hidden_size, len(known), n_targets) if known else None
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator, *, zero_output: bool) -> None:
@@ -182,3 +178,10 @@ class FutureHead(nn.Module):
         """Known futures (..., h, n_known) and states (..., hidden) to effects (..., h, C)."""
         context = self.context(states)[..., None, :].expand(*known.shape[:-1], CONTEXT_SIZE)
         return self.output(torch.tanh(self.inner(torch.cat([context, known], -1))))
+
+
+def empty_model(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> ForecastModel:
+    """A model without values, made without drawing from torch's global generator."""
+    with torch.device("meta"):
+        model = ForecastModel(settings, n_targets if settings.joint else 1, n_exog, known)
+    return model.to_empty(device="cpu")

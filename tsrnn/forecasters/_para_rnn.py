@@ -9,6 +9,139 @@ from tsrnn.forecasters._recurrent import RecurrentForecaster
 
 
 class ParaRNNForecaster(RecurrentForecaster):
+    r"""Forecasts by a ParaRNN, a recurrent network of small independent blocks.
+
+    .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(z_1, \dots, z_t) + f_k(x_{t+k})
+
+    with the mean :math:`\ell_t` and spread :math:`s_t` of the last `input_size` values,
+    their deviations :math:`d_t` from that mean (the linear path, started by ridge
+    regression), :math:`z_t = (y_t - \ell_t) / s_t`, and the network g of Cai et al.
+    (2026), Algorithm 1: `n_layers` layers of K = `hidden_size` / `block_size` blocks
+    :math:`h_t^{(k)} = \tanh(W_h^{(k)} h_{t-1}^{(k)} + W_x^{(k)} z_t + b^{(k)})`,
+    aggregated after the last one; f is the effect of columns known ahead. The h steps
+    of `horizon` are forecast directly; any other h continues from the model's own
+    forecasts. All series and, with ``multivariate="independent"``, all targets share
+    the parameters.
+
+    The last `val_size` rows of each series are the validation part: they choose the
+    penalty of the ridge regression and the epoch, and calibrate the intervals. They
+    are not trained on.
+
+    Parameters
+    ----------
+    horizon : int, optional
+        Steps forecast directly. By default by frequency (hourly 48, daily 14, weekly 13,
+        monthly 18, quarterly 8, yearly 6, otherwise 10), at most a third of the
+        shortest series.
+    input_size : int, optional
+        Length W of the window of the local level and the linear path. By default by
+        frequency (hourly 168, daily 56, weekly 104, monthly 36, quarterly 16, yearly 10,
+        otherwise 32), at most a third of the training part of the shortest series.
+    preset : {"default", "paper"}
+        Values of the arguments left at None. "paper" is the network and the training
+        of Cai et al., sections 6.2 and D.3: two layers of 128, position-wise
+        feedforward aggregation, all targets jointly, no linear path, Adam from 0.002,
+        halved until below 1e-6.
+    hidden_size, block_size, n_layers : int, optional
+        64 ("paper": 128), 2 and 2.
+    nonlinearity : {"tanh", "relu", "identity"}, optional
+        "tanh".
+    aggregation : {"linear", "ffn"}, optional
+        "linear" ("paper": "ffn"). With "linear", `contributions` splits a forecast by
+        block.
+    local_level : bool, optional
+        Whether the level and spread of the last `input_size` values are taken out and
+        given back. True.
+    linear_path : bool, optional
+        True ("paper": False).
+    multivariate : {"independent", "joint"}, optional
+        Forecast each target from its own past with shared parameters, or all targets
+        of a series from the past of all. "independent" ("paper": "joint").
+    target : str or list of str, optional
+        Columns to forecast; by default all columns of a wide frame, "y" of a long one.
+        Other columns are exogenous.
+    known_ahead : str or list of str, optional
+        Exogenous columns whose future is known and given to `predict` as `X_future`.
+        The others are used up to the last row of the data; where a longer h goes on
+        from own forecasts they are held at their last value.
+    id_col, time_col : str
+        Columns of a long frame.
+    freq : str or int, optional
+        Frequency of the data, where it cannot be inferred.
+    missing : {"error", "interpolate"}
+        Refuse missing values and rows, or fill gaps between known values linearly.
+    intervals : {"conformal", "gaussian"}
+        How intervals follow from the forecast errors of the validation part, scaled by
+        :math:`s_t`. "conformal": quantiles of the absolute errors, per step. If the
+        scaled errors of the validation part and of the future are exchangeable, an
+        interval of level p covers with probability at least p; errors of a time series
+        are dependent and the epoch was chosen on the same part, so that this holds
+        approximately. "gaussian": normal with their root mean square; right if errors
+        are normal. A series with fewer than 100 errors of a step shares those of all
+        series: then coverage holds on average over series.
+    val_size : int, optional
+        Rows of the validation part of each series. By default a fifth of the shortest
+        series, or `horizon` + 20 if that is more, at most a third.
+    loss : {"mse", "mae"}
+        Training loss, on standardised series.
+    learning_rate : float, optional
+        0.001 ("paper": 0.002), halved when the validation error has not improved for
+        three epochs. The linear path moves at a tenth of it.
+    weight_decay : float, optional
+        Decoupled weight decay of the network, 0.01 ("paper": 0).
+    batch_size : int
+        Segments in a step of the optimiser. A segment is up to `input_size` rows that
+        warm the state up and 192 rows that forecast.
+    max_epochs : int, optional
+        30 ("paper": 800).
+    patience : int, optional
+        Epochs without improvement before training stops: 5 ("paper": none).
+    device : str
+        Where to train, for example "cuda". Forecasts are computed on the CPU. The
+        compiled recurrence runs on the CPU; elsewhere it is a loop in torch.
+    callbacks : list of lightning.pytorch.Callback, optional
+        Passed to Lightning's trainer.
+    random_state : int, numpy random generator or None
+        The same integer gives the same forecasts on the same machine. None draws anew.
+    verbose : int
+        1 shows Lightning's progress bar and says when kernels are compiled.
+
+    Attributes
+    ----------
+    horizon_ : int
+    freq_ : str or int
+    network_ : tsrnn.layers.RecurrentNetwork
+    settings_ : Settings
+        All arguments as they were used.
+    history_ : list of dict
+        Losses and learning rate of every epoch.
+    best_epoch_ : int
+        The epoch whose parameters are kept; 0 is the start, the linear path alone.
+    validation_ : DataFrame
+        Root mean squared error by step on the validation part, in standard deviations,
+        beside the last value and the value a season before.
+    memory_ : Memory
+        State and last rows of every series.
+
+    Notes
+    -----
+    A constant series is forecast as its constant. A series needs at least 8 rows and
+    three times the horizon.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN: an interpretable and parallelizable
+    recurrent neural network for time-dependent data.
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> model = ParaRNNForecaster(horizon=12, random_state=0).fit(load_elec_equip())
+    >>> model.predict(3, level=[80]).columns.tolist()
+    ['turnover', 'turnover-lo-80', 'turnover-hi-80']
+    """
+
     column_name = "ParaRNN"
 
     def __init__(

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from tsrnn.data import Panel
+from tsrnn.data import Panel, write_frame
 from tsrnn.forecasters._base import Forecaster, with_intervals
+from tsrnn.forecasters._contributions import additive_parts
 from tsrnn.forecasters._evaluation import ValidationErrors
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._fit import estimate
-from tsrnn.forecasters._intervals import calibrate, extend
+from tsrnn.forecasters._intervals import calibrate, check_levels, extend
 from tsrnn.forecasters._memory import Memory, Scaling, fit_scaling, standardise, tails
-from tsrnn.forecasters._model import ForecastModel, Parts
-from tsrnn.forecasters._settings import Settings, settings_for
+from tsrnn.forecasters._model import ForecastModel, Parts, empty_model
+from tsrnn.forecasters._settings import Settings, positive_integer, settings_for
 from tsrnn.forecasters._shares import SHARE_ROWS, SHARE_UNITS, block_shares
+from tsrnn.forecasters._storage import save
+from tsrnn.forecasters._summary import Summary, summarise
 from tsrnn.forecasters._units import Units, make_units
 
 
@@ -112,7 +117,7 @@ class RecurrentForecaster(Forecaster):
     def _parts(self, memory: Memory, future: np.ndarray | None) -> tuple[Parts, Tensor, Tensor]:
         """Parts of the standardised forecasts of all units in float64, their spread and states."""
         units, _ = self._continued(memory, None)
-        model = copy.deepcopy(self.model_).double()
+        model = self._double_model()
         rows = units.indptr[1:] - 1
         states = memory.state[-1].double()
         ahead = None
@@ -121,6 +126,9 @@ class RecurrentForecaster(Forecaster):
         with torch.no_grad():
             parts = model.parts(units, rows, units.starts, states, ahead)
         return parts, units.spread[rows], states
+
+    def _double_model(self) -> ForecastModel:
+        return copy.deepcopy(self.model_).double()
 
     def _standard_future(self, memory: Memory, future: np.ndarray, n_units: int) -> Tensor:
         """Known futures (S, h, n) standardised, cut or filled to the horizon, for every unit."""
@@ -193,6 +201,182 @@ class RecurrentForecaster(Forecaster):
             layout=layout,
         )
 
+    def predict_rolling(
+        self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
+    ) -> Any:
+        """Forecast from many origins in one pass, without fitting again.
+
+        The rows of `df` follow the data. The first origin is the last row known, then
+        every `step_size`-th row of `df`, as long as h rows of `df` follow: the rolling
+        evaluation of a model that is estimated once. The forecaster itself is left as
+        it is. Columns of `known_ahead` are taken from `df`.
+
+        Parameters
+        ----------
+        df : frame
+            Rows that follow the last ones known, of some or all series.
+        h : int, optional
+            Number of steps, at most `horizon_`, which is the default.
+        step_size : int, default 1
+            Rows from one origin to the next.
+        level : float or list of float, optional
+            Coverage of prediction intervals in percent.
+
+        Returns
+        -------
+        frame
+            As `predict` gives it, with a column ``cutoff``: the last time known.
+
+        Raises
+        ------
+        ValueError
+            If h exceeds `horizon_` or a series has fewer than h new rows.
+        """
+        check_is_fitted(self, "memory_")
+        h = self.horizon_ if h is None else positive_integer("h", h)
+        if h > self.horizon_:
+            raise ValueError(
+                f"predict_rolling needs h of at most the fitted horizon, {self.horizon_}; got {h}. "
+                "Fit with a larger horizon"
+            )
+        step = positive_integer("step_size", step_size)
+        levels = check_levels(level)
+        panel = self._read(df)
+        memory = self.memory_.select(self._check_follows(panel))
+        if panel.lengths.min() < h:
+            short = panel.ids[int(np.argmin(panel.lengths))]
+            raise ValueError(
+                f"every series needs at least h={h} new rows; series {short!r} has "
+                f"{panel.lengths.min()}"
+            )
+        counts = (panel.lengths - h) // step + 1
+        points, spreads = self._rolling(memory, panel, h, step, counts)
+        owner = np.repeat(np.arange(len(memory.ids)), counts)
+        scale = memory.scaling.target.scale[owner][:, None]
+        widths = {}
+        for wanted in levels:
+            half = self.calibration_.half_widths(wanted, self._unit_numbers(memory))[:, :h]
+            widths[wanted] = self._by_series(half, len(memory.ids))[owner] * spreads * scale
+        point = memory.scaling.target.inverse(points, series=owner)
+        ordinal = np.concatenate([np.arange(n) for n in counts])
+        cutoffs = np.concatenate([
+            np.concatenate([[last], panel.times[lo:hi]])[np.arange(n) * step]
+            for last, lo, hi, n in zip(
+                memory.last_times, panel.indptr[:-1], panel.indptr[1:], counts, strict=True
+            )
+        ])  # fmt: skip
+        rows = panel.indptr[:-1][owner] + ordinal * step
+        times = panel.times[rows[:, None] + np.arange(h)]
+        return write_frame(
+            self._panel_shape[0], memory.ids[owner], times, with_intervals(point, widths),
+            model=self.column_name, cutoffs=cutoffs,
+        )  # fmt: skip
+
+    def _rolling(
+        self, memory: Memory, panel: Panel, h: int, step: int, counts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Standardised forecasts (n, h, C) of all origins and their spread (n, 1, C)."""
+        units, begin = self._continued(memory, panel)
+        units = units.to(torch.float32)
+        model, n_units = self.model_, len(units)
+        per_series = n_units // len(memory.ids)
+        n_origins = torch.as_tensor(np.repeat(counts, per_series))
+        place = n_origins.cumsum(0) - n_origins
+        total = int(n_origins.sum())
+        points = torch.empty(total, h, model.n_targets, dtype=torch.float64)
+        spreads = torch.empty(total, 1, model.n_targets, dtype=torch.float64)
+
+        def visit(rows: Tensor, unit: Tensor, states: Tensor) -> None:
+            origin = rows - begin[unit] + 1
+            wanted = (origin % step == 0) & (origin // step < n_origins[unit])
+            rows, unit, states = rows[wanted], unit[wanted], states[wanted]
+            forecast = model.parts(units, rows, units.starts[unit], states).total()
+            at = place[unit] + origin[wanted] // step
+            points[at] = forecast[:, :h].double()
+            spreads[at] = units.spread[rows][:, None].double()
+
+        with torch.no_grad():
+            visit(begin - 1, torch.arange(n_units), memory.state[-1])
+            run_filter(model, units, begin, memory.state, begin=begin, visit=visit)
+        if self.settings_.joint or per_series == 1:
+            return points.numpy(), spreads.numpy()
+        # Units are series by series, target by target: gather the targets of an origin.
+        order = np.concatenate([
+            (first + np.arange(n)[:, None] + np.arange(per_series) * n)
+            for first, n in zip(place[::per_series].tolist(), counts, strict=True)
+        ])  # fmt: skip
+        return (
+            np.moveaxis(points[..., 0].numpy()[order], 1, 2),
+            np.moveaxis(spreads[..., 0].numpy()[order], 1, 2),
+        )
+
+    def contributions(self, X: Any = None, X_future: Any = None) -> pd.DataFrame:
+        r"""Additive parts of the forecasts of the next `horizon_` steps.
+
+        The local level, the linear path, columns known ahead, each block of the last
+        layer (the equation after (7) of Cai et al., 2026) and the constant, in the
+        units of the data. They sum to `predict` to rounding.
+
+        Parameters
+        ----------
+        X : frame, optional
+            Data to forecast after, as in `predict`.
+        X_future : frame, optional
+            As in `predict`.
+
+        Returns
+        -------
+        DataFrame
+            A row a series, target and step (index levels `unique_id`, `target`,
+            `step`; only `step` for one target of one series), a column a part.
+
+        Raises
+        ------
+        ValueError
+            If the aggregation is not linear.
+        """
+        check_is_fitted(self, "memory_")
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        future = self._read_future(X_future, memory, self.horizon_)
+        parts, spread, states = self._parts(memory, future)
+        with torch.no_grad():
+            named = additive_parts(self._double_model(), parts, spread, states)
+        target = memory.scaling.target
+        columns = {}
+        for name, part in named.items():
+            values = self._by_series(part.numpy(), len(memory.ids)) * target.scale[:, None]
+            if name == "level":
+                values = values + target.location[:, None]
+            columns[name] = np.moveaxis(values, 2, 1).ravel()
+        names = self._panel_shape[0].target_names
+        index = pd.MultiIndex.from_product(
+            [memory.ids, names, range(1, self.horizon_ + 1)],
+            names=[self.id_col, "target", "step"],
+        )
+        if len(memory.ids) * len(names) == 1:
+            index = index.get_level_values("step")
+        return pd.DataFrame(columns, index=index)
+
+    def summary(self) -> Summary:
+        """What was fitted, how well, and its recurrence features; print the result."""
+        check_is_fitted(self, "memory_")
+        return summarise(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted forecaster to a file that `tsrnn.load` reads.
+
+        The file holds parameters, state and the last rows of every series, as
+        safetensors with a JSON header. It appears in one step: a file of that name is
+        whole or untouched. `callbacks` are not kept.
+
+        Raises
+        ------
+        TypeError
+            If an argument or a series id is no JSON value.
+        """
+        check_is_fitted(self, "memory_")
+        save(self, path)
+
     def block_shares_(self) -> list[np.ndarray]:
         """Share of the network's output variance by block, an array a layer.
 
@@ -200,15 +384,6 @@ class RecurrentForecaster(Forecaster):
         """
         check_is_fitted(self, "memory_")
         return [share.numpy() for share in block_shares(self.network_, self.sample_)]
-
-
-def empty_model(
-    settings: Settings, n_targets: int, n_exog: int, known: list[int]
-) -> ForecastModel:
-    """A model without values, made without drawing from torch's global generator."""
-    with torch.device("meta"):
-        model = ForecastModel(settings, n_targets if settings.joint else 1, n_exog, known)
-    return model.to_empty(device="cpu")
 
 
 def checked_device(device: Any) -> str:
@@ -222,7 +397,9 @@ def checked_device(device: Any) -> str:
     try:
         kind = torch.device(device).type
     except (RuntimeError, TypeError) as error:
-        raise ValueError(f"device must be a torch device such as 'cpu' or 'cuda'; got {device!r}") from error
+        raise ValueError(
+            f"device must be a torch device such as 'cpu' or 'cuda'; got {device!r}"
+        ) from error
     if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError("device='cuda' needs a CUDA device and torch built for it; use 'cpu'")
     if kind not in ("cpu", "cuda", "mps"):

@@ -93,7 +93,9 @@ class Segments:
         room = usable - length
         offset = (torch.rand(len(units), generator=self.generator) * (room + 1)).long()
         # A unit's own beginning warms up for less: short series need every row they have.
-        first = torch.where(whole, torch.minimum(usable // 4, torch.tensor(self.warm_up)), self.warm_up)
+        first = torch.where(
+            whole, torch.minimum(usable // 4, torch.tensor(self.warm_up)), self.warm_up
+        )
         begin = self.starts[units] + offset
         steps = torch.arange(int(length.max()))
         rows = begin[:, None] + torch.minimum(steps, length[:, None] - 1)

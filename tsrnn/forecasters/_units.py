@@ -90,7 +90,6 @@ class Units:
         return torch.where(known[..., None, :], deviation, torch.zeros_like(deviation)).flatten(-2)
 
 
-
 def make_units(
     values: np.ndarray,
     indptr: np.ndarray,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tsrnn.layers._para_rnn import ParaRNN
+from tsrnn.layers._para_rnn import ParaRNN, check_sizes
 
 AGGREGATIONS = ("linear", "ffn")
 
@@ -36,6 +36,13 @@ class RecurrentNetwork(nn.Module):
     input_projection : bool, default False
         Whether P stands before the first layer, as a matrix of its own.
     init : {"stable", "uniform"}
+        See :meth:`ParaRNN.reset_parameters`.
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `block_size` does not divide `hidden_size`,
+        or a choice is unknown.
     """
 
     def __init__(
@@ -55,17 +62,16 @@ class RecurrentNetwork(nn.Module):
         super().__init__()
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation must be one of {AGGREGATIONS}; got {aggregation!r}")
+        check_sizes(output_size=output_size, **({} if ffn_size is None else {"ffn_size": ffn_size}))
         self.aggregation = aggregation
         width = hidden_size if input_projection else input_size
         self.input = nn.Linear(input_size, hidden_size) if input_projection else None
         self.rnn = ParaRNN(
             width, hidden_size, block_size, num_layers, nonlinearity=nonlinearity, init=init
         )
-        inner = ffn_size or 4 * hidden_size
+        inner = 4 * hidden_size if ffn_size is None else ffn_size
         self.ffn = (
-            nn.Sequential(
-                nn.Linear(hidden_size, inner), nn.ReLU(), nn.Linear(inner, hidden_size)
-            )
+            nn.Sequential(nn.Linear(hidden_size, inner), nn.ReLU(), nn.Linear(inner, hidden_size))
             if aggregation == "ffn"
             else None
         )
@@ -94,26 +100,31 @@ class RecurrentNetwork(nn.Module):
         *,
         start: int = 0,
     ) -> tuple[Tensor, Tensor]:
-        """Outputs at every step from `start` on.
+        """Compute the outputs at every step from `start` on.
 
         Parameters
         ----------
-        x : Tensor of shape (B, T, input_size)
-        hx : Tensor of shape (num_layers, B, hidden_size), optional
+        x : Tensor of shape (B, T, input_size) or (T, input_size)
+        hx : Tensor of shape (num_layers, B, hidden_size) or (num_layers, hidden_size), optional
         lengths : integers of shape (B,), optional
         start : int, default 0
             Steps before it only warm the state up; negative counts from the end.
 
         Returns
         -------
-        output : Tensor of shape (B, T - start, output_size)
-        h_n : Tensor of shape (num_layers, B, hidden_size)
+        output : Tensor of shape (B, T - start, output_size) or (T - start, output_size)
+        h_n : Tensor of shape of `hx`
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit or lengths lie outside 0 to T.
         """
         states, h_n = self.rnn(x if self.input is None else self.input(x), hx, lengths)
-        return self.head(states[:, start:]), h_n
+        return self.head(states[..., start:, :]), h_n
 
     def head(self, states: Tensor) -> Tensor:
-        """Aggregation and output projection of states (..., hidden_size)."""
+        """Aggregate and project states (..., hidden_size) to outputs (..., output_size)."""
         return self.output(states if self.ffn is None else self.ffn(states))
 
     def contributions(self, states: Tensor) -> Tensor:

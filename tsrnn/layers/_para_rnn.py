@@ -12,7 +12,6 @@ NONLINEARITIES = ("tanh", "relu", "identity")
 INITIALISATIONS = ("stable", "uniform")
 
 
-
 class ParaRNN(nn.Module):
     r"""Stacked ParaRNN layers, called like :class:`torch.nn.RNN` with ``batch_first=True``.
 
@@ -46,6 +45,12 @@ class ParaRNN(nn.Module):
     device, dtype
         As in torch.
 
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `block_size` does not divide `hidden_size`,
+        or a choice is unknown.
+
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (hidden_size, in)
@@ -76,7 +81,17 @@ class ParaRNN(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        _check_sizes(input_size, hidden_size, block_size, num_layers)
+        check_sizes(
+            input_size=input_size,
+            hidden_size=hidden_size,
+            block_size=block_size,
+            num_layers=num_layers,
+        )
+        if hidden_size % block_size:
+            raise ValueError(
+                f"hidden_size must be a multiple of block_size; got hidden_size={hidden_size}, "
+                f"block_size={block_size}"
+            )
         _check_choice("nonlinearity", nonlinearity, NONLINEARITIES)
         _check_choice("init", init, INITIALISATIONS)
         if not 0 <= dropout < 1:
@@ -153,6 +168,11 @@ class ParaRNN(nn.Module):
             States of the last layer.
         h_n : Tensor of shape of `hx`
             State of every layer after the last step.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit or lengths lie outside 0 to T.
         """
         if x.ndim == 2:
             output, h_n = self(x[None], None if hx is None else hx[:, None], lengths)
@@ -191,8 +211,11 @@ class ParaRNN(nn.Module):
         ]
 
     def _weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        weight_ih = getattr(self, f"weight_ih_l{layer}")
-        return weight_ih, getattr(self, f"weight_hh_l{layer}"), getattr(self, f"bias_l{layer}", None)
+        return (
+            getattr(self, f"weight_ih_l{layer}"),
+            getattr(self, f"weight_hh_l{layer}"),
+            getattr(self, f"bias_l{layer}", None),
+        )
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""
@@ -205,28 +228,17 @@ class ParaRNN(nn.Module):
 def _contractions(like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Blocks r Q of shape (d_s, d_s, K): Q orthogonal (Haar), r^2 uniform on [0, 1]."""
     size, _, count = like.shape
-    made = {"generator": generator, "device": like.device, "dtype": like.dtype}
-    q, r = torch.linalg.qr(torch.randn(count, size, size, **made))
-    q = q * torch.diagonal(r, dim1=1, dim2=2).sign()[:, None, :]
-    radius = torch.rand(count, **made).sqrt()
+    q, r = torch.linalg.qr(like.new_empty(count, size, size).normal_(generator=generator))
+    q = q * torch.diagonal(r, dim1=1, dim2=2).sign()[:, None, :]  # without it Q is not uniform
+    radius = like.new_empty(count).uniform_(generator=generator).sqrt()
     return (radius[:, None, None] * q).permute(1, 2, 0)
 
 
-def _check_sizes(input_size: int, hidden_size: int, block_size: int, num_layers: int) -> None:
-    sizes = {
-        "input_size": input_size,
-        "hidden_size": hidden_size,
-        "block_size": block_size,
-        "num_layers": num_layers,
-    }
+def check_sizes(**sizes: int) -> None:
+    """Raise unless every size is a positive integer."""
     for name, value in sizes.items():
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be a positive integer; got {value!r}")
-    if hidden_size % block_size:
-        raise ValueError(
-            f"hidden_size must be a multiple of block_size; got hidden_size={hidden_size}, "
-            f"block_size={block_size}"
-        )
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -235,10 +247,10 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_input(x: Tensor, hx: Tensor | None, layer: ParaRNN) -> None:
-    if x.ndim != 3 or x.shape[2] != layer.input_size:
+    if x.ndim != 3 or x.shape[2] != layer.input_size or not x.shape[1]:
         raise ValueError(
-            f"x must have shape (B, T, {layer.input_size}) or (T, {layer.input_size}); "
-            f"got {tuple(x.shape)}"
+            f"x must have shape (B, T, {layer.input_size}) or (T, {layer.input_size}) with "
+            f"T >= 1; got {tuple(x.shape)}"
         )
     expected = (layer.num_layers, len(x), layer.hidden_size)
     if hx is not None and tuple(hx.shape) != expected:

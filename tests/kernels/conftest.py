@@ -1,0 +1,57 @@
+"""Random problems for a recurrence, and everything an engine makes of them."""
+
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from tsrnn.kernels import recurrence
+
+
+class Problem(NamedTuple):
+    """Arguments of `recurrence` and cotangents of its two results."""
+
+    inputs: Tensor
+    params: Tensor
+    initial: Tensor
+    g_states: Tensor
+    g_final: Tensor
+
+
+@pytest.fixture(scope="session")
+def draw():
+    """Draw a problem of a cell; parameters are small enough for the states to stay bounded."""
+
+    def draw(cell, batch=3, steps=5, units=17, dtype=torch.float64, seed=0):
+        generator = torch.Generator().manual_seed(seed)
+
+        def normal(*shape):
+            return torch.randn(shape, generator=generator, dtype=dtype)
+
+        return Problem(
+            normal(batch, steps, cell.m, units),
+            normal(cell.p, units) * (0.8 / cell.n),
+            normal(batch, cell.n, units),
+            normal(batch, steps, cell.n, units),
+            normal(batch, cell.n, units),
+        )
+
+    return draw
+
+
+@pytest.fixture(scope="session")
+def solve():
+    """Run an engine; returns states, final and the gradients of inputs, params, initial."""
+
+    def solve(cell, problem, engine, lengths=None):
+        leaves = [t.detach().clone().requires_grad_() for t in problem[:3]]
+        results = recurrence(cell, *leaves, lengths=lengths, engine=engine)
+        gradients = torch.autograd.grad(
+            results, leaves, [problem.g_states, problem.g_final], materialize_grads=True
+        )
+        names = ("states", "final", "g_inputs", "g_params", "g_initial")
+        values = [t.detach() for t in (*results, *gradients)]
+        return dict(zip(names, values, strict=True))
+
+    return solve

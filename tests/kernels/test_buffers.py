@@ -1,0 +1,105 @@
+"""What is written, and what NaN and infinity do."""
+
+import pytest
+import torch
+
+from tsrnn.kernels import cells, recurrence
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """Fill every new buffer with NaN, so that what is never written shows."""
+    count = []
+
+    def wrapped(make):
+        def poison(*args, **kwargs):
+            count.append(make)
+            return make(*args, **kwargs).fill_(NAN)
+
+        return poison
+
+    for owner, name in (
+        (torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")
+    ):  # fmt: skip
+        monkeypatch.setattr(owner, name, wrapped(getattr(owner, name)))
+    return count
+
+
+@pytest.mark.parametrize("units", [1, 15, 16, 33])
+@pytest.mark.parametrize("lengths", [None, [5, 0, 2]])
+def test_every_buffer_is_written_completely(poisoned, units, lengths, draw, solve):
+    cell = cells.para_rnn(2)
+    results = solve(cell, draw(cell, units=units), "sequential", lengths)
+    assert poisoned
+    for name, value in results.items():
+        assert torch.isfinite(value).all(), name
+
+
+@pytest.mark.parametrize("nonlinearity", ["tanh", "relu", "identity"])
+@pytest.mark.parametrize("engine", ["reference", "sequential"])
+def test_nan_goes_on_in_its_unit_and_nowhere_else(engine, nonlinearity, draw, solve):
+    cell = cells.para_rnn(2, nonlinearity)
+    problem = draw(cell, batch=3, steps=5, units=17)
+    clean = solve(cell, problem, engine)
+    problem.inputs[1, 2, 0, 4] = NAN
+    results = solve(cell, problem, engine)
+    expected = torch.zeros_like(clean["states"], dtype=torch.bool)
+    expected[1, 3:, :, 4] = True
+    expected[1, 2, 0, 4] = True
+    assert torch.equal(results["states"].isnan(), expected)
+    assert results["final"].isnan().nonzero().tolist() == [[1, 0, 4], [1, 1, 4]]
+    assert torch.equal(results["states"][~expected], clean["states"][~expected])
+    elsewhere = [k for k in range(17) if k != 4]
+    for name in ("g_inputs", "g_params", "g_initial"):
+        assert torch.equal(results[name][..., elsewhere], clean[name][..., elsewhere]), name
+    assert results["g_params"][..., 4].isnan().any()
+
+
+@pytest.mark.parametrize("engine", ["reference", "sequential"])
+def test_padding_may_hold_nan(engine, draw, solve):
+    cell = cells.para_rnn(2)
+    problem = draw(cell)
+    clean = solve(cell, problem, engine, [5, 0, 2])
+    problem.inputs[1] = problem.inputs[2, 2:] = NAN
+    problem.g_states[1] = problem.g_states[2, 2:] = 1e30
+    results = solve(cell, problem, engine, [5, 0, 2])
+    for name, value in results.items():
+        assert torch.equal(value, clean[name]), name
+
+
+@pytest.mark.parametrize("engine", ["reference", "sequential"])
+def test_infinite_inputs(engine):
+    inputs = torch.tensor([INF, -INF]).view(1, 1, 1, 2)
+    params = torch.zeros(1, 2)
+    for nonlinearity, expected in (
+        ("tanh", [1.0, -1.0]),
+        ("relu", [INF, 0.0]),
+        ("identity", [INF, -INF]),
+    ):
+        cell = cells.para_rnn(1, nonlinearity)
+        states, _ = recurrence(cell, inputs, params, engine=engine)
+        assert states.flatten().tolist() == expected
+
+
+def test_arguments_are_not_written_to(draw):
+    cell = cells.para_rnn(2)
+    problem = draw(cell)
+    copies = [t.clone() for t in problem]
+    leaves = [t.requires_grad_() for t in problem[:3]]
+    results = recurrence(cell, *leaves, engine="sequential")
+    torch.autograd.backward(results, [problem.g_states, problem.g_final])
+    for value, copy in zip(problem, copies, strict=True):
+        assert torch.equal(value.detach(), copy)
+
+
+def test_a_changed_result_is_noticed_in_the_backward_pass(draw):
+    cell = cells.para_rnn(2)
+    inputs, params, *_ = draw(cell)
+    states, _ = recurrence(cell, inputs.requires_grad_(), params, engine="sequential")
+    loss = states.sum()
+    with torch.no_grad():
+        states.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()

@@ -1,0 +1,152 @@
+"""A fitted recurrent forecaster on one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.interpret import recurrence_features
+
+if TYPE_CHECKING:
+    from tsrnn.forecasters._recurrent import RecurrentForecaster
+
+WIDTH = 78
+FEATURES_SHOWN = 8
+
+_GUARANTEES = {
+    "conformal": (
+        "Intervals: split conformal, per step, from the forecast errors of the validation part "
+        "scaled by the local spread. They cover with the stated probability if these errors and "
+        "future ones are exchangeable; for a time series that is an approximation."
+    ),
+    "gaussian": (
+        "Intervals: Gaussian, per step, with the root mean square of the forecast errors of the "
+        "validation part scaled by the local spread. They hold if the errors are normal."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Text and tables of a fitted forecaster; print it.
+
+    Attributes
+    ----------
+    facts : dict
+        What was fitted, to what, how.
+    accuracy : DataFrame
+        Root mean squared error by step on the validation part.
+    features : DataFrame
+        Recurrence features, see `tsrnn.recurrence_features`.
+    notes : list of str
+    """
+
+    title: str
+    facts: dict[str, object]
+    accuracy: pd.DataFrame
+    features: pd.DataFrame
+    notes: list[str]
+
+    def __str__(self) -> str:
+        parts = [
+            self.title.center(WIDTH).rstrip(),
+            "=" * WIDTH,
+            _two_columns(self.facts),
+            _section("Root mean squared error on the validation part (standard deviations)"),
+            _accuracy_lines(self.accuracy),
+            _section("Recurrence features: the strongest by share of the output's variance"),
+            _feature_lines(self.features),
+            "=" * WIDTH,
+            *[_wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
+        ]
+        return "\n".join(parts)
+
+    __repr__ = __str__
+
+
+def summarise(forecaster: RecurrentForecaster) -> Summary:
+    """Build the summary of a fitted forecaster."""
+    settings, memory = forecaster.settings_, forecaster.memory_
+    model = forecaster.model_
+    rate = forecaster.history_[-1]["learning_rate"] if forecaster.history_ else float("nan")
+    linear = forecaster.linear_path_
+    facts = {
+        "Series": len(memory.ids),
+        "Rows": int(memory.n_rows.sum()),
+        "Targets": len(forecaster._panel_shape[0].target_names),
+        "Exogenous": len(forecaster._panel_shape[1]),
+        "Frequency": forecaster.freq_,
+        "Horizon": settings.horizon,
+        "Input size": settings.input_size,
+        "Validation rows": settings.val_size,
+        "Layers x hidden": f"{settings.n_layers} x {settings.hidden_size}",
+        "Block size": settings.block_size,
+        "Nonlinearity": settings.nonlinearity,
+        "Aggregation": settings.aggregation,
+        "Parameters": sum(p.numel() for p in model.parameters()),
+        "Linear path": f"ridge to {linear['prior']}" if linear else "none",
+        "Best epoch": f"{forecaster.best_epoch_} of {len(forecaster.history_)}",
+        "Last learning rate": f"{rate:.1e}",
+    }
+    features = recurrence_features(forecaster)
+    notes = [_GUARANTEES[settings.intervals], *_feature_notes(forecaster, features)]
+    title = f"{type(forecaster).__name__} Results"
+    return Summary(title, facts, forecaster.validation_, features, notes)
+
+
+def _feature_notes(forecaster: RecurrentForecaster, features: pd.DataFrame) -> list[str]:
+    notes = [
+        "Half-life and period are those of the recurrent matrix itself, the recurrence "
+        "linearised at zero; with tanh the decay of large states is faster. Blocks are "
+        "identified up to their order only: two fits of equal accuracy may share the work "
+        "between blocks in different ways."
+    ]
+    explosive = int((features["modulus"] > 1).sum())
+    if explosive and forecaster.settings_.nonlinearity != "tanh":
+        notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
+    if forecaster.best_epoch_ == 0 and forecaster.settings_.linear_path:
+        notes.append(
+            "Training did not improve on the linear path: the network contributes nothing."
+        )
+    if forecaster.history_ and len(forecaster.history_) >= forecaster.settings_.max_epochs:
+        notes.append("Training stopped at max_epochs, not because it had converged.")
+    return notes
+
+
+def _section(heading: str) -> str:
+    return f"{'-' * WIDTH}\n{heading}"
+
+
+def _two_columns(facts: dict[str, object]) -> str:
+    items = [f"{name + ':':<20}{value!s:>16}" for name, value in facts.items()]
+    half = -(-len(items) // 2)
+    right = items[half:] + [""] * (2 * half - len(items))
+    return "\n".join(f"{a}      {b}".rstrip() for a, b in zip(items[:half], right, strict=True))
+
+
+def _accuracy_lines(table: pd.DataFrame) -> str:
+    n = len(table)
+    steps = sorted({1, *np.linspace(1, n, 5).round().astype(int).tolist(), n})
+    shown = table.loc[steps]
+    shown.loc["mean"] = table.mean()
+    shown.index = shown.index.rename("step")
+    return shown.reset_index().to_string(index=False, float_format=lambda v: f"{v:.3f}")
+
+
+def _feature_lines(features: pd.DataFrame) -> str:
+    strongest = features.sort_values("share", ascending=False, kind="stable")
+    shown = strongest.head(FEATURES_SHOWN)
+    unit = features.attrs.get("time_unit")
+    text = shown.to_string(index=False, na_rep="-", float_format=lambda v: f"{v:.3g}")
+    counts = ", ".join(f"{n} {t}" for t, n in features["type"].value_counts().items())
+    tail = f"{len(features)} features in all: {counts}."
+    return f"{text}\n{tail}" + (f" Times in {unit}." if unit else "")
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    return textwrap.fill(text, WIDTH, subsequent_indent="    ")
