@@ -28,6 +28,9 @@ class Cell:
     step : callable
         ``step(state, inputs, params) -> state`` on tuples of n, m and p tensors. It is
         traced once: numbers that it finds outside its arguments are kept as they were.
+    shared : bool, default False
+        Whether the units have the same inputs: (B, T, m) instead of (B, T, m, K). For
+        `projected_recurrence`, which makes such cells.
 
     Raises
     ------
@@ -52,6 +55,7 @@ class Cell:
     m: int
     p: int
     step: Callable[[Fields, Fields, Fields], Fields]
+    shared: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\w.-]+", self.name, re.ASCII):

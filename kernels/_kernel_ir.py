@@ -4,7 +4,8 @@ Arrays are (B, T, field, K), units contiguous. A function runs the sequences
 b0..b1 and the units k0..k1: who calls it spreads such ranges over threads. It
 takes units in tiles of as many lanes as suit the vector registers and keeps their
 state, parameters and parameter gradients there over all of time, so that a step
-reads inputs and writes states, and nothing else.
+reads inputs and writes states, and nothing else. Gradients of inputs that all units
+share are not computed.
 """
 
 from dataclasses import dataclass, field
@@ -96,6 +97,27 @@ class _Tile:
     def load_fields(self, code: VectorCode, base: str, row: str, count: int) -> list[str]:
         return [self.load(code, self.address(code, base, row, count, i)) for i in range(count)]
 
+    def load_inputs(self, code: VectorCode, row: str) -> list[str]:
+        """Input fields of a row: of the tile's units, or one number for all of them."""
+        m = self.cell.m
+        if not self.cell.shared:
+            return self.load_fields(code, "%u", row, m)
+        start = code.emit(f"mul i64 {row}, {m}")
+        kind, lanes = self.format.name, self.lanes
+        inputs = []
+        for i in range(m):
+            index = code.emit(f"add i64 {start}, {i}")
+            pointer = code.emit(f"getelementptr {kind}, ptr %u, i64 {index}")
+            number = code.emit(f"load {kind}, ptr {pointer}")
+            first = code.emit(f"insertelement {code.type} poison, {kind} {number}, i64 0")
+            inputs.append(
+                code.emit(
+                    f"shufflevector {code.type} {first}, {code.type} poison, "
+                    f"<{lanes} x i32> zeroinitializer"
+                )
+            )
+        return inputs
+
     def store_fields(self, code: VectorCode, base: str, row: str, values: list[str]) -> None:
         for i, value in enumerate(values):
             self.store(code, value, self.address(code, base, row, len(values), i))
@@ -186,7 +208,7 @@ def _forward_tile(tile: _Tile, step: Graph) -> str:
     state = tile.registers("h", cell.n)
 
     row = sweep.step.emit(f"add i64 %row0, %{tile.name}.i")
-    inputs = tile.load_fields(sweep.step, "%u", row, cell.m)
+    inputs = tile.load_inputs(sweep.step, row)
     values = _named("h", state) | _named("u", inputs) | _named("w", params)
     new = _run(sweep.step, step, values)
     tile.store_fields(sweep.step, "%s", row, new)
@@ -208,7 +230,8 @@ def _backward_tile(tile: _Tile, vjp: Graph) -> str:
     previous = _previous_state(tile, sweep.step, row)
     gradients = _backward_step(tile, sweep.step, vjp, row, previous, params, g, s)
 
-    tile.store_fields(sweep.step, "%g_u", row, gradients[cell.n : cell.n + cell.m])
+    if not cell.shared:
+        tile.store_fields(sweep.step, "%g_u", row, gradients[cell.n : cell.n + cell.m])
     added = [
         total if out == 0.0 else sweep.step.binary("add", total, part)
         for total, part, out in zip(
@@ -221,7 +244,8 @@ def _backward_tile(tile: _Tile, vjp: Graph) -> str:
 
     tile.store_fields(sweep.end, "%g_h", "%b", g)
     tile.store_fields(sweep.end, "%g_w", "%b", sums)
-    _store_zeros(tile, sweep.pad, "%g_u", cell.m)
+    if not cell.shared:
+        _store_zeros(tile, sweep.pad, "%g_u", cell.m)
     return sweep.blocks(tile.name)
 
 
@@ -239,7 +263,7 @@ def _backward_step(
     incoming = tile.load_fields(code, "%g_s", row, tile.cell.n)
     grads = [code.binary("add", a, b) for a, b in zip(incoming, g, strict=True)]
     needs_inputs = any(name[0] == "u" for name in vjp.reads)
-    inputs = tile.load_fields(code, "%u", row, tile.cell.m) if needs_inputs else []
+    inputs = tile.load_inputs(code, row) if needs_inputs else []
     given = {"g": grads, "h": previous, "s": s, "u": inputs, "w": params}
     values = {k: v for prefix, list_ in given.items() for k, v in _named(prefix, list_).items()}
     return _run(code, vjp, values)

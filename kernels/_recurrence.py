@@ -80,6 +80,11 @@ def recurrence(
 
 
 def _check_tensors(cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor | None) -> None:
+    if cell.shared:
+        raise ValueError(
+            f"cell {cell.name!r} has inputs that all units share; recurrence runs cells whose "
+            "units have inputs of their own"
+        )
     if inputs.ndim != 4 or inputs.shape[2] != cell.m or not (inputs.shape[1] and inputs.shape[3]):
         raise ValueError(
             f"inputs of cell {cell.name!r} must have shape (B, T, {cell.m}, K) with T >= 1 and "

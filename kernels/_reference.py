@@ -14,6 +14,7 @@ def reference(
     Any device, any floating dtype, any derivative that autograd has. Slow.
     """
     weights = params.unbind(0)
+    inputs = inputs[..., None] if cell.shared else inputs
     alive = torch.arange(inputs.shape[1], device=inputs.device) < lengths[:, None]
     # Padding may hold anything. One, where log, sqrt and division are smooth, keeps NaN from
     # reaching the gradients as zero times NaN.

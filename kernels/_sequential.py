@@ -69,8 +69,8 @@ class _Sequential(torch.autograd.Function):
     def forward(
         ctx: Any, cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor
     ) -> tuple[Tensor, Tensor]:
-        batch, steps, _, units = inputs.shape
-        states = inputs.new_empty(batch, steps, cell.n, units)
+        batch, steps = inputs.shape[:2]
+        states = inputs.new_empty(batch, steps, cell.n, initial.shape[2])
         final = initial.new_empty(initial.shape)
         given = [t.detach().contiguous() for t in (inputs, params, initial, lengths)]
         kernel = kernels_for(cell, inputs.dtype).forward
@@ -83,13 +83,19 @@ class _Sequential(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g_states: Tensor, g_final: Tensor) -> tuple[Tensor | None, ...]:
         inputs, params, initial, _, states = ctx.saved_tensors
-        g_inputs = torch.empty_like(inputs)
+        g_inputs = inputs.new_empty(0 if ctx.cell.shared else inputs.shape)
         g_params = params.new_empty(len(initial), *params.shape)
         g_initial = torch.empty_like(initial)
         kernel = kernels_for(ctx.cell, inputs.dtype).backward
         given = [*ctx.saved_tensors, g_states.contiguous(), g_final.contiguous()]
         _run(kernel, [*given, g_inputs, g_params, g_initial], states.shape)
-        return None, g_inputs, _pairwise_sum(g_params), g_initial, None
+        return (
+            None,
+            None if ctx.cell.shared else g_inputs,
+            _pairwise_sum(g_params),
+            g_initial,
+            None,
+        )
 
 
 def _pairwise_sum(parts: Tensor) -> Tensor:
@@ -117,5 +123,8 @@ def _run(kernel: Callable[..., None], tensors: list[Tensor], shape: torch.Size) 
 def sequential(
     cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Run the recurrence in time order, lanes in parallel; arguments as in `recurrence`."""
+    """Run the recurrence in time order, lanes in parallel; arguments as in `recurrence`.
+
+    Inputs that all units share must not require grad.
+    """
     return _Sequential.apply(cell, inputs, params, initial, lengths)

@@ -228,7 +228,8 @@ def trace(cell: Cell, operations: Set[str]) -> tuple[Graph, Graph]:
     Returns
     -------
     step, vjp : Graph
-        Outputs of `vjp` are the gradients of state, inputs and parameters, in this order.
+        Outputs of `vjp` are the gradients of state, inputs and parameters, in this order;
+        those of inputs that all units share are left at 0.
 
     Raises
     ------
@@ -238,6 +239,8 @@ def trace(cell: Cell, operations: Set[str]) -> tuple[Graph, Graph]:
     """
     with torch.inference_mode(False), torch.enable_grad():  # whatever the caller runs under
         ops, new, gradients = _record(cell, operations)
+    if cell.shared:
+        gradients[cell.n : cell.n + cell.m] = [0.0] * cell.m
     step = Graph(_without(ops, new), tuple(new))
     stored: dict[str, Operand] = {
         name: f"s{i}" for i, name in enumerate(new) if isinstance(name, str) and name[0] == "v"

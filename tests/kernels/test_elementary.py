@@ -67,10 +67,13 @@ def exact(name, x, dtype):
         special = getattr(torch, name)(torch.from_numpy(x).double()).numpy()
     if dtype == np.float32:
         return special
+    # Beyond 1000 exponentials have reached their limits.
+    largest = np.inf if name in ("sqrt", "log", "sin", "cos") else 1000.0
+    usual = np.isfinite(x) & (x != 0) & (np.abs(x) < largest)
     with mpmath.workprec(1200):
         return np.array([
-            EXACT[name](mpmath.mpf(float(v))) if np.isfinite(v) and v and abs(v) < 1e6 else s
-            for v, s in zip(x, special, strict=True)
+            EXACT[name](mpmath.mpf(float(v))) if ok else s
+            for v, s, ok in zip(x, special, usual, strict=True)
         ], dtype=object)  # fmt: skip
 
 
@@ -115,7 +118,7 @@ def test_derivatives(name, dtype):
     _, (gradient,) = compiled(function, x)
     leaf = torch.from_numpy(x).requires_grad_()
     function(leaf).sum().backward()
-    expected = leaf.grad.numpy()
+    expected = leaf.grad.numpy(force=True)
     special = ~np.isfinite(expected)
     np.testing.assert_array_equal(gradient[special], expected[special])
     # 1 - y^2 and y (1 - y) cancel near |y| = 1 whatever y's own rounding: compare absolutely.

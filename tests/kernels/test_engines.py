@@ -49,9 +49,7 @@ def test_a_single_step(dtype, draw, solve, assert_close):
 def test_engines_agree_on_any_shape(data, draw, solve, assert_close):
     batch, steps = data.draw(st.integers(0, 5)), data.draw(st.integers(1, 12))
     cell = cells.para_rnn(data.draw(st.sampled_from(BLOCK_SIZES)))
-    lengths = data.draw(
-        st.none() | st.lists(st.integers(0, steps), min_size=batch, max_size=batch)
-    )
+    lengths = data.draw(st.none() | st.lists(st.integers(0, steps), min_size=batch, max_size=batch))
     dtype, units = data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(1, 40))
     problem = draw(cell, batch, steps, units, dtype, seed=data.draw(st.integers(0, 99)))
     expected = solve(cell, problem, "reference", lengths)

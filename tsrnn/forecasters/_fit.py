@@ -9,14 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tsrnn import kernels
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._linear_path import fit_linear_path
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._segments import Batch, Segments
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units
-from tsrnn.layers import ParaRNN
 
 FORECASTS_PER_SEGMENT = 192
 VALIDATION_POSITIONS = 100_000
@@ -61,9 +59,7 @@ def estimate(
     """
     from tsrnn.forecasters._training import train  # Lightning is slow to load and only trains
 
-    if settings.block_size <= ParaRNN.LARGEST_COMPILED_BLOCK:
-        cell = kernels.cells.para_rnn(settings.block_size, settings.nonlinearity)
-        kernels.prepare(cell, torch.float32, verbose=bool(verbose))
+    model.network.rnn.prepare(verbose=bool(verbose))
     model.reset_parameters(generator, zero_output=settings.local_level)
     result = Estimate()
     if model.linear is not None:
@@ -108,7 +104,7 @@ def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str
 def full_origins(
     begin: Tensor, ends: Tensor, horizon: int, starts: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Rows from `begin` on with all their targets before `ends`, and the start of each one's unit."""
+    """Rows from `begin` on with all targets before `ends`, and the start of the unit of each."""
     counts = (ends - horizon - begin).clamp(min=0)
     offset = torch.arange(int(counts.sum())) - (counts.cumsum(0) - counts).repeat_interleave(counts)
     rows = begin.repeat_interleave(counts) + offset

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import cells, dense, recurrence
+from tsrnn.kernels import cells, dense, prepare_projected, projected_recurrence
 
 NONLINEARITIES = ("tanh", "relu", "identity")
 INITIALISATIONS = ("stable", "uniform")
@@ -193,16 +193,28 @@ class ParaRNN(nn.Module):
         """One layer: x (B, T, in) and initial (B, hidden) to states (B, T, hidden) and the last."""
         weight_ih, weight_hh, bias = self._weights(layer)
         fields = (self.block_size, self.n_blocks)
-        inputs = nn.functional.linear(x, weight_ih, bias).unflatten(-1, fields)
         if initial is None:
-            initial = inputs.new_zeros(len(x), self.hidden_size)
+            initial = x.new_zeros(len(x), self.hidden_size)
         start = initial.unflatten(-1, fields)
         if self.block_size <= self.LARGEST_COMPILED_BLOCK:
             cell = cells.para_rnn(self.block_size, self.nonlinearity)
-            states, final = recurrence(cell, inputs, weight_hh.flatten(0, 1), start, lengths)
+            params = weight_hh.flatten(0, 1)
+            states, final = projected_recurrence(cell, x, weight_ih, bias, params, start, lengths)
         else:
+            inputs = nn.functional.linear(x, weight_ih, bias).unflatten(-1, fields)
             states, final = dense(inputs, weight_hh, start, lengths, self.nonlinearity)
         return states.flatten(-2), final.flatten(-2)
+
+    def prepare(self, *, verbose: bool = False) -> None:
+        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        if self.block_size > self.LARGEST_COMPILED_BLOCK:
+            return
+        cell = cells.para_rnn(self.block_size, self.nonlinearity)
+        for layer in range(self.num_layers):
+            weight, _, bias = self._weights(layer)
+            prepare_projected(
+                cell, weight.shape[1], bias is not None, weight.dtype, verbose=verbose
+            )
 
     def recurrent_blocks(self) -> list[Tensor]:
         """Recurrent matrices, one tensor of shape (K, d_s, d_s) a layer."""

@@ -1,0 +1,42 @@
+"""Measure and print: medians of repeats in one process, tables in markdown."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+
+
+def median_ms(work: Callable[[], object], repeats: int, warm_up: int = 1) -> float:
+    """Median time of a call in milliseconds."""
+    times = []
+    for i in range(warm_up + repeats):
+        start = time.perf_counter()
+        work()
+        if i >= warm_up:
+            times.append(1e3 * (time.perf_counter() - start))
+    return sorted(times)[len(times) // 2]
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a markdown table."""
+    cells = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = ["| " + " | ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) + " |"
+             for row in cells]  # fmt: skip
+    lines.insert(1, "| " + " | ".join("-" * (w - 1) + ":" for w in widths) + " |")
+    print("\n".join(lines))
+
+
+def print_machine() -> None:
+    """Print what the numbers depend on."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            model = next(line.split(":")[1].strip() for line in file if "model name" in line)
+    except (OSError, StopIteration):
+        pass
+    print(f"{model}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
+          f"Python {platform.python_version()}")  # fmt: skip

@@ -1,0 +1,85 @@
+"""A recurrence on projected inputs, the projection inside the kernel where it is small."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tsrnn.kernels._cell import Cell, Fields
+from tsrnn.kernels._lengths import checked_lengths
+from tsrnn.kernels._recurrence import recurrence
+from tsrnn.kernels._sequential import COMPILED_DTYPES, prepare, sequential
+
+WIDEST_FUSED = 8  # inputs; beyond it a matrix product is faster
+
+
+def projected_recurrence(
+    cell: Cell,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor | Sequence[int] | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Run `cell` on the inputs :math:`u_t = W x_t + b`.
+
+    The same as `recurrence` on ``torch.nn.functional.linear(x, weight, bias)``. With up
+    to 8 inputs that need no gradient, on the CPU, u and its gradient are never
+    written: the kernel reads x and keeps the sums of the gradient of W in registers.
+
+    Parameters
+    ----------
+    cell : Cell
+    x : Tensor of shape (B, T, width)
+    weight : Tensor of shape (m * K, width)
+        Row ``i * K + k`` projects to input field i of unit k.
+    bias : Tensor of shape (m * K,), optional
+    params : Tensor of shape (p, K)
+    initial : Tensor of shape (B, n, K)
+    lengths : integers of shape (B,), optional
+
+    Returns
+    -------
+    states : Tensor of shape (B, T, n, K)
+    final : Tensor of shape (B, n, K)
+    """
+    units, width = params.shape[1], x.shape[2]
+    compiled = x.device.type == "cpu" and x.dtype in COMPILED_DTYPES
+    if not compiled or width > WIDEST_FUSED or (x.requires_grad and torch.is_grad_enabled()):
+        inputs = torch.nn.functional.linear(x, weight, bias).unflatten(-1, (cell.m, units))
+        return recurrence(cell, inputs, params, initial, lengths)
+    rows = weight.view(cell.m, units, width).transpose(1, 2).reshape(-1, units)
+    everything = [params, rows] if bias is None else [params, rows, bias.view(cell.m, units)]
+    steps = checked_lengths(lengths, *x.shape[:2], x.device)
+    return sequential(
+        with_projection(cell, width, bias is not None), x, torch.cat(everything), initial, steps
+    )
+
+
+def prepare_projected(
+    cell: Cell, width: int, bias: bool, dtype: torch.dtype, *, verbose: bool = False
+) -> None:
+    """Have the kernels of `projected_recurrence` ready; see `prepare`."""
+    fused = width <= WIDEST_FUSED
+    prepare(with_projection(cell, width, bias) if fused else cell, dtype, verbose=verbose)
+
+
+@functools.cache
+def with_projection(cell: Cell, width: int, bias: bool) -> Cell:
+    """The cell with W and b among its parameters, after its own: its inputs are x."""
+
+    def step(state: Fields, x: Fields, params: Fields) -> Fields:
+        own, rest = params[: cell.p], params[cell.p :]
+        weights, offsets = rest[: cell.m * width], rest[cell.m * width :]
+        inputs = []
+        for i in range(cell.m):
+            terms = [w * value for w, value in zip(weights[i * width :], x, strict=False)]
+            inputs.append(sum(terms[1:], start=terms[0] + offsets[i] if bias else terms[0]))
+        return cell.step(state, tuple(inputs), own)
+
+    p = cell.p + cell.m * (width + bias)
+    return Cell(f"{cell.name}_of_{width}{'b' * bias}", cell.n, width, p, step, shared=True)

@@ -1,0 +1,162 @@
+"""Machine code on disk: kept, found again, replaced where damaged."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import pytest
+import torch
+
+from tsrnn.kernels import Cell, _compile, cells, prepare, recurrence
+
+PROGRAM = """
+import torch
+from tsrnn.kernels import _compile, cells, prepare, recurrence
+compiled, compile_ = [], _compile._compile
+_compile._compile = lambda path, source: compiled.append(path) or compile_(path, source)
+prepare(cells.para_rnn(1), torch.float32, verbose=True)
+states, _ = recurrence(cells.para_rnn(1), torch.ones(1, 2, 1, 3), torch.ones(1, 3))
+print(len(compiled), states[0, 0, 0].tolist())
+"""
+RESULT = f"{[float(torch.tanh(torch.tensor(1.0)))] * 3}"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty cache of this test's own."""
+    monkeypatch.setenv("TSRNN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(_compile, "_engines", {})
+    return tmp_path / "cache" / "kernels"
+
+
+def new_cell():
+    """Make a cell that this process has not compiled yet: no two lambdas are equal."""
+    return Cell("kept", 1, 1, 1, lambda h, u, w: (torch.tanh(w[0] * h[0] + u[0]),))
+
+
+def run_new_cell():
+    states, _ = recurrence(new_cell(), torch.ones(1, 1, 1, 3), torch.ones(1, 3))
+    torch.testing.assert_close(states, torch.tanh(torch.ones(1, 1, 1, 3)))
+
+
+def start():
+    # The cache folder of the environment is the one of the fixture.
+    return subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True)
+
+
+def lines(process):
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    return output.splitlines()
+
+
+def contents(folder):
+    return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
+
+
+def test_a_second_process_does_not_compile(folder):
+    first = lines(start())
+    kept = contents(folder)
+    second = lines(start())
+    assert [line.split(" once")[0] for line in first] == [
+        "Compiling the recurrence para_rnn_tanh_1 (torch.float32)", first[1], f"1 {RESULT}",
+    ]  # fmt: skip
+    assert first[1].startswith("Compiled in ")
+    assert str(folder) in first[0]
+    assert second == [f"0 {RESULT}"]
+    assert contents(folder) == kept
+    assert len(kept) == 1
+
+
+def test_two_processes_at_once(folder):
+    both = [start(), start()]
+    assert [lines(process)[-1].split(" ", 1)[1] for process in both] == [RESULT, RESULT]
+    assert [path.suffix for path in folder.iterdir()] == [".o"]
+    assert lines(start()) == [f"0 {RESULT}"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda code: b"",
+        lambda code: code[:20],
+        lambda code: code[: len(code) // 2],
+        lambda code: code[:100] + bytes([code[100] ^ 1]) + code[101:],
+        lambda code: code + b"more",
+    ],
+    ids=["empty", "short", "truncated", "one bit", "longer"],
+)
+def test_a_damaged_file_is_compiled_again(damage, folder, monkeypatch):
+    run_new_cell()
+    (path,) = folder.iterdir()
+    good = path.read_bytes()
+    path.write_bytes(damage(good))
+    monkeypatch.setattr(_compile, "_engines", {})
+    run_new_cell()
+    assert path.read_bytes() == good
+
+
+def test_prepare_speaks_once(folder, capsys):
+    cell = new_cell()
+    prepare(cell, torch.float64, verbose=True)
+    output = capsys.readouterr().out
+    assert "Compiling the recurrence kept (torch.float64) once" in output
+    assert "Compiled in" in output
+    prepare(cell, torch.float64, verbose=True)
+    prepare(new_cell(), torch.float64, verbose=True)
+    assert not capsys.readouterr().out
+
+
+def test_prepare_is_quiet_by_default(folder, capsys):
+    prepare(new_cell(), torch.float32)
+    assert len(list(folder.iterdir())) == 1
+    assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.int64, "float32"])
+def test_prepare_refuses_other_dtypes(dtype):
+    with pytest.raises(ValueError, match=r"must be torch\.float32 or torch\.float64; got"):
+        prepare(cells.para_rnn(1), dtype)
+
+
+def test_formats_and_cells_have_files_of_their_own(folder):
+    cell = new_cell()
+    prepare(cell, torch.float32)
+    prepare(cell, torch.float64)
+    prepare(Cell("kept", 1, 1, 1, lambda h, u, w: (w[0] * h[0] + u[0],)), torch.float32)
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_a_folder_that_cannot_be_made_gives_way_to_a_temporary_one(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.touch()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TSRNN_CACHE_DIR", str(file / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(_compile, "_engines", {})
+    path = _compile.cache_dir()
+    assert path.parent.parent == temporary
+    assert path.parent.stat().st_mode & 0o077 == 0 or os.name == "nt"
+    run_new_cell()
+    assert len(list(path.iterdir())) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="the system has no owners of files")
+def test_machine_code_is_not_taken_from_a_folder_that_others_may_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("TSRNN_CACHE_DIR", os.devnull)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    _compile.cache_dir().parent.chmod(0o777)
+    with pytest.raises(OSError, match="Set the environment variable TSRNN_CACHE_DIR"):
+        _compile.cache_dir()
+
+
+def test_a_failed_write_leaves_nothing_behind(folder, monkeypatch):
+    def refuse(*paths):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(_compile.os, "replace", refuse)
+    with pytest.raises(OSError, match="no space left"):
+        run_new_cell()
+    assert not list(folder.iterdir())
