@@ -69,9 +69,9 @@ def main() -> None:
             results.append(evaluate(data, seed, CASES[name]))
             mse, mae, seconds, epochs = results[-1]
             rows.append([name, seed, f"{mse:.4f}", f"{mae:.4f}", f"{seconds:.0f}", epochs])
-        mean, spread = np.mean(results, 0), np.std(results, 0, ddof=1 if len(results) > 1 else 0)
-        rows.append([name, "mean (sd)", f"{mean[0]:.4f} ({spread[0]:.4f})",
-                     f"{mean[1]:.4f} ({spread[1]:.4f})", f"{mean[2]:.0f}", f"{mean[3]:.0f}"])  # fmt: skip
+        mean, spread = np.mean(results, 0), np.std(results, 0)
+        cells = [f"{m:.4f} ({d:.4f})" for m, d in zip(mean[:2], spread[:2], strict=True)]
+        rows.append([name, "mean (sd)", *cells, f"{mean[2]:.0f}", f"{mean[3]:.0f}"])
     print_table(["settings", "seed", "test MSE", "test MAE", "seconds", "epochs"], rows)
 
 

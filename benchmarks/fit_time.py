@@ -33,6 +33,7 @@ class Stopwatch:
         self.seconds: dict[str, float] = defaultdict(float)
 
     def wrap(self, owner: object, attribute: str, label: str) -> None:
+        """Time every call of ``owner.attribute`` under `label`."""
         original = getattr(owner, attribute)
 
         def timed(*args: object, **kwargs: object) -> object:
