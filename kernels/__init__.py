@@ -3,6 +3,7 @@
 from tsrnn.kernels import cells
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._dense import dense
+from tsrnn.kernels._lengths import without_padding
 from tsrnn.kernels._projected import prepare_projected, projected_recurrence
 from tsrnn.kernels._recurrence import recurrence
 from tsrnn.kernels._sequential import prepare
@@ -15,4 +16,5 @@ __all__ = [
     "prepare_projected",
     "projected_recurrence",
     "recurrence",
+    "without_padding",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tsrnn.kernels._lengths import checked_lengths
+from tsrnn.kernels._lengths import checked_lengths, without_padding
 from tsrnn.kernels.cells.para_rnn import activation_of
 
 
@@ -45,8 +45,7 @@ def dense(
     if lengths is not None:
         given = checked_lengths(lengths, len(inputs), inputs.shape[1], inputs.device)
         alive = torch.arange(inputs.shape[1], device=inputs.device)[:, None] < given
-        # Padding may hold NaN, which would reach the gradients as zero times NaN.
-        inputs = inputs.masked_fill(~alive.T[..., None, None], 0.0)
+        inputs = without_padding(inputs, given)
     state = initial.permute(2, 0, 1)
     states = []
     for t, u in enumerate(inputs.permute(1, 3, 0, 2)):  # (K, B, d)

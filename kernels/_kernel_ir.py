@@ -69,10 +69,12 @@ class _Tile:
 
     def address(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
         """Pointer to unit k of `field` in row `row` of an array (rows, fields, K)."""
-        start = code.emit(f"mul i64 {row}, {fields}")
-        index = code.emit(f"add i64 {start}, {field}")
-        offset = code.emit(f"mul i64 {index}, %K")
-        unit = code.emit(f"add i64 {offset}, %{self.name}.k")
+        # Only the first product moves with time; what is left is one addition a field.
+        width = code.emit(f"mul i64 %K, {fields}")
+        start = code.emit(f"mul i64 {row}, {width}")
+        offset = code.emit(f"mul i64 %K, {field}")
+        within = code.emit(f"add i64 {offset}, %{self.name}.k")
+        unit = code.emit(f"add i64 {start}, {within}")
         return code.emit(f"getelementptr {self.format.name}, ptr {base}, i64 {unit}")
 
     def load(self, code: VectorCode, pointer: str) -> str:

@@ -35,3 +35,31 @@ def checked_lengths(
             f"sequence {wrong[0]}" + (f" and {len(wrong) - 1} more" if wrong[1:] else "")
         )
     return given.to(torch.int64)
+
+
+def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
+    """Write zeros after the end of each sequence, where `x` may hold anything.
+
+    For use before a matrix product, which would carry NaN from there to the gradient
+    of its weights, as zero times NaN.
+
+    Parameters
+    ----------
+    x : Tensor of shape (B, T, ...)
+    lengths : integers of shape (B,), optional
+        Where it is None there is no padding, and `x` comes back as it is.
+
+    Returns
+    -------
+    Tensor of the shape of x
+
+    Raises
+    ------
+    ValueError
+        If lengths are not one integer a sequence between 0 and T.
+    """
+    if lengths is None:
+        return x
+    steps = checked_lengths(lengths, x.shape[0], x.shape[1], x.device)
+    padding = torch.arange(x.shape[1], device=x.device) >= steps[:, None]
+    return x.masked_fill(padding.view(*padding.shape, *[1] * (x.ndim - 2)), 0.0)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels._cell import Cell, Fields
-from tsrnn.kernels._lengths import checked_lengths
-from tsrnn.kernels._recurrence import recurrence
+from tsrnn.kernels._lengths import checked_lengths, without_padding
+from tsrnn.kernels._recurrence import check_like, recurrence
 from tsrnn.kernels._sequential import COMPILED_DTYPES, prepare, sequential
 
 WIDEST_FUSED = 8  # inputs; beyond it a matrix product is faster
@@ -41,23 +41,52 @@ def projected_recurrence(
     params : Tensor of shape (p, K)
     initial : Tensor of shape (B, n, K)
     lengths : integers of shape (B,), optional
+        Steps to run of each sequence; x after the end is not read.
 
     Returns
     -------
     states : Tensor of shape (B, T, n, K)
     final : Tensor of shape (B, n, K)
+
+    Raises
+    ------
+    ValueError
+        If shapes, dtypes or devices do not fit, or lengths lie outside 0 to T.
     """
+    _check_projection(cell, x, weight, bias, params, initial)
     units, width = params.shape[1], x.shape[2]
     compiled = x.device.type == "cpu" and x.dtype in COMPILED_DTYPES
     if not compiled or width > WIDEST_FUSED or (x.requires_grad and torch.is_grad_enabled()):
-        inputs = torch.nn.functional.linear(x, weight, bias).unflatten(-1, (cell.m, units))
-        return recurrence(cell, inputs, params, initial, lengths)
+        inputs = torch.nn.functional.linear(without_padding(x, lengths), weight, bias)
+        return recurrence(cell, inputs.unflatten(-1, (cell.m, units)), params, initial, lengths)
     rows = weight.view(cell.m, units, width).transpose(1, 2).reshape(-1, units)
     everything = [params, rows] if bias is None else [params, rows, bias.view(cell.m, units)]
-    steps = checked_lengths(lengths, *x.shape[:2], x.device)
+    steps = checked_lengths(lengths, x.shape[0], x.shape[1], x.device)
     return sequential(
         with_projection(cell, width, bias is not None), x, torch.cat(everything), initial, steps
     )
+
+
+def _check_projection(
+    cell: Cell, x: Tensor, weight: Tensor, bias: Tensor | None, params: Tensor, initial: Tensor
+) -> None:
+    if x.ndim != 3 or not (x.shape[1] and x.shape[2]) or not x.is_floating_point():
+        raise ValueError(
+            "x must be floating point numbers of shape (B, T, width) with T >= 1 and width >= 1; "
+            f"got {x.dtype} of shape {tuple(x.shape)}"
+        )
+    if params.ndim != 2 or not params.shape[1]:
+        raise ValueError(
+            f"params of cell {cell.name!r} must have shape ({cell.p}, K) with K >= 1; "
+            f"got {tuple(params.shape)}"
+        )
+    batch, _, width = x.shape
+    units = params.shape[1]
+    check_like(cell, "params", params, (cell.p, units), x)
+    check_like(cell, "weight", weight, (cell.m * units, width), x)
+    check_like(cell, "initial", initial, (batch, cell.n, units), x)
+    if bias is not None:
+        check_like(cell, "bias", bias, (cell.m * units,), x)
 
 
 def prepare_projected(

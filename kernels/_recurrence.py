@@ -95,14 +95,15 @@ def _check_tensors(cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor |
             f"inputs of cell {cell.name!r} must be floating point numbers; got {inputs.dtype}"
         )
     batch, _, _, units = inputs.shape
-    _check_like(cell, "params", params, (cell.p, units), inputs)
+    check_like(cell, "params", params, (cell.p, units), inputs)
     if initial is not None:
-        _check_like(cell, "initial", initial, (batch, cell.n, units), inputs)
+        check_like(cell, "initial", initial, (batch, cell.n, units), inputs)
 
 
-def _check_like(
+def check_like(
     cell: Cell, name: str, tensor: Tensor, shape: tuple[int, ...], inputs: Tensor
 ) -> None:
+    """Raise unless a tensor has the shape that is due and the dtype and device of the inputs."""
     if tuple(tensor.shape) != shape:
         raise ValueError(
             f"{name} of cell {cell.name!r} must have shape {shape} for inputs of shape "

@@ -106,7 +106,10 @@ def test_a_cell_may_be_first_met_without_gradients(draw, solve, assert_close):
 
 
 def test_a_cell_may_be_first_met_under_another_default_device(draw, assert_close):
-    cell = Cell("elsewhere", 1, 1, 1, lambda h, u, w: (w[0] * h[0] + 0.25 * u[0],))
+    def step(h, u, w):
+        return (w[0] * h[0] + torch.full_like(u[0], 0.25) * u[0],)
+
+    cell = Cell("elsewhere", 1, 1, 1, step)
     problem = draw(cell)[:3]
     with torch.device("meta"):
         states, _ = recurrence(cell, *problem, engine="sequential")

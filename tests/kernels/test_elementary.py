@@ -1,5 +1,8 @@
 """Compiled elementary functions: errors in units in the last place, and the special values."""
 
+import functools
+import itertools
+
 import mpmath
 import numpy as np
 import pytest
@@ -38,6 +41,25 @@ POWERS = (-2.0, -1.0, 0.5, 1.0, 2.0, 3.0)
 BACKWARD = {"tanh_backward", "sigmoid_backward", "threshold_backward"}  # of tanh, sigmoid, relu
 
 
+def choice(compare):
+    return lambda a, b: torch.where(compare(a, b), a, b)
+
+
+def power(exponent):
+    return lambda a: a**exponent
+
+
+# Each group is one cell, a field a function: they are compiled together.
+GROUPS = {
+    "rounded": {name: getattr(torch, name) for name in BOUNDS},
+    "exact": UNARY,
+    "arithmetic": BINARY,
+    "choices": {name: choice(compare) for name, compare in COMPARISONS.items()},
+    "powers": {exponent: power(exponent) for exponent in POWERS},
+}
+POSITIVE = {"sqrt", "log", 0.5}
+
+
 def points(dtype, positive=False):
     """Numbers of every size, denser where exponentials change, and the special ones."""
     tiny, huge = (1e-44, 3e38) if dtype == np.float32 else (1e-307, 1e308)
@@ -50,15 +72,49 @@ def points(dtype, positive=False):
     return np.abs(x) if positive else x
 
 
-def compiled(function, *arguments):
-    """Values of a function of one or two arguments, and the gradient of their sum by each."""
-    m = len(arguments)
-    cell = Cell("elementary", n=1, m=m, p=0, step=lambda h, u, w: (function(*u),))
-    inputs = torch.from_numpy(np.stack(arguments))[None, None].requires_grad_()
+def arguments(group, name, dtype):
+    x = points(dtype, positive=name in POSITIVE)
+    if group not in ("arithmetic", "choices"):
+        return (x,)
+    y = np.random.default_rng(0).permutation(x)
+    # Comparisons also meet equal numbers.
+    return x, np.where(np.arange(len(x)) % 3 == 0, x, y) if group == "choices" else y
+
+
+def run(functions, columns):
+    """Values of functions of their own arguments, and the gradients of the values' sums."""
+    starts = np.cumsum([0, *(len(columns[name]) for name in functions)])
+
+    def step(h, u, w):
+        parts = (u[lo:hi] for lo, hi in itertools.pairwise(starts))
+        return tuple(f(*part) for f, part in zip(functions.values(), parts, strict=True))
+
+    cell = Cell("elementary", n=len(functions), m=int(starts[-1]), p=0, step=step)
+    rows = np.stack([row for name in functions for row in columns[name]])
+    inputs = torch.from_numpy(rows)[None, None].requires_grad_()
     params = inputs.new_zeros(0, inputs.shape[3])
     states, _ = recurrence(cell, inputs, params, engine="sequential")
     states.sum().backward()
-    return states.detach().flatten().numpy(), inputs.grad[0, 0].numpy()
+    values, gradients = states.detach()[0, 0].numpy(), inputs.grad[0, 0].numpy()
+    return {
+        name: (values[i], gradients[starts[i] : starts[i + 1]]) for i, name in enumerate(functions)
+    }
+
+
+@functools.cache
+def compiled(group, dtype):
+    """Values and gradients of a group's functions by name."""
+    functions = GROUPS[group]
+    return run(functions, {name: arguments(group, name, dtype) for name in functions})
+
+
+def oracle(group, name, dtype):
+    """Arguments, and torch's values and gradients."""
+    columns = arguments(group, name, dtype)
+    leaves = [torch.from_numpy(column).requires_grad_() for column in columns]
+    values = GROUPS[group][name](*leaves)
+    values.sum().backward()
+    return values.detach().numpy(force=True), [leaf.grad.numpy(force=True) for leaf in leaves]
 
 
 def exact(name, x, dtype):
@@ -80,17 +136,15 @@ def exact(name, x, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", BOUNDS)
 def test_errors_in_units_in_the_last_place(name, dtype):
-    x = points(dtype, positive=name in ("sqrt", "log"))
-    values, _ = compiled(getattr(torch, name), x)
+    (x,) = arguments("rounded", name, dtype)
+    values, _ = compiled("rounded", dtype)[name]
     truth = exact(name, x, dtype)
     with np.errstate(over="ignore"):
         expected = np.array([dtype(float(v)) for v in truth])
     finite = np.isfinite(expected) & np.isfinite(values)
     np.testing.assert_array_equal(values[~finite], expected[~finite])
-    distance = np.array(
-        [abs(float(mpmath.mpf(float(a)) - b)) for a, b in zip(values[finite], truth[finite],
-                                                             strict=True)]
-    )  # fmt: skip
+    pairs = zip(values[finite], truth[finite], strict=True)
+    distance = np.array([abs(float(mpmath.mpf(float(a)) - b)) for a, b in pairs])
     errors = distance / np.spacing(np.abs(expected[finite]))
     worst = errors.argmax()
     assert errors[worst] <= BOUNDS[name] + 1e-6, (x[finite][worst], values[finite][worst])
@@ -98,27 +152,25 @@ def test_errors_in_units_in_the_last_place(name, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_special_values(dtype):
-    x = np.array(EDGES, dtype)
     inf, nan = np.inf, np.nan
-    for function, expected in (
-        (torch.tanh, [0, 1, -1, nan]),
-        (torch.sigmoid, [0.5, 1, 0, nan]),
-        (torch.exp, [1, inf, 0, nan]),
-        (torch.expm1, [0, inf, -1, nan]),
-        (torch.relu, [0, inf, 0, nan]),
+    for group, name, expected in (
+        ("rounded", "tanh", [0, 1, -1, nan]),
+        ("rounded", "sigmoid", [0.5, 1, 0, nan]),
+        ("rounded", "exp", [1, inf, 0, nan]),
+        ("rounded", "expm1", [0, inf, -1, nan]),
+        ("exact", "relu", [0, inf, 0, nan]),
     ):
-        np.testing.assert_array_equal(compiled(function, x)[0], expected)
+        values, _ = compiled(group, dtype)[name]
+        np.testing.assert_array_equal(values[-len(EDGES) :], expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", [*BOUNDS, *UNARY])
-def test_derivatives(name, dtype):
-    function = getattr(torch, name)
-    x = points(dtype, positive=name in ("sqrt", "log"))
-    _, (gradient,) = compiled(function, x)
-    leaf = torch.from_numpy(x).requires_grad_()
-    function(leaf).sum().backward()
-    expected = leaf.grad.numpy(force=True)
+@pytest.mark.parametrize(
+    ("group", "name"), [(g, name) for g in ("rounded", "exact") for name in GROUPS[g]]
+)
+def test_derivatives(group, name, dtype):
+    _, (gradient,) = compiled(group, dtype)[name]
+    _, (expected,) = oracle(group, name, dtype)
     special = ~np.isfinite(expected)
     np.testing.assert_array_equal(gradient[special], expected[special])
     # 1 - y^2 and y (1 - y) cancel near |y| = 1 whatever y's own rounding: compare absolutely.
@@ -129,63 +181,44 @@ def test_derivatives(name, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", UNARY)
 def test_exact_functions_of_one_argument(name, dtype):
-    x = points(dtype)
-    with np.errstate(all="ignore"):
-        expected = UNARY[name](torch.from_numpy(x)).numpy()
-    np.testing.assert_array_equal(compiled(UNARY[name], x)[0], expected)
+    values, _ = compiled("exact", dtype)[name]
+    np.testing.assert_array_equal(values, oracle("exact", name, dtype)[0])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", BINARY)
 def test_arithmetic(name, dtype):
-    x = points(dtype)
-    y = np.random.default_rng(0).permutation(x)
-    values, gradients = compiled(BINARY[name], x, y)
-    leaves = [torch.from_numpy(v).requires_grad_() for v in (x, y)]
-    expected = BINARY[name](*leaves)
-    expected.sum().backward()
-    np.testing.assert_array_equal(values, expected.detach().numpy())
-    eps = np.finfo(dtype).eps
-    for gradient, leaf in zip(gradients, leaves, strict=True):
-        np.testing.assert_allclose(gradient, leaf.grad.numpy(), 4 * eps, 0)
+    values, gradients = compiled("arithmetic", dtype)[name]
+    expected, expected_gradients = oracle("arithmetic", name, dtype)
+    np.testing.assert_array_equal(values, expected)
+    for gradient, other in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(gradient, other, 4 * np.finfo(dtype).eps, 0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_comparisons_choose(name, dtype):
-    x = points(dtype)
-    y = np.where(np.arange(len(x)) % 3 == 0, x, np.random.default_rng(0).permutation(x))
-
-    def choose(a, b):
-        return torch.where(COMPARISONS[name](a, b), a, b)
-
-    values, gradients = compiled(choose, x, y)
-    leaves = [torch.from_numpy(v).requires_grad_() for v in (x, y)]
-    expected = choose(*leaves)
-    expected.sum().backward()
-    np.testing.assert_array_equal(values, expected.detach().numpy())
-    for gradient, leaf in zip(gradients, leaves, strict=True):
-        np.testing.assert_array_equal(gradient, leaf.grad.numpy())
+    values, gradients = compiled("choices", dtype)[name]
+    expected, expected_gradients = oracle("choices", name, dtype)
+    np.testing.assert_array_equal(values, expected)
+    for gradient, other in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_array_equal(gradient, other)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("exponent", POWERS)
 def test_powers(exponent, dtype):
-    x = points(dtype, positive=exponent == 0.5)
-    values, (gradient,) = compiled(lambda a: a**exponent, x)
-    leaf = torch.from_numpy(x).requires_grad_()
-    expected = leaf**exponent
-    expected.sum().backward()
-    eps = np.finfo(dtype).eps
-    tiny = np.finfo(dtype).tiny  # products of the C library's powf and torch's round differently
-    np.testing.assert_allclose(values, expected.detach().numpy(), 4 * eps, tiny)
-    np.testing.assert_allclose(gradient, leaf.grad.numpy(), 4 * eps, tiny)
+    values, (gradient,) = compiled("powers", dtype)[exponent]
+    expected, (expected_gradient,) = oracle("powers", exponent, dtype)
+    eps, tiny = np.finfo(dtype).eps, np.finfo(dtype).tiny  # what underflows rounds differently
+    np.testing.assert_allclose(values, expected, 4 * eps, tiny)
+    np.testing.assert_allclose(gradient, expected_gradient, 4 * eps, tiny)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_number_to_a_variable_power(dtype):
     x = np.linspace(-30, 30, 301).astype(dtype)
-    values, (gradient,) = compiled(lambda a: 2**a, x)
+    values, (gradient,) = run({"power": lambda a: 2**a}, {"power": (x,)})["power"]
     np.testing.assert_allclose(values, 2.0 ** x.astype(np.float64), 4 * np.finfo(dtype).eps)
     np.testing.assert_allclose(gradient, np.log(2) * values, 8 * np.finfo(dtype).eps)
 

@@ -96,13 +96,54 @@ def test_reference_runs_a_cell_with_shared_inputs(assert_close):
         assert_close(actual, expected)
 
 
-def test_padding_is_not_read():
+@pytest.mark.parametrize("width", [2, WIDEST_FUSED + 1])
+def test_padding_is_not_read(width):
     cell = cells.para_rnn(2, "tanh")
-    x, leaves, _ = draw_problem(cell, 1, 4, 3, 2, True, torch.float64)
-    x[:, 2:] = float("nan")
-    states, final = projected_recurrence(cell, x, lengths=[2], **leaves)
-    assert torch.isfinite(final).all()
-    assert not states[:, 2:].any()
+    x, leaves, cotangents = draw_problem(cell, 2, 4, 3, width, True, torch.float64)
+
+    def run(**leaves):
+        return projected_recurrence(cell, x, lengths=[4, 2], **leaves)
+
+    clean = outcome(run, leaves, cotangents)
+    x[1, 2:] = float("nan")
+    for actual, expected in zip(outcome(run, leaves, cotangents), clean, strict=True):
+        assert torch.equal(actual, expected)
+
+
+def legal_arguments(width):
+    x, leaves, _ = draw_problem(cells.para_rnn(2), 3, 5, 4, width, True, torch.float32)
+    return {"x": x} | leaves
+
+
+@pytest.mark.parametrize("width", [2, WIDEST_FUSED + 1])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": lambda x: x[0]}, r"x must be .* of shape \(B, T, width\)"),
+        ({"x": lambda x: x[:, :0]}, "T >= 1"),
+        ({"x": lambda x: x.long()}, r"floating point numbers.*got torch\.int64"),
+        ({"x": lambda x: x.double()}, r"params must have the dtype.*torch\.float64"),
+        ({"weight": lambda w: w[:-1]}, r"weight .* must have shape \(8, "),
+        ({"weight": lambda w: w.double()}, r"weight must have the dtype.*got torch\.float64"),
+        ({"bias": lambda b: b[:-1]}, r"bias .* must have shape \(8,\)"),
+        ({"params": lambda p: p[:-1]}, r"params .* must have shape \(4, 4\)"),
+        ({"params": lambda p: p[:, :0]}, "K >= 1"),
+        ({"initial": lambda h: h[:-1]}, r"initial .* must have shape \(3, 2, 4\)"),
+        ({"initial": lambda h: h.double()}, r"initial must have the dtype"),
+    ],
+)
+def test_errors(change, message, width):
+    arguments = legal_arguments(width)
+    arguments |= {name: function(arguments[name]) for name, function in change.items()}
+    with pytest.raises(ValueError, match=message):
+        projected_recurrence(cells.para_rnn(2), **arguments)
+
+
+@pytest.mark.parametrize("width", [2, WIDEST_FUSED + 1])
+def test_errors_of_lengths(width):
+    for lengths, message in (([5, 6, 1], "got 6 for sequence 1"), ([5], "must be 3 integers")):
+        with pytest.raises(ValueError, match=message):
+            projected_recurrence(cells.para_rnn(2), **legal_arguments(width), lengths=lengths)
 
 
 def test_recurrence_refuses_a_cell_with_shared_inputs():

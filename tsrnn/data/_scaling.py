@@ -153,5 +153,9 @@ def _moments(values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.nda
     low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
     location = np.clip(location, low, high)  # rounding could leave a constant
     centred = values - np.repeat(location, lengths, axis=0)
-    scale = np.sqrt(np.add.reduceat(centred * centred, starts, axis=0) / counts)
+    # Squares of very large or small values leave the range of floats.
+    peak = np.maximum(high - location, location - low)
+    peak = np.where(peak > 0, peak, 1.0)
+    relative = centred / np.repeat(peak, lengths, axis=0)
+    scale = peak * np.sqrt(np.add.reduceat(relative**2, starts, axis=0) / counts)
     return location, np.where((high > low) & (scale > 0), scale, 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ class Forecaster(BaseEstimator, ABC):
     """
 
     column_name: str  # of the forecasts of a long frame
+    horizon_: int
+    memory_: Memory
 
     @abstractmethod
     def _fit_panel(self, panel: Panel) -> Memory:
@@ -77,12 +80,12 @@ class Forecaster(BaseEstimator, ABC):
             freq=self.freq,
             missing=self.missing,
         )
-        known = self._known_columns(panel)
-        self._panel_shape = panel.layout, panel.exog_names
-        self.freq_ = panel.freq
-        self.known_ahead_ = known
-        self.n_features_in_ = len(panel.target_names) + len(panel.exog_names)
-        self.memory_ = self._fit_panel(panel)
+        before = self.__dict__.copy()
+        try:
+            self._fit_to(panel)
+        except BaseException:
+            self.__dict__ = before  # a fit that fails leaves the one before it whole
+            raise
         return self
 
     def predict(
@@ -160,7 +163,7 @@ class Forecaster(BaseEstimator, ABC):
         .. math:: R^2 = 1 - \mathrm{MSE} / s^2
 
         averaged over series and targets, with s the standard deviation of the series in
-        the data fitted to: 1 is perfect, 0 as good as the mean. Higher is better, as
+        the training part: 1 is perfect, 0 as good as the mean. Higher is better, as
         scikit-learn's searches expect.
 
         Parameters
@@ -183,6 +186,13 @@ class Forecaster(BaseEstimator, ABC):
             scores.append(1 - (error**2).mean(0) / scale**2)
         return float(np.mean(scores))
 
+    def _fit_to(self, panel: Panel) -> None:
+        self.known_ahead_ = self._known_columns(panel)
+        self._panel_shape = panel.layout, panel.exog_names
+        self.freq_ = panel.freq
+        self.n_features_in_ = len(panel.target_names) + len(panel.exog_names)
+        self.memory_ = self._fit_panel(panel)
+
     def _read(self, df: Any) -> Panel:
         """Read a frame in the shape of the data fitted to."""
         layout, exog_names = self._panel_shape
@@ -197,15 +207,18 @@ class Forecaster(BaseEstimator, ABC):
         )
 
     def _known_columns(self, panel: Panel) -> list[str]:
-        known = [self.known_ahead] if isinstance(self.known_ahead, str) else self.known_ahead
-        known = list(known or [])
+        given = [] if self.known_ahead is None else self.known_ahead
+        known = [given] if isinstance(given, str) else given
+        if not isinstance(known, Sequence):
+            raise TypeError(f"known_ahead must be a column name or a list of them; got {given!r}")
         absent = [name for name in known if name not in panel.exog_names]
         if absent:
+            there = f"which are {list(panel.exog_names)}" if panel.exog_names else "which has none"
             raise ValueError(
-                f"known_ahead must name exogenous columns of the data, {list(panel.exog_names)}; "
-                f"got {absent}"
+                f"known_ahead must name exogenous columns of the data, {there}; got {absent}. "
+                "Columns besides the targets are exogenous"
             )
-        return known
+        return list(known)
 
     def _check_follows(self, panel: Panel) -> np.ndarray:
         check_continues(panel, self.memory_.ids, self.memory_.last_times, self.freq_)

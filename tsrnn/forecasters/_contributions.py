@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
+import torch
 from torch import Tensor
 
+from tsrnn.forecasters._mapping import by_series
+from tsrnn.forecasters._memory import Memory
 from tsrnn.forecasters._model import ForecastModel, Parts
 
 
+@torch.no_grad()
 def additive_parts(
     model: ForecastModel, parts: Parts, spread: Tensor, states: Tensor
 ) -> dict[str, Tensor]:
@@ -22,11 +28,31 @@ def additive_parts(
     scale = spread[:, None, :]
     named = {"level": parts.level}
     if model.linear is not None:
-        named["linear path"] = parts.linear.expand_as(parts.level)
+        named["linear path"] = parts.linear
     if model.future is not None:
-        named["known ahead"] = parts.future.expand_as(parts.level)
+        named["known ahead"] = parts.future
     blocks = network.contributions(states)  # (U, K, h C)
     for k in range(blocks.shape[1]):
         named[f"block {k + 1}"] = scale * blocks[:, k].unflatten(-1, shape)
-    named["constant"] = scale * network.output.bias.detach().unflatten(0, shape)
+    named["constant"] = scale * network.output.bias.unflatten(0, shape)
     return named
+
+
+def contribution_frame(
+    named: dict[str, Tensor], memory: Memory, names: tuple[str | int, ...], id_name: str
+) -> pd.DataFrame:
+    """Parts in the units of the data, a row a series, target and step, a column a part."""
+    target = memory.scaling.target
+    columns = {}
+    for name, part in named.items():
+        values = by_series(part.numpy(), len(memory.ids)) * target.scale[:, None]
+        if name == "level":
+            values = values + target.location[:, None]
+        columns[name] = np.moveaxis(values, 2, 1).ravel()
+    steps = range(1, next(iter(named.values())).shape[1] + 1)
+    if len(memory.ids) * len(names) == 1:
+        return pd.DataFrame(columns, index=pd.Index(steps, name="step"))
+    index = pd.MultiIndex.from_product(
+        [memory.ids, names, steps], names=[id_name, "target", "step"]
+    )
+    return pd.DataFrame(columns, index=index)

@@ -60,7 +60,8 @@ def estimate(
     from tsrnn.forecasters._training import train  # Lightning is slow to load and only trains
 
     model.network.rnn.prepare(verbose=bool(verbose))
-    model.reset_parameters(generator, zero_output=settings.local_level)
+    # A network of zeros leaves the local level and the linear path as the start.
+    model.reset_parameters(generator, zero_output=settings.local_level or settings.linear_path)
     result = Estimate()
     if model.linear is not None:
         train_rows = full_origins(units.starts, split, settings.horizon)

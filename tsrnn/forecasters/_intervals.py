@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from tsrnn.forecasters._warnings import warn_user
+
 OWN_ERRORS = 100  # errors of a step that a series needs to have intervals of its own
-POOLED_ERRORS = 20_000  # of a step at most, evenly spaced over the units
+MOST_ERRORS = 20_000  # of a step, evenly spaced
 
 
 @dataclass(frozen=True)
@@ -50,37 +51,75 @@ class Calibration:
         Raises
         ------
         ValueError
-            If there are too few errors for this level.
+            If even the first step has too few errors for this level.
+
+        Warns
+        -----
+        UserWarning
+            If a later step has too few: its width is that of the last step with enough,
+            times the ratio of their root mean squared errors.
         """
         sizes = np.abs(self.errors)
+        pooled = sizes.reshape(1, -1, *sizes.shape[2:])
         if len(sizes) == 1:
-            return np.repeat(self._width(sizes, level), len(units), 0)
-        widths = self._width(sizes, level)[units]
-        if np.any(units < 0):
-            pooled = sizes.reshape(1, -1, *sizes.shape[2:])
-            widths[units < 0] = self._width(pooled, level)
-        return widths
+            widths = np.repeat(self._width(sizes, level), len(units), 0)
+        else:
+            widths = self._width(sizes, level)[units]
+            if np.any(units < 0):
+                widths[units < 0] = self._width(pooled, level)
+        return self._filled(widths, pooled[0], level)
 
     def _width(self, sizes: np.ndarray, level: float) -> np.ndarray:
+        """Half widths (U, h, C); NaN where there are too few errors."""
         counts = np.isfinite(sizes).sum(1)
         if self.method == "gaussian":
-            return float(ndtri(0.5 + level / 200)) * np.sqrt(np.nanmean(sizes**2, 1))
+            squares = np.where(np.isfinite(sizes), sizes, 0.0) ** 2
+            mean = squares.sum(1) / np.where(counts > 0, counts, np.nan)
+            return float(ndtri(0.5 + level / 200)) * np.sqrt(mean)
         ranks = np.ceil((counts + 1) * (level / 100) - 1e-9).astype(int)
-        if np.any(ranks > counts):
-            fewest = int(counts.min())
-            raise ValueError(
-                f"a conformal interval of level {level:g} needs at least "
-                f"{math.ceil(level / (100 - level) - 1e-9)} forecast errors of every step; the "
-                f"validation part gives {fewest}. Ask for a level of at most "
-                f"{math.floor(100 * fewest / (fewest + 1))}, fit with a larger val_size, or use "
-                "intervals='gaussian'"
-            )
+        if not sizes.shape[1]:
+            return np.full(counts.shape, np.nan)
         ordered = np.sort(sizes, axis=1)  # NaN last
-        return np.take_along_axis(ordered, (ranks - 1)[:, None], 1)[:, 0]
+        chosen = np.minimum(ranks, sizes.shape[1]) - 1
+        widths = np.take_along_axis(ordered, chosen[:, None], 1)[:, 0]
+        return np.where(ranks > counts, np.nan, widths)
+
+    def _filled(self, widths: np.ndarray, sizes: np.ndarray, level: float) -> np.ndarray:
+        """Widths (m, h, C) with those after the last calibrated step; sizes are (n, h, C)."""
+        enough = np.isfinite(widths).all((0, 2))
+        steps = len(enough) if enough.all() else int(np.argmin(enough))
+        if steps == len(enough):
+            return widths
+        counts = np.isfinite(sizes).sum(0)
+        if steps == 0:
+            raise ValueError(_too_few(level, int(counts[0].min()), self.method))
+        warn_user(
+            f"the validation part calibrates intervals of level {level:g} for {steps} of "
+            f"{len(enough)} steps; later ones are widened by the growth of the root mean squared "
+            "error and carry no guarantee. Fit with a larger val_size or ask for a lower level"
+        )
+        squares = np.where(np.isfinite(sizes), sizes, 0.0) ** 2
+        rmse = np.sqrt(squares.sum(0) / np.maximum(counts, 1))
+        last = rmse[steps - 1]
+        k = np.arange(1, len(enough) + 1)[:, None]
+        growth = np.where(counts > 0, rmse / np.where(last > 0, last, 1.0), np.sqrt(k / steps))
+        growth = np.maximum.accumulate(np.maximum(growth[steps:], 1.0))
+        return np.concatenate([widths[:, :steps], widths[:, steps - 1 : steps] * growth], 1)
+
+
+def _too_few(level: float, errors: int, method: str) -> str:
+    if method == "gaussian":
+        return "the validation part gives no forecast error; fit with a larger val_size"
+    return (
+        f"a conformal interval of level {level:g} needs at least "
+        f"{math.ceil(level / (100 - level) - 1e-9)} forecast errors; the validation part gives "
+        f"{errors}. Ask for a level of at most {math.floor(100 * errors / (errors + 1))}, fit "
+        "with a larger val_size, or use intervals='gaussian'"
+    )
 
 
 def calibrate(errors: np.ndarray, method: str) -> Calibration:
-    """Pool the errors of all units where the units have few.
+    """Pool the errors of all units where the units have few, and thin them out where many.
 
     Parameters
     ----------
@@ -91,8 +130,8 @@ def calibrate(errors: np.ndarray, method: str) -> Calibration:
     fewest = np.isfinite(errors).sum(1).min(initial=OWN_ERRORS)
     if len(errors) > 1 and fewest < OWN_ERRORS:
         errors = errors.reshape(1, -1, *errors.shape[2:])
-        errors = errors[:, :: max(1, -(-errors.shape[1] // POOLED_ERRORS))]
-    return Calibration(errors, method)
+    every = max(1, -(-errors.shape[1] // MOST_ERRORS))
+    return Calibration(np.ascontiguousarray(errors[:, ::every]), method)
 
 
 def check_levels(level: Any) -> list[float]:
@@ -118,26 +157,16 @@ def check_levels(level: Any) -> list[float]:
     return levels
 
 
-def extend(widths: np.ndarray, h: int) -> np.ndarray:
-    """Half widths of h steps: those calibrated, then growing with the root of the step.
-
-    Parameters
-    ----------
-    widths : ndarray of shape (m, horizon, C)
-    h : int
-    """
-    horizon = widths.shape[1]
-    if h <= horizon:
-        return widths[:, :h]
-    warnings.warn(
-        f"intervals are calibrated for {horizon} steps; beyond them they grow with the square "
-        "root of the step and carry no guarantee. Fit with a larger horizon to calibrate them",
-        stacklevel=4,
-    )
-    growth = np.sqrt(np.arange(horizon + 1, h + 1) / horizon)
-    return np.concatenate([widths, widths[:, -1:] * growth[None, :, None]], 1)
+def growth_beyond(horizon: int, h: int) -> np.ndarray:
+    """Factors (h,) of half widths: 1 up to `horizon`, then the root of the step over it."""
+    if h > horizon:
+        warn_user(
+            f"intervals are calibrated for {horizon} steps; beyond them they grow with the square "
+            "root of the step and carry no guarantee. Fit with a larger horizon to calibrate them"
+        )
+    return np.sqrt(np.maximum(np.arange(1, h + 1) / horizon, 1.0))
 
 
 def level_name(level: float) -> str:
     """A level as it stands in a column's name: an integer where it is one."""
-    return f"{level:g}"
+    return str(int(level)) if level == int(level) else str(float(level))

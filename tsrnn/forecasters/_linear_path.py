@@ -13,6 +13,7 @@ from tsrnn.forecasters._units import Units
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # times the mean eigenvalue of the Gram
 ROWS_AT_MOST = 200_000
+VALUES_AT_MOST = 2**26  # of the design: half a gigabyte
 
 
 class _Sample(NamedTuple):
@@ -72,7 +73,9 @@ def fit_linear_path(
 
 def _sample(model: ForecastModel, units: Units, origins: tuple[Tensor, Tensor]) -> _Sample:
     """Regression data in float64, of evenly spaced rows if there are many."""
-    every = max(1, -(-len(origins[0]) // ROWS_AT_MOST))
+    n_lags = units.values.shape[1] * units.window
+    most = min(ROWS_AT_MOST, VALUES_AT_MOST // n_lags)
+    every = max(1, -(-len(origins[0]) // max(most, 1)))
     rows, starts = (part[::every] for part in origins)
     values, _ = model.targets(units, rows, rows + model.horizon + 1)
     targets = values - units.level[rows][:, None, : units.n_targets]

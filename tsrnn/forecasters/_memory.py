@@ -72,30 +72,36 @@ class Memory:
     tail: list[np.ndarray]
     state: Tensor
 
+    @property
+    def units_per_series(self) -> int:
+        """Units of forecasting of a series: 1, or one a target."""
+        return self.state.shape[1] // len(self.ids)
+
     def replaced(self, which: np.ndarray, new: Memory) -> Memory:
         """With the series numbered `which` as they stand in `new`."""
         last_times, n_rows, tail = self.last_times.copy(), self.n_rows.copy(), list(self.tail)
         last_times[which], n_rows[which] = new.last_times, new.n_rows
         for i, rows in zip(which, new.tail, strict=True):
             tail[i] = rows
-        per_series = self.state.shape[1] // len(self.ids)
-        units = (which[:, None] * per_series + np.arange(per_series)).ravel()
         state = self.state.clone()
-        state[:, torch.as_tensor(units)] = new.state
+        state[:, self._units(which)] = new.state
         return replace(self, last_times=last_times, n_rows=n_rows, tail=tail, state=state)
 
     def select(self, which: np.ndarray) -> Memory:
         """Of some series."""
-        per_series = self.state.shape[1] // len(self.ids)
-        units = (which[:, None] * per_series + np.arange(per_series)).ravel()
         return Memory(
             self.ids[which],
             self.last_times[which],
             self.n_rows[which],
             self.scaling.select(which),
             [self.tail[i] for i in which],
-            self.state[:, torch.as_tensor(units)],
+            self.state[:, self._units(which)],
         )
+
+    def _units(self, which: np.ndarray) -> Tensor:
+        """Numbers of the units of some series."""
+        per_series = self.units_per_series
+        return torch.as_tensor((which[:, None] * per_series + np.arange(per_series)).ravel())
 
 
 def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
@@ -108,3 +114,12 @@ def tails(panel: Panel, rows: int) -> list[np.ndarray]:
     end = panel.tail(rows)
     values = np.hstack([end.values, end.exog])
     return [values[lo:hi].copy() for lo, hi in zip(end.indptr[:-1], end.indptr[1:], strict=True)]
+
+
+def joined_tails(memory: Memory, panel: Panel) -> list[np.ndarray]:
+    """Remembered rows of each series and those of `panel` after them."""
+    rows = np.hstack([panel.values, panel.exog])
+    return [
+        np.vstack([old, rows[lo:hi]])
+        for old, lo, hi in zip(memory.tail, panel.indptr[:-1], panel.indptr[1:], strict=True)
+    ]

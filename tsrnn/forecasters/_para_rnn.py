@@ -77,8 +77,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         interval of level p covers with probability at least p; errors of a time series
         are dependent and the epoch was chosen on the same part, so that this holds
         approximately. "gaussian": normal with their root mean square; right if errors
-        are normal. A series with fewer than 100 errors of a step shares those of all
-        series: then coverage holds on average over series.
+        are normal. Steps with too few errors for a level are warned about; their
+        intervals carry no guarantee. A series with fewer than 100 errors of a step
+        shares those of all series: then coverage holds on average over series.
     val_size : int, optional
         Rows of the validation part of each series. By default a fifth of the shortest
         series, or `horizon` + 20 if that is more, at most a third.
@@ -104,7 +105,7 @@ class ParaRNNForecaster(RecurrentForecaster):
     random_state : int, numpy random generator or None
         The same integer gives the same forecasts on the same machine. None draws anew.
     verbose : int
-        1 shows Lightning's progress bar and says when kernels are compiled.
+        1 shows a progress bar over epochs and says when kernels are compiled.
 
     Attributes
     ----------

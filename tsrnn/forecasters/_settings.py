@@ -120,6 +120,9 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
     for name in _FLAGS:
         if not isinstance(filled[name], bool | np.bool_):
             raise TypeError(f"{name} must be True or False; got {filled[name]!r}")
+    verbose = filled["verbose"]
+    if not isinstance(verbose, numbers.Integral) or verbose < 0:
+        raise TypeError(f"verbose must be 0 or 1; got {verbose!r}")
     _check_number("learning_rate", filled["learning_rate"], lowest=0.0, open_=True)
     _check_number("weight_decay", filled["weight_decay"], lowest=0.0, open_=False)
     if filled["hidden_size"] % filled["block_size"]:
@@ -147,7 +150,7 @@ def _check_choice(name: str, value: Any) -> None:
 def _check_number(name: str, value: Any, *, lowest: float, open_: bool) -> None:
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or value < lowest or (open_ and value == lowest):
-        bound = f"greater than {lowest:g}" if open_ else f"at least {lowest:g}"
+        bound = f"greater than {lowest:g}" if open_ else f"of at least {lowest:g}"
         raise ValueError(f"{name} must be a number {bound}; got {value!r}")
 
 
@@ -165,10 +168,16 @@ def settings_for(params: dict[str, Any], panel: Panel) -> Settings:
     horizon = filled["horizon"] or max(1, min(habit.horizon, shortest // 3))
     _check_length(panel, horizon)
     val_size = filled["val_size"] or _validation_size(shortest, horizon)
+    if val_size < horizon:
+        raise ValueError(
+            f"val_size must be at least the horizon, {horizon}, so that there are errors of every "
+            f"step; got {val_size}. Take a larger val_size, or a smaller horizon"
+        )
     if val_size > shortest - horizon - 2:
         raise ValueError(
             f"val_size={val_size} leaves {shortest - val_size} rows of {_shortest(panel)} to "
-            f"train on; at least {horizon + 2} are needed for horizon={horizon}"
+            f"train on; at least {horizon + 2} are needed for horizon={horizon}. Take a smaller "
+            "val_size"
         )
     input_size = filled["input_size"] or min(habit.input_size, max(2, (shortest - val_size) // 3))
     names = {f.name for f in Settings.__dataclass_fields__.values()}
@@ -178,7 +187,7 @@ def settings_for(params: dict[str, Any], panel: Panel) -> Settings:
 
 
 def _validation_size(shortest: int, horizon: int) -> int:
-    """A fifth of the data, but enough for twenty forecast errors of every step if a third has it."""
+    """A fifth of the data, or enough for twenty forecast errors of every step if a third has it."""
     return min(max(math.ceil(0.2 * shortest), horizon + 20), max(shortest // 3, 1))
 
 

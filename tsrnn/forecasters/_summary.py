@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,7 @@ def summarise(forecaster: RecurrentForecaster) -> Summary:
     model = forecaster.model_
     rate = forecaster.history_[-1]["learning_rate"] if forecaster.history_ else float("nan")
     linear = forecaster.linear_path_
-    facts = {
+    facts: dict[str, object] = {
         "Series": len(memory.ids),
         "Rows": int(memory.n_rows.sum()),
         "Targets": len(forecaster._panel_shape[0].target_names),
@@ -147,6 +148,4 @@ def _feature_lines(features: pd.DataFrame) -> str:
 
 
 def _wrapped(text: str) -> str:
-    import textwrap
-
     return textwrap.fill(text, WIDTH, subsequent_indent="    ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
+import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,9 +13,10 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import Callback, EarlyStopping, TQDMProgressBar
+from lightning.pytorch.callbacks import Callback, EarlyStopping
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from torch import Tensor, nn
+from tqdm import tqdm
 
 SMALLEST_LEARNING_RATE = 1e-6
 STALLED_EPOCHS = 2  # epochs without a better validation error before the learning rate is halved
@@ -86,13 +88,14 @@ class _Best(Callback):
     def __init__(self, start: float, model: nn.Module) -> None:
         self.error = start
         self.epoch = 0
+        self._model = model
         self.weights = copy.deepcopy(model.state_dict())
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         error = float(trainer.callback_metrics["val_loss"])
         if error < self.error:
             self.error, self.epoch = error, trainer.current_epoch + 1
-            self.weights = copy.deepcopy(pl_module.model.state_dict())
+            self.weights = copy.deepcopy(self._model.state_dict())
 
 
 class _SmallestRate(Callback):
@@ -102,6 +105,23 @@ class _SmallestRate(Callback):
         rates = [group["lr"] for o in trainer.optimizers for group in o.param_groups]
         if max(rates) < SMALLEST_LEARNING_RATE:
             trainer.should_stop = True
+
+
+class _EpochBar(Callback):
+    """One line for the whole training: epochs, validation error, learning rate."""
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._bar = tqdm(total=trainer.max_epochs, desc="Training", unit="epoch")
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        assert isinstance(pl_module, Task)
+        last = pl_module.history[-1]
+        shown = {"val_loss": f"{last['val_loss']:.4g}", "lr": f"{last['learning_rate']:.1e}"}
+        self._bar.set_postfix(shown, refresh=False)
+        self._bar.update()
+
+    def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        self._bar.close()
 
 
 def train(
@@ -137,7 +157,7 @@ def train(
     device : str
     callbacks : sequence of lightning callbacks
     verbose : int
-        1 shows Lightning's progress bar.
+        1 shows a progress bar over epochs.
 
     Returns
     -------
@@ -146,30 +166,60 @@ def train(
     best_epoch : int
         0 where training did not improve on the start.
     """
+    _check_callbacks(callbacks)
     task = Task(model, loss, validate, groups)
     best = _Best(validate(), model)
     stop: list[Callback] = [_SmallestRate()]
     if patience is not None:
         stop.append(EarlyStopping("val_loss", patience=patience))
-    bar: list[Callback] = [TQDMProgressBar()] if verbose else []
+    bar: list[Callback] = [_EpochBar()] if verbose else []
     with _quiet():
-        trainer = pl.Trainer(
-            accelerator=torch.device(device).type,
-            devices=1,
-            max_epochs=max_epochs,
-            callbacks=[best, *stop, *bar, *callbacks],
-            logger=False,
-            enable_checkpointing=False,
-            enable_model_summary=False,
-            enable_progress_bar=bool(verbose),
-            num_sanity_val_steps=0,
-            gradient_clip_val=CLIP_NORM,
-            plugins=[LightningEnvironment()],
-        )
-        trainer.fit(task, train_dataloaders=batches, val_dataloaders=[torch.zeros(1)])
+        trainer = _trainer(device, max_epochs, [best, *stop, *bar, *callbacks])
+        with _interruptible():
+            trainer.fit(task, train_dataloaders=batches, val_dataloaders=[torch.zeros(1)])
     model.to("cpu")
     model.load_state_dict(best.weights)
     return task.history, best.epoch
+
+
+def _trainer(device: str, max_epochs: int, callbacks: list[Callback]) -> pl.Trainer:
+    """A trainer on one device that writes nothing."""
+    place = torch.device(device)
+    return pl.Trainer(
+        accelerator=place.type,
+        devices=1 if place.index is None else [place.index],
+        max_epochs=max_epochs,
+        callbacks=callbacks,
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        enable_progress_bar=False,
+        num_sanity_val_steps=0,
+        gradient_clip_val=CLIP_NORM,
+        plugins=[LightningEnvironment()],
+    )
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Pass an interrupt on: Lightning makes it the end of Python and ignores the next ones."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as end:
+        interrupt = end.__context__
+        if not isinstance(interrupt, KeyboardInterrupt):
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise interrupt from None
+
+
+def _check_callbacks(callbacks: Any) -> None:
+    listed = isinstance(callbacks, Sequence) and not isinstance(callbacks, str)
+    if not listed or not all(isinstance(item, Callback) for item in callbacks):
+        raise TypeError(
+            f"callbacks must be a list of lightning.pytorch.Callback objects; got {callbacks!r}"
+        )
 
 
 @contextlib.contextmanager
@@ -204,7 +254,8 @@ class _OwnDeprecations:
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside, self._filter = threading.Lock(), 0, None
+        self._lock, self._inside = threading.Lock(), 0
+        self._filter: Any = None
 
     def __enter__(self) -> None:
         with self._lock:

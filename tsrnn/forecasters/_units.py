@@ -52,8 +52,10 @@ class Units:
 
     def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Units:
         """The same units in another precision or on another device."""
-        made = (t.to(device, dtype) for t in (self.values, self.level, self.spread))
-        return Units(*made, self.indptr.to(device), self.window, self.n_targets)
+        values, level, spread = (
+            part.to(device, dtype) for part in (self.values, self.level, self.spread)
+        )
+        return Units(values, level, spread, self.indptr.to(device), self.window, self.n_targets)
 
     def inputs(self, rows: Tensor) -> Tensor:
         """What enters the network at some rows: (..., C + E)."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from tsrnn.kernels import without_padding
 from tsrnn.layers._para_rnn import ParaRNN, check_sizes
 
 AGGREGATIONS = ("linear", "ffn")
@@ -62,14 +63,19 @@ class RecurrentNetwork(nn.Module):
         super().__init__()
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation must be one of {AGGREGATIONS}; got {aggregation!r}")
-        check_sizes(output_size=output_size, **({} if ffn_size is None else {"ffn_size": ffn_size}))
+        inner = 4 * hidden_size if ffn_size is None else ffn_size
+        check_sizes(
+            input_size=input_size,
+            output_size=output_size,
+            hidden_size=hidden_size,
+            ffn_size=inner,
+        )
         self.aggregation = aggregation
         width = hidden_size if input_projection else input_size
         self.input = nn.Linear(input_size, hidden_size) if input_projection else None
         self.rnn = ParaRNN(
             width, hidden_size, block_size, num_layers, nonlinearity=nonlinearity, init=init
         )
-        inner = 4 * hidden_size if ffn_size is None else ffn_size
         self.ffn = (
             nn.Sequential(nn.Linear(hidden_size, inner), nn.ReLU(), nn.Linear(inner, hidden_size))
             if aggregation == "ffn"
@@ -120,8 +126,13 @@ class RecurrentNetwork(nn.Module):
         ValueError
             If shapes do not fit or lengths lie outside 0 to T.
         """
-        states, h_n = self.rnn(x if self.input is None else self.input(x), hx, lengths)
-        return self.head(states[..., start:, :]), h_n
+        if x.ndim == 2:
+            output, h_n = self(x[None], None if hx is None else hx[:, None], lengths, start=start)
+            return output[0], h_n[:, 0]
+        if self.input is not None:
+            x = self.input(without_padding(x, lengths))
+        states, h_n = self.rnn(x, hx, lengths)
+        return self.head(states[:, start:]), h_n
 
     def head(self, states: Tensor) -> Tensor:
         """Aggregate and project states (..., hidden_size) to outputs (..., output_size)."""

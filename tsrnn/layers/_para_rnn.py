@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import cells, dense, prepare_projected, projected_recurrence
+from tsrnn.kernels import cells, dense, prepare_projected, projected_recurrence, without_padding
 
 NONLINEARITIES = ("tanh", "relu", "identity")
 INITIALISATIONS = ("stable", "uniform")
@@ -201,6 +201,7 @@ class ParaRNN(nn.Module):
             params = weight_hh.flatten(0, 1)
             states, final = projected_recurrence(cell, x, weight_ih, bias, params, start, lengths)
         else:
+            x = without_padding(x, lengths)
             inputs = nn.functional.linear(x, weight_ih, bias).unflatten(-1, fields)
             states, final = dense(inputs, weight_hh, start, lengths, self.nonlinearity)
         return states.flatten(-2), final.flatten(-2)
@@ -267,3 +268,11 @@ def _check_input(x: Tensor, hx: Tensor | None, layer: ParaRNN) -> None:
     expected = (layer.num_layers, len(x), layer.hidden_size)
     if hx is not None and tuple(hx.shape) != expected:
         raise ValueError(f"hx must have shape {expected}; got {tuple(hx.shape)}")
+    weight = layer.weight_ih_l0
+    for name, tensor in (("x", x), ("hx", hx)):
+        if tensor is not None and (tensor.dtype, tensor.device) != (weight.dtype, weight.device):
+            raise ValueError(
+                f"{name} must have the dtype and device of the layer, {weight.dtype} on "
+                f"{weight.device}; got {tensor.dtype} on {tensor.device}. Convert one of them "
+                "with .to()"
+            )

@@ -1,0 +1,140 @@
+"""The shape of what comes in is the shape of what goes out."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+
+@pytest.fixture(scope="module")
+def numbers(make, wave):
+    """Return the forecasts that every form of the same series must give."""
+    return make(freq="MS").fit(wave).predict(4, level=[80]).to_numpy()
+
+
+def after(series, n):
+    return pd.date_range(series.index[-1], periods=n + 1, freq="MS")[1:]
+
+
+class TestSeries:
+    def test_point_forecast_is_a_series(self, make, wave, numbers):
+        forecast = make().fit(wave).predict(4)
+        assert isinstance(forecast, pd.Series)
+        assert forecast.name == "y"
+        assert list(forecast.index) == list(after(wave, 4))
+        np.testing.assert_array_equal(forecast, numbers[:, 0])
+
+    def test_unnamed(self, make, wave, numbers):
+        model = make().fit(wave.rename(None))
+        assert model.predict(4).name is None
+        assert list(model.predict(4, level=80).columns) == [
+            "ParaRNN",
+            "ParaRNN-lo-80",
+            "ParaRNN-hi-80",
+        ]
+        np.testing.assert_array_equal(model.predict(4), numbers[:, 0])
+
+    def test_rolling_has_cutoffs(self, make, wave):
+        forecast = make().fit(wave.iloc[:-8]).predict_rolling(wave.iloc[-8:], h=6)
+        assert list(forecast.columns) == ["cutoff", "y"]
+        assert list(forecast["cutoff"].unique()) == list(wave.index[-9:-6])
+
+
+class TestWide:
+    def test_one_column_or_many(self, make, wave, wide, numbers):
+        one = make().fit(wave.to_frame()).predict(4, level=[80])
+        assert list(one.columns) == ["y", "y-lo-80", "y-hi-80"]
+        np.testing.assert_array_equal(one, numbers)
+        many = make().fit(wide).predict(4)
+        assert list(many.columns) == ["u", "v", "w"]
+        assert list(many.index) == list(after(wide, 4))
+
+    @pytest.mark.parametrize("multivariate", ["joint", "independent"])
+    def test_multivariate(self, small, wide, multivariate):
+        model = small(multivariate=multivariate).fit(wide)
+        forecast = model.predict(8)
+        assert forecast.shape == (8, 3)
+        level = wide.iloc[-12:].mean()
+        assert (abs(forecast.mean() - level) < 3 * wide.std()).all()
+
+    def test_periods(self, make, wave, numbers):
+        forecast = make().fit(wave.to_period()).predict(4, level=[80])
+        assert list(forecast.index) == list(after(wave, 4).to_period())
+        np.testing.assert_allclose(forecast, numbers, rtol=1e-3)
+
+    def test_integers(self, make, wave, numbers):
+        forecast = make().fit(wave.set_axis(range(100, 100 + len(wave)))).predict(4, level=[80])
+        assert list(forecast.index) == [196, 197, 198, 199]
+        assert list(forecast.columns) == ["y", "y-lo-80", "y-hi-80"]
+
+    def test_time_zone(self, make, wave, numbers):
+        there = wave.tz_localize("Europe/Berlin")
+        forecast = make().fit(there).predict(4, level=[80])
+        assert str(forecast.index.tz) == "Europe/Berlin"
+        np.testing.assert_allclose(forecast, numbers, rtol=1e-9)
+
+    def test_target(self, small, wide):
+        model = small(target="v").fit(wide)
+        assert list(model.predict(2).columns) == ["v"]
+        assert model.n_features_in_ == 3
+
+
+class TestLong:
+    def test_pandas(self, make, panel):
+        forecast = make().fit(panel).predict(2)
+        assert list(forecast.columns) == ["unique_id", "ds", "ParaRNN"]
+        assert list(forecast["unique_id"]) == list("aabbcc")
+        last = panel.groupby("unique_id")["ds"].max()
+        assert (forecast.groupby("unique_id")["ds"].min() == last + pd.DateOffset(months=1)).all()
+
+    def test_other_names(self, make, panel, same):
+        renamed = panel.rename(columns={"unique_id": "shop", "ds": "month", "y": "sales"})
+        forecast = make(id_col="shop", time_col="month", target="sales").fit(renamed).predict(2)
+        expected = make().fit(panel).predict(2)
+        same(forecast, expected.rename(columns={"unique_id": "shop", "ds": "month"}), rtol=0)
+
+    def test_integer_ids(self, make, panel):
+        numbered = panel.assign(unique_id=panel["unique_id"].map({"a": 7, "b": 3, "c": 5}))
+        assert list(make().fit(numbered).predict(1)["unique_id"]) == [7, 3, 5]
+
+    def test_polars(self, make, panel):
+        forecast = make().fit(pl.DataFrame(panel.to_dict("list"))).predict(3, level=[80])
+        assert isinstance(forecast, pl.DataFrame)
+        expected = make().fit(panel).predict(3, level=[80])
+        assert forecast.columns == list(expected.columns)
+        np.testing.assert_array_equal(forecast[:, 2:].to_numpy(), expected.iloc[:, 2:].to_numpy())
+
+    def test_several_targets(self, small, panel):
+        frame = panel.assign(v=panel["y"] ** 2)
+        forecast = small(target=["y", "v"]).fit(frame).predict(2, level=80)
+        names = ["y", "y-lo-80", "y-hi-80", "v", "v-lo-80", "v-hi-80"]
+        assert list(forecast.columns) == ["unique_id", "ds", *names]
+
+    def test_rolling(self, make, panel, cut):
+        past, future = cut(panel, 7)
+        forecast = make().fit(past).predict_rolling(future, h=6, level=[80])
+        names = ["unique_id", "ds", "cutoff", "ParaRNN", "ParaRNN-lo-80", "ParaRNN-hi-80"]
+        assert list(forecast.columns) == names
+        assert len(forecast) == 3 * 2 * 6
+
+
+class TestExogenous:
+    def test_known_ahead(self, small, exog, cut):
+        past, future = cut(exog, 10)
+        model = small(known_ahead="x").fit(past)
+        ahead = future[["unique_id", "ds", "x"]]
+        forecast = model.predict(10, X_future=ahead)
+        assert len(forecast) == 30
+        shuffled = model.predict(10, X_future=ahead.sample(frac=1, random_state=0))
+        pd.testing.assert_frame_equal(forecast, shuffled)
+        assert np.isfinite(model.score(future))
+
+    def test_history_only(self, small, exog):
+        model = small().fit(exog)
+        assert model.known_ahead_ == []
+        assert len(model.predict(9)) == 27
+
+    def test_wide(self, small, wide):
+        model = small(target="u", known_ahead=["v", "w"]).fit(wide.iloc[:-8])
+        forecast = model.predict(8, X_future=wide.iloc[-8:][["w", "v"]])
+        assert forecast.shape == (8, 1)

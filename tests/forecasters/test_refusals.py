@@ -1,0 +1,324 @@
+"""Every refusal says what was required, what came and what to do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture(scope="module")
+def after(small, wave):
+    """Return a forecaster that has not seen the last ten rows of `wave`."""
+    return small().fit(wave.iloc[:-10])
+
+
+@pytest.fixture(scope="module")
+def with_exog(small, exog, cut):
+    return small(known_ahead="x").fit(cut(exog, 6)[0])
+
+
+def told(error, call, *parts):
+    with pytest.raises(error) as caught:
+        call()
+    for part in parts:
+        assert part in str(caught.value)
+
+
+class TestData:
+    """What the gate of the data refuses reaches who calls fit."""
+
+    def refused(self, make, frame, *parts, error=ValueError, **changes):
+        told(error, lambda: make(**changes).fit(frame), *parts)
+
+    def test_empty(self, make, panel):
+        self.refused(make, panel.iloc[:0], "must have rows; it is empty")
+
+    def test_one_row(self, make, panel, wave):
+        self.refused(make, panel.iloc[:1], "frequency cannot be inferred", 'freq="MS"')
+        self.refused(make, wave.iloc[:1], "needs at least 18 rows for horizon=6", "has 1")
+
+    def test_all_missing(self, make, panel):
+        self.refused(make, panel.assign(y=np.nan), "of series 'a' (and of 2 more", "Drop")
+
+    def test_missing(self, make, wave):
+        gappy = wave.where(np.arange(len(wave)) % 50 != 5)
+        self.refused(make, gappy, "missing are 2 rows at 2015-06-01, 2019-08-01", "interpolate")
+        filled = make(missing="interpolate").fit(gappy)
+        expected = make().fit(gappy.interpolate())
+        np.testing.assert_array_equal(filled.predict(), expected.predict())
+
+    def test_strings(self, make, panel):
+        self.refused(make, panel.assign(y="4"), "'y' must be numeric", "'4'", error=TypeError)
+
+    def test_duplicated(self, make, panel):
+        twice = pd.concat([panel, panel.iloc[[3]]])
+        self.refused(make, twice, "duplicated are series 'a': 1 row at 2015-04-01", "aggregate")
+
+    def test_unsorted(self, make, panel):
+        self.refused(make, panel.iloc[::-1], "must increase within a series", "Sort by")
+
+    def test_gap(self, make, panel):
+        self.refused(make, panel.drop(index=5), "1 missing after series 'a'", "2015-05-01")
+
+    def test_mixed_frequencies(self, make, panel):
+        days = pd.DataFrame({"unique_id": "d", "ds": pd.date_range("2020", periods=50), "y": 1.0})
+        frame = pd.concat([panel, days])
+        self.refused(make, frame, "series 'a' has 'MS', series 'd' has 'D'", "per frequency")
+
+    def test_infinite(self, make, wave):
+        self.refused(make, wave.replace(wave.iloc[3], np.inf), "must be finite", "2015-04-01")
+
+    def test_too_short(self, make, panel):
+        head = panel.groupby("unique_id").head(17)
+        parts = "at least 18 rows for horizon=6", "series 'a' has 17", "take a smaller horizon"
+        self.refused(make, head, *parts)
+        self.refused(make, head.iloc[:7], "at least 8 rows for horizon=2", horizon=None)
+
+    def test_target_not_found(self, make, panel, wide):
+        self.refused(make, panel, "the target 'q' is not a column", "'y'", target="q")
+        self.refused(make, wide, "'q' is not a column", "'u', 'v', 'w'", target=["u", "q"])
+
+    def test_no_frame(self, make, wave):
+        self.refused(make, wave.to_numpy(), "pandas Series or DataFrame", error=TypeError)
+
+    def test_y_beside_the_frame(self, make, wave):
+        told(ValueError, lambda: make().fit(wave, wave), "named by the argument target", "leave y")
+
+
+class TestConstant:
+    def test_is_forecast_as_its_constant(self, make, wave, panel):
+        alone = make().fit(wave * 0 + 3.1).predict(6, level=[80])
+        assert (alone == 3.1).all(axis=None)
+        panel = pd.concat([panel, panel[panel["unique_id"] == "a"].assign(unique_id="k", y=-7.0)])
+        forecast = make().fit(panel).predict(6, level=[95]).set_index("unique_id")
+        assert (forecast.loc["k", "ParaRNN":] == -7.0).all(axis=None)
+        assert (forecast.loc["a", "ParaRNN-lo-95"] < forecast.loc["a", "ParaRNN"]).all()
+
+
+class TestConstructor:
+    @pytest.mark.parametrize(
+        ("name", "value", "error"),
+        [
+            *((name, 0, ValueError) for name in (
+                "horizon", "input_size", "hidden_size", "block_size", "n_layers", "batch_size",
+                "max_epochs", "patience", "val_size",
+            )),
+            *((name, 2.5, TypeError) for name in ("horizon", "val_size", "max_epochs")),
+            ("horizon", -1, ValueError),
+            ("horizon", "3", TypeError),
+            ("horizon", True, TypeError),
+            ("batch_size", None, TypeError),
+        ],
+    )  # fmt: skip
+    def test_counts(self, make, wave, name, value, error):
+        expected = f"{name} must be a positive integer; got {value!r}"
+        told(error, lambda: make(**{name: value}).fit(wave), expected)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "choices"),
+        [
+            ("preset", "fast", "('default', 'paper')"),
+            ("preset", None, "('default', 'paper')"),
+            ("nonlinearity", "sin", "('tanh', 'relu', 'identity')"),
+            ("aggregation", "mean", "('linear', 'ffn')"),
+            ("multivariate", "both", "('independent', 'joint')"),
+            ("intervals", "bootstrap", "('conformal', 'gaussian')"),
+            ("loss", "huber", "('mse', 'mae')"),
+            ("missing", "drop", "('error', 'interpolate')"),
+        ],
+    )
+    def test_choices(self, small, wave, name, value, choices):
+        expected = f"{name} must be one of {choices}; got {value!r}"
+        told(ValueError, lambda: small(**{name: value}).fit(wave), expected)
+
+    @pytest.mark.parametrize("name", ["local_level", "linear_path"])
+    def test_flags(self, small, wave, name):
+        expected = f"{name} must be True or False; got 'yes'"
+        told(TypeError, lambda: small(**{name: "yes"}).fit(wave), expected)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "expected"),
+        [
+            ("learning_rate", 0, "a number greater than 0; got 0"),
+            ("learning_rate", np.inf, "a number greater than 0; got inf"),
+            ("learning_rate", "fast", "a number greater than 0; got 'fast'"),
+            ("weight_decay", -0.1, "a number of at least 0; got -0.1"),
+        ],
+    )
+    def test_rates(self, small, wave, name, value, expected):
+        told(ValueError, lambda: small(**{name: value}).fit(wave), f"{name} must be {expected}")
+
+    @pytest.mark.parametrize(
+        ("value", "error", "expected"),
+        [
+            ("tpu", ValueError, "device must be 'cpu', 'cuda' or 'mps'; got 'tpu'"),
+            ("meta", ValueError, "device must be 'cpu', 'cuda' or 'mps'; got 'meta'"),
+            (3, TypeError, "device must be a name such as 'cpu' or 'cuda'; got 3"),
+        ],
+    )
+    def test_device(self, small, wave, value, error, expected):
+        told(error, lambda: small(device=value).fit(wave), expected)
+
+    def test_device_that_is_not_there(self, small, wave, monkeypatch):
+        monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+        told(ValueError, lambda: small(device="cuda").fit(wave), "device='cuda'", "it finds 0")
+        told(ValueError, lambda: small(device="cpu:1").fit(wave), "finds 1", "device='cpu'")
+
+    @pytest.mark.parametrize(
+        ("value", "error", "expected"),
+        [
+            ("a", TypeError, "an integer, a numpy random generator or None; got 'a'"),
+            (1.5, TypeError, "an integer, a numpy random generator or None; got 1.5"),
+            (True, TypeError, "an integer, a numpy random generator or None; got True"),
+            (-1, ValueError, "between 0 and 2**63 - 1; got -1"),
+        ],
+    )
+    def test_random_state(self, small, wave, value, error, expected):
+        told(error, lambda: small(random_state=value).fit(wave), "random_state must", expected)
+
+    @pytest.mark.parametrize("value", ["loud", None, -1])
+    def test_verbose(self, small, wave, value):
+        told(TypeError, lambda: small(verbose=value).fit(wave), f"0 or 1; got {value!r}")
+
+    @pytest.mark.parametrize("value", ["early", [1], 3])
+    def test_callbacks(self, small, wave, value):
+        told(TypeError, lambda: small(callbacks=value).fit(wave), "lightning.pytorch.Callback")
+
+    def test_blocks_fill_the_state(self, small, wave):
+        expected = "multiple of block_size; got hidden_size=9, block_size=2"
+        told(ValueError, lambda: small(hidden_size=9).fit(wave), expected)
+
+    def test_size_of_the_validation_part(self, make, panel):
+        parts = "val_size=55 leaves 5 rows of the series 'b'", "at least 8", "smaller val_size"
+        told(ValueError, lambda: make(val_size=55).fit(panel), *parts)
+        parts = "val_size must be at least the horizon, 6", "got 5"
+        told(ValueError, lambda: make(val_size=5).fit(panel), *parts)
+
+    def test_horizon_and_length(self, make, panel):
+        told(ValueError, lambda: make(horizon=21).fit(panel), "63 rows", "series 'b' has 60")
+
+    def test_known_ahead(self, small, panel, exog):
+        def fit(frame, known):
+            return lambda: small(known_ahead=known).fit(frame)
+
+        told(ValueError, fit(exog, "w"), "which are ['x', 'z']; got ['w']")
+        told(ValueError, fit(exog, ["x", "y"]), "got ['y']", "besides the targets")
+        told(ValueError, fit(panel, "x"), "which has none; got ['x']")
+        told(TypeError, fit(exog, 3), "a column name or a list of them; got 3")
+
+
+class TestHorizon:
+    @pytest.mark.parametrize("h", [0, -1])
+    def test_not_positive(self, after, h):
+        told(ValueError, lambda: after.predict(h), f"h must be a positive integer; got {h}")
+
+    @pytest.mark.parametrize("h", [2.5, "3", True, np.float64(3), [3]])
+    def test_no_integer(self, after, h):
+        told(TypeError, lambda: after.predict(h=h), f"h must be a positive integer; got {h!r}")
+
+    def test_twice(self, after):
+        told(ValueError, lambda: after.predict(3, h=4), "once; got predict(3, h=4)")
+
+    def test_by_position_it_is_a_number(self, after):
+        told(TypeError, lambda: after.predict("3"), "pandas Series or DataFrame", "got str")
+        told(TypeError, lambda: after.predict(2.5), "positive integer; got 2.5")
+        told(TypeError, lambda: after.predict(True), "positive integer; got True")
+
+
+class TestLevel:
+    @pytest.mark.parametrize("level", ["80", [80, "x"], True, [[80]], {80: 1}])
+    def test_no_number(self, after, level):
+        expected = f"percentages such as level=[80, 95]; got {level!r}"
+        told(TypeError, lambda: after.predict(2, level=level), expected)
+
+    @pytest.mark.parametrize("level", [0, 100, -5, 101, float("nan")])
+    def test_no_percentage(self, after, level):
+        expected = f"strictly between 0 and 100 percent; got {level!r}"
+        told(ValueError, lambda: after.predict(2, level=[80, level]), expected)
+
+    def test_a_share(self, after):
+        told(ValueError, lambda: after.predict(2, level=0.8), "is in percent", "write 80")
+
+    def test_too_high_for_the_errors(self, after):
+        parts = "level 99.5 needs at least 199", "gives 26", "at most 96", "val_size", "'gaussian'"
+        told(ValueError, lambda: after.predict(2, level=99.5), *parts)
+        assert after.predict(2, level=95).notna().all(axis=None)
+
+
+class TestFuture:
+    @pytest.fixture
+    def ahead(self, exog, cut):
+        return cut(exog, 6)[1][["unique_id", "ds", "x"]]
+
+    def test_columns(self, with_exog, ahead, exog, cut):
+        def predict(future):
+            return lambda: with_exog.predict(X_future=future)
+
+        told(ValueError, predict(cut(exog, 6)[1]), "must be 'x'; not needed 'y', 'z'. Drop")
+        told(ValueError, predict(ahead.drop(columns="x")), "missing 'x'. Add")
+
+    def test_rows(self, with_exog, ahead):
+        parts = "missing are series 'c': 2 at", "2021-09-01, 2021-10-01", "take a smaller h"
+        told(ValueError, lambda: with_exog.predict(X_future=ahead.iloc[:-2]), *parts)
+
+    def test_not_given(self, with_exog):
+        told(ValueError, lambda: with_exog.predict(4), "['x'] of the 4 steps ahead", "X_future")
+        told(ValueError, with_exog.contributions, "of the 6 steps ahead")
+
+    def test_not_declared(self, small, exog, cut, ahead):
+        model = small().fit(cut(exog, 6)[0])
+        told(ValueError, lambda: model.predict(X_future=ahead), "known_ahead=[...]", "leave")
+
+
+class TestNewRows:
+    @pytest.mark.parametrize("method", ["update", "score", "predict_rolling"])
+    def test_gap_or_overlap(self, after, wave, method):
+        for n, came in ((9, "2022-04-01"), (12, "2022-01-01")):
+            parts = "must begin at 2022-03-01", f"they begin at {came}", "Pass the rows from"
+            told(ValueError, lambda n=n: getattr(after, method)(wave.iloc[-n:]), *parts)
+
+    def test_unknown_series(self, make, panel, cut):
+        past, future = cut(panel, 6)
+        model = make().fit(past)
+        strange = future.replace({"unique_id": {"b": "other"}})
+        told(ValueError, lambda: model.update(strange), "unknown are 'other'", "fit again")
+
+    def test_columns(self, with_exog, exog, panel, cut):
+        rows = cut(exog, 6)[1].drop(columns="z")
+        told(ValueError, lambda: with_exog.update(rows), "'x', 'z'; missing 'z'. Add")
+        told(ValueError, lambda: with_exog.predict(panel), "missing 'x', 'z'")
+
+    def test_shape(self, with_exog, wave):
+        told(ValueError, lambda: with_exog.update(wave), "must be long", "got series")
+
+    def test_frequency(self, after, wave):
+        days = wave.set_axis(pd.date_range("2020", periods=len(wave)))
+        told(ValueError, lambda: after.predict(days), "freq='MS'", "resample")
+
+    def test_missing(self, after, wave):
+        rows = wave.iloc[-10:].copy()
+        rows.iloc[[2, 4]] = np.nan
+        told(ValueError, lambda: after.update(rows), "missing are 2 rows at 2022-05-01")
+
+
+class TestRolling:
+    def test_horizon(self, after, wave):
+        rows = wave.iloc[-10:]
+        parts = "at most the fitted horizon, 6; got 7", "larger horizon"
+        told(ValueError, lambda: after.predict_rolling(rows, h=7), *parts)
+
+    def test_too_few_rows(self, after, make, wave, panel, cut):
+        rows = wave.iloc[-10:-6]
+        told(ValueError, lambda: after.predict_rolling(rows), "at least 6 new rows; there are 4")
+        past, future = cut(panel, 6)
+        model = make().fit(past)
+        parts = "series 'c': ", "there are 4", "take a smaller h"
+        told(ValueError, lambda: model.predict_rolling(future.iloc[:-2]), *parts)
+
+    def test_step(self, after, wave):
+        rows = wave.iloc[-10:]
+        told(ValueError, lambda: after.predict_rolling(rows, step_size=0), "step_size must")
+
+
+def test_contributions_need_a_sum(small, wave):
+    model = small(aggregation="ffn").fit(wave)
+    told(ValueError, model.contributions, "aggregation='linear' only", "Fit with")

@@ -1,0 +1,299 @@
+"""The linear path in closed form, training by Lightning, and what follows from settings."""
+
+import signal
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from lightning.pytorch.callbacks import Callback
+from sklearn.linear_model import Ridge
+
+from tsrnn.forecasters._fit import full_origins
+from tsrnn.forecasters._frequency import habits
+from tsrnn.forecasters._linear_path import PENALTIES, fit_linear_path
+from tsrnn.forecasters._model import empty_model
+from tsrnn.forecasters._units import make_units
+
+
+class TestLinearPath:
+    """Against scikit-learn on a design that is laid out row by row."""
+
+    W, H, SEASON, SPLIT = 6, 3, 4, 130
+
+    @pytest.fixture(params=[(1, 0, []), (2, 1, []), (1, 2, [1])], ids=["one", "joint", "known"])
+    def case(self, request, small, wave):
+        n_targets, n_exog, known = request.param
+        settings = replace(
+            small().fit(wave).settings_, horizon=self.H, input_size=self.W, multivariate="joint"
+        )
+        draw = np.random.default_rng(0)
+        values = draw.normal(size=(180, n_targets + n_exog)).cumsum(0) / 4
+        if known:
+            values[:, n_targets:] = draw.normal(size=(180, n_exog))
+            values[:, 0] += values[:, 2]
+        model = empty_model(settings, n_targets, n_exog, known)
+        model.reset_parameters(torch.Generator().manual_seed(0), zero_output=True)
+        constant = np.zeros((1, n_targets), bool)
+        indptr = np.array([0, 180])
+        units = make_units(
+            values, indptr, window=self.W, n_targets=n_targets, constant=constant, local_level=True
+        )
+        return model.double(), units, values
+
+    def design(self, values, model, origins):
+        """Return lags, known futures (n, h, e) and targets (n, h, C), minus the level."""
+        level = pd.DataFrame(values).rolling(self.W, min_periods=1).mean().to_numpy()
+        lags, futures, targets = [], [], []
+        for t in origins:
+            window = np.zeros((self.W, values.shape[1]))
+            n = min(self.W, t + 1)
+            window[-n:] = values[t - n + 1 : t + 1] - level[t]
+            ahead = values[t + 1 : t + 1 + self.H] - level[t]
+            lags.append(window.T.ravel())
+            futures.append(ahead[:, model.known])
+            targets.append(ahead[:, : model.n_targets])
+        return np.array(lags), np.array(futures), np.array(targets)
+
+    def naive(self, name, n_lags, n_targets):
+        weights = np.zeros((n_lags, self.H, n_targets))
+        period = {"local level": None, "last value": 1, "seasonal naive": self.SEASON}[name]
+        if period is not None:
+            for k in range(self.H):
+                for c in range(n_targets):
+                    weights[c * self.W + self.W - period + k % period, k, c] = 1
+        return weights
+
+    def ridge(self, model, design, name, penalty):
+        """Return weights of lags and of known futures, step by step."""
+        lags, futures, targets = design
+        prior = self.naive(name, lags.shape[1], model.n_targets)
+        by_lag, by_future = [], []
+        for k in range(self.H):
+            x = np.hstack([lags, futures[:, k]])
+            unit = np.linalg.eigvalsh(x.T @ x).mean()
+            fit = Ridge(alpha=penalty * unit, fit_intercept=False)
+            weights = fit.fit(x, targets[:, k] - lags @ prior[:, k]).coef_
+            weights = np.atleast_2d(weights)
+            by_lag.append(weights[:, : lags.shape[1]].T + prior[:, k])
+            by_future.append(weights[:, lags.shape[1] :].T)
+        return np.stack(by_lag, 1), np.stack(by_future)
+
+    def test_is_the_ridge_regression_that_validates_best(self, case):
+        model, units, values = case
+        split = torch.tensor([self.SPLIT])
+        train = full_origins(units.starts, split, self.H)
+        held = full_origins(split - 1, units.indptr[1:], self.H, units.starts)
+        chosen = fit_linear_path(model, units, train, held, self.SEASON)
+        fitted = self.design(values, model, range(self.SPLIT - self.H))
+        lags, futures, targets = self.design(values, model, range(self.SPLIT - 1, 180 - self.H))
+        errors = {}
+        for name in ("local level", "last value", "seasonal naive"):
+            for penalty in PENALTIES:
+                a, b = self.ridge(model, fitted, name, penalty)
+                forecast = np.einsum("np,phc->nhc", lags, a) + np.einsum("nhe,hec->nhc", futures, b)
+                errors[name, penalty] = np.mean((targets - forecast) ** 2)
+        assert (chosen["prior"], chosen["penalty"]) == min(errors, key=errors.get)
+        a, b = self.ridge(model, fitted, chosen["prior"], chosen["penalty"])
+        np.testing.assert_allclose(model.linear.detach(), a.reshape(len(a), -1), atol=1e-9)
+        if model.linear_known is not None:
+            np.testing.assert_allclose(model.linear_known.detach(), b, atol=1e-9)
+
+
+class Raiser(Callback):
+    """Break training off in its second epoch."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if trainer.current_epoch == 1:
+            raise self.error
+
+
+class Recorder(Callback):
+    """Keep the weights after every epoch, and which hooks were called."""
+
+    def __init__(self, spoil_from=None):
+        self.weights, self.losses, self.hooks = [], [], []
+        self.spoil_from = spoil_from
+
+    def on_fit_start(self, trainer, pl_module):
+        self.hooks.append("fit start")
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if self.spoil_from is not None and trainer.current_epoch >= self.spoil_from:
+            with torch.no_grad():
+                pl_module.model.network.output.bias.add_(1.0)
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        self.hooks.append("epoch end")
+        state = pl_module.model.state_dict()
+        self.weights.append({name: value.clone() for name, value in state.items()})
+        self.losses.append(float(trainer.callback_metrics["val_loss"]))
+
+    def on_fit_end(self, trainer, pl_module):
+        self.hooks.append("fit end")
+
+
+class TestTraining:
+    def test_callbacks_see_lightning(self, small, wave):
+        recorder = Recorder()
+        model = small(callbacks=[recorder], max_epochs=3).fit(wave)
+        assert recorder.hooks == ["fit start", *["epoch end"] * 3, "fit end"]
+        np.testing.assert_allclose(recorder.losses, [e["val_loss"] for e in model.history_])
+        assert [e["epoch"] for e in model.history_] == [1, 2, 3]
+
+    def test_the_best_weights_are_kept(self, small, wave):
+        recorder = Recorder(spoil_from=3)
+        model = small(
+            callbacks=[recorder], max_epochs=6, linear_path=False, learning_rate=1e-2
+        ).fit(wave)
+        best = int(np.argmin(recorder.losses))
+        assert best < 3
+        assert model.best_epoch_ == best + 1
+        for name, value in model.model_.state_dict().items():
+            assert torch.equal(value, recorder.weights[best][name]), name
+
+    def test_no_better_epoch_leaves_the_linear_path(self, small, wave):
+        model = small(callbacks=[Recorder(spoil_from=0)], max_epochs=2).fit(wave)
+        assert model.best_epoch_ == 0
+        assert (model.network_.output.weight == 0).all()
+        assert "Training did not improve on the linear path" in str(model.summary())
+
+    @pytest.mark.parametrize(
+        "error", [KeyboardInterrupt(), RuntimeError("mine"), SystemExit(3)], ids=repr
+    )
+    def test_that_breaks_off(self, small, wave, error):
+        model = small().fit(wave)
+        before, handler = model.predict(), signal.getsignal(signal.SIGINT)
+        with pytest.raises(type(error)) as caught:
+            model.set_params(callbacks=[Raiser(error)]).fit(wave + 1)
+        assert caught.value is error
+        assert signal.getsignal(signal.SIGINT) is handler
+        pd.testing.assert_series_equal(model.predict(), before)
+
+    def test_patience(self, small, wave):
+        model = small(callbacks=[Recorder(spoil_from=0)], max_epochs=50, patience=2).fit(wave)
+        assert len(model.history_) <= 4
+
+    def test_learning_rate_is_halved_when_validation_stalls(self, small, wave):
+        model = small(callbacks=[Recorder(spoil_from=0)], max_epochs=8, patience=9).fit(wave)
+        rates = [entry["learning_rate"] for entry in model.history_]
+        assert rates[0] == 1e-3
+        assert rates[-1] <= 2.5e-4
+        steps = {round(late / early, 9) for early, late in pairwise(rates)}
+        assert steps == {1.0, 0.5}
+
+    def test_training_does_not_see_the_validation_part(self, small, wave):
+        def weights(series):
+            recorder = Recorder()
+            settings = {"val_size": 20, "linear_path": False, "callbacks": [recorder]}
+            small(**settings).fit(series)
+            return recorder.weights[-1]
+
+        planted = wave.copy()
+        planted.iloc[-20:] = 1e4 * np.random.default_rng(0).normal(size=20)
+        one, other = weights(wave), weights(planted)
+        assert all(torch.equal(one[name], other[name]) for name in one)
+        planted.iloc[-21] += 1e-3
+        seen = weights(planted)
+        assert not all(torch.equal(one[name], seen[name]) for name in one)
+
+    def test_scaling_does_not_see_the_validation_part(self, small, wave):
+        planted = wave.copy()
+        planted.iloc[-20:] = 1e4
+        model = small(val_size=20).fit(planted)
+        assert model.memory_.scaling.target.location.item() == pytest.approx(wave[:-20].mean())
+
+    def test_absolute_loss_is_robust(self, small):
+        draw = np.random.default_rng(0)
+        values = pd.Series(100 + np.where(draw.random(400) < 0.3, 20.0, draw.normal(size=400)))
+        settings = {"local_level": False, "linear_path": False, "learning_rate": 0.01}
+        means = {
+            loss: small(loss=loss, max_epochs=10, **settings).fit(values).predict().mean()
+            for loss in ("mse", "mae")
+        }
+        assert means["mae"] < means["mse"] - 1
+
+
+class TestSettings:
+    def test_default_horizons(self):
+        expected = {"h": 48, "D": 14, "W-SUN": 13, "MS": 18, "ME": 18, "QS-JAN": 8, "YS": 6}
+        assert {freq: habits(freq).horizon for freq in expected} == expected
+        seasons = {"h": 24, "D": 7, "B": 5, "MS": 12, "QE-DEC": 4, "YE": 1, "15min": 96, "2h": 12}
+        assert {freq: habits(freq).season for freq in seasons} == seasons
+        assert habits(1) == (10, 1, 32)
+
+    def test_at_most_a_third_of_the_shortest(self, small, wave):
+        model = small(horizon=None, input_size=None).fit(wave.iloc[:30])
+        assert model.horizon_ == 10
+        settings = model.settings_
+        assert settings.val_size == 10
+        assert settings.input_size == 6
+
+    def test_paper(self, small, wide):
+        model = small(preset="paper", hidden_size=None, n_layers=None, max_epochs=1).fit(wide)
+        expected = {
+            "hidden_size": 128,
+            "block_size": 2,
+            "n_layers": 2,
+            "nonlinearity": "tanh",
+            "aggregation": "ffn",
+            "input_projection": True,
+            "linear_path": False,
+            "multivariate": "joint",
+            "learning_rate": 0.002,
+            "weight_decay": 0.0,
+            "patience": None,
+            "max_epochs": 1,
+        }
+        settings = vars(model.settings_)
+        assert {name: settings[name] for name in expected} == expected
+        assert model.linear_path_ == {}
+        assert model.model_.linear is None
+
+    def test_explicit_arguments_win(self, small, wide):
+        chosen = {
+            "hidden_size": 12,
+            "block_size": 3,
+            "n_layers": 1,
+            "aggregation": "linear",
+            "linear_path": True,
+            "local_level": False,
+            "multivariate": "independent",
+            "learning_rate": 0.01,
+            "weight_decay": 0.1,
+            "max_epochs": 1,
+            "patience": 3,
+            "nonlinearity": "relu",
+        }
+        settings = vars(small(preset="paper", **chosen).fit(wide).settings_)
+        assert {name: settings[name] for name in chosen} == chosen
+
+    @pytest.mark.parametrize("block_size", [1, 4, 16])
+    @pytest.mark.parametrize("nonlinearity", ["tanh", "relu", "identity"])
+    def test_networks(self, small, wave, block_size, nonlinearity):
+        settings = {"hidden_size": 16, "block_size": block_size, "nonlinearity": nonlinearity}
+        model = small(**settings, max_epochs=1).fit(wave)
+        assert np.isfinite(model.predict(12)).all()
+        assert model.network_.rnn.n_blocks == 16 // block_size
+
+
+class TestManySeries:
+    def test_of_short_length(self, small):
+        draw = np.random.default_rng(0)
+        n, rows = 500, 24
+        frame = pd.DataFrame({
+            "unique_id": np.repeat(np.arange(n), rows),
+            "ds": np.tile(np.arange(rows), n),
+            "y": np.repeat(draw.normal(size=n), rows) + 0.1 * draw.normal(size=n * rows),
+        })  # fmt: skip
+        model = small(freq=1, horizon=4, input_size=6, max_epochs=1).fit(frame)
+        forecast = model.predict(level=[80])
+        assert len(forecast) == 4 * n
+        levels = frame.groupby("unique_id")["y"].mean()
+        error = forecast.groupby("unique_id")["ParaRNN"].mean() - levels
+        assert error.std() < 0.1

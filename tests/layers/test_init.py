@@ -1,0 +1,110 @@
+"""How parameters are drawn: their distribution, and whose random numbers they use."""
+
+import pytest
+import torch
+from scipy import stats
+
+from tsrnn.layers import ParaRNN, RecurrentNetwork
+
+
+def drawn(module, seed=0, **kwargs):
+    module.reset_parameters(torch.Generator().manual_seed(seed), **kwargs)
+    return module
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 4])
+def test_stable_blocks_are_orthogonal_matrices_times_a_radius(block_size):
+    size = 2000 * block_size
+    (blocks,) = drawn(ParaRNN(1, size, block_size, dtype=torch.float64)).recurrent_blocks()
+    squared = blocks.square().sum((1, 2)) / block_size  # r^2 as ||r Q||_F^2 = d_s r^2
+    identity = torch.eye(block_size, dtype=torch.float64)
+    torch.testing.assert_close(blocks.mT @ blocks, squared[:, None, None] * identity)
+    assert torch.linalg.eigvals(blocks).abs().max() <= 1
+    assert stats.kstest(squared.numpy(), "uniform").pvalue > 0.01
+
+
+def test_stable_blocks_are_uniform_over_rotations_and_reflections():
+    (blocks,) = drawn(ParaRNN(1, 4000, 2, dtype=torch.float64)).recurrent_blocks()
+    angle = torch.atan2(blocks[:, 1, 0], blocks[:, 0, 0]) / (2 * torch.pi) + 0.5
+    assert stats.kstest(angle.numpy(), "uniform").pvalue > 0.01
+    rotations = int((torch.linalg.det(blocks) > 0).sum())
+    assert stats.binomtest(rotations, len(blocks)).pvalue > 0.01
+    (scalars,) = drawn(ParaRNN(1, 4000, 1)).recurrent_blocks()
+    assert stats.binomtest(int((scalars > 0).sum()), 4000).pvalue > 0.01
+
+
+def test_other_parameters_of_the_stable_start():
+    rnn = drawn(ParaRNN(5, 2000, 2, dtype=torch.float64))
+    bound = 5**-0.5
+    scaled = (rnn.weight_ih_l0.detach().flatten() / bound + 1) / 2
+    assert stats.kstest(scaled.numpy(), "uniform").pvalue > 0.01
+    assert rnn.weight_ih_l0.var().item() == pytest.approx(1 / 15, rel=0.05)
+    assert not rnn.bias_l0.any()
+
+
+def test_the_uniform_start_is_that_of_torch():
+    rnn = drawn(ParaRNN(5, 100, 2, 2, init="uniform", dtype=torch.float64))
+    for parameter in rnn.parameters():
+        scaled = (parameter.detach().flatten() * 10 + 1) / 2
+        assert stats.kstest(scaled.numpy(), "uniform").pvalue > 0.001
+
+
+def network(aggregation):
+    return lambda: RecurrentNetwork(3, 2, 8, 2, 2, aggregation=aggregation, input_projection=True)
+
+
+MAKERS = [
+    lambda: ParaRNN(3, 8, 2, 2),
+    lambda: ParaRNN(3, 8, 2, 2, init="uniform", bias=False),
+    network("linear"),
+    network("ffn"),
+]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_seed_gives_the_same_parameters(make):
+    one, other = drawn(make(), 7).state_dict(), drawn(make(), 7).state_dict()
+    third = drawn(make(), 8).state_dict()
+    for name, value in one.items():
+        assert torch.equal(value, other[name]), name
+        assert torch.equal(value, third[name]) == (not value.any()), name
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_generator_spares_the_global_one(make):
+    module = make()
+    before = torch.get_rng_state()
+    drawn(module)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_made_on_the_meta_device_nothing_is_drawn_from_the_global_generator(make):
+    before = torch.get_rng_state()
+    with torch.device("meta"):
+        module = make()
+    assert all(p.is_meta for p in module.parameters())
+    drawn(module.to_empty(device="cpu"), 7)
+    assert torch.equal(torch.get_rng_state(), before)
+    expected = drawn(make(), 7).state_dict()
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, expected[name]), name
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_without_a_generator_the_global_one_is_used_like_in_torch(make):
+    torch.manual_seed(3)
+    one = make().state_dict()
+    torch.manual_seed(3)
+    other = make().state_dict()
+    for name, value in one.items():
+        assert torch.equal(value, other[name]), name
+
+
+def test_states_stay_bounded_from_the_stable_start():
+    rnn = drawn(ParaRNN(1, 64, 2, nonlinearity="identity", dtype=torch.float64))
+    impulse = torch.zeros(1, 500, 1, dtype=torch.float64)
+    impulse[0, 0] = 1.0
+    norms = rnn(impulse)[0].detach().square().sum(2).sqrt().squeeze(0)
+    assert (norms.diff() <= 1e-12).all()
+    assert norms[-1] > 0

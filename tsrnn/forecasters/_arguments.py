@@ -1,0 +1,63 @@
+"""Arguments about the machine: where to train, and from what to draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def checked_device(device: Any) -> str:
+    """Name of a device that is there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If torch does not know it or it is not on this machine.
+    """
+    if not isinstance(device, str):
+        raise TypeError(f"device must be a name such as 'cpu' or 'cuda'; got {device!r}")
+    try:
+        place = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"device must be 'cpu', 'cuda' or 'mps'; got {device!r}") from error
+    counts = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+    }
+    if place.type not in counts:
+        raise ValueError(f"device must be 'cpu', 'cuda' or 'mps'; got {device!r}")
+    if (place.index or 0) >= counts[place.type]:
+        raise ValueError(
+            f"device={str(device)!r} must be one that torch can use; of this type it finds "
+            f"{counts[place.type]} on this machine. Use another, such as device='cpu'"
+        )
+    if place.type == "cuda" and place.index is None:
+        return f"cuda:{torch.cuda.current_device()}"  # the one that torch's tensors go to
+    return "cpu" if place.type == "cpu" else str(place)
+
+
+def seed_of(random_state: Any) -> int:
+    """Seed of torch's generator; a numpy generator is drawn from.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no integer of at least 0, numpy random generator or None.
+    """
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        raise TypeError(
+            "random_state must be an integer, a numpy random generator or None; got "
+            f"{random_state!r}"
+        )
+    if not 0 <= random_state < 2**63:
+        raise ValueError(f"random_state must lie between 0 and 2**63 - 1; got {random_state!r}")
+    return int(random_state)
