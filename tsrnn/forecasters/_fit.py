@@ -18,7 +18,7 @@ from tsrnn.forecasters._units import Units
 
 FORECASTS_PER_SEGMENT = 192
 VALIDATION_POSITIONS = 100_000
-LINEAR_PATH_RATE = 0.1
+SLOW_RATE = 0.1
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
 
 
@@ -92,14 +92,20 @@ def estimate(
 
 
 def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str, Any]]:
-    """The linear path starts at its optimum and moves slowly, the rest by the learning rate."""
-    rest = [p for p in model.parameters() if p is not model.linear]
-    common = {"weight_decay": settings.weight_decay}
-    groups = [{"params": rest, "lr": settings.learning_rate, **common}]
-    if model.linear is not None:
-        slow = {"params": [model.linear], "lr": LINEAR_PATH_RATE * settings.learning_rate}
-        groups.append(slow | {"weight_decay": 0.0})
-    return groups
+    """Parameters by how fast they move.
+
+    The linear path starts at its optimum and moves slowly. So do recurrent matrices
+    that start stable: else their eigenvalues are pushed out of the unit disk, which
+    forecasts no better and cannot be read.
+    """
+    slow, fast = [], []
+    for name, parameter in model.named_parameters():
+        recurrent = "weight_hh" in name and settings.init == "stable"
+        (slow if recurrent or parameter is model.linear else fast).append(parameter)
+    return [
+        {"params": fast, "lr": settings.learning_rate, "weight_decay": settings.weight_decay},
+        {"params": slow, "lr": SLOW_RATE * settings.learning_rate, "weight_decay": 0.0},
+    ]
 
 
 def full_origins(
