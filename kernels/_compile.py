@@ -5,6 +5,7 @@ straight loop over explicit vectors, and LLVM compiles that in a fraction of the
 that inferring types from Python would take.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -134,22 +135,26 @@ def _compile(path: Path, source: str) -> bytes:
 
 
 def _read(path: Path) -> bytes | None:
-    """Machine code from `path`; None where there is none or it is damaged."""
+    """Machine code from `path`; None where there is none, it is damaged or cannot be read."""
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
+    except OSError:
         return None
     digest, code = content[:32], content[32:]
     return code if hashlib.sha256(code).digest() == digest else None
 
 
 def _write(path: Path, code: bytes) -> None:
-    """Write in one step: another process sees the whole file or none."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    """Write in one step: another process sees the whole file or none.
+
+    Where it cannot be written, on a full disk say, the next process compiles again.
+    """
+    with contextlib.suppress(OSError):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(code).digest() + code)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise

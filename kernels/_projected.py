@@ -92,9 +92,13 @@ def _check_projection(
 def prepare_projected(
     cell: Cell, width: int, bias: bool, dtype: torch.dtype, *, verbose: bool = False
 ) -> None:
-    """Have the kernels of `projected_recurrence` ready; see `prepare`."""
-    fused = width <= WIDEST_FUSED
-    prepare(with_projection(cell, width, bias) if fused else cell, dtype, verbose=verbose)
+    """Have the kernels of `projected_recurrence` ready, for inputs with and without gradient.
+
+    See `prepare`.
+    """
+    prepare(cell, dtype, verbose=verbose)
+    if width <= WIDEST_FUSED:
+        prepare(with_projection(cell, width, bias), dtype, verbose=verbose)
 
 
 @functools.cache

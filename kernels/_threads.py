@@ -6,7 +6,7 @@ How many threads work is torch's setting, read at every call.
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import torch
@@ -34,14 +34,51 @@ def _workers(count: int) -> ThreadPoolExecutor:
 
 
 def run_ranges(kernel: Callable[..., Any], ranges: Sequence[tuple[int, ...]]) -> None:
-    """Call ``kernel(*range)`` for every range, the first on this thread."""
+    """Call ``kernel(*range)`` for every range, the first on this thread.
+
+    Whatever is raised, an interrupt too, no call goes on after this one has ended:
+    the memory that the kernels write to may be freed then.
+    """
     if len(ranges) == 1:
         kernel(*ranges[0])
         return
-    futures = [_workers(len(ranges) - 1).submit(kernel, *r) for r in ranges[1:]]
-    kernel(*ranges[0])
+    # Made before they are submitted: an interrupt while submitting loses none.
+    futures: list[Future[None]] = [Future() for _ in ranges[1:]]
+    try:
+        workers = _workers(len(futures))
+        for future, arguments in zip(futures, ranges[1:], strict=True):
+            workers.submit(_settle, future, kernel, arguments)
+        kernel(*ranges[0])
+        wait(futures)
+    finally:
+        _end(futures)
     for future in futures:
         future.result()
+
+
+def _settle(future: "Future[None]", kernel: Callable[..., Any], arguments: tuple[int, ...]) -> None:
+    """Run a call that has not been cancelled and keep how it ended."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        kernel(*arguments)
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(None)
+
+
+def _end(futures: "Sequence[Future[None]]") -> None:
+    """Cancel calls that have not begun and wait for the others, through further interrupts."""
+    interrupt = None
+    while True:
+        try:
+            wait([future for future in futures if not future.cancel()])
+            break
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 def split(n_sequences: int, n_units: int, work: int) -> list[tuple[int, int, int, int]]:

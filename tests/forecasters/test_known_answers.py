@@ -183,3 +183,49 @@ class TestExogenous:
         model = small(target="y", known_ahead="x", input_size=8).fit(frame.iloc[:400])
         forecast = model.predict(50, X_future=frame[["x"]].iloc[400:450])
         assert rmse(forecast["y"], frame["y"].iloc[400:450]) < 0.2
+
+
+class TestConstantSeries:
+    """Constant series are forecast as their constant and leave the others' intervals alone."""
+
+    def frame(self, n_noise=4, n_constant=6, rows=60):
+        draw = np.random.default_rng(0)
+        noise = {f"noise {i}": draw.normal(size=rows) for i in range(n_noise)}
+        constant = {f"constant {i}": np.full(rows, 5.0 + i) for i in range(n_constant)}
+        long = pd.DataFrame(noise | constant).melt(var_name="unique_id", value_name="y")
+        long["ds"] = np.tile(np.arange(rows), n_noise + n_constant)
+        long["x"] = draw.normal(size=len(long))
+        return long
+
+    @pytest.mark.parametrize(
+        "arguments", [{}, {"local_level": False}, {"known_ahead": "x"}, {"aggregation": "ffn"}]
+    )
+    def test_whatever_else_the_model_uses(self, small, arguments):
+        long = self.frame()
+        past, future = long[long["ds"] < 54], long[long["ds"] >= 54]
+        model = small(horizon=4, freq=1, **arguments).fit(past)
+        ahead = future[["unique_id", "ds", "x"]] if "known_ahead" in arguments else None
+        forecast = model.predict(4, level=[50], X_future=ahead).set_index("unique_id")
+        for i in range(6):
+            rows = forecast.loc[f"constant {i}"].drop(columns="ds")
+            np.testing.assert_allclose(rows, 5.0 + i, rtol=1e-12)
+        noise = forecast.loc[[f"noise {i}" for i in range(4)]]
+        assert (noise["ParaRNN-hi-50"] - noise["ParaRNN-lo-50"] > 0.5).all()
+
+
+def test_another_wide_series_is_scaled_by_its_own_rows(small):
+    draw = np.random.default_rng(0)
+    known = pd.Series(1000 + 70 * draw.normal(size=120), name="y")
+    model = small(horizon=4, freq=None).fit(known)
+    other = pd.Series(0.008 * draw.normal(size=100), name="y")
+    forecast = model.predict(other, level=80)
+    assert ((forecast["y-hi-80"] - forecast["y-lo-80"]) < 0.1).all()
+    pd.testing.assert_frame_equal(model.predict(known, level=80), model.predict(level=80))
+
+
+def test_a_new_series_without_spread_is_said_to_be_so(small):
+    draw = np.random.default_rng(0)
+    long = pd.DataFrame({"unique_id": "a", "ds": np.arange(80), "y": draw.normal(size=80)})
+    model = small(horizon=4, freq=1).fit(long)
+    with pytest.warns(UserWarning, match="do not vary in the rows given, such as 'b'"):
+        model.predict(long[:1].assign(unique_id="b"), level=80)

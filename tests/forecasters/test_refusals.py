@@ -175,9 +175,19 @@ class TestConstructor:
     def test_random_state(self, small, wave, value, error, expected):
         told(error, lambda: small(random_state=value).fit(wave), "random_state must", expected)
 
-    @pytest.mark.parametrize("value", ["loud", None, -1])
-    def test_verbose(self, small, wave, value):
-        told(TypeError, lambda: small(verbose=value).fit(wave), f"0 or 1; got {value!r}")
+    @pytest.mark.parametrize("value", [np.array(["tanh", "relu"]), ["tanh"], 1], ids=repr)
+    def test_choices_of_another_type(self, small, wave, value):
+        expected = "('tanh', 'relu', 'identity')", f"got {value!r}"
+        told(ValueError, lambda: small(nonlinearity=value).fit(wave), *expected)
+        told(ValueError, lambda: small(preset=value).fit(wave), "('default', 'paper')")
+
+    @pytest.mark.parametrize(
+        ("value", "error"),
+        [("loud", TypeError), (None, TypeError), (1.0, TypeError), (-1, ValueError)],
+    )
+    def test_verbose(self, small, wave, value, error):
+        expected = f"verbose must be True, False or an integer of at least 0; got {value!r}"
+        told(error, lambda: small(verbose=value).fit(wave), expected)
 
     @pytest.mark.parametrize("value", ["early", [1], 3])
     def test_callbacks(self, small, wave, value):
@@ -203,7 +213,7 @@ class TestConstructor:
         told(ValueError, fit(exog, "w"), "which are ['x', 'z']; got ['w']")
         told(ValueError, fit(exog, ["x", "y"]), "got ['y']", "besides the targets")
         told(ValueError, fit(panel, "x"), "which has none; got ['x']")
-        told(TypeError, fit(exog, 3), "a column name or a list of them; got 3")
+        told(TypeError, fit(exog, 3.5), "a column name or a list of them; got 3.5")
 
 
 class TestHorizon:

@@ -126,6 +126,28 @@ class TestRoundTrip:
         model = small().fit(panel.astype({"unique_id": "category"}))
         same(back(model, path).predict(3), model.predict(3), rtol=0)
 
+    def test_of_numbers_of_numpy(self, small, wave, path):
+        chosen = {
+            **{name: np.int64(4) for name in ("horizon", "hidden_size", "batch_size")},
+            "max_epochs": np.int64(1),
+            "patience": np.int32(2),
+            "verbose": np.int64(0),
+            "learning_rate": np.float32(0.01),
+            "weight_decay": np.float64(0.0),
+            "local_level": np.True_,
+        }
+        model = small(**chosen).fit(wave)
+        assert {name: model.get_params()[name] for name in chosen} == chosen
+        assert all(type(model.get_params()[name]) is type(v) for name, v in chosen.items())
+        plain = {type(value) for value in vars(model.settings_).values()}
+        assert plain <= {int, float, str, bool}
+        expected = small(**{name: value.item() for name, value in chosen.items()}).fit(wave)
+        pd.testing.assert_series_equal(model.predict(), expected.predict())
+        loaded = back(model, path)
+        assert loaded.settings_ == model.settings_ == expected.settings_
+        assert loaded.get_params() == expected.get_params()
+        pd.testing.assert_series_equal(loaded.predict(), model.predict())
+
     def test_what_is_not_kept(self, small, wave, path):
         model = small(callbacks=[], random_state=np.random.default_rng(0)).fit(wave)
         loaded = back(model, path)

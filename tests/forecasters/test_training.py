@@ -1,5 +1,6 @@
 """The linear path in closed form, training by Lightning, and what follows from settings."""
 
+import logging
 import signal
 from dataclasses import replace
 from itertools import pairwise
@@ -11,8 +12,8 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.linear_model import Ridge
 
+from tsrnn.forecasters import _training
 from tsrnn.forecasters._fit import full_origins
-from tsrnn.forecasters._frequency import habits
 from tsrnn.forecasters._linear_path import PENALTIES, fit_linear_path
 from tsrnn.forecasters._model import empty_model
 from tsrnn.forecasters._units import make_units
@@ -175,6 +176,46 @@ class TestTraining:
         assert signal.getsignal(signal.SIGINT) is handler
         pd.testing.assert_series_equal(model.predict(), before)
 
+    @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")], ids=repr)
+    def test_that_breaks_off_closes_its_bar(self, small, wave, monkeypatch, error):
+        bars = []
+
+        class Bar(_training.tqdm):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                self.closed = 0
+                bars.append(self)
+
+            def close(self):
+                self.closed = True
+                super().close()
+
+        monkeypatch.setattr(_training, "tqdm", Bar)
+        with pytest.raises(type(error)):
+            small(callbacks=[Raiser(error)], verbose=1).fit(wave)
+        assert [bar.closed for bar in bars] == [True]
+
+    def test_that_breaks_off_before_its_bar(self, small, wave):
+        class Early(Callback):
+            def setup(self, trainer, pl_module, stage):
+                raise RuntimeError("early")
+
+        with pytest.raises(RuntimeError, match="early"):
+            small(callbacks=[Early()], verbose=1).fit(wave)
+
+    def test_loggers_that_appear_meanwhile(self, monkeypatch):
+        loggers = {}
+
+        class Name(str):
+            def startswith(self, *_):
+                loggers[f"another {len(loggers)}"] = None
+                return False
+
+        loggers |= {Name("one"): None, Name("two"): None}
+        monkeypatch.setattr(logging.root.manager, "loggerDict", loggers)
+        with _training._quiet():
+            pass
+
     def test_patience(self, small, wave):
         model = small(callbacks=[Recorder(spoil_from=0)], max_epochs=50, patience=2).fit(wave)
         assert len(model.history_) <= 4
@@ -220,12 +261,10 @@ class TestTraining:
 
 
 class TestSettings:
-    def test_default_horizons(self):
-        expected = {"h": 48, "D": 14, "W-SUN": 13, "MS": 18, "ME": 18, "QS-JAN": 8, "YS": 6}
-        assert {freq: habits(freq).horizon for freq in expected} == expected
-        seasons = {"h": 24, "D": 7, "B": 5, "MS": 12, "QE-DEC": 4, "YE": 1, "15min": 96, "2h": 12}
-        assert {freq: habits(freq).season for freq in seasons} == seasons
-        assert habits(1) == (10, 1, 32)
+    @pytest.mark.parametrize("value", [0, 1, True, False, 3, np.int64(1), np.True_])
+    def test_verbose(self, small, wave, capsys, value):
+        small(verbose=value, max_epochs=1).fit(wave)
+        assert ("Training: 100%" in capsys.readouterr().err) == bool(value)
 
     def test_at_most_a_third_of_the_shortest(self, small, wave):
         model = small(horizon=None, input_size=None).fit(wave.iloc[:30])

@@ -141,11 +141,46 @@ def test_machine_code_is_not_taken_from_a_folder_that_others_may_write(tmp_path,
         _compile.cache_dir()
 
 
-def test_a_failed_write_leaves_nothing_behind(folder, monkeypatch):
-    def refuse(*paths):
-        raise OSError("no space left on device")
+@pytest.mark.parametrize("place", ["replace", "fdopen"])
+@pytest.mark.parametrize(
+    "error", [OSError("no space left on device"), PermissionError("the file is open")], ids=repr
+)
+def test_a_failed_write_leaves_nothing_behind(folder, monkeypatch, place, error):
+    def refuse(first, *_):
+        if isinstance(first, int):
+            os.close(first)
+        raise error
 
-    monkeypatch.setattr(_compile.os, "replace", refuse)
-    with pytest.raises(OSError, match="no space left"):
+    monkeypatch.setattr(_compile.os, place, refuse)
+    run_new_cell()
+    assert not list(folder.iterdir())
+
+
+def test_no_temporary_file_can_be_made(folder, monkeypatch):
+    def refuse(**_):
+        raise OSError("read-only file system")
+
+    monkeypatch.setattr(_compile.tempfile, "mkstemp", refuse)
+    run_new_cell()
+    assert not list(folder.iterdir())
+
+
+def test_an_interrupted_write_leaves_nothing_behind(folder, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_compile.os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
         run_new_cell()
     assert not list(folder.iterdir())
+
+
+def test_what_cannot_be_read_is_compiled_in_memory(folder, monkeypatch):
+    run_new_cell()
+    (path,) = folder.iterdir()
+    path.unlink()
+    path.mkdir()  # neither readable as a file nor to be replaced by one
+    monkeypatch.setattr(_compile, "_engines", {})
+    assert not _compile.is_kept(path)
+    run_new_cell()
+    assert [entry.is_dir() for entry in folder.iterdir()] == [True]

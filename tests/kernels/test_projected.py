@@ -5,9 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels import cells, projected_recurrence, recurrence
+from tsrnn.kernels import cells, prepare_projected, projected_recurrence, recurrence
 from tsrnn.kernels._projected import WIDEST_FUSED, with_projection
 from tsrnn.kernels._reference import reference
+from tsrnn.kernels._sequential import kernels_for
 
 
 def draw_problem(cell, batch, steps, units, width, bias, dtype, seed=0):
@@ -144,6 +145,19 @@ def test_errors_of_lengths(width):
     for lengths, message in (([5, 6, 1], "got 6 for sequence 1"), ([5], "must be 3 integers")):
         with pytest.raises(ValueError, match=message):
             projected_recurrence(cells.para_rnn(2), **legal_arguments(width), lengths=lengths)
+
+
+@pytest.mark.parametrize("width", [2, WIDEST_FUSED, WIDEST_FUSED + 1])
+@pytest.mark.parametrize("bias", [True, False])
+def test_nothing_is_left_to_compile_after_preparing(width, bias):
+    cell = cells.para_rnn(2)
+    x, leaves, _ = draw_problem(cell, 2, 3, 4, width, bias, torch.float32)
+    kernels_for.cache_clear()
+    prepare_projected(cell, width, bias, torch.float32)
+    prepared = kernels_for.cache_info().misses
+    for needs_gradient in (False, True):
+        projected_recurrence(cell, x.requires_grad_(needs_gradient), **leaves)
+    assert kernels_for.cache_info().misses == prepared
 
 
 def test_recurrence_refuses_a_cell_with_shared_inputs():

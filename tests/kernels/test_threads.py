@@ -6,11 +6,12 @@ import os
 import select
 import signal
 import threading
+import time
 
 import pytest
 import torch
 
-from tsrnn.kernels import cells, recurrence
+from tsrnn.kernels import _threads, cells, recurrence
 from tsrnn.kernels._threads import run_ranges, split
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
@@ -84,6 +85,61 @@ def test_an_error_in_a_range_is_raised():
 
     with pytest.raises(RuntimeError, match="range 1"):
         run_ranges(kernel, [(0,), (1,), (2,)])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("range 0")], ids=repr)
+def test_nothing_runs_on_after_an_error_on_this_thread(error):
+    begun, ended, running = [], [], threading.Event()
+
+    def kernel(i):
+        if i == 0:
+            running.wait(10)
+            raise error
+        begun.append(i)
+        running.set()
+        time.sleep(0.1)
+        ended.append(i)
+
+    with pytest.raises(type(error)) as caught:
+        run_ranges(kernel, [(i,) for i in range(5)])
+    assert caught.value is error
+    assert begun
+    assert sorted(begun) == sorted(ended)
+    time.sleep(0.15)
+    assert len(begun) == len(ended)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="the system has no thread signals")
+def test_interrupts_while_waiting_do_not_leave_a_range_running():
+    ended = []
+
+    def kernel(i):
+        if i == 0:
+            return
+        for _ in range(2):
+            time.sleep(0.1)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.1)
+        ended.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_ranges(kernel, [(0,), (1,)])
+    assert ended == [1]
+
+
+def test_an_interrupt_while_submitting_drops_the_range(monkeypatch):
+    calls = []
+
+    class Pool:
+        def submit(self, *call):
+            calls.append(call)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_threads, "_workers", lambda count: Pool())
+    with pytest.raises(KeyboardInterrupt):
+        run_ranges(lambda i: pytest.fail("it has run"), [(0,), (1,)])
+    ((function, *arguments),) = calls
+    function(*arguments)  # what a worker does later
 
 
 @pytest.mark.parametrize("n_sequences", [0, 1, 2, 5, 64])

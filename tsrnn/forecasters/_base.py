@@ -208,7 +208,7 @@ class Forecaster(BaseEstimator, ABC):
 
     def _known_columns(self, panel: Panel) -> list[str]:
         given = [] if self.known_ahead is None else self.known_ahead
-        known = [given] if isinstance(given, str) else given
+        known = [given] if isinstance(given, str | int) and not isinstance(given, bool) else given
         if not isinstance(known, Sequence):
             raise TypeError(f"known_ahead must be a column name or a list of them; got {given!r}")
         absent = [name for name in known if name not in panel.exog_names]

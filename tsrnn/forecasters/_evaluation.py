@@ -26,7 +26,8 @@ class ValidationErrors:
     Attributes
     ----------
     scaled : ndarray of shape (U, n, h, C)
-        Errors over the local spread at the origin; NaN where the target is unknown.
+        Errors over the local spread at the origin; NaN where the target is unknown or the
+        series is constant.
     state : Tensor of shape (layers, U, hidden)
         After the last row of each unit.
     """
@@ -37,8 +38,8 @@ class ValidationErrors:
         shape = (len(units), longest, model.horizon, model.n_targets)
         self.scaled = np.full(shape, np.nan, dtype=np.float32)
         self._squares: dict[str, Tensor] = {}
-        self._count = torch.zeros(model.horizon, dtype=torch.float64)
-        self.state, _ = run_filter(model, units, split - 1, visit=self._visit)
+        self._counts: dict[str, Tensor] = {}
+        self.state = run_filter(model, units, split - 1, visit=self._visit)
 
     def _visit(self, rows: Tensor, unit: Tensor, states: Tensor) -> None:
         units, model = self._units, self._model
@@ -48,28 +49,35 @@ class ValidationErrors:
         target, known = model.targets(units, rows, units.indptr[1:][unit])
         spread = units.spread[rows][:, None, :]
         error = target - forecast
-        # Without spread the series is constant and so is its forecast.
-        scaled = torch.where(spread > 0, error / spread, error)
-        scaled = torch.where(known, scaled, torch.nan)
+        # Without spread the series is constant, and its errors say nothing about others.
+        scaled = torch.where(known & (spread > 0), error / spread, torch.nan)
         self.scaled[unit, rows - (self._split[unit] - 1)] = scaled.numpy()
-        self._count += known.sum((0, 2)).double()
         last = units.values[rows][:, None, : model.n_targets]
         self._add("model", error, known)
         self._add("last value", target - last, known)
         if self._season > 1:
-            self._add("seasonal naive", target - self._season_before(rows), known)
+            before, there = self._season_before(rows, units.starts[unit])
+            self._add("seasonal naive", target - before, known & there)
 
-    def _season_before(self, rows: Tensor) -> Tensor:
+    def _season_before(self, rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Values a season before the targets, and whether the series had begun."""
         steps = torch.arange(self._model.horizon) % self._season
         before = rows[:, None] + 1 + steps - self._season
-        return self._units.values[before.clamp(min=0)][..., : self._model.n_targets]
+        values = self._units.values[before.clamp(min=0)][..., : self._model.n_targets]
+        return values, (before >= starts[:, None])[..., None]
 
     def _add(self, name: str, error: Tensor, known: Tensor) -> None:
         squares = torch.where(known, error, 0.0).square().sum((0, 2)).double()
         self._squares[name] = self._squares.get(name, 0.0) + squares
+        self._counts[name] = self._counts.get(name, 0.0) + known.sum((0, 2)).double()
 
     def table(self) -> pd.DataFrame:
-        """Root mean squared error by step, in standard deviations of the series."""
-        count = self._count * self._model.n_targets
-        rmse = {name: (s / count).sqrt().numpy() for name, s in self._squares.items()}
+        """Root mean squared error by step, in standard deviations of the series.
+
+        NaN where no target has a value a season before.
+        """
+        rmse = {
+            name: (squares / (self._counts[name] * self._model.n_targets)).sqrt().numpy()
+            for name, squares in self._squares.items()
+        }
         return pd.DataFrame(rmse, index=pd.RangeIndex(1, self._model.horizon + 1, name="step"))

@@ -25,7 +25,7 @@ def run_filter(
     *,
     begin: Tensor | None = None,
     visit: Visit | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> Tensor:
     """Carry the state through every unit.
 
     Parameters
@@ -44,10 +44,8 @@ def run_filter(
 
     Returns
     -------
-    state : Tensor of shape (layers, U, hidden)
+    Tensor of shape (layers, U, hidden)
         State after the last row.
-    top : Tensor of shape (U, hidden)
-        The same of the last layer.
     """
     begin = units.starts if begin is None else begin
     ends = units.indptr[1:]
@@ -67,7 +65,7 @@ def run_filter(
                 if bool(wanted.any()):
                     owner = group[:, None].expand_as(rows)
                     visit(rows[wanted], owner[wanted], states[wanted])
-    return state, state[-1]
+    return state
 
 
 def _groups(lengths: Tensor) -> Iterator[Tensor]:

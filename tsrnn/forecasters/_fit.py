@@ -14,6 +14,7 @@ from tsrnn.forecasters._linear_path import fit_linear_path
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._segments import Batch, Segments
 from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._subset import subset
 from tsrnn.forecasters._units import Units
 
 FORECASTS_PER_SEGMENT = 192
@@ -98,7 +99,8 @@ def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str
     that start stable: else their eigenvalues are pushed out of the unit disk, which
     forecasts no better and cannot be read.
     """
-    slow, fast = [], []
+    slow: list[Tensor] = []
+    fast: list[Tensor] = []
     for name, parameter in model.named_parameters():
         recurrent = "weight_hh" in name and settings.init == "stable"
         (slow if recurrent or parameter is model.linear else fast).append(parameter)
@@ -151,9 +153,9 @@ class _Validation:
         self._model, self._units, self._absolute = model, units, settings.loss == "mae"
         self._ends = units.indptr[1:]
         positions = int((self._ends - split).sum())
-        every = max(1, -(-positions // VALIDATION_POSITIONS))
+        most = max(1, len(units) * VALIDATION_POSITIONS // positions)
         chosen = torch.zeros(len(units), dtype=torch.bool)
-        chosen[::every] = True
+        chosen[subset(len(units), most)] = True
         # Units that are not chosen have no rows to run over.
         self._first = torch.where(chosen, split - 1, self._ends)
         warm = split - 1 - max(WARM_WINDOWS * settings.input_size, 256)

@@ -24,6 +24,8 @@ _HABITS = {
 }
 _PER_DAY = {"min": 1440, "s": 86400}
 _OTHER = Habits(10, 1, 32)
+_SHORTEST_WINDOW = 8
+_LONGEST_SEASON = 288
 
 
 def habits(freq: str | int) -> Habits:
@@ -36,8 +38,8 @@ def habits(freq: str | int) -> Habits:
 
     Notes
     -----
-    A multiple such as "2h" has a season where the steps divide it. Without a known
-    frequency there is no season and the horizon is 10.
+    A multiple such as "2h" has a season where the steps divide it and it is at most 288
+    steps long. Without a known frequency there is no season and the horizon is 10.
     """
     if isinstance(freq, int):
         return _OTHER
@@ -46,10 +48,22 @@ def habits(freq: str | int) -> Habits:
         return _OTHER
     multiple, letters = int(match[1] or 1), match[2]
     if letters in _PER_DAY:
-        season = _PER_DAY[letters] // multiple
-        return Habits(48, season, 2 * season) if season <= 288 else Habits(48, 1, 96)
+        return _within_a_day(_PER_DAY[letters], multiple)
     base = _HABITS.get(letters) or _HABITS.get(letters.removesuffix("S").removesuffix("E")[-1:])
     if base is None or multiple == 1:
         return base or _OTHER
-    season = base.season // multiple if base.season % multiple == 0 else 1
-    return Habits(base.horizon, season, max(base.input_size // multiple, 8))
+    season = _season(base.season, multiple)
+    return Habits(base.horizon, season, max(base.input_size // multiple, _SHORTEST_WINDOW))
+
+
+def _season(period: int, multiple: int) -> int:
+    """Steps of `multiple` in a period; 1, no season, where they do not divide it."""
+    return period // multiple if period % multiple == 0 else 1
+
+
+def _within_a_day(per_day: int, multiple: int) -> Habits:
+    """Two days back where the day is a season, else two days between 32 and 96 steps."""
+    season, two_days = _season(per_day, multiple), 2 * per_day // multiple
+    if 1 < season <= _LONGEST_SEASON:
+        return Habits(48, season, max(two_days, _SHORTEST_WINDOW))
+    return Habits(48, 1, min(max(two_days, _OTHER.input_size), 96))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from tsrnn.forecasters._subset import subset
 from tsrnn.forecasters._warnings import warn_user
 
 OWN_ERRORS = 100  # errors of a step that a series needs to have intervals of its own
@@ -65,8 +66,9 @@ class Calibration:
             widths = np.repeat(self._width(sizes, level), len(units), 0)
         else:
             widths = self._width(sizes, level)[units]
-            if np.any(units < 0):
-                widths[units < 0] = self._width(pooled, level)
+            others = (units < 0) | ~np.isfinite(sizes).any((1, 2, 3))[units]
+            if np.any(others):
+                widths[others] = self._width(pooled, level)
         return self._filled(widths, pooled[0], level)
 
     def _width(self, sizes: np.ndarray, level: float) -> np.ndarray:
@@ -124,14 +126,19 @@ def calibrate(errors: np.ndarray, method: str) -> Calibration:
     Parameters
     ----------
     errors : ndarray of shape (U, n, h, C)
-        NaN where there is none.
+        NaN where there is none. Constant series have none; if all are constant, so are
+        their forecasts, and every error is zero.
     method : {"conformal", "gaussian"}
     """
-    fewest = np.isfinite(errors).sum(1).min(initial=OWN_ERRORS)
-    if len(errors) > 1 and fewest < OWN_ERRORS:
+    counts = np.isfinite(errors).sum(1)
+    if not counts.any():
+        errors, counts = np.zeros_like(errors), np.full_like(counts, errors.shape[1])
+    varying = counts.any((1, 2))
+    if len(errors) > 1 and counts[varying].min() < OWN_ERRORS:
         errors = errors.reshape(1, -1, *errors.shape[2:])
-    every = max(1, -(-errors.shape[1] // MOST_ERRORS))
-    return Calibration(np.ascontiguousarray(errors[:, ::every]), method)
+        errors = errors[:, np.isfinite(errors).any((0, 2, 3))]
+    chosen = subset(errors.shape[1], MOST_ERRORS).numpy()
+    return Calibration(np.ascontiguousarray(errors[:, chosen]), method)
 
 
 def check_levels(level: Any) -> list[float]:

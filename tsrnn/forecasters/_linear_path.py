@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._subset import subset
 from tsrnn.forecasters._units import Units
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # times the mean eigenvalue of the Gram
@@ -32,7 +33,7 @@ def fit_linear_path(
 ) -> dict[str, float | str]:
     r"""Set the linear path by ridge regression, the penalty chosen on the validation rows.
 
-    .. math:: \min_{A, B} \sum_t \sum_k \| y_{t+k} - \ell_t - A_k' d_t - B_k' x_{t+k} \|^2
+    .. math:: \min_{A, B} \sum_t \sum_k \| y_{t+k} - \ell_t - A_k' d_t - B_k' \tilde x_{t+k} \|^2
         + \lambda \sum_k (\| A_k - A_k^0 \|^2 + \| B_k \|^2)
 
     The target A^0 of the shrinkage is one of three naive forecasts: the level of the
@@ -72,11 +73,11 @@ def fit_linear_path(
 
 
 def _sample(model: ForecastModel, units: Units, origins: tuple[Tensor, Tensor]) -> _Sample:
-    """Regression data in float64, of evenly spaced rows if there are many."""
+    """Regression data in float64, of a subset of the rows if there are many."""
     n_lags = units.values.shape[1] * units.window
     most = min(ROWS_AT_MOST, VALUES_AT_MOST // n_lags)
-    every = max(1, -(-len(origins[0]) // max(most, 1)))
-    rows, starts = (part[::every] for part in origins)
+    chosen = subset(len(origins[0]), max(most, 1))
+    rows, starts = (part[chosen] for part in origins)
     values, _ = model.targets(units, rows, rows + model.horizon + 1)
     targets = values - units.level[rows][:, None, : units.n_targets]
     known = (

@@ -75,3 +75,16 @@ def fitted_units(memory: Memory, fitted: Memory) -> np.ndarray:
     series, per_series = fitted.ids.get_indexer(memory.ids), memory.units_per_series
     numbers = series[:, None] * per_series + np.arange(per_series)
     return np.where(series[:, None] < 0, -1, numbers).ravel()
+
+
+def known_series(memory: Memory, panel: Panel) -> np.ndarray:
+    """Numbers of a panel's series among those of a memory, shape (S,); -1 for new series.
+
+    Series without ids are the known one if they hold its last row.
+    """
+    series = memory.ids.get_indexer(panel.ids)
+    if panel.layout.id_col is not None:
+        return series
+    last = memory.tail[0][-1, : panel.values.shape[1]]
+    shared = panel.values[panel.times == memory.last_times[0]]
+    return series if len(shared) and np.array_equal(shared[0], last) else np.full_like(series, -1)

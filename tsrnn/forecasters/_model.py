@@ -34,13 +34,15 @@ class Parts(NamedTuple):
 class ForecastModel(nn.Module):
     r"""Direct forecasts of h steps from every row.
 
-    .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(z_1, \dots, z_t) + f_k(x_{t+k})
+    .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(h_t)
+        + B_k' \tilde x_{t+k} + s_t \, f(\tilde x_{t+k}, h_t)
 
     with the local level :math:`\ell_t` and spread :math:`s_t` of the last W rows, the
-    deviations :math:`d_t` of the last W rows from the level, the recurrent network g,
-    its inputs :math:`z_t = (y_t - \ell_t) / s_t`, and the effect f of columns known
-    ahead, linear plus a small network. Without ``local_level``, :math:`\ell_t = 0` and
-    :math:`s_t = 1`; without ``linear_path``, A = 0 and f has no linear part.
+    deviations :math:`d_t` of the last W rows from the level, the state :math:`h_t` of
+    the recurrent network, whose inputs are :math:`z_t = (y_t - \ell_t) / s_t`, its head
+    g, and columns known ahead, :math:`\tilde x` their deviations from their own level.
+    Without ``local_level``, :math:`\ell_t = 0` and :math:`s_t = 1`; without
+    ``linear_path``, A = B = 0. A constant series is forecast as its level.
 
     Parameters
     ----------
@@ -139,11 +141,13 @@ class ForecastModel(nn.Module):
         linear = ahead = level.new_zeros(())
         if self.linear is not None:
             linear = (units.lags(rows, starts) @ self.linear).unflatten(-1, shape)
+            linear = torch.where(spread > 0, linear, 0.0)
         if self.future is not None:
             known = self.known_futures(units, rows, future)
             ahead = spread * self.future(known, states)
             if self.linear_known is not None:
-                ahead = ahead + torch.einsum("...he,hec->...hc", known, self.linear_known)
+                effect = torch.einsum("...he,hec->...hc", known, self.linear_known)
+                ahead = ahead + torch.where(spread > 0, effect, 0.0)
         network = spread * self.network.head(states).unflatten(-1, shape)
         return Parts(level, linear, network, ahead)
 

@@ -11,17 +11,18 @@ from tsrnn.forecasters._recurrent import RecurrentForecaster
 class ParaRNNForecaster(RecurrentForecaster):
     r"""Forecasts by a ParaRNN, a recurrent network of small independent blocks.
 
-    .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(z_1, \dots, z_t) + f_k(x_{t+k})
+    .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(h_t)
+        + B_k' \tilde x_{t+k} + s_t \, f(\tilde x_{t+k}, h_t)
 
     with the mean :math:`\ell_t` and spread :math:`s_t` of the last `input_size` values,
     their deviations :math:`d_t` from that mean (the linear path, started by ridge
-    regression), :math:`z_t = (y_t - \ell_t) / s_t`, and the network g of Cai et al.
-    (2026), Algorithm 1: `n_layers` layers of K = `hidden_size` / `block_size` blocks
-    :math:`h_t^{(k)} = \tanh(W_h^{(k)} h_{t-1}^{(k)} + W_x^{(k)} z_t + b^{(k)})`,
-    aggregated after the last one; f is the effect of columns known ahead. The h steps
-    of `horizon` are forecast directly; any other h continues from the model's own
-    forecasts. All series and, with ``multivariate="independent"``, all targets share
-    the parameters.
+    regression), and the network of Cai et al. (2026), Algorithm 1, with head g: `n_layers`
+    layers of K = `hidden_size` / `block_size` blocks
+    :math:`h_t^{(k)} = \tanh(W_h^{(k)} h_{t-1}^{(k)} + W_x^{(k)} z_t + b^{(k)})` on
+    :math:`z_t = (y_t - \ell_t) / s_t`, aggregated after the last one. :math:`\tilde x` are
+    columns known ahead, as deviations from their own level. The h steps of `horizon` are
+    forecast directly; any other h continues from the model's own forecasts. All series
+    and, with ``multivariate="independent"``, all targets share the parameters.
 
     The last `val_size` rows of each series are the validation part: they choose the
     penalty of the ridge regression and the epoch, and calibrate the intervals. They
@@ -41,7 +42,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         Values of the arguments left at None. "paper" is the network and the training
         of Cai et al., sections 6.2 and D.3: two layers of 128, position-wise
         feedforward aggregation, all targets jointly, no linear path, Adam from 0.002,
-        halved until below 1e-6.
+        halved until below 1e-6. The paper does not say how its data are scaled, batched and
+        cut into inputs: there, and in clipping gradients and starting the output at zero,
+        "paper" does as "default", `local_level` included.
     hidden_size, block_size, n_layers : int, optional
         64 ("paper": 128), 2 and 2.
     nonlinearity : {"tanh", "relu", "identity"}, optional
@@ -69,7 +72,8 @@ class ParaRNNForecaster(RecurrentForecaster):
     freq : str or int, optional
         Frequency of the data, where it cannot be inferred.
     missing : {"error", "interpolate"}
-        Refuse missing values and rows, or fill gaps between known values linearly.
+        Refuse missing values and rows, or fill gaps between known values linearly. A value
+        filled in uses the one after the gap.
     intervals : {"conformal", "gaussian"}
         How intervals follow from the forecast errors of the validation part, scaled by
         :math:`s_t`. "conformal": quantiles of the absolute errors, per step. If the
@@ -78,8 +82,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         are dependent and the epoch was chosen on the same part, so that this holds
         approximately. "gaussian": normal with their root mean square; right if errors
         are normal. Steps with too few errors for a level are warned about; their
-        intervals carry no guarantee. A series with fewer than 100 errors of a step
-        shares those of all series: then coverage holds on average over series.
+        intervals carry no guarantee. Unless every
+        series has 100 errors of a step, the errors of all series and targets are pooled:
+        coverage then holds on average over them.
     val_size : int, optional
         Rows of the validation part of each series. By default a fifth of the shortest
         series, or `horizon` + 20 if that is more, at most a third.
@@ -126,7 +131,9 @@ class ParaRNNForecaster(RecurrentForecaster):
 
     Notes
     -----
-    A constant series is forecast as its constant. A series needs at least 8 rows and
+    A constant series is forecast as its constant, with intervals of no width. A frame
+    without ids is taken as the series fitted to if it holds its last known row, else as a
+    new one, scaled by its own rows. A series needs at least 8 rows and
     three times the horizon.
 
     References

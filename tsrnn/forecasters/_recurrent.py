@@ -20,7 +20,13 @@ from tsrnn.forecasters._evaluation import ValidationErrors
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._fit import estimate
 from tsrnn.forecasters._intervals import calibrate, check_levels, growth_beyond
-from tsrnn.forecasters._mapping import by_series, continued_units, fitted_units, units_of
+from tsrnn.forecasters._mapping import (
+    by_series,
+    continued_units,
+    fitted_units,
+    known_series,
+    units_of,
+)
 from tsrnn.forecasters._memory import (
     Memory,
     Scaling,
@@ -34,8 +40,10 @@ from tsrnn.forecasters._rolling import origins_of, rolling_forecasts
 from tsrnn.forecasters._save import save
 from tsrnn.forecasters._settings import Settings, positive_integer, settings_for
 from tsrnn.forecasters._shares import SHARE_ROWS, SHARE_UNITS, block_shares
+from tsrnn.forecasters._subset import subset
 from tsrnn.forecasters._summary import Summary, summarise
 from tsrnn.forecasters._units import Units
+from tsrnn.forecasters._warnings import warn_user
 
 
 class RecurrentForecaster(Forecaster):
@@ -76,7 +84,7 @@ class RecurrentForecaster(Forecaster):
     def _memory_of(self, panel: Panel) -> Memory:
         scaling = self._scaling_of(panel)
         units = units_of(standardise(panel, scaling), panel.indptr, scaling, self.settings_)
-        state, _ = run_filter(self.model_, units.to(torch.float32), units.indptr[1:])
+        state = run_filter(self.model_, units.to(torch.float32), units.indptr[1:])
         return Memory(
             panel.ids, panel.last_times, panel.lengths, scaling,
             tails(panel, self.settings_.input_size), state,
@@ -86,7 +94,7 @@ class RecurrentForecaster(Forecaster):
         """Scaling as fitted for known series, by their own rows for new ones."""
         known = self.memory_.scaling
         fresh = fit_scaling(panel, panel.lengths, known.exog)
-        which = self.memory_.ids.get_indexer(panel.ids)
+        which = known_series(self.memory_, panel)
         for new, old in (
             (fresh.target.location, known.target.location),
             (fresh.target.scale, known.target.scale),
@@ -97,17 +105,21 @@ class RecurrentForecaster(Forecaster):
 
     def _advance(self, memory: Memory, panel: Panel) -> Memory:
         units, begin = continued_units(memory, panel, self.settings_)
-        state, _ = run_filter(
+        state = run_filter(
             self.model_, units.to(torch.float32), units.indptr[1:], memory.state, begin=begin
         )
         tail = [rows[-self.settings_.input_size :].copy() for rows in joined_tails(memory, panel)]
         n_rows = memory.n_rows + panel.lengths
         return Memory(memory.ids, panel.last_times, n_rows, memory.scaling, tail, state)
 
-    def _parts(self, memory: Memory, future: np.ndarray | None) -> tuple[Parts, Tensor, Tensor]:
-        """Parts of the standardised forecasts of all units in float64, their spread and states."""
+    def _parts(
+        self, model: ForecastModel, memory: Memory, future: np.ndarray | None
+    ) -> tuple[Parts, Tensor, Tensor]:
+        """Parts of the standardised forecasts of all units, their spread and states.
+
+        `model` is a copy in float64, so that the parts sum to the forecast to rounding.
+        """
         units, _ = continued_units(memory, None, self.settings_)
-        model = self._double_model()
         rows = units.indptr[1:] - 1
         states = memory.state[-1].double()
         ahead = None
@@ -133,10 +145,10 @@ class RecurrentForecaster(Forecaster):
         self, memory: Memory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         widths = self._half_widths(memory, h, levels)
-        blocks = []
+        blocks, model = [], self._double_model()
         for done in range(0, h, self.horizon_):
             ahead = None if future is None else future[:, done : done + self.horizon_]
-            parts, _, _ = self._parts(memory, ahead)
+            parts, _, _ = self._parts(model, memory, ahead)
             point = self._in_data_units(parts.total().numpy(), memory)
             blocks.append(point[:, : h - done])
             if done + self.horizon_ < h:
@@ -150,12 +162,23 @@ class RecurrentForecaster(Forecaster):
         units, _ = continued_units(memory, None, self.settings_)
         last = units.spread[units.indptr[1:] - 1].numpy()[:, None]
         spread = by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
+        self._warn_without_spread(memory, spread)
         growth = growth_beyond(self.horizon_, h)
         steps = np.minimum(np.arange(h), self.horizon_ - 1)
         return {
             level: half[:, steps] * growth[:, None] * spread
             for level, half in self._scaled_widths(memory, levels).items()
         }
+
+    def _warn_without_spread(self, memory: Memory, spread: np.ndarray) -> None:
+        """Say which series, not seen by fit, do not vary and so get intervals without width."""
+        new = self.memory_.ids.get_indexer(memory.ids) < 0
+        flat = memory.ids[new & (spread == 0).any((1, 2))]
+        if len(flat):
+            warn_user(
+                f"{len(flat)} new series do not vary in the rows given, such as {flat[0]!r}: "
+                "their intervals have no width. Give more rows"
+            )
 
     def _scaled_widths(self, memory: Memory, levels: list[float]) -> dict[float, np.ndarray]:
         """Half widths (S, horizon, C) by level, in units of the local spread."""
@@ -281,7 +304,8 @@ class RecurrentForecaster(Forecaster):
         check_is_fitted(self, "memory_")
         memory = self.memory_ if X is None else self._memory_of(self._read(X))
         future = self._read_future(X_future, memory, self.horizon_)
-        named = additive_parts(self._double_model(), *self._parts(memory, future))
+        model = self._double_model()
+        named = additive_parts(model, *self._parts(model, memory, future))
         return contribution_frame(named, memory, self._panel_shape[0].target_names, self.id_col)
 
     def summary(self) -> Summary:
@@ -318,6 +342,6 @@ class RecurrentForecaster(Forecaster):
 def _sample_inputs(units: Units) -> Tensor:
     """Network inputs of the last rows of some units, for judging blocks: (B, T, C + E)."""
     length = min(int(units.lengths.min()), SHARE_ROWS)
-    every = max(1, -(-len(units) // SHARE_UNITS))
-    rows = units.indptr[1:][::every, None] + torch.arange(-length, 0)
+    chosen = subset(len(units), SHARE_UNITS)
+    rows = units.indptr[1:][chosen, None] + torch.arange(-length, 0)
     return units.inputs(rows).to(torch.float32)

@@ -38,8 +38,9 @@ class Batch(NamedTuple):
 class Segments:
     """An epoch of batches, drawn anew each time it is iterated.
 
-    Every row of the training part forecasts about once an epoch, more often where that
-    would be fewer than `LEAST_STEPS` steps, less where it would be more than `MOST_STEPS`.
+    A row forecasts about once an epoch, more often where that would be fewer than
+    `LEAST_STEPS` steps, less where it would be more than `MOST_STEPS`. The first rows of a
+    unit, `warm_up` of them or a quarter of a short one, do not: their past is too short.
 
     Parameters
     ----------
@@ -91,7 +92,11 @@ class Segments:
         whole = self._whole[units]
         length = torch.where(whole, usable, self.warm_up + self.length)
         room = usable - length
-        offset = (torch.rand(len(units), generator=self.generator) * (room + 1)).long()
+        # Offsets beyond both ends, moved to them, let every row be drawn equally often.
+        beyond = torch.where(whole, 0, self.length - 1)
+        draw = torch.rand(len(units), generator=self.generator)
+        offset = (draw * (room + 2 * beyond + 1)).long() - beyond
+        offset = torch.minimum(offset.clamp(min=0), room)
         # A unit's own beginning warms up for less: short series need every row they have.
         first = torch.where(
             whole, torch.minimum(usable // 4, torch.tensor(self.warm_up)), self.warm_up

@@ -102,29 +102,26 @@ class Settings:
 def resolve(params: dict[str, Any]) -> dict[str, Any]:
     """Fill arguments left at None from the preset and check every value.
 
+    Numbers and flags of numpy become those of Python, in the result alone.
+
     Raises
     ------
     ValueError, TypeError
         If an argument is not legal; the message says what is.
     """
-    _check_choice("preset", params["preset"])
-    preset = PRESETS[params["preset"]]
+    preset = PRESETS[_choice("preset", params["preset"])]
     filled = {k: preset[k] if v is None and k in preset else v for k, v in params.items()}
     filled |= {k: v for k, v in preset.items() if k not in filled}
     for name in _CHOICES:
         if name in filled:
-            _check_choice(name, filled[name])
+            filled[name] = _choice(name, filled[name])
     for name in _POSITIVE_INTEGERS:
         if name in filled and not (filled[name] is None and name in _MAY_BE_NONE):
-            positive_integer(name, filled[name])
-    for name in _FLAGS:
-        if not isinstance(filled[name], bool | np.bool_):
-            raise TypeError(f"{name} must be True or False; got {filled[name]!r}")
-    verbose = filled["verbose"]
-    if not isinstance(verbose, numbers.Integral) or verbose < 0:
-        raise TypeError(f"verbose must be 0 or 1; got {verbose!r}")
-    _check_number("learning_rate", filled["learning_rate"], lowest=0.0, open_=True)
-    _check_number("weight_decay", filled["weight_decay"], lowest=0.0, open_=False)
+            filled[name] = positive_integer(name, filled[name])
+    filled |= {name: _flag(name, filled[name]) for name in _FLAGS}
+    filled["verbose"] = _verbosity(filled["verbose"])
+    for name, open_ in (("learning_rate", True), ("weight_decay", False)):
+        filled[name] = _number(name, filled[name], lowest=0.0, open_=open_)
     if filled["hidden_size"] % filled["block_size"]:
         raise ValueError(
             "hidden_size must be a multiple of block_size; got "
@@ -142,16 +139,33 @@ def positive_integer(name: str, value: Any) -> int:
     return int(value)
 
 
-def _check_choice(name: str, value: Any) -> None:
-    if value not in _CHOICES[name]:
+def _choice(name: str, value: Any) -> str:
+    if not isinstance(value, str) or value not in _CHOICES[name]:
         raise ValueError(f"{name} must be one of {_CHOICES[name]}; got {value!r}")
+    return str(value)
 
 
-def _check_number(name: str, value: Any, *, lowest: float, open_: bool) -> None:
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
+
+
+def _verbosity(value: Any) -> int:
+    message = f"verbose must be True, False or an integer of at least 0; got {value!r}"
+    if not isinstance(value, numbers.Integral | np.bool_):
+        raise TypeError(message)
+    if value < 0:
+        raise ValueError(message)
+    return int(value)
+
+
+def _number(name: str, value: Any, *, lowest: float, open_: bool) -> float:
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or value < lowest or (open_ and value == lowest):
         bound = f"greater than {lowest:g}" if open_ else f"of at least {lowest:g}"
         raise ValueError(f"{name} must be a number {bound}; got {value!r}")
+    return float(value)
 
 
 def settings_for(params: dict[str, Any], panel: Panel) -> Settings:

@@ -110,18 +110,30 @@ class _SmallestRate(Callback):
 class _EpochBar(Callback):
     """One line for the whole training: epochs, validation error, learning rate."""
 
+    _bar: tqdm | None = None  # an error may come before the start
+
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._bar = tqdm(total=trainer.max_epochs, desc="Training", unit="epoch")
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, Task)
+        assert self._bar is not None
         last = pl_module.history[-1]
         shown = {"val_loss": f"{last['val_loss']:.4g}", "lr": f"{last['learning_rate']:.1e}"}
         self._bar.set_postfix(shown, refresh=False)
         self._bar.update()
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        self._bar.close()
+        self._close()
+
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
 def train(
@@ -232,7 +244,7 @@ def _quiet() -> Iterator[None]:
 
     names = [
         name
-        for name in logging.root.manager.loggerDict
+        for name in list(logging.root.manager.loggerDict)  # other threads may add to it
         if name.startswith(("lightning.pytorch", "lightning.fabric"))
     ]
     loggers = [logging.getLogger(name) for name in names]

@@ -111,13 +111,13 @@ def make_units(
     constant : boolean ndarray of shape (U, C)
         Units without variation: they get no floor, so their forecast is their level.
     local_level : bool
-        Without it the level is 0 and the spread 1 everywhere.
+        Without it the level is 0 and the spread 1, or 0 for units without variation.
     """
     rows = torch.as_tensor(values, dtype=torch.float64)
     bounds = torch.as_tensor(indptr, dtype=torch.int64)
-    targets = rows[:, :n_targets]
     if not local_level:
-        level, spread = torch.zeros_like(rows), torch.ones_like(targets)
+        varies = torch.as_tensor(~constant).repeat_interleave(bounds.diff(), 0)
+        level, spread = torch.zeros_like(rows), varies.to(rows.dtype)
     else:
         level, variance = _rolling_moments(rows, bounds, window)
         floor = torch.as_tensor(np.where(constant, 0.0, SPREAD_FLOOR))

@@ -1,0 +1,68 @@
+"""Defaults by frequency: the documented ones, and what multiples of a frequency give."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsrnn.forecasters._frequency import habits
+
+# As in the docstring of ParaRNNForecaster: horizon, season, input_size.
+DOCUMENTED = {
+    (48, 24, 168): ["h"],
+    (14, 7, 56): ["D"],
+    (14, 5, 40): ["B"],
+    (13, 52, 104): ["W", "W-SUN", "W-MON"],
+    (18, 12, 36): ["M", "MS", "ME", "BMS", "BME"],
+    (8, 4, 16): ["Q", "QS-JAN", "QS-OCT", "QE-DEC", "BQS-OCT", "BQE-NOV"],
+    (6, 1, 10): ["Y", "YS", "YS-JAN", "YE-DEC", "BYS-JAN", "BYE-DEC"],
+    (10, 1, 32): [1, 7, "ms", "us", "5ns", "?"],
+}
+
+
+@pytest.mark.parametrize(
+    ("freq", "expected"), [(freq, row) for row, names in DOCUMENTED.items() for freq in names]
+)
+def test_documented_defaults(freq, expected):
+    assert habits(freq) == expected
+
+
+@pytest.mark.parametrize(
+    ("freq", "season", "input_size"),
+    [
+        ("2h", 12, 84),
+        ("5h", 1, 33),
+        ("24h", 1, 8),
+        ("2D", 1, 28),
+        ("7D", 1, 8),
+        ("4W-SUN", 13, 26),
+        ("5W-SUN", 1, 20),
+        ("2MS", 6, 18),
+        ("5MS", 1, 8),
+        ("2QS-JAN", 2, 8),
+        ("2YE-DEC", 1, 8),
+        ("15min", 96, 192),
+        ("5min", 288, 576),
+        ("720min", 2, 8),
+        ("600s", 144, 288),
+        ("1440min", 1, 32),
+        ("min", 1, 96),
+        ("s", 1, 96),
+        ("7min", 1, 96),
+        ("50min", 1, 57),
+        ("1000min", 1, 32),
+        ("1450min", 1, 32),
+        ("100000s", 1, 32),
+    ],
+)
+def test_multiples(freq, season, input_size):
+    assert habits(freq)[1:] == (season, input_size)
+
+
+PERIODS = {"s": 86400, "min": 1440, "h": 24, "D": 7, "B": 5, "W-SUN": 52, "MS": 12, "QE-DEC": 4}
+
+
+@given(st.integers(1, 100_000), st.sampled_from(sorted(PERIODS)))
+def test_a_season_is_a_whole_number_of_steps_and_every_window_is_usable(multiple, base):
+    habit = habits(f"{multiple}{base}")
+    assert habit.season == 1 or habit.season * multiple == PERIODS[base]
+    assert habit.input_size >= max(8, habit.season)

@@ -1,0 +1,45 @@
+"""What the package declares to need is what it imports."""
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+IMPORTED_AS = {"scikit-learn": "sklearn"}
+
+
+def names(requirements):
+    found = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
+    return {IMPORTED_AS.get(name, name) for name in found}
+
+
+def imported(folders):
+    found = set()
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found - sys.stdlib_module_names - {"tsrnn"}
+
+
+@pytest.fixture(scope="module")
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_of_the_package(project):
+    assert imported(["tsrnn", "kernels", "datasets"]) == names(project["dependencies"])
+
+
+def test_of_the_examples(project):
+    own = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    extras = project["optional-dependencies"]
+    needed = imported(["examples"]) - own - names(project["dependencies"])
+    assert needed == names(extras["examples"])
+    assert needed <= names(extras["docs"])

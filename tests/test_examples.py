@@ -1,0 +1,52 @@
+"""The examples run and say what they promise; the first, which takes longer, compiles."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def output_of(name, folder):
+    """Return what an example prints, run as a user would run it."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=os.environ | {"MPLBACKEND": "Agg", "TSRNN_OUTPUT": str(folder)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def number(pattern, text):
+    """The number that a pattern's group catches."""
+    match = re.search(pattern, text)
+    assert match is not None, f"{pattern!r} is not in\n{text}"
+    return float(match[1])
+
+
+def test_every_example_compiles():
+    for path in sorted(EXAMPLES.glob("*.py")):
+        compile(path.read_text(encoding="utf-8"), str(path), "exec")
+
+
+def test_updates_equal_a_new_pass_and_the_calendar_helps(tmp_path):
+    said = output_of("02_exogenous_and_updates.py", tmp_path)
+    assert number(r"updates against one pass .* differ by (\S+)", said) < 1e-4
+    assert number(r"by predict_rolling, differ by (\S+)", said) < 1e-4
+    with_calendar = number(r"RMSE with the calendar: (\d\.\d+)", said)
+    assert with_calendar < number(r"RMSE without it: (\d\.\d+)", said)
+    assert (tmp_path / "volume.png").stat().st_size > 0
+
+
+def test_a_known_wave_is_read_and_the_parts_sum_to_the_forecast(tmp_path):
+    said = output_of("03_reading_a_network.py", tmp_path)
+    assert "C-1: half-life 8.0, period 40.0 quarters" in said
+    assert "Shares of 8 blocks sum to 1.000" in said
+    assert number(r"parts sum to the forecast, to (\S+)", said) < 1e-6
+    assert {path.name for path in tmp_path.iterdir()} == {"reading.png", "parts.png"}
