@@ -101,7 +101,7 @@ class ParaRNNForecaster(RecurrentForecaster):
     max_epochs : int, optional
         30 ("paper": 800).
     patience : int, optional
-        Epochs without improvement before training stops: 5 ("paper": none).
+        Epochs without improvement before training stops: 8 ("paper": none).
     device : str
         Where to train, for example "cuda". Forecasts are computed on the CPU. The
         compiled recurrence runs on the CPU; elsewhere it is a loop in torch.

@@ -28,7 +28,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rate": 1e-3,
         "weight_decay": 1e-2,
         "max_epochs": 30,
-        "patience": 5,
+        "patience": 8,
     },
     # Network and training of Cai et al. (2026), sections 6.2 and D.3. They do not say how the
     # data are scaled beyond standardisation; the local level stays on, see docs/benchmarks.md.
