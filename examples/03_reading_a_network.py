@@ -12,7 +12,6 @@ random numbers, which shows what may be read and what may not.
 import os
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -87,12 +86,14 @@ shares = features.groupby("block")["share"].first()
 np.testing.assert_allclose(shares.sum(), 1, atol=1e-6)
 print(f"Shares of {len(shares)} blocks sum to {shares.sum():.3f}")
 
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(13, 4.6), layout="constrained", width_ratios=[1.25, 1]
-)
-plot_features(features, left, n_labels=4)
-plot_lag_curves(by_share, n=4, ax=right, max_lag=36)
-figure.savefig(OUTPUT / "reading.png", dpi=110)
+ax = plot_features(features, n_labels=4)
+ax.figure.savefig(OUTPUT / "features.png", dpi=110)
+
+# %%
+# The four strongest as they weigh the past.
+
+ax = plot_lag_curves(by_share, n=4, max_lag=36)
+ax.figure.savefig(OUTPUT / "lag_curves.png", dpi=110)
 
 # %%
 # Half-lives and periods belong to the matrix itself, that is, to the recurrence while the
@@ -123,8 +124,8 @@ ax.figure.savefig(OUTPUT / "parts.png", dpi=110)
 # ----------------------------------
 # The same network from other random numbers forecasts about as well, and nearly the same
 # values, but it shares the work between its blocks differently: neither the order of the
-# blocks nor their number for a task is determined by the data. What both have in common is
-# worth an interpretation, what only one has is not.
+# blocks nor how many of them serve one purpose is determined by the data. What fits from
+# several random states have in common is worth an interpretation, what only one has is not.
 
 other, other_rmse = fitted(1)
 second = other.predict()["temperature"].to_numpy()
@@ -139,5 +140,5 @@ largest = pd.DataFrame(
 )
 print("Shares of the blocks, largest first:")
 print(largest.round(2).to_string())
-for name in ("reading.png", "parts.png"):
+for name in ("features.png", "lag_curves.png", "parts.png"):
     print(OUTPUT / name)

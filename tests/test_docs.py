@@ -70,6 +70,7 @@ def run(page, namespace):
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_code_of_a_page_prints_what_stands_there(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -112,7 +113,7 @@ def cases():
         yield pytest.param(test, id=test.name, marks=marks)
 
 
-@pytest.mark.parametrize("test", cases())
+@pytest.mark.parametrize("test", list(cases()))
 def test_the_examples_of_a_docstring(test):
     said = io.StringIO()
     failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.write)

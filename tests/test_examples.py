@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -35,6 +37,7 @@ def test_every_example_compiles():
         compile(path.read_text(encoding="utf-8"), str(path), "exec")
 
 
+@pytest.mark.slow
 def test_updates_equal_a_new_pass_and_the_calendar_helps(tmp_path):
     said = output_of("02_exogenous_and_updates.py", tmp_path)
     assert number(r"updates against one pass .* differ by (\S+)", said) < 1e-4
@@ -44,9 +47,11 @@ def test_updates_equal_a_new_pass_and_the_calendar_helps(tmp_path):
     assert (tmp_path / "volume.png").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_a_known_wave_is_read_and_the_parts_sum_to_the_forecast(tmp_path):
     said = output_of("03_reading_a_network.py", tmp_path)
     assert "C-1: half-life 8.0, period 40.0 quarters" in said
     assert "Shares of 8 blocks sum to 1.000" in said
     assert number(r"parts sum to the forecast, to (\S+)", said) < 1e-6
-    assert {path.name for path in tmp_path.iterdir()} == {"reading.png", "parts.png"}
+    pictures = {"features.png", "lag_curves.png", "parts.png"}
+    assert {path.name for path in tmp_path.iterdir()} == pictures

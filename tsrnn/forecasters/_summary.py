@@ -88,7 +88,7 @@ def summarise(forecaster: RecurrentForecaster) -> Summary:
         "Nonlinearity": settings.nonlinearity,
         "Aggregation": settings.aggregation,
         "Parameters": sum(p.numel() for p in model.parameters()),
-        "Linear path": f"ridge to {linear['prior']}" if linear else "none",
+        "Ridge towards": linear["prior"] if linear else "no linear path",
         "Best epoch": f"{forecaster.best_epoch_} of {len(forecaster.history_)}",
         "Last learning rate": f"{rate:.1e}",
     }
