@@ -8,6 +8,7 @@ ETTh1.csv or ETTh1.csv.gz; without it the file is downloaded once.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -69,6 +70,7 @@ def main() -> None:
             results.append(evaluate(data, seed, CASES[name]))
             mse, mae, seconds, epochs = results[-1]
             rows.append([name, seed, f"{mse:.4f}", f"{mae:.4f}", f"{seconds:.0f}", epochs])
+            print(*rows[-1], file=sys.stderr, flush=True)  # a case can take minutes
         mean, spread = np.mean(results, 0), np.std(results, 0)
         cells = [f"{m:.4f} ({d:.4f})" for m, d in zip(mean[:2], spread[:2], strict=True)]
         rows.append([name, "mean (sd)", *cells, f"{mean[2]:.0f}", f"{mean[3]:.0f}"])

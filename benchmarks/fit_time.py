@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -58,7 +59,7 @@ def split_of_a_fit() -> dict[str, float]:
     watch.wrap(_fit, "fit_linear_path", "linear path")
     watch.wrap(_fit._TrainingLoss, "__call__", "forward passes")
     watch.wrap(torch.Tensor, "backward", "backward passes")
-    watch.wrap(torch.optim.adam, "adam", "optimiser")
+    watch.wrap(import_module("torch.optim.adam"), "adam", "optimiser")
     watch.wrap(_fit._Validation, "__call__", "validation")
     watch.wrap(_recurrent, "ValidationErrors", "calibration and final state")
     watch.wrap(_training, "train", "training in all")

@@ -1,5 +1,8 @@
 import os
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+os.environ.setdefault("TSRNN_OUTPUT", str(Path(__file__).parent / "_build" / "gallery"))
 
 project = "tsrnn"
 author = "The tsrnn developers"

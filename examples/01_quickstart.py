@@ -22,7 +22,7 @@ from tsrnn import ParaRNNForecaster, datasets, recurrence_features
 from tsrnn.plotting import plot_contributions, plot_features, plot_forecast, plot_lag_curves
 
 LEVEL = [80, 95]
-OUTPUT = Path(os.environ.get("TSRNN_OUTPUT", Path(__file__).parent / "output"))
+OUTPUT = Path(os.environ.get("TSRNN_OUTPUT") or Path(__file__).parent / "output")
 OUTPUT.mkdir(parents=True, exist_ok=True)
 tables = []
 

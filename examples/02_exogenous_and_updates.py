@@ -21,7 +21,7 @@ import tsrnn
 from tsrnn import ParaRNNForecaster, datasets
 from tsrnn.plotting import plot_forecast
 
-OUTPUT = Path(os.environ.get("TSRNN_OUTPUT", Path(__file__).parent / "output"))
+OUTPUT = Path(os.environ.get("TSRNN_OUTPUT") or Path(__file__).parent / "output")
 OUTPUT.mkdir(parents=True, exist_ok=True)
 
 # %%
