@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 
@@ -18,6 +19,27 @@ def median_ms(work: Callable[[], object], repeats: int, warm_up: int = 1) -> flo
         if i >= warm_up:
             times.append(1e3 * (time.perf_counter() - start))
     return sorted(times)[len(times) // 2]
+
+
+def copy_ms_a_byte() -> float:
+    """Time to read or write a byte, from a copy of 64 MB by torch."""
+    source, target = torch.randn(2**24), torch.empty(2**24)
+    return median_ms(lambda: target.copy_(source), 20) / (2 * 4 * 2**24)
+
+
+def peak_bytes(work: Callable[[], object]) -> int:
+    """How far the memory of this process rises above where it stands, on Linux."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the last peak
+    before = _status_bytes("VmRSS")
+    kept = work()
+    peak = _status_bytes("VmHWM")
+    del kept
+    return peak - before
+
+
+def _status_bytes(field: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith(field)))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -11,7 +11,7 @@ its gradient, write that of u).
 from __future__ import annotations
 
 import torch
-from _timing import median_ms, print_machine, print_table
+from _timing import copy_ms_a_byte, median_ms, print_machine, print_table
 from torch import Tensor, nn
 
 from tsrnn.kernels import cells, recurrence
@@ -51,12 +51,6 @@ def check_same(layer: ParaRNN, rnn: nn.RNN, x: Tensor, grad: Tensor) -> None:
     ]
     for a, b in pairs:
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3 * float(b.abs().max()))
-
-
-def copy_ms_a_byte() -> float:
-    """Time to read or write a byte, from a copy of 64 MB by torch."""
-    source, target = torch.randn(2**24), torch.empty(2**24)
-    return median_ms(lambda: target.copy_(source), 20) / (2 * 4 * 2**24)
 
 
 def measure(shape: tuple[int, int, int, int], a_byte: float) -> list[object]:

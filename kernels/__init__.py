@@ -2,19 +2,23 @@
 
 from tsrnn.kernels import cells
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._dense import dense
+from tsrnn.kernels._convergence import Convergence
+from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._lengths import without_padding
+from tsrnn.kernels._matrix_form import MatrixForm
 from tsrnn.kernels._projected import prepare_projected, projected_recurrence
 from tsrnn.kernels._recurrence import recurrence
-from tsrnn.kernels._sequential import prepare
+from tsrnn.kernels._source import source
 
 __all__ = [
     "Cell",
+    "Convergence",
+    "MatrixForm",
     "cells",
-    "dense",
     "prepare",
     "prepare_projected",
     "projected_recurrence",
     "recurrence",
+    "source",
     "without_padding",
 ]

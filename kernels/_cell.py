@@ -1,12 +1,18 @@
 """What a cell is: one step of a recurrence, written as a torch function of scalars."""
 
+from __future__ import annotations
+
+import keyword
 import re
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from torch import Tensor
 
 Fields = tuple[Tensor, ...]
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -15,8 +21,8 @@ class Cell:
 
     A layer is K units side by side that share `step` and own their parameters.
     `step` sees the fields of one unit as tensors of equal shape and combines
-    them element by element; its derivative and its compiled form follow from
-    tracing it once.
+    them element by element; its derivative, its Jacobian and its compiled forms
+    follow from tracing it once.
 
     Parameters
     ----------
@@ -31,16 +37,23 @@ class Cell:
     shared : bool, default False
         Whether the units have the same inputs: (B, T, m) instead of (B, T, m, K). For
         `projected_recurrence`, which makes such cells.
+    outputs : int, optional
+        How many of the state fields, counted from the first, a layer hands on: h of an
+        LSTM, not its cell. All by default.
+    names : three tuples of str, optional
+        Names of the state fields, input fields and parameters in emitted code;
+        ``h0, h1, ...``, ``u0, ...`` and ``w0, ...`` by default.
 
     Raises
     ------
     ValueError
-        If the name or a number of fields is not legal.
+        If the name, a number or the names of fields are not legal.
 
     Notes
     -----
     Compiled code belongs to a cell, and cells are equal if all their parts are. Make a
-    cell once, at module level or in a cached function, not at every call.
+    cell once, at module level or in a cached function, not at every call. A cell can be
+    pickled if its step can: a function of a module, not a lambda.
 
     Examples
     --------
@@ -56,6 +69,9 @@ class Cell:
     p: int
     step: Callable[[Fields, Fields, Fields], Fields]
     shared: bool = False
+    outputs: int | None = None
+    names: tuple[Names, Names, Names] | None = None
+    key: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\w.-]+", self.name, re.ASCII):
@@ -67,3 +83,63 @@ class Cell:
                 f"cell {self.name!r} needs n >= 1 state fields, m >= 0 input fields and "
                 f"p >= 0 parameters; got n={self.n}, m={self.m}, p={self.p}"
             )
+        if self.outputs is not None and not 1 <= self.outputs <= self.n:
+            raise ValueError(
+                f"outputs of cell {self.name!r} must lie between 1 and n={self.n}; "
+                f"got {self.outputs}"
+            )
+        self._check_names()
+        # Custom operators of torch take a cell by this key; see `registered`.
+        object.__setattr__(self, "key", _register(self))
+
+    def _check_names(self) -> None:
+        if self.names is None:
+            return
+        counts = tuple(len(part) for part in self.names)
+        if counts != (self.n, self.m, self.p):
+            raise ValueError(
+                f"names of cell {self.name!r} must be {self.n} state fields, {self.m} input "
+                f"fields and {self.p} parameters; got {counts}"
+            )
+        every = Counter(name for part in self.names for name in part)
+        for name, uses in every.items():
+            legal = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+            if not legal or uses > 1:
+                raise ValueError(
+                    f"names of cell {self.name!r} must be different identifiers; got {name!r}"
+                )
+
+    @property
+    def field_names(self) -> tuple[Names, Names, Names]:
+        """Names of state fields, input fields and parameters."""
+        if self.names is not None:
+            return self.names
+        counts = (("h", self.n), ("u", self.m), ("w", self.p))
+        state, inputs, params = (
+            tuple(f"{prefix}{i}" for i in range(count)) for prefix, count in counts
+        )
+        return state, inputs, params
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of state fields that a layer hands on."""
+        return self.n if self.outputs is None else self.outputs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cell, tuple(getattr(self, f.name) for f in fields(self) if f.init)
+
+
+_keys: dict[Cell, str] = {}
+_cells: dict[str, Cell] = {}
+
+
+def _register(cell: Cell) -> str:
+    """Key of a cell, the same for equal ones."""
+    key = _keys.setdefault(cell, f"{cell.name}#{len(_keys)}")
+    _cells.setdefault(key, cell)
+    return key
+
+
+def registered(key: str) -> Cell:
+    """Cell of a key of this process."""
+    return _cells[key]

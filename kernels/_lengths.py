@@ -8,18 +8,18 @@ from torch import Tensor
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
-def checked_lengths(
-    lengths: Tensor | Sequence[int] | None, batch: int, steps: int, device: torch.device
-) -> Tensor:
-    """Lengths as an int64 tensor of shape (B,); all of T where they are not given.
+def as_lengths(
+    lengths: Tensor | Sequence[int] | None, batch: int, device: torch.device
+) -> Tensor | None:
+    """Lengths as an int64 tensor of shape (B,); None where all sequences are whole.
 
     Raises
     ------
     ValueError
-        If they are not one integer a sequence between 0 and T.
+        If they are not one integer a sequence.
     """
     if lengths is None:
-        return torch.full((batch,), steps, dtype=torch.int64, device=device)
+        return None
     given = torch.as_tensor(lengths, device=device)
     if not batch and not given.numel():
         return given.new_zeros(0, dtype=torch.int64)
@@ -28,13 +28,32 @@ def checked_lengths(
             f"lengths must be {batch} integers, one a sequence; got "
             f"{given.dtype} of shape {tuple(given.shape)}"
         )
-    wrong = ((given < 0) | (given > steps)).nonzero().flatten().tolist()
+    return given.to(torch.int64)
+
+
+def check_range(lengths: Tensor, steps: int) -> None:
+    """Raise unless all lengths lie between 0 and T."""
+    if lengths.is_cuda and torch.cuda.is_current_stream_capturing():
+        return  # their values cannot be read while a graph is captured
+    wrong = ((lengths < 0) | (lengths > steps)).nonzero().flatten().tolist()
     if wrong:
         raise ValueError(
-            f"lengths must lie between 0 and T={steps}; got {given[wrong[0]].item()} for "
+            f"lengths must lie between 0 and T={steps}; got {lengths[wrong[0]].item()} for "
             f"sequence {wrong[0]}" + (f" and {len(wrong) - 1} more" if wrong[1:] else "")
         )
-    return given.to(torch.int64)
+
+
+def whole(lengths: Tensor | None, inputs: Tensor) -> Tensor:
+    """Lengths as they are, all of T of inputs (B, T, ...) where there are none."""
+    if lengths is not None:
+        return lengths
+    batch, steps = inputs.shape[:2]
+    return torch.full((batch,), steps, dtype=torch.int64, device=inputs.device)
+
+
+def is_alive(lengths: Tensor, steps: int) -> Tensor:
+    """Which steps (B, T, 1, 1) come before the end of their sequence."""
+    return (torch.arange(steps, device=lengths.device) < lengths[:, None])[..., None, None]
 
 
 def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
@@ -58,8 +77,10 @@ def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor
     ValueError
         If lengths are not one integer a sequence between 0 and T.
     """
-    if lengths is None:
+    given = as_lengths(lengths, x.shape[0], x.device)
+    if given is None:
         return x
-    steps = checked_lengths(lengths, x.shape[0], x.shape[1], x.device)
-    padding = torch.arange(x.shape[1], device=x.device) >= steps[:, None]
+    if not torch.compiler.is_compiling():
+        check_range(given, x.shape[1])
+    padding = torch.arange(x.shape[1], device=x.device) >= given[:, None]
     return x.masked_fill(padding.view(*padding.shape, *[1] * (x.ndim - 2)), 0.0)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from tsrnn.kernels._cell import Cell, Fields
-from tsrnn.kernels._lengths import checked_lengths, without_padding
+from tsrnn.kernels._autograd import run
+from tsrnn.kernels._backend import is_compiled
+from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._choice import chunks_pay
+from tsrnn.kernels._cpu import prepare
+from tsrnn.kernels._derived import projected_key, with_projection
+from tsrnn.kernels._lengths import as_lengths, without_padding
 from tsrnn.kernels._recurrence import check_like, recurrence
-from tsrnn.kernels._sequential import COMPILED_DTYPES, prepare, sequential
+from tsrnn.kernels._steps import is_small
 
 WIDEST_FUSED = 8  # inputs; beyond it a matrix product is faster
 
@@ -45,7 +49,8 @@ def projected_recurrence(
 
     Returns
     -------
-    states : Tensor of shape (B, T, n, K)
+    outputs : Tensor of shape (B, T, cell.n_outputs, K)
+        State fields that a layer hands on, after every step.
     final : Tensor of shape (B, n, K)
 
     Raises
@@ -55,15 +60,30 @@ def projected_recurrence(
     """
     _check_projection(cell, x, weight, bias, params, initial)
     units, width = params.shape[1], x.shape[2]
-    compiled = x.device.type == "cpu" and x.dtype in COMPILED_DTYPES
-    if not compiled or width > WIDEST_FUSED or (x.requires_grad and torch.is_grad_enabled()):
+    if not _is_fused(cell, x, units):
         inputs = torch.nn.functional.linear(without_padding(x, lengths), weight, bias)
-        return recurrence(cell, inputs.unflatten(-1, (cell.m, units)), params, initial, lengths)
+        inputs = inputs.unflatten(-1, (cell.m, units))
+        return recurrence(cell, inputs, params, initial, lengths, outputs_only=True)
     rows = weight.view(cell.m, units, width).transpose(1, 2).reshape(-1, units)
     everything = [params, rows] if bias is None else [params, rows, bias.view(cell.m, units)]
-    steps = checked_lengths(lengths, x.shape[0], x.shape[1], x.device)
-    return sequential(
-        with_projection(cell, width, bias is not None), x, torch.cat(everything), initial, steps
+    steps = as_lengths(lengths, x.shape[0], x.device)
+    key = projected_key(cell, width, bias is not None)
+    outputs, final, _ = run(
+        "sequential", key, x, torch.cat(everything), initial, steps, cell.n_outputs
+    )
+    return outputs, final
+
+
+def _is_fused(cell: Cell, x: Tensor, units: int) -> bool:
+    """Whether the projection is part of the kernel."""
+    batch, steps, width = x.shape
+    needs_gradient = x.requires_grad and torch.is_grad_enabled()
+    return (
+        width <= WIDEST_FUSED
+        and not needs_gradient
+        and is_compiled(x.device, x.dtype)
+        and is_small(cell)
+        and not chunks_pay(batch, steps, units)
     )
 
 
@@ -96,23 +116,8 @@ def prepare_projected(
 
     See `prepare`.
     """
+    if not is_small(cell):
+        return  # the engine for them is compiled for all sizes at once
     prepare(cell, dtype, verbose=verbose)
     if width <= WIDEST_FUSED:
         prepare(with_projection(cell, width, bias), dtype, verbose=verbose)
-
-
-@functools.cache
-def with_projection(cell: Cell, width: int, bias: bool) -> Cell:
-    """The cell with W and b among its parameters, after its own: its inputs are x."""
-
-    def step(state: Fields, x: Fields, params: Fields) -> Fields:
-        own, rest = params[: cell.p], params[cell.p :]
-        weights, offsets = rest[: cell.m * width], rest[cell.m * width :]
-        inputs = []
-        for i in range(cell.m):
-            terms = [w * value for w, value in zip(weights[i * width :], x, strict=False)]
-            inputs.append(sum(terms[1:], start=terms[0] + offsets[i] if bias else terms[0]))
-        return cell.step(state, tuple(inputs), own)
-
-    p = cell.p + cell.m * (width + bias)
-    return Cell(f"{cell.name}_of_{width}{'b' * bias}", cell.n, width, p, step, shared=True)

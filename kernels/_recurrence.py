@@ -1,15 +1,44 @@
 """The one entry: run a cell over a batch of sequences with the chosen engine."""
 
 from collections.abc import Sequence
+from typing import Literal, overload
 
 from torch import Tensor
 
+from tsrnn.kernels._autograd import run
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._lengths import checked_lengths
+from tsrnn.kernels._choice import chosen_engine
+from tsrnn.kernels._convergence import Convergence
+from tsrnn.kernels._lengths import as_lengths, check_range, whole
 from tsrnn.kernels._reference import reference
-from tsrnn.kernels._sequential import COMPILED_DTYPES, sequential
 
-ENGINES = {"reference": reference, "sequential": sequential}
+
+@overload
+def recurrence(
+    cell: Cell,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor | None = None,
+    lengths: Tensor | Sequence[int] | None = None,
+    engine: str = "auto",
+    *,
+    outputs_only: bool = False,
+    full_output: Literal[False] = False,
+) -> tuple[Tensor, Tensor]: ...
+
+
+@overload
+def recurrence(
+    cell: Cell,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor | None = None,
+    lengths: Tensor | Sequence[int] | None = None,
+    engine: str = "auto",
+    *,
+    outputs_only: bool = False,
+    full_output: Literal[True],
+) -> tuple[Tensor, Tensor, Convergence]: ...
 
 
 def recurrence(
@@ -19,7 +48,10 @@ def recurrence(
     initial: Tensor | None = None,
     lengths: Tensor | Sequence[int] | None = None,
     engine: str = "auto",
-) -> tuple[Tensor, Tensor]:
+    *,
+    outputs_only: bool = False,
+    full_output: bool = False,
+) -> tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Convergence]:
     r"""Run ``state_t = step(state_{t-1}, inputs_t, params)`` over time for K units at once.
 
     Parameters
@@ -36,27 +68,55 @@ def recurrence(
         Steps to run of each sequence, between 0 and T. States after the end are
         zero, inputs there are not read, and their gradients are zero. All of T by
         default.
-    engine : {"auto", "reference", "sequential"}
-        "sequential" is compiled, float32 or float64, on the CPU, with first
-        derivatives. "reference" is a loop in torch, for any device, dtype and
-        order of derivative. "auto" takes "sequential" on the CPU and
-        "reference" on other devices.
+    engine : str
+        How to run it; all engines give the same numbers up to rounding.
+
+        - "sequential": in time order, compiled, lanes (B x K) side by side.
+        - "scan": parallel in time for cells that are linear in their state.
+        - "shooting": parallel in time for any cell, Newton's method on the boundaries of
+          chunks; for long sequences with few lanes.
+        - "newton": parallel in time for any cell, Newton's method on every step
+          (Danieli et al., 2025), in torch; for study, on any device.
+        - "dense": a matrix product a step, for cells of large blocks.
+        - "reference": a loop in torch, for any device, dtype and cell.
+        - "auto", the default: see Notes.
+
+        "sequential", "scan" and "shooting" run float32 and float64 on the CPU, and bfloat16
+        too on CUDA devices, where it is stored and arithmetic is float32.
+    outputs_only : bool, default False
+        Whether to return of the states the first ``cell.n_outputs`` fields alone, those that a
+        layer hands on. The backward pass moves less memory then.
+    full_output : bool, default False
+        Whether to return how a time-parallel engine converged.
 
     Returns
     -------
     states : Tensor of shape (B, T, n, K)
-        State after every step.
+        State after every step; (B, T, cell.n_outputs, K) with ``outputs_only=True``.
     final : Tensor of shape (B, n, K)
         State after the last step of each sequence.
+    convergence : Convergence
+        With ``full_output=True`` only.
 
     Raises
     ------
     ValueError
-        If shapes, dtypes or devices do not fit, the engine is unknown or does not
-        run there, or the cell has no compiled form and the engine needs one.
+        If shapes, dtypes or devices do not fit, the engine is unknown or cannot run the
+        cell there, or the cell has no compiled form and the engine needs one.
 
     Notes
     -----
+    "auto" takes "dense" for blocks of more than 8 states, "reference" where there are no
+    kernels for the device or dtype, "scan" or "shooting" for sequences so long and lanes so
+    few that chunks of time pay (a measured rule), else "sequential".
+
+    Newton's method may need as many iterations as there are chunks or steps. What has not
+    converged after a dozen is run in time order instead, lane by lane, and counted in
+    `convergence`: the answer is exact, or it is an error.
+
+    Derivatives of every order exist where the cell has them. First ones are kernels; a
+    derivative of these runs the backward pass as a recurrence of its own.
+
     Compiled functions are within a few units in the last place of torch's. Gradients of
     `params` are summed over sequences in a fixed order, so that they are the same bit
     by bit for any number of threads.
@@ -75,11 +135,28 @@ def recurrence(
     batch, steps, _, units = inputs.shape
     if initial is None:
         initial = inputs.new_zeros(batch, cell.n, units)
-    run = ENGINES[_chosen(engine, inputs)]
-    return run(cell, inputs, params, initial, checked_lengths(lengths, batch, steps, inputs.device))
+    steps_of_each = as_lengths(lengths, batch, inputs.device)
+    fields = cell.n_outputs if outputs_only else cell.n
+    chosen = chosen_engine(engine, cell, inputs)
+    if chosen == "reference":
+        if steps_of_each is not None:
+            check_range(steps_of_each, steps)
+        ends = whole(steps_of_each, inputs)
+        states, final = reference(cell, inputs, params, initial, ends)
+        states = states[:, :, :fields]
+        convergence = Convergence.exact(initial)
+    else:
+        given = (cell.key, inputs, params, initial, steps_of_each, fields)
+        states, final, convergence = run(chosen, *given)
+    return (states, final, convergence) if full_output else (states, final)
 
 
 def _check_tensors(cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor | None) -> None:
+    if not isinstance(cell, Cell):
+        raise ValueError(f"cell must be a tsrnn.kernels.Cell; got {cell!r}")
+    for name, tensor in (("inputs", inputs), ("params", params), ("initial", initial)):
+        if not (isinstance(tensor, Tensor) or (initial is None and name == "initial")):
+            raise ValueError(f"{name} must be a torch tensor; got a {type(tensor).__name__}")
     if cell.shared:
         raise ValueError(
             f"cell {cell.name!r} has inputs that all units share; recurrence runs cells whose "
@@ -114,17 +191,3 @@ def check_like(
             f"{name} must have the dtype and device of inputs, {inputs.dtype} on "
             f"{inputs.device}; got {tensor.dtype} on {tensor.device}"
         )
-
-
-def _chosen(engine: str, inputs: Tensor) -> str:
-    compiled = inputs.device.type == "cpu" and inputs.dtype in COMPILED_DTYPES
-    if engine == "auto":
-        return "sequential" if compiled else "reference"
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be 'auto' or one of {sorted(ENGINES)}; got {engine!r}")
-    if engine == "sequential" and not compiled:
-        raise ValueError(
-            "engine 'sequential' runs float32 and float64 on the CPU; got "
-            f"{inputs.dtype} on {inputs.device}. Use engine='reference' there"
-        )
-    return engine

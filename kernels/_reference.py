@@ -1,9 +1,14 @@
 """The obvious loop over time in torch: what every other engine is tested against."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._matrix_form import BlockStep
+
+LARGEST_UNROLLED_BLOCK = 8
 
 
 def reference(
@@ -13,7 +18,7 @@ def reference(
 
     Any device, any floating dtype, any derivative that autograd has. Slow.
     """
-    weights = params.unbind(0)
+    step = step_of(cell, params)
     inputs = inputs[..., None] if cell.shared else inputs
     alive = torch.arange(inputs.shape[1], device=inputs.device) < lengths[:, None]
     # Padding may hold anything. One, where log, sqrt and division are smooth, keeps NaN from
@@ -22,7 +27,16 @@ def reference(
     state = initial
     states = []
     for u, live in zip(inputs.unbind(1), alive.unbind(1), strict=True):
-        new = torch.stack(cell.step(state.unbind(1), u.unbind(1), weights), 1)
+        new = step(state, u)
         state = torch.where(live[:, None, None], new, state)
         states.append(torch.where(live[:, None, None], new, torch.zeros_like(new)))
     return torch.stack(states, 1), state
+
+
+def step_of(cell: Cell, params: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """Step (B, n, K), (B, m, K) to (B, n, K), large blocks by matrix products."""
+    block = cell.step
+    if isinstance(block, BlockStep) and block.size > LARGEST_UNROLLED_BLOCK:
+        return lambda state, u: block.on_tensors(state, u, params)
+    weights = params.unbind(0)
+    return lambda state, u: torch.stack(cell.step(state.unbind(1), u.unbind(1), weights), 1)

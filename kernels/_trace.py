@@ -1,44 +1,20 @@
 """Record what a cell does to scalars: its step and its vector-Jacobian product as flat graphs."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tsrnn.kernels._cell import Cell, Fields
-
-Operand = str | float
-
-
-@dataclass(frozen=True)
-class Op:
-    """``out = name(*args)``; an argument is the name of a value or a number."""
-
-    out: str
-    name: str
-    args: tuple[Operand, ...]
-
-
-@dataclass(frozen=True)
-class Graph:
-    """A straight line of scalar operations from named inputs to named outputs."""
-
-    ops: tuple[Op, ...]
-    outputs: tuple[Operand, ...]
-
-    @property
-    def reads(self) -> set[str]:
-        """Names of the inputs that are used."""
-        made = {op.out for op in self.ops}
-        used = {a for op in self.ops for a in op.args} | set(self.outputs)
-        return {name for name in used if isinstance(name, str) and name not in made}
-
+from tsrnn.kernels._graph import OPERATIONS, Graph, Op, Operand, without_unused
 
 _COPIES = {"detach", "alias", "clone", "view"}
-_CONSTANTS = {"zeros_like", "ones_like", "full_like"}
+_CONSTANTS = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
+_ONE = torch.tensor(1.0, dtype=torch.float64)
+_ALL = slice(None)
 _ON_MASKS = {
     "where", "masked_fill", "logical_and", "logical_or", "logical_not",
     "bitwise_and", "bitwise_or", "bitwise_not",
@@ -103,6 +79,10 @@ class _Recorder(TorchDispatchMode):
         """Write an operation down and name its result; a copy keeps its source's name."""
         if name in _COPIES and isinstance(operands[0], str):
             return operands[0]
+        if name == "mul" and 1.0 in operands:
+            other = operands[operands[0] == 1.0]
+            if isinstance(other, str):
+                return other
         self.ops.append(Op(f"v{len(self.ops)}", name, operands))
         return self.ops[-1].out
 
@@ -130,16 +110,6 @@ def _scalars(prefix: str, count: int) -> dict[str, torch.Tensor]:
     }
 
 
-def _without(ops: Sequence[Op], outputs: Iterable[Operand]) -> tuple[Op, ...]:
-    """Drop operations that no output needs."""
-    needed, kept = set(outputs), []
-    for op in reversed(ops):
-        if op.out in needed:
-            kept.append(op)
-            needed.update(op.args)
-    return tuple(reversed(kept))
-
-
 def _renamed(ops: Sequence[Op], names: dict[str, Operand]) -> list[Op]:
     return [
         Op(op.out, op.name, tuple(names.get(a, a) if isinstance(a, str) else a for a in op.args))
@@ -147,23 +117,48 @@ def _renamed(ops: Sequence[Op], names: dict[str, Operand]) -> list[Op]:
     ]
 
 
-def _record(cell: Cell, operations: Set[str]) -> tuple[list[Op], list[Operand], list[Operand]]:
-    """Operations of a step and its gradient, the new state, the gradients of all leaves."""
-    state, inputs, params = _scalars("h", cell.n), _scalars("u", cell.m), _scalars("w", cell.p)
-    grads = {name: g.detach() for name, g in _scalars("g", cell.n).items()}
-    leaves = state | inputs | params
-    recorder = _Recorder(cell, leaves | grads)
-    with _torch_errors(cell), recorder:
-        new = cell.step(*(tuple(part.values()) for part in (state, inputs, params)))
-    _check_result(cell, new)
-    results = [recorder.name_of(t) for t in new]
-    # Before the gradient: what is refused should be what the cell's author has written.
-    _check_operations(cell, _without(recorder.ops, results), operations)
-    with _torch_errors(cell), recorder:
-        gradients = _gradients(new, list(leaves.values()), list(grads.values()))
-    slopes = [0.0 if g is None else recorder.name_of(g) for g in gradients]
-    _check_operations(cell, _without(recorder.ops, slopes), operations)
-    return recorder.ops, results, slopes
+class _Trace:
+    """A step recorded on scalars, ready to be differentiated under the same recorder."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+        parts = _scalars("h", cell.n), _scalars("u", cell.m), _scalars("w", cell.p)
+        self.cotangents = {name: g.detach() for name, g in _scalars("g", cell.n).items()}
+        self.leaves = parts[0] | parts[1] | parts[2]
+        self._recorder = _Recorder(cell, self.leaves | self.cotangents)
+        with self._recording():
+            self._new = cell.step(*(tuple(part.values()) for part in parts))
+        _check_result(cell, self._new)
+        self.new = [self._recorder.name_of(t) for t in self._new]
+        # Before any gradient: what is refused should be what the cell's author has written.
+        self.graph(self.new)
+
+    @contextlib.contextmanager
+    def _recording(self) -> Iterator[None]:
+        with _torch_errors(self.cell), self._recorder:
+            yield
+
+    def gradients(
+        self,
+        leaves: Iterable[str],
+        cotangents: Sequence[torch.Tensor],
+        of: slice = _ALL,
+    ) -> list[Operand]:
+        """Products of cotangents with the derivatives of fields of the new state by leaves."""
+        with self._recording():
+            found = _gradients(self._new[of], [self.leaves[name] for name in leaves], cotangents)
+        slopes = [0.0 if g is None else self._recorder.name_of(g) for g in found]
+        self.graph(slopes)
+        return slopes
+
+    def graph(self, outputs: Sequence[Operand], names: dict[str, Operand] | None = None) -> Graph:
+        """What is needed for some recorded values, some of them known by other names."""
+        ops = without_unused(self._recorder.ops, outputs)
+        _check_operations(self.cell, ops)
+        if names:
+            ops = tuple(_renamed(self._recorder.ops, names))
+            outputs = [names.get(out, out) if isinstance(out, str) else out for out in outputs]
+        return Graph(without_unused(ops, outputs), tuple(outputs))
 
 
 @contextlib.contextmanager
@@ -174,10 +169,10 @@ def _torch_errors(cell: Cell) -> Iterator[None]:
         raise ValueError(f"step of cell {cell.name!r} cannot be traced: {error}") from error
 
 
-def _check_operations(cell: Cell, ops: Iterable[Op], operations: Set[str]) -> None:
+def _check_operations(cell: Cell, ops: Iterable[Op]) -> None:
     for op in ops:
-        if op.name not in operations:
-            known = sorted(name for name in operations if not name.endswith("_backward"))
+        if op.name not in OPERATIONS:
+            known = sorted(name for name in OPERATIONS if not name.endswith("_backward"))
             raise ValueError(
                 f"cell {cell.name!r} uses torch's {op.name!r}, which has no compiled form. "
                 f"Write it with {', '.join(known)}, or use engine='reference'"
@@ -185,14 +180,14 @@ def _check_operations(cell: Cell, ops: Iterable[Op], operations: Set[str]) -> No
 
 
 def _gradients(
-    new: Fields, leaves: list[torch.Tensor], grads: list[torch.Tensor]
+    new: Fields, leaves: list[torch.Tensor], cotangents: Sequence[torch.Tensor]
 ) -> Sequence[torch.Tensor | None]:
     """Vector-Jacobian product; a constant field of the state contributes nothing."""
-    moving = [(t, g) for t, g in zip(new, grads, strict=True) if t.requires_grad]
+    moving = [(t, g) for t, g in zip(new, cotangents, strict=True) if t.requires_grad]
     if not moving:
         return [None] * len(leaves)
-    outputs, cotangents = zip(*moving, strict=True)
-    return torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True)
+    outputs, weights = zip(*moving, strict=True)
+    return torch.autograd.grad(outputs, leaves, weights, retain_graph=True, allow_unused=True)
 
 
 def _check_result(cell: Cell, new: object) -> None:
@@ -211,19 +206,22 @@ def _check_result(cell: Cell, new: object) -> None:
             )
 
 
-def trace(cell: Cell, operations: Set[str]) -> tuple[Graph, Graph]:
+def _anywhere() -> contextlib.ExitStack:
+    """Record whatever mode the caller runs under."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(torch.inference_mode(False))
+    stack.enter_context(torch.enable_grad())
+    return stack
+
+
+@functools.cache
+def trace(cell: Cell) -> tuple[Graph, Graph]:
     """Graphs of a cell's step and of its vector-Jacobian product.
 
     Both read ``h0..``, ``u0..`` and ``w0..`` (state, inputs, parameters). The
     second also reads ``g0..``, the gradient of the new state, and ``s0..``, the
     new state itself: a value that the forward pass has stored is not computed
     again, so that for example the derivative of tanh needs no input.
-
-    Parameters
-    ----------
-    cell : Cell
-    operations : set of str
-        Names of torch's operations that may be used.
 
     Returns
     -------
@@ -234,17 +232,42 @@ def trace(cell: Cell, operations: Set[str]) -> tuple[Graph, Graph]:
     Raises
     ------
     ValueError
-        If the step or its derivative does anything but these operations on scalars;
+        If the step or its derivative does anything but `OPERATIONS` on scalars;
         the message names the cell and the operation.
     """
-    with torch.inference_mode(False), torch.enable_grad():  # whatever the caller runs under
-        ops, new, gradients = _record(cell, operations)
-    if cell.shared:
-        gradients[cell.n : cell.n + cell.m] = [0.0] * cell.m
-    step = Graph(_without(ops, new), tuple(new))
-    stored: dict[str, Operand] = {
-        name: f"s{i}" for i, name in enumerate(new) if isinstance(name, str) and name[0] == "v"
-    }
-    backward = _renamed(ops, stored)
-    outputs = tuple(stored.get(g, g) if isinstance(g, str) else g for g in gradients)
-    return step, Graph(_without(backward, outputs), outputs)
+    with _anywhere():
+        traced = _Trace(cell)
+        gradients = traced.gradients(traced.leaves, list(traced.cotangents.values()))
+        if cell.shared:
+            gradients[cell.n : cell.n + cell.m] = [0.0] * cell.m
+        stored: dict[str, Operand] = {
+            name: f"s{i}"
+            for i, name in enumerate(traced.new)
+            if isinstance(name, str) and name[0] == "v"
+        }
+        return traced.graph(traced.new), traced.graph(gradients, stored)
+
+
+@functools.cache
+def trace_jacobian(cell: Cell) -> Graph:
+    """Graph of a cell's new state (n outputs) and its Jacobian by the old one (n * n, by rows).
+
+    Raises
+    ------
+    ValueError
+        As `trace`.
+    """
+    with _anywhere():
+        traced = _Trace(cell)
+        rows = []
+        for i in range(cell.n):
+            rows += traced.gradients(list(traced.leaves)[: cell.n], [_ONE], slice(i, i + 1))
+        return traced.graph([*traced.new, *rows])
+
+
+def is_linear(cell: Cell) -> bool:
+    """Whether a cell is affine in its state: its Jacobian does not depend on it."""
+    graph = trace_jacobian(cell)
+    jacobian = without_unused(graph.ops, graph.outputs[cell.n :])
+    reads = Graph(jacobian, graph.outputs[cell.n :]).reads
+    return not any(name.startswith("h") for name in reads)

@@ -34,7 +34,14 @@ def project():
 
 
 def test_of_the_package(project):
-    assert imported(["tsrnn", "kernels", "datasets"]) == names(project["dependencies"])
+    optional = names(project["optional-dependencies"]["gpu"])
+    assert imported(["tsrnn", "kernels", "datasets"]) == names(project["dependencies"]) | optional
+
+
+def test_optional_ones_have_one_door():
+    text = "import triton"
+    doors = [path for path in (ROOT / "kernels").rglob("*.py") if text in path.read_text()]
+    assert {path.parent.name for path in doors} == {"_gpu"}
 
 
 def test_of_the_examples(project):

@@ -55,3 +55,14 @@ def test_a_known_wave_is_read_and_the_parts_sum_to_the_forecast(tmp_path):
     assert number(r"parts sum to the forecast, to (\S+)", said) < 1e-6
     pictures = {"features.png", "lag_curves.png", "parts.png"}
     assert {path.name for path in tmp_path.iterdir()} == pictures
+
+
+@pytest.mark.slow
+def test_own_cells_are_their_loop_and_forecast(tmp_path):
+    said = output_of("04_own_cell.py", tmp_path)
+    for cell in ("min_gru", "unicornn"):
+        assert number(rf"{cell} and its loop: states differ by (\S+),", said) < 1e-10
+        assert number(rf"{cell} and its loop: .*, gradients by (\S+)", said) < 1e-10
+    assert "output (8, 100, 16), state (2, 8, 32)" in said
+    assert number(r"min_gru +(\d\.\d+)", said) < number(r"seasonal naive +(\d\.\d+)", said)
+    assert "to be saved, cell must be one of ('rnn', 'gru', 'lstm')" in said

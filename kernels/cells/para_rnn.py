@@ -1,34 +1,29 @@
 """The ParaRNN cell of Cai et al. (2026): small dense recurrences side by side."""
 
-from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass
+from typing import Any
 
-import torch
-from torch import Tensor
-
-from tsrnn.kernels._cell import Cell, Fields
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "tanh": torch.tanh,
-    "relu": torch.relu,
-    "identity": lambda x: x,
-}
+from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._matrix_form import MatrixForm
+from tsrnn.kernels.cells._activation import ACTIVATIONS, check_activation
 
 
-def activation_of(nonlinearity: str) -> Callable[[Tensor], Tensor]:
-    """Return the function sigma by its name."""
-    if nonlinearity not in ACTIVATIONS:
-        raise ValueError(f"nonlinearity must be one of {list(ACTIVATIONS)}; got {nonlinearity!r}")
-    return ACTIVATIONS[nonlinearity]
+@dataclass(frozen=True)
+class _Step:
+    nonlinearity: str
+
+    def __call__(self, states: Any, inputs: Any, matrices: Any, vectors: Any) -> tuple[Any, ...]:
+        (h,), (u,), (W,) = states, inputs, matrices
+        return (ACTIVATIONS[self.nonlinearity](u + W @ h),)
 
 
-@lru_cache
 def para_rnn(block_size: int, nonlinearity: str = "tanh") -> Cell:
     r"""Block of `block_size` = d_s units: :math:`h_t = \sigma(W h_{t-1} + u_t)`.
 
     Equation (5) of Cai et al. (2026) for one block, with the input projection
     and the bias already in `u_t`. The d_s x d_s matrix W is the cell's
-    parameters in row order.
+    parameters in row order. With ``block_size`` equal to the number of states it is
+    the recurrent network of Elman (1990).
 
     Parameters
     ----------
@@ -47,16 +42,30 @@ def para_rnn(block_size: int, nonlinearity: str = "tanh") -> Cell:
     ValueError
         If the block size is no positive integer or the nonlinearity is unknown.
     """
-    if not isinstance(block_size, int) or block_size < 1:
-        raise ValueError(f"block_size must be a positive integer; got {block_size!r}")
-    d = block_size
-    activation = activation_of(nonlinearity)
+    check_activation(nonlinearity)
+    form = MatrixForm(f"para_rnn_{nonlinearity}", ("h",), ("u",), ("W",), _Step(nonlinearity))
+    return form.block(block_size)
 
-    def step(h: Fields, u: Fields, w: Fields) -> Fields:
-        rows = (w[i * d : (i + 1) * d] for i in range(d))
-        return tuple(
-            activation(sum((a * b for a, b in zip(row, h, strict=True)), start=u[i]))
-            for i, row in enumerate(rows)
-        )
 
-    return Cell(f"para_rnn_{nonlinearity}_{d}", n=d, m=d, p=d * d, step=step)
+def linear(dimension: int) -> Cell:
+    r"""Linear recurrence :math:`h_t = W h_{t-1} + u_t` of some dimension d.
+
+    Section 2.1 of Cai et al. (2026): ARMA, GARCH and VECM-GARCH are of this form. It is
+    `para_rnn` with the identity for sigma.
+
+    Parameters
+    ----------
+    dimension : int
+        d, at least 1.
+
+    Returns
+    -------
+    Cell
+        With n = m = d and p = d ** 2.
+
+    Raises
+    ------
+    ValueError
+        If the dimension is no positive integer.
+    """
+    return para_rnn(dimension, "identity")

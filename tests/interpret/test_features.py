@@ -80,6 +80,27 @@ def test_negative_zero_is_no_turn_by_half_a_circle():
     assert recurrence_features([[0.5, -0.0], [-0.0, 0.5]]).angle.tolist() == [0.0, 0.0]
 
 
+def test_layers_of_several_matrices_are_read_matrix_by_matrix():
+    draw = np.random.default_rng(0)
+    layers = [{name: draw.normal(size=(3, 2, 2)) for name in ("A_z", "A_c")} for _ in range(2)]
+    features = recurrence_features(Network(*layers))
+    assert list(features.columns) == ["layer", "matrix", *COLUMNS[1:]]
+    assert features[["layer", "matrix"]].drop_duplicates().values.tolist() == [
+        [1, "A_z"], [1, "A_c"], [2, "A_z"], [2, "A_c"],
+    ]  # fmt: skip
+    for (layer, matrix), table in features.groupby(["layer", "matrix"]):
+        alone = recurrence_features(layers[layer - 1][matrix])
+        np.testing.assert_array_equal(table[COLUMNS[1:5]], alone[COLUMNS[1:5]])
+
+
+def test_every_matrix_of_a_layer_has_the_shares_of_its_blocks():
+    forecaster = Forecaster().fit(None)
+    forecaster.network_ = Network({"A": np.ones((3, 2, 2)), "B": np.ones((3, 1, 1))})
+    forecaster.block_shares_ = lambda: [np.array([0.5, 0.3, 0.2])]
+    shares = recurrence_features(forecaster).groupby(["matrix", "block"])["share"].first()
+    assert shares.loc["A"].tolist() == shares.loc["B"].tolist() == [0.5, 0.3, 0.2]
+
+
 @pytest.mark.parametrize("wrap", [np.asarray, list, torch.tensor, pd.DataFrame])
 def test_a_matrix_may_come_in_any_container(wrap):
     matrix = [[0.9, 0.1], [-0.2, 0.7]]
@@ -176,6 +197,7 @@ def test_a_frequency_without_unit_is_refused(freq):
         (torch.nn.RNN(2, 3, bidirectional=True), ValueError, "this RNN is bidirectional"),
         (Network(), ValueError, "Network has no recurrent layer"),
         (Network(np.eye(2), np.full((1, 1), np.inf)), ValueError, "layer 2 has 1 NaN"),
+        (Network({"A_z": np.ones((1, 2))}), ValueError, r"A_z of layer 1 has shape \(1, 2\)"),
         (Forecaster(), NotFittedError, "this Forecaster is not fitted yet. Call fit"),
     ],
 )

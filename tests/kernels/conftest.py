@@ -6,7 +6,34 @@ import pytest
 import torch
 from torch import Tensor
 
-from tsrnn.kernels import recurrence
+from tsrnn.kernels import cells, recurrence
+
+CATALOGUE = {
+    cell.name: cell
+    for cell in (
+        cells.para_rnn(1),
+        cells.para_rnn(2),
+        cells.para_rnn(4, "relu"),
+        cells.linear(3),
+        cells.para_gru(1),
+        cells.para_gru(2),
+        cells.para_gru(3, reset_after=True),
+        cells.para_lstm(1),
+        cells.para_lstm(2),
+        cells.newton_gru(),
+        cells.newton_lstm(),
+        cells.newton_lstm(2),
+        cells.lem(),
+        cells.lem(2, dt=0.3),
+        cells.lru(),
+    )
+}
+
+
+@pytest.fixture(params=CATALOGUE.values(), ids=CATALOGUE.keys())
+def cell(request):
+    """Every cell of the catalogue, some with more than one block size."""
+    return request.param
 
 
 class Problem(NamedTuple):

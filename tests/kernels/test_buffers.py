@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from tsrnn.kernels import cells, recurrence
+from tsrnn.kernels import _cpu, cells, recurrence
+from tsrnn.kernels._cpu import buffers
+from tsrnn.kernels._derived import adjoint, affine, tangent
 
 NAN, INF = float("nan"), float("inf")
 
@@ -103,3 +105,54 @@ def test_a_changed_result_is_noticed_in_the_backward_pass(draw):
         states.zero_()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+CELLS = [
+    cells.para_rnn(2), cells.para_rnn(8), cells.para_lstm(2), cells.lem(1), cells.lru(),
+    tangent(cells.para_gru(2)), adjoint(cells.para_lstm(1)), affine(3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lengths", [[5, 5, 5], [5, 0, 2]])
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_variants_compute_the_same_bits(poisoned, cell, lengths, draw):
+    inputs, params, initial, g_states, g_final = draw(cell, units=50, dtype=torch.float32)
+    given = inputs, params, initial, torch.tensor(lengths)
+    states, final = _cpu.forward(cell, *given)
+    none, only_final = _cpu.forward(cell, *given, keep=False)
+    assert none.shape == (3, 0, cell.n, 50)
+    assert torch.equal(only_final, final)
+    _, _, g_initial = _cpu.backward(cell, *given, states, g_states, g_final)
+    results = _cpu.backward(cell, *given, states, g_states, g_final, only_initial=True)
+    assert results[:2] == (None, None)
+    assert torch.equal(results[2], g_initial)
+    assert torch.isfinite(final).all()
+    assert torch.isfinite(g_initial).all()
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_results_of_a_unit_do_not_depend_on_its_place(cell, draw, solve):
+    # Wide, whole and partial tiles: 32, 16 and 15 units.
+    one = draw(cell, units=1, dtype=torch.float32)
+    results = solve(cell, type(one)(*(t.expand(*t.shape[:-1], 63) for t in one)), "sequential")
+    for name, value in results.items():
+        assert torch.equal(value, value[..., :1].expand_as(value)), name
+
+
+def test_largebuffers_lie_on_large_pages(monkeypatch):
+    advised = []
+    monkeypatch.setattr(buffers, "_advise", lambda *args: advised.append(args))
+    assert buffers.new_empty(torch.zeros(1), (100,)).shape == (100,)
+    assert not advised
+    large = buffers.new_empty(torch.zeros(1), (2, 2**20))
+    assert large.dtype == torch.float32
+    ((start, size, _),) = advised
+    assert large.data_ptr() <= start
+    assert start + size <= large.data_ptr() + large.nbytes
+    assert start % buffers._LARGE_PAGE == size % buffers._LARGE_PAGE == 0
+    assert size >= buffers._LARGE_PAGE
+
+
+def test_a_large_buffer_on_this_system():
+    buffer = buffers.new_empty(torch.zeros(1), (2**21,))
+    assert buffer.fill_(1.0).sum() == 2**21

@@ -8,13 +8,15 @@ import tempfile
 import pytest
 import torch
 
-from tsrnn.kernels import Cell, _compile, cells, prepare, recurrence
+from tsrnn.kernels import Cell, cells, prepare, recurrence
+from tsrnn.kernels._cpu import compiler
 
 PROGRAM = """
 import torch
-from tsrnn.kernels import _compile, cells, prepare, recurrence
-compiled, compile_ = [], _compile._compile
-_compile._compile = lambda path, source: compiled.append(path) or compile_(path, source)
+from tsrnn.kernels import cells, prepare, recurrence
+from tsrnn.kernels._cpu import compiler
+compiled, compile_ = [], compiler._compile
+compiler._compile = lambda path, source: compiled.append(path) or compile_(path, source)
 prepare(cells.para_rnn(1), torch.float32, verbose=True)
 states, _ = recurrence(cells.para_rnn(1), torch.ones(1, 2, 1, 3), torch.ones(1, 3))
 print(len(compiled), states[0, 0, 0].tolist())
@@ -26,7 +28,7 @@ RESULT = f"{[float(torch.tanh(torch.tensor(1.0)))] * 3}"
 def folder(tmp_path, monkeypatch):
     """An empty cache of this test's own."""
     monkeypatch.setenv("TSRNN_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_compile, "_engines", {})
+    monkeypatch.setattr(compiler, "_engines", {})
     return tmp_path / "cache" / "kernels"
 
 
@@ -81,7 +83,7 @@ def test_a_damaged_file_is_compiled_again(damage, folder, monkeypatch):
     (path,) = folder.iterdir()
     good = path.read_bytes()
     path.write_bytes(damage(good))
-    monkeypatch.setattr(_compile, "_engines", {})
+    monkeypatch.setattr(compiler, "_engines", {})
     run_new_cell()
     assert path.read_bytes() == good
 
@@ -124,8 +126,8 @@ def test_a_folder_that_cannot_be_made_gives_way_to_a_temporary_one(tmp_path, mon
     temporary.mkdir()
     monkeypatch.setenv("TSRNN_CACHE_DIR", str(file / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(_compile, "_engines", {})
-    path = _compile.cache_dir()
+    monkeypatch.setattr(compiler, "_engines", {})
+    path = compiler.cache_dir()
     assert path.parent.parent == temporary
     assert path.parent.stat().st_mode & 0o077 == 0 or os.name == "nt"
     run_new_cell()
@@ -136,9 +138,9 @@ def test_a_folder_that_cannot_be_made_gives_way_to_a_temporary_one(tmp_path, mon
 def test_machine_code_is_not_taken_from_a_folder_that_others_may_write(tmp_path, monkeypatch):
     monkeypatch.setenv("TSRNN_CACHE_DIR", os.devnull)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    _compile.cache_dir().parent.chmod(0o777)
+    compiler.cache_dir().parent.chmod(0o777)
     with pytest.raises(OSError, match="Set the environment variable TSRNN_CACHE_DIR"):
-        _compile.cache_dir()
+        compiler.cache_dir()
 
 
 @pytest.mark.parametrize("place", ["replace", "fdopen"])
@@ -151,7 +153,7 @@ def test_a_failed_write_leaves_nothing_behind(folder, monkeypatch, place, error)
             os.close(first)
         raise error
 
-    monkeypatch.setattr(_compile.os, place, refuse)
+    monkeypatch.setattr(compiler.os, place, refuse)
     run_new_cell()
     assert not list(folder.iterdir())
 
@@ -160,7 +162,7 @@ def test_no_temporary_file_can_be_made(folder, monkeypatch):
     def refuse(**_):
         raise OSError("read-only file system")
 
-    monkeypatch.setattr(_compile.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(compiler.tempfile, "mkstemp", refuse)
     run_new_cell()
     assert not list(folder.iterdir())
 
@@ -169,7 +171,7 @@ def test_an_interrupted_write_leaves_nothing_behind(folder, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_compile.os, "replace", interrupt)
+    monkeypatch.setattr(compiler.os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_new_cell()
     assert not list(folder.iterdir())
@@ -180,7 +182,7 @@ def test_what_cannot_be_read_is_compiled_in_memory(folder, monkeypatch):
     (path,) = folder.iterdir()
     path.unlink()
     path.mkdir()  # neither readable as a file nor to be replaced by one
-    monkeypatch.setattr(_compile, "_engines", {})
-    assert not _compile.is_kept(path)
+    monkeypatch.setattr(compiler, "_engines", {})
+    assert not compiler.is_kept(path)
     run_new_cell()
     assert [entry.is_dir() for entry in folder.iterdir()] == [True]

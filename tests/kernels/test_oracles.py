@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels import cells, dense, recurrence
+from tsrnn.kernels import cells, recurrence
 
 SIGMA = {"tanh": torch.tanh, "relu": torch.relu, "identity": lambda x: x}
 
@@ -73,9 +73,11 @@ def test_dense_agrees_with_the_compiled_blocks(nonlinearity, lengths, assert_clo
         normal(*shape, seed=i).div(2).requires_grad_() for i, shape in enumerate(shapes)
     )
     cotangents = [normal(3, 5, 4, 6, seed=3), normal(3, 4, 6, seed=4)]
-    got = dense(inputs, weights, initial, lengths, nonlinearity)
     cell = cells.para_rnn(4, nonlinearity)
-    expected = recurrence(cell, inputs, weights.flatten(0, 1), initial, lengths)
+    got, expected = (
+        recurrence(cell, inputs, weights.flatten(0, 1), initial, lengths, engine)
+        for engine in ("dense", "sequential")
+    )
     leaves = [inputs, weights, initial]
     for value, other in zip(
         (*got, *torch.autograd.grad(got, leaves, cotangents)),
@@ -93,25 +95,9 @@ def test_dense_ignores_what_padding_holds():
     poisoned[1, 1:] = float("nan")
     results = []
     for given_ in (inputs, poisoned.requires_grad_()):
-        states, final = dense(given_, weights, initial, [3, 1])
+        cell = cells.para_rnn(9)
+        states, final = recurrence(cell, given_, weights.flatten(0, 1), initial, [3, 1])
         loss = states.sum() + final.square().sum()
         results.append([states, final, *torch.autograd.grad(loss, [given_, weights])])
     for value, expected in zip(*results, strict=True):
         assert torch.equal(value, expected)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"inputs": normal(2, 0, 3, 4)}, "T >= 1"),
-        ({"inputs": normal(2, 5, 3)}, r"\(B, T, d, K\)"),
-        ({"weights": normal(3, 2, 4)}, r"weights must have shape \(3, 3, 4\)"),
-        ({"initial": normal(3, 4)}, r"initial must have shape \(2, 3, 4\)"),
-        ({"lengths": [1, 6]}, "between 0 and T=5; got 6 for sequence 1"),
-        ({"nonlinearity": "softplus"}, "one of .*'tanh'.*; got 'softplus'"),
-    ],
-)
-def test_errors_of_dense(arguments, message):
-    given_ = {"inputs": normal(2, 5, 3, 4), "weights": normal(3, 3, 4), "initial": normal(2, 3, 4)}
-    with pytest.raises(ValueError, match=message):
-        dense(**(given_ | arguments))

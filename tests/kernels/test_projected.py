@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn.kernels import cells, prepare_projected, projected_recurrence, recurrence
-from tsrnn.kernels._projected import WIDEST_FUSED, with_projection
+from tsrnn.kernels._cpu import kernels_for
+from tsrnn.kernels._derived import with_projection
+from tsrnn.kernels._projected import WIDEST_FUSED
 from tsrnn.kernels._reference import reference
-from tsrnn.kernels._sequential import kernels_for
 
 
 def draw_problem(cell, batch, steps, units, width, bias, dtype, seed=0):

@@ -32,10 +32,15 @@ WRONG = {
     "lengths complex": ({"lengths": torch.zeros(3, dtype=torch.cfloat)}, r"got torch\.complex64"),
     "lengths long": ({"lengths": [5, 6, 7]}, "between 0 and T=5; got 6 for sequence 1 and 1 more"),
     "lengths negative": ({"lengths": [5, 5, -1]}, "between 0 and T=5; got -1 for sequence 2$"),
-    "engine": ({"engine": "scan"}, r"'auto' or one of \['reference', 'sequential'\]; got 'scan'"),
+    "engine": ({"engine": "fast"}, r"engine must be one of \('auto', 'reference'.*got 'fast'"),
+    "scan": ({"engine": "scan"}, "linear in their state; cell 'para_rnn_tanh_2' is not.*shooting"),
+    "numpy": ({"inputs": LEGAL["inputs"].numpy()}, "inputs must be a torch tensor; got a ndarray"),
+    "list": ({"params": [0.5]}, "params must be a torch tensor; got a list"),
+    "string": ({"initial": "zero"}, "initial must be a torch tensor; got a str"),
+    "cell": ({"cell": "para_rnn"}, "cell must be a tsrnn.kernels.Cell; got 'para_rnn'"),
     "half": (
         {k: v.half() for k, v in LEGAL.items()} | {"engine": "sequential"},
-        r"float32 and float64 on the CPU; got torch\.float16 on cpu.*engine='reference'",
+        r"float32, float64 on the CPU.*got torch\.float16 on cpu.*engine='reference'",
     ),
     "meta": (
         {k: v.to("meta") for k, v in LEGAL.items()} | {"engine": "sequential"},
@@ -47,7 +52,12 @@ WRONG = {
 @pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
 def test_errors(arguments, message):
     with pytest.raises(ValueError, match=message):
-        recurrence(CELL, **(LEGAL | arguments))
+        recurrence(**({"cell": CELL} | LEGAL | arguments))
+
+
+def test_a_cell_without_matrix_form_is_not_dense():
+    with pytest.raises(ValueError, match="cells in matrix form.*cell 'lru' has none"):
+        recurrence(cells.lru(), torch.zeros(1, 2, 2, 1), torch.zeros(2, 1), engine="dense")
 
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])

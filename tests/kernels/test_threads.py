@@ -11,8 +11,9 @@ import time
 import pytest
 import torch
 
-from tsrnn.kernels import _threads, cells, recurrence
-from tsrnn.kernels._threads import run_ranges, split
+from tsrnn.kernels import cells, recurrence
+from tsrnn.kernels._cpu import threads as pool
+from tsrnn.kernels._cpu.threads import run_ranges, split
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
@@ -140,7 +141,7 @@ def test_an_interrupt_while_submitting_drops_the_range(monkeypatch):
             calls.append(call)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_threads, "_workers", lambda count: Pool())
+    monkeypatch.setattr(pool, "_workers", lambda count: Pool())
     with pytest.raises(KeyboardInterrupt):
         run_ranges(lambda i: pytest.fail("it has run"), [(0,), (1,)])
     ((function, *arguments),) = calls

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels._sequential import kernels_for
+from tsrnn.kernels._cpu import kernels_for
 from tsrnn.layers import ParaRNN
 
 NONLINEARITIES = ("tanh", "relu")

@@ -28,7 +28,7 @@ class ValidationErrors:
     scaled : ndarray of shape (U, n, h, C)
         Errors over the local spread at the origin; NaN where the target is unknown or the
         series is constant.
-    state : Tensor of shape (layers, U, hidden)
+    state : Tensor of shape (layers, U, state_size)
         After the last row of each unit.
     """
 

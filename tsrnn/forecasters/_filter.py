@@ -34,24 +34,24 @@ def run_filter(
     units : Units
     first : integer Tensor of shape (U,)
         Row from which on `visit` is called.
-    state : Tensor of shape (layers, U, hidden), optional
+    state : Tensor of shape (layers, U, state_size), optional
         State before row `begin`; zero by default.
     begin : integer Tensor of shape (U,), optional
         First row to take in; each unit's first by default.
     visit : callable, optional
-        ``visit(rows, unit, states)`` with rows (n,), the unit of each and the states of the
+        ``visit(rows, unit, states)`` with rows (n,), the unit of each and the outputs of the
         last layer after them (n, hidden). Called on parts of the rows, in any order.
 
     Returns
     -------
-    Tensor of shape (layers, U, hidden)
+    Tensor of shape (layers, U, state_size)
         State after the last row.
     """
     begin = units.starts if begin is None else begin
     ends = units.indptr[1:]
     rnn = model.network.rnn
     if state is None:
-        state = torch.zeros(rnn.num_layers, len(units), rnn.hidden_size)
+        state = torch.zeros(rnn.num_layers, len(units), rnn.state_size)
     state = state.clone()
     for group in _groups(ends - begin):
         for offset in range(0, int((ends - begin)[group].max()), STEPS_AT_ONCE):

@@ -97,12 +97,13 @@ def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str
 
     The linear path starts at its optimum and moves slowly. So do recurrent matrices
     that start stable: else their eigenvalues are pushed out of the unit disk, which
-    forecasts no better and cannot be read.
+    forecasts no better and cannot be read. Parameters of a cell without matrices move fast.
     """
+    stable = settings.init == "stable" and bool(model.network.rnn.matrix_names)
     slow: list[Tensor] = []
     fast: list[Tensor] = []
     for name, parameter in model.named_parameters():
-        recurrent = "weight_hh" in name and settings.init == "stable"
+        recurrent = "weight_hh" in name and stable
         (slow if recurrent or parameter is model.linear else fast).append(parameter)
     return [
         {"params": fast, "lr": settings.learning_rate, "weight_decay": settings.weight_decay},

@@ -61,7 +61,7 @@ class Memory:
     scaling : Scaling
     tail : list of S ndarrays of shape (<= W, C + E)
         Last rows, in the units of the data.
-    state : Tensor of shape (layers, U, hidden)
+    state : Tensor of shape (layers, U, state_size)
         Of each unit: series by series, target by target.
     """
 

@@ -66,6 +66,7 @@ class ForecastModel(nn.Module):
             settings.hidden_size,
             settings.block_size,
             settings.n_layers,
+            cell=settings.cell,
             nonlinearity=settings.nonlinearity,
             aggregation=settings.aggregation,
             input_projection=settings.input_projection,
@@ -131,7 +132,7 @@ class ForecastModel(nn.Module):
         rows, starts : integer Tensors of one shape
             Rows to forecast from, and the first row of the unit of each.
         states : Tensor of shape (..., hidden_size)
-            States of the last layer after these rows.
+            Outputs of the last layer after these rows.
         future : Tensor of shape (..., h, n_known), optional
             Known futures; taken from the rows that follow by default.
         """

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.kernels import Cell
 
 
 class ParaRNNForecaster(RecurrentForecaster):
@@ -45,10 +46,16 @@ class ParaRNNForecaster(RecurrentForecaster):
         halved until below 1e-6. The paper does not say how its data are scaled, batched and
         cut into inputs: there, and in clipping gradients and starting the output at zero,
         "paper" does as "default", `local_level` included.
+    cell : {"rnn", "gru", "lstm"} or tsrnn.kernels.Cell
+        What the blocks are: the network above, gated recurrent units or long short-term
+        memory with block-diagonal matrices, or a recurrence of one's own. The state of
+        all layers is carried on, the cells of an LSTM included. A forecaster with an
+        own cell is kept by pickle, not by `save`.
     hidden_size, block_size, n_layers : int, optional
-        64 ("paper": 128), 2 and 2.
+        64 ("paper": 128), 2 and 2. The block size of an own cell is the number of its
+        outputs.
     nonlinearity : {"tanh", "relu", "identity"}, optional
-        "tanh".
+        "tanh". A choice of ``cell="rnn"``.
     aggregation : {"linear", "ffn"}, optional
         "linear" ("paper": "ffn"). With "linear", `contributions` splits a forecast by
         block.
@@ -158,6 +165,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         *,
         input_size: int | None = None,
         preset: str = "default",
+        cell: str | Cell = "rnn",
         hidden_size: int | None = None,
         block_size: int | None = None,
         n_layers: int | None = None,
@@ -188,6 +196,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         self.horizon = horizon
         self.input_size = input_size
         self.preset = preset
+        self.cell = cell
         self.hidden_size = hidden_size
         self.block_size = block_size
         self.n_layers = n_layers

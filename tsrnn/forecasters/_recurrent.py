@@ -121,7 +121,7 @@ class RecurrentForecaster(Forecaster):
         """
         units, _ = continued_units(memory, None, self.settings_)
         rows = units.indptr[1:] - 1
-        states = memory.state[-1].double()
+        states = model.network.rnn.outputs(memory.state[-1].double())
         ahead = None
         if future is not None:
             ahead = self._standard_future(memory, future)
@@ -323,7 +323,7 @@ class RecurrentForecaster(Forecaster):
         Raises
         ------
         TypeError
-            If an argument or a series id is no JSON value.
+            If an argument or a series id is no JSON value, as a cell of one's own is not.
         OSError
             If the file cannot be written.
         """

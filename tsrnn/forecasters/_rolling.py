@@ -87,7 +87,7 @@ def rolling_forecasts(
     counts = np.repeat(origins.counts, per_series)
     place = np.cumsum(counts) - counts
     visit = _Collect(model, units, begin, torch.as_tensor(counts), origins.step, h)
-    visit(begin - 1, torch.arange(len(units)), memory.state[-1])
+    visit(begin - 1, torch.arange(len(units)), model.network.rnn.outputs(memory.state[-1]))
     run_filter(model, units, begin, memory.state, begin=begin, visit=visit)
     # Units are series by series, target by target: gather the targets of an origin.
     order = place.reshape(-1, per_series)[origins.series] + origins.ordinal[:, None]

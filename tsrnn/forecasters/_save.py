@@ -17,6 +17,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from tsrnn.forecasters._settings import CELLS
+from tsrnn.kernels import Cell
+
 if TYPE_CHECKING:
     from tsrnn.forecasters._recurrent import RecurrentForecaster
 
@@ -34,7 +37,8 @@ def save(forecaster: RecurrentForecaster, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     TypeError
-        If an argument or a series id cannot be written as JSON; the message names it.
+        If an argument or a series id cannot be written as JSON, as a cell of one's own
+        cannot; the message names it.
     OSError
         If the file cannot be written.
     """
@@ -59,14 +63,16 @@ def digest(header: str, tensors: dict[str, Tensor]) -> str:
     """Checksum of everything in a file."""
     made = hashlib.sha256(header.encode())
     for name in sorted(tensors):
-        made.update(f"{name} {tuple(tensors[name].shape)}".encode())
-        made.update(tensors[name].numpy().tobytes())
+        tensor = tensors[name]
+        made.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        made.update(tensor.numpy().tobytes())
     return made.hexdigest()
 
 
 def _header(forecaster: RecurrentForecaster) -> dict[str, Any]:
     layout, exog_names = forecaster._panel_shape
     memory = forecaster.memory_
+    _check_cell(forecaster.settings_.cell)
     return {
         "format": FORMAT,
         "version": version("tsrnn"),
@@ -85,6 +91,14 @@ def _header(forecaster: RecurrentForecaster) -> dict[str, Any]:
         "linear_path": forecaster.linear_path_,
         "validation": forecaster.validation_.to_dict("list"),
     }
+
+
+def _check_cell(cell: str | Cell) -> None:
+    if isinstance(cell, Cell):
+        raise TypeError(
+            f"to be saved, cell must be one of {CELLS}; got the cell {cell.name!r}, whose step is "
+            "code, which files do not hold. Use pickle"
+        )
 
 
 def _params(forecaster: RecurrentForecaster) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tsrnn.data import Panel
 from tsrnn.forecasters._frequency import habits
+from tsrnn.kernels import Cell
 
 # Arguments left at None take their preset's value.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -50,6 +51,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+CELLS = ("rnn", "gru", "lstm")
 _CHOICES = {
     "preset": tuple(PRESETS),
     "nonlinearity": ("tanh", "relu", "identity"),
@@ -75,6 +77,7 @@ class Settings:
     input_size: int
     season: int
     val_size: int
+    cell: str | Cell
     hidden_size: int
     block_size: int
     n_layers: int
@@ -110,6 +113,7 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
         If an argument is not legal; the message says what is.
     """
     preset = PRESETS[_choice("preset", params["preset"])]
+    params = params | {"block_size": _block_size(params["cell"], params["block_size"])}
     filled = {k: preset[k] if v is None and k in preset else v for k, v in params.items()}
     filled |= {k: v for k, v in preset.items() if k not in filled}
     for name in _CHOICES:
@@ -128,6 +132,15 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
             f"hidden_size={filled['hidden_size']}, block_size={filled['block_size']}"
         )
     return filled
+
+
+def _block_size(cell: Any, block_size: Any) -> Any:
+    """Block size as it was given, or that of an own cell, which no preset knows."""
+    if isinstance(cell, Cell):
+        return cell.n_outputs if block_size is None else block_size
+    if not isinstance(cell, str) or cell not in CELLS:
+        raise ValueError(f"cell must be one of {CELLS} or a tsrnn.kernels.Cell; got {cell!r}")
+    return block_size
 
 
 def positive_integer(name: str, value: Any) -> int:

@@ -13,6 +13,7 @@ from tsrnn.interpret import recurrence_features
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._recurrent import RecurrentForecaster
+    from tsrnn.forecasters._settings import Settings
 
 WIDTH = 78
 FEATURES_SHOWN = 8
@@ -40,15 +41,16 @@ class Summary:
         What was fitted, to what, how.
     accuracy : DataFrame
         Root mean squared error by step on the validation part.
-    features : DataFrame
-        Recurrence features, see `tsrnn.recurrence_features`.
+    features : DataFrame or None
+        Recurrence features, see `tsrnn.recurrence_features`; None where the network's
+        cell has no recurrent matrices.
     notes : list of str
     """
 
     title: str
     facts: dict[str, object]
     accuracy: pd.DataFrame
-    features: pd.DataFrame
+    features: pd.DataFrame | None
     notes: list[str]
 
     def __str__(self) -> str:
@@ -58,8 +60,7 @@ class Summary:
             _two_columns(self.facts),
             _section("Root mean squared error on the validation part (standard deviations)"),
             _accuracy_lines(self.accuracy),
-            _section("Recurrence features: the strongest by share of the output's variance"),
-            _feature_lines(self.features),
+            *_feature_section(self.features),
             "=" * WIDTH,
             *[_wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
         ]
@@ -85,29 +86,32 @@ def summarise(forecaster: RecurrentForecaster) -> Summary:
         "Validation rows": settings.val_size,
         "Layers x hidden": f"{settings.n_layers} x {settings.hidden_size}",
         "Block size": settings.block_size,
-        "Nonlinearity": settings.nonlinearity,
+        **_kind(settings),
         "Aggregation": settings.aggregation,
         "Parameters": sum(p.numel() for p in model.parameters()),
         "Ridge towards": linear["prior"] if linear else "no linear path",
         "Best epoch": f"{forecaster.best_epoch_} of {len(forecaster.history_)}",
         "Last learning rate": f"{rate:.1e}",
     }
-    features = recurrence_features(forecaster)
+    features = recurrence_features(forecaster) if model.network.rnn.matrix_names else None
     notes = [_GUARANTEES[settings.intervals], *_feature_notes(forecaster, features)]
     title = f"{type(forecaster).__name__} Results"
     return Summary(title, facts, forecaster.validation_, features, notes)
 
 
-def _feature_notes(forecaster: RecurrentForecaster, features: pd.DataFrame) -> list[str]:
-    notes = [
-        "Half-life and period are those of the recurrent matrix itself, the recurrence "
-        "linearised at zero; with tanh the decay of large states is faster. Blocks are "
-        "identified up to their order only: two fits of equal accuracy may share the work "
-        "between blocks in different ways."
-    ]
-    explosive = int((features["modulus"] > 1).sum())
-    if explosive and forecaster.settings_.nonlinearity != "tanh":
-        notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
+def _kind(settings: Settings) -> dict[str, object]:
+    """What the blocks are."""
+    if settings.cell == "rnn":
+        return {"Nonlinearity": settings.nonlinearity}
+    return {"Cell": settings.cell if isinstance(settings.cell, str) else settings.cell.name}
+
+
+def _feature_notes(forecaster: RecurrentForecaster, features: pd.DataFrame | None) -> list[str]:
+    notes = [] if features is None else [_reading(features)]
+    if features is not None and forecaster.settings_.nonlinearity != "tanh":
+        explosive = int((features["modulus"] > 1).sum())
+        if explosive:
+            notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
     if forecaster.best_epoch_ == 0 and forecaster.settings_.linear_path:
         notes.append(
             "Training did not improve on the linear path: the network contributes nothing."
@@ -115,6 +119,23 @@ def _feature_notes(forecaster: RecurrentForecaster, features: pd.DataFrame) -> l
     if forecaster.history_ and len(forecaster.history_) >= forecaster.settings_.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
     return notes
+
+
+def _reading(features: pd.DataFrame) -> str:
+    if "matrix" in features:
+        read = (
+            "Half-life and period are those of each recurrent matrix by itself; what a gated "
+            "block remembers depends on its gates as well."
+        )
+    else:
+        read = (
+            "Half-life and period are those of the recurrent matrix itself, the recurrence "
+            "linearised at zero; with tanh the decay of large states is faster."
+        )
+    return (
+        f"{read} Blocks are identified up to their order only: two fits of equal accuracy may "
+        "share the work between blocks in different ways."
+    )
 
 
 def _section(heading: str) -> str:
@@ -135,6 +156,13 @@ def _accuracy_lines(table: pd.DataFrame) -> str:
     shown.loc["mean"] = table.mean()
     shown.index = shown.index.rename("step")
     return shown.reset_index().to_string(index=False, float_format=lambda v: f"{v:.3f}")
+
+
+def _feature_section(features: pd.DataFrame | None) -> list[str]:
+    if features is None:
+        return []
+    heading = "Recurrence features: the strongest by share of the output's variance"
+    return [_section(heading), _feature_lines(features)]
 
 
 def _feature_lines(features: pd.DataFrame) -> str:

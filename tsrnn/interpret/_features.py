@@ -33,7 +33,7 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
     model : array_like, torch module or fitted forecaster
         A square matrix (d, d); a stack (K, d_s, d_s) of the blocks of one layer; a
         ``torch.nn.RNN`` or ``RNNCell``; an object whose ``recurrent_blocks()`` gives such a stack
-        for each layer; or a fitted forecaster.
+        for each layer, or a dict of them by the name of the matrix; or a fitted forecaster.
     freq : str, int or pandas offset, optional
         Frequency of the data, by which half-lives and periods get a unit of time. A fitted
         forecaster knows its own.
@@ -45,9 +45,11 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
     Returns
     -------
     DataFrame
-        One row a feature, by layer, block and falling modulus, with the columns
+        One row a feature, by layer, matrix, block and falling modulus, with the columns
 
         - ``layer``, ``block``: counted from 1;
+        - ``matrix``: "W_f", "A_z", ..., only where a layer has several recurrent matrices, as a
+          gated one;
         - ``type``: "R-1", "R-2", ..., "C-1", ..., "zero";
         - ``order``: n, the order of the Jordan block. R-n takes n of the d_s rows, C-n takes 2n
           and "zero" takes n;
@@ -78,7 +80,8 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
     -----
     Half-life and period belong to W itself, the recurrence linearised at the hidden state zero. A
     tanh multiplies W by its slope, at most 1, so away from zero memory fades faster. For n > 1
-    the half-life is that of the factor gamma^j; the curves have powers of j besides.
+    the half-life is that of the factor gamma^j; the curves have powers of j besides. Matrices of
+    a gated layer are read one by one: what its state remembers follows from the gates as well.
 
     Rounding turns one n-fold defective eigenvalue into n simple ones on a circle with a radius of
     about tol^(1/n), much wider than `tol`. Which eigenvalues are one is therefore not read from
@@ -107,29 +110,26 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
     """
     if tol is not None and not 0 <= tol < 1:
         raise ValueError(f"`tol` must be in [0, 1), relative to the norm of a block; got {tol}.")
-    matrices = recurrent_matrices(model)
-    unit = time_unit(matrices.freq if freq is None else freq)
-    tables = [
-        _layer_table(layer, blocks, share, tol, unit)
-        for layer, (blocks, share) in enumerate(
-            zip(matrices.layers, matrices.shares, strict=True), start=1
-        )
-    ]
+    found = recurrent_matrices(model)
+    unit = time_unit(found.freq if freq is None else freq)
+    tables = [_table(blocks, found.shares[blocks.layer], tol, unit) for blocks in found.matrices]
     features = pd.concat(tables, ignore_index=True)
     features.attrs = {"time_unit": unit.name, "time_step": unit.step}
     return features
 
 
-def _layer_table(
-    layer: int, blocks: Blocks, share: np.ndarray | None, tol: float | None, unit: TimeUnit
+def _table(
+    blocks: Blocks, share: np.ndarray | None, tol: float | None, unit: TimeUnit
 ) -> pd.DataFrame:
     tol = default_tolerance(blocks.values.shape[-1], blocks.eps) if tol is None else tol
     block, eigenvalue, order = _sorted(_structure(blocks.values, tol))
     modulus = np.abs(eigenvalue)
     angle = np.where(modulus == 0, np.nan, np.angle(eigenvalue))
+    named = {} if blocks.matrix is None else {"matrix": blocks.matrix}
     return pd.DataFrame(
         {
-            "layer": layer,
+            "layer": blocks.layer,
+            **named,
             "block": block + 1,
             "type": _types(eigenvalue, order),
             "order": order,

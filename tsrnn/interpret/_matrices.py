@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,18 +15,29 @@ _ACCEPTED = (
 )
 
 
+class Stack(NamedTuple):
+    """One recurrent matrix of one layer, as it was found."""
+
+    label: str  # in errors
+    raw: Any
+    layer: int = 1
+    matrix: str | None = None  # its name, where a layer has several
+
+
 class Blocks(NamedTuple):
-    """Recurrent blocks of one layer."""
+    """Blocks of one recurrent matrix of one layer."""
 
     values: np.ndarray  # (K, d, d), float64
     eps: float  # machine epsilon of the type they were stored in
+    layer: int
+    matrix: str | None
 
 
 class RecurrentMatrices(NamedTuple):
-    """What is known of a model: blocks and shares by layer, and its frequency."""
+    """What is known of a model: its matrices by layer, shares of the blocks, its frequency."""
 
-    layers: list[Blocks]
-    shares: list[np.ndarray | None]
+    matrices: list[Blocks]
+    shares: dict[int, np.ndarray | None]  # by layer
     freq: Any
 
 
@@ -53,8 +65,8 @@ def recurrent_matrices(model: Any) -> RecurrentMatrices:
     stacks = _stacks(getattr(model, "network_", model))
     if not stacks:
         raise ValueError(f"this {type(model).__name__} has no recurrent layer to read.")
-    layers = [_checked_blocks(stack, name) for name, stack in stacks.items()]
-    return RecurrentMatrices(layers, _checked_shares(shares, layers), freq)
+    matrices = [_checked_blocks(stack) for stack in stacks]
+    return RecurrentMatrices(matrices, _checked_shares(shares, matrices), freq)
 
 
 def _is_unfitted(model: Any) -> bool:
@@ -62,22 +74,32 @@ def _is_unfitted(model: Any) -> bool:
     return estimator and not hasattr(model, "network_")
 
 
-def _stacks(model: Any) -> dict[str, Any]:
-    """Raw matrices by the name that errors give them."""
+def _stacks(model: Any) -> list[Stack]:
     if isinstance(model, type):
         raise TypeError(f"`model` must be {_ACCEPTED}; got the class {model.__name__} itself.")
     if callable(getattr(model, "recurrent_blocks", None)):
-        return {f"layer {i}": stack for i, stack in enumerate(model.recurrent_blocks(), start=1)}
+        return _layer_stacks(model.recurrent_blocks())
     if hasattr(model, "weight_hh"):
-        return {"weight_hh": _single_gate(model, model.weight_hh)}
+        return [Stack("weight_hh", _single_gate(model, model.weight_hh))]
     if hasattr(model, "weight_hh_l0"):
         return _torch_rnn_stacks(model)
     if isinstance(model, (list, tuple)) or hasattr(model, "__array__"):
-        return {"the matrix": model}
+        return [Stack("the matrix", model)]
     raise TypeError(f"`model` must be {_ACCEPTED}; got {_described(model)}.")
 
 
-def _torch_rnn_stacks(model: Any) -> dict[str, Any]:
+def _layer_stacks(layers: Iterable[Any]) -> list[Stack]:
+    """Of layers that are one matrix each, or several by name."""
+    stacks = []
+    for i, layer in enumerate(layers, start=1):
+        if isinstance(layer, Mapping):
+            stacks += [Stack(f"{name} of layer {i}", raw, i, name) for name, raw in layer.items()]
+        else:
+            stacks.append(Stack(f"layer {i}", layer, i))
+    return stacks
+
+
+def _torch_rnn_stacks(model: Any) -> list[Stack]:
     if model.bidirectional:
         raise ValueError(
             "recurrence_features reads recurrences that run forward in time; this "
@@ -85,7 +107,10 @@ def _torch_rnn_stacks(model: Any) -> dict[str, Any]:
             "for example model.weight_hh_l0."
         )
     names = [f"weight_hh_l{i}" for i in range(model.num_layers)]
-    return {name: _single_gate(model, getattr(model, name)) for name in names}
+    return [
+        Stack(name, _single_gate(model, getattr(model, name)), layer)
+        for layer, name in enumerate(names, start=1)
+    ]
 
 
 def _single_gate(model: Any, weight: Any) -> Any:
@@ -99,8 +124,9 @@ def _single_gate(model: Any, weight: Any) -> Any:
     return weight
 
 
-def _checked_blocks(stack: Any, name: str) -> Blocks:
-    values, eps = _as_numbers(stack, name)
+def _checked_blocks(stack: Stack) -> Blocks:
+    name = stack.label
+    values, eps = _as_numbers(stack.raw, name)
     if values.ndim not in (2, 3) or values.shape[-1] != values.shape[-2] or values.size == 0:
         raise ValueError(
             "recurrent matrices must be square: shape (d, d), or (K, d, d) for a stack of K, "
@@ -115,7 +141,7 @@ def _checked_blocks(stack: Any, name: str) -> Blocks:
             f"entries, the first in block {block + 1}, row {row + 1}, column {column + 1}. "
             "A training that diverged leaves such weights: fit again with a smaller learning rate."
         )
-    return Blocks(values, eps)
+    return Blocks(values, eps, stack.layer, stack.matrix)
 
 
 def _as_numbers(stack: Any, name: str) -> tuple[np.ndarray, float]:
@@ -154,19 +180,20 @@ def _not_real(name: str, dtype: Any) -> TypeError:
     )
 
 
-def _checked_shares(shares: Any, layers: list[Blocks]) -> list[np.ndarray | None]:
+def _checked_shares(shares: Any, matrices: list[Blocks]) -> dict[int, np.ndarray | None]:
+    counts = {blocks.layer: len(blocks.values) for blocks in matrices}
     if shares is None:
-        return [None] * len(layers)
+        return dict.fromkeys(counts)
     arrays = [None if share is None else np.asarray(share, dtype=float) for share in shares]
     given = [None if array is None else array.shape for array in arrays]
-    wanted = [(len(layer.values),) for layer in layers]
+    wanted = [(count,) for count in counts.values()]
     fits = [g is None or g == w for g, w in zip(given, wanted, strict=False)]
     if len(given) != len(wanted) or not all(fits):
         raise ValueError(
             "block_shares_() must give one number a block and one array (or None) a layer, "
             f"of shapes {wanted}; got {given}."
         )
-    return arrays
+    return dict(zip(counts, arrays, strict=True))
 
 
 def _described(model: Any) -> str:

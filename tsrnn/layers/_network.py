@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import without_padding
-from tsrnn.layers._para_rnn import ParaRNN, check_sizes
+from tsrnn.kernels import Cell, without_padding
+from tsrnn.layers._checks import check_choice, check_sizes
+from tsrnn.layers._para_rnn import ParaRNN
 
 AGGREGATIONS = ("linear", "ffn")
 
@@ -27,9 +28,11 @@ class RecurrentNetwork(nn.Module):
     ----------
     input_size, output_size : int
     hidden_size : int
-    block_size : int, default 2
+    block_size : int, optional
     num_layers : int, default 1
+    cell : {"rnn", "gru", "lstm"} or Cell
     nonlinearity : {"tanh", "relu", "identity"}
+        The recurrent layers, see `ParaRNN`.
     aggregation : {"linear", "ffn"}
         With "linear" the output is a sum over blocks, see `contributions`.
     ffn_size : int, optional
@@ -51,9 +54,10 @@ class RecurrentNetwork(nn.Module):
         input_size: int,
         output_size: int,
         hidden_size: int,
-        block_size: int = 2,
+        block_size: int | None = None,
         num_layers: int = 1,
         *,
+        cell: str | Cell = "rnn",
         nonlinearity: str = "tanh",
         aggregation: str = "linear",
         ffn_size: int | None = None,
@@ -61,8 +65,7 @@ class RecurrentNetwork(nn.Module):
         init: str = "stable",
     ) -> None:
         super().__init__()
-        if aggregation not in AGGREGATIONS:
-            raise ValueError(f"aggregation must be one of {AGGREGATIONS}; got {aggregation!r}")
+        check_choice("aggregation", aggregation, AGGREGATIONS)
         inner = 4 * hidden_size if ffn_size is None else ffn_size
         check_sizes(
             input_size=input_size,
@@ -74,7 +77,13 @@ class RecurrentNetwork(nn.Module):
         width = hidden_size if input_projection else input_size
         self.input = nn.Linear(input_size, hidden_size) if input_projection else None
         self.rnn = ParaRNN(
-            width, hidden_size, block_size, num_layers, nonlinearity=nonlinearity, init=init
+            width,
+            hidden_size,
+            block_size,
+            num_layers,
+            cell=cell,
+            nonlinearity=nonlinearity,
+            init=init,
         )
         self.ffn = (
             nn.Sequential(nn.Linear(hidden_size, inner), nn.ReLU(), nn.Linear(inner, hidden_size))
@@ -111,7 +120,8 @@ class RecurrentNetwork(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (B, T, input_size) or (T, input_size)
-        hx : Tensor of shape (num_layers, B, hidden_size) or (num_layers, hidden_size), optional
+        hx : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size), optional
+            State of `rnn`.
         lengths : integers of shape (B,), optional
         start : int, default 0
             Steps before it only warm the state up; negative counts from the end.
@@ -135,7 +145,7 @@ class RecurrentNetwork(nn.Module):
         return self.head(states[:, start:]), h_n
 
     def head(self, states: Tensor) -> Tensor:
-        """Aggregate and project states (..., hidden_size) to outputs (..., output_size)."""
+        """Aggregate and project outputs of `rnn` (..., hidden_size) to (..., output_size)."""
         return self.output(states if self.ffn is None else self.ffn(states))
 
     def contributions(self, states: Tensor) -> Tensor:
@@ -147,7 +157,7 @@ class RecurrentNetwork(nn.Module):
         Parameters
         ----------
         states : Tensor of shape (..., hidden_size)
-            States of the last layer.
+            Outputs of the last layer.
 
         Returns
         -------
@@ -171,6 +181,6 @@ class RecurrentNetwork(nn.Module):
             self.output.weight.unflatten(-1, fields),
         )
 
-    def recurrent_blocks(self) -> list[Tensor]:
-        """Recurrent matrices, one tensor of shape (K, d_s, d_s) a layer."""
+    def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
+        """Recurrent matrices of every layer, see :meth:`ParaRNN.recurrent_blocks`."""
         return self.rnn.recurrent_blocks()

@@ -1,0 +1,334 @@
+"""Recurrences by themselves beside their floors, the obvious loop, and each other.
+
+``python benchmarks/kernels.py`` measures the CPU, ``--device cuda`` a GPU. Every row compares
+results and gradients with the reference before it times anything. The floor is the time to copy
+the bytes that have to be moved: forward reads u and writes h, backward reads h and its gradient
+and writes that of u.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from _timing import copy_ms_a_byte, median_ms, peak_bytes, print_machine, print_table
+from torch import Tensor
+
+from tsrnn.kernels import Cell, cells, recurrence
+
+Problem = tuple[Tensor, Tensor, Tensor]
+
+
+def draw(cell: Cell, batch: int, steps: int, units: int, device: str = "cpu") -> Problem:
+    """Inputs, parameters of stable recurrences and the gradient of the states."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(batch, steps, cell.m, units, generator=generator)
+    params = torch.randn(cell.p, units, generator=generator) * (0.3 / math.sqrt(cell.n))
+    if cell.name == "lru":
+        radius, phase = (
+            0.9 + 0.1 * torch.rand(2, units, generator=generator).unbind(0)[0],
+            params[0],
+        )
+        params = torch.stack([radius * phase.cos(), radius * phase.sin()])
+    grad = torch.randn(batch, steps, cell.n, units, generator=generator)
+    return inputs.to(device), params.to(device), grad.to(device)
+
+
+def results(cell: Cell, problem: Problem, engine: str) -> list[Tensor]:
+    """States and gradients."""
+    inputs, params, grad = problem
+    leaves = [inputs.detach().requires_grad_(), params.detach().requires_grad_()]
+    states, _ = recurrence(cell, *leaves, engine=engine)
+    return [states.detach(), *torch.autograd.grad(states, leaves, grad)]
+
+
+def check(cell: Cell, problem: Problem, engine: str, expected: Sequence[Tensor]) -> None:
+    """Compare states and gradients with other ones, relative to their largest value."""
+    for value, wanted in zip(results(cell, problem, engine), expected, strict=True):
+        scale = float(wanted.abs().max())
+        torch.testing.assert_close(value, wanted, rtol=0, atol=1e-3 * scale)
+
+
+def both_ways(cell: Cell, problem: Problem, engine: str, repeats: int) -> tuple[float, float]:
+    """Median milliseconds forward and backward."""
+    inputs, params, grad = problem
+    leaves = (inputs.detach().requires_grad_(), params.detach().requires_grad_())
+    forward = median_ms(lambda: recurrence(cell, *leaves, engine=engine), repeats)
+    states, _ = recurrence(cell, *leaves, engine=engine)
+    backward = median_ms(
+        lambda: torch.autograd.grad(states, leaves, grad, retain_graph=True), repeats
+    )
+    return forward, backward
+
+
+def every_cell(a_byte: float) -> None:
+    """The catalogue at (B, T) = (64, 784) with 128 state fields a step."""
+    rows = []
+    catalogue = [
+        cells.para_rnn(2), cells.para_rnn(8), cells.para_gru(1), cells.para_gru(2),
+        cells.para_lstm(2), cells.newton_lstm(), cells.lem(), cells.lru(),
+    ]  # fmt: skip
+    for cell in catalogue:
+        units = 128 // cell.n
+        check_small(cell, units)
+        problem = draw(cell, 64, 784, units)
+        times = both_ways(cell, problem, "sequential", 15)
+        numbers = 64 * 784 * units * 4 * a_byte
+        floors = numbers * (cell.n + cell.m), numbers * (2 * cell.n + cell.m)
+        if any(name.startswith("u") for name in needed_backward(cell)):
+            floors = floors[0], floors[1] + numbers * cell.m  # gates are computed again from u
+        rows.append(
+            [
+                cell.name,
+                *(f"{t:.2f} ({f:.2f}, {t / f:.1f}x)" for t, f in zip(times, floors, strict=True)),
+            ]
+        )
+    print("(64, 784), 128 state fields a step, float32: ms (floor ms, ratio)\n")
+    print_table(["cell", "forward", "backward"], rows)
+
+
+def needed_backward(cell: Cell) -> set[str]:
+    """Names that the backward pass reads."""
+    from tsrnn.kernels._trace import trace
+
+    return trace(cell)[1].reads
+
+
+def check_small(cell: Cell, units: int) -> None:
+    problem = draw(cell, 3, 40, units)
+    check(cell, problem, "sequential", results(cell, problem, "reference"))
+
+
+def lru_loop(problem: Problem) -> None:
+    """The loop that one would write: a complex product a step, then backward."""
+    inputs, params, grad = problem
+    u = torch.complex(*inputs.unbind(2)).requires_grad_()
+    eigenvalue = torch.complex(*params.unbind(0)).requires_grad_()
+    state, states = torch.zeros_like(u[:, 0]), []
+    for step in u.unbind(1):
+        state = eigenvalue * state + step
+        states.append(state)
+    torch.stack(states, 1).backward(torch.complex(*grad.unbind(2)))
+
+
+def lem_loop(problem: Problem, d: int) -> list[Tensor]:
+    """The loop that one would write: the three products with y as one, then backward."""
+    inputs, params, grad = problem
+    u = inputs[..., 0].requires_grad_()
+    w = params[:, 0].view(4, d, d).requires_grad_()
+    early, late = w[:3].flatten(0, 1).T, w[3].T
+    y = z = torch.zeros(len(u), d)
+    states = []
+    for x in u.unbind(1):
+        a, b, c = (x[:, : 3 * d] + y @ early).chunk(3, 1)
+        slow, fast = torch.sigmoid(a), torch.sigmoid(b)
+        z = (1 - slow) * z + slow * torch.tanh(c)
+        y = (1 - fast) * y + fast * torch.tanh(x[:, 3 * d :] + z @ late)
+        states.append(torch.cat([y, z], 1))
+    found = torch.stack(states, 1)
+    return [found.detach(), *torch.autograd.grad(found, (u, w), grad[..., 0])]
+
+
+def beside_loops() -> None:
+    rows = []
+    for batch, steps, d in ((8, 17984, 32), (50, 2000, 128)):
+        cell = cells.lem(d)
+        small = draw(cell, 2, 30, 1)
+        for ours, theirs in zip(results(cell, small, "dense"), lem_loop(small, d), strict=True):
+            torch.testing.assert_close(ours.flatten(), theirs.flatten(), rtol=1e-3, atol=1e-3)
+        problem = draw(cell, batch, steps, 1)
+        loop = median_ms(lambda p=problem, d=d: lem_loop(p, d), 1, warm_up=0)
+        ours = sum(both_ways(cell, problem, "dense", 3))
+        rows.append([f"LEM, full matrices, {(batch, steps, d)}", f"{loop:.0f}", f"{ours:.1f}",
+                     f"{loop / ours:.1f}"])  # fmt: skip
+    cell = cells.lru()
+    problem = draw(cell, 8, 16384, 128)
+    check_small(cell, 128)
+    loop = median_ms(lambda: lru_loop(problem), 1, warm_up=0)
+    ours = sum(both_ways(cell, problem, "auto", 7))
+    rows.append(["LRU, (8, 16384, 128)", f"{loop:.0f}", f"{ours:.1f}", f"{loop / ours:.0f}"])
+    print("\nForward and backward beside the obvious loop in torch\n")
+    print_table(["recurrence", "loop ms", "tsrnn ms", "ratio"], rows)
+
+
+def time_in_chunks() -> None:
+    """Where chunks of time pay on a CPU."""
+    rows = []
+    for cell in (cells.para_rnn(2), cells.newton_lstm(), cells.lru()):
+        parallel = "scan" if cell.name == "lru" else "shooting"
+        for batch, steps, units in (
+            (1, 1024, 1), (1, 4096, 1), (1, 131072, 1), (1, 16384, 4), (1, 131072, 8),
+            (4, 16384, 1), (8, 16384, 4), (1, 131072, 32),
+        ):  # fmt: skip
+            problem = draw(cell, batch, steps, units)
+            check(cell, problem, parallel, results(cell, problem, "sequential"))
+            in_order = both_ways(cell, problem, "sequential", 7)
+            in_chunks = both_ways(cell, problem, parallel, 7)
+            rows.append([cell.name, (batch, steps, units),
+                         *(f"{t:.2f}" for t in (*in_order, *in_chunks)),
+                         f"{sum(in_order) / sum(in_chunks):.1f}"])  # fmt: skip
+    print("\nTime order beside chunks of time, ms\n")
+    header = ["cell", "(B, T, K)", "in order forward", "backward", "in chunks forward", "backward",
+              "ratio"]  # fmt: skip
+    print_table(header, rows)
+
+
+def memory() -> None:
+    """Peak memory of a forward and backward pass beside what has to be there."""
+    rows = []
+    for cell in (cells.para_rnn(2), cells.para_lstm(2), cells.lem(32)):
+        for batch, steps, width in (
+            (8, 4096, 128),
+            (8, 8192, 128),
+            (8, 16384, 128),
+            (8, 8192, 256),
+        ):
+            size = 32 if cell.name == "lem_32" else 2
+            units = width // size
+            numbers = batch * steps * units
+            problem = draw(cell, batch, steps, units)
+            due = 4 * numbers * 2 * (cell.m + cell.n)
+            # Inputs and the gradient of the states are there before.
+            there = 4 * numbers * (cell.m + cell.n)
+            results(cell, draw(cell, 1, 3, units), "auto")
+            peak = there + peak_bytes(lambda c=cell, p=problem: results(c, p, "auto"))
+            rows.append([cell.name, (batch, steps, width), f"{due / 2**20:.0f}",
+                         f"{peak / 2**20:.0f}", f"{peak / due:.2f}"])  # fmt: skip
+            del problem
+    print("\nPeak memory of forward and backward; due are inputs, states and their gradients\n")
+    print_table(["cell", "(B, T, d)", "due MB", "peak MB", "ratio"], rows)
+
+
+def on_cpu() -> None:
+    print_machine()
+    a_byte = copy_ms_a_byte()
+    print(f"copy: {1e-6 / a_byte:.1f} GB/s read and written\n")
+    every_cell(a_byte)
+    beside_loops()
+    time_in_chunks()
+    memory()
+
+
+SHAPES = [(64, 512, 1024), (256, 128, 128), (8, 16384, 128), (1, 131072, 64)]
+
+
+def graph_ms(work: Callable[[], object], repeats: int = 20) -> float:
+    """Median milliseconds of a replayed CUDA graph."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            work()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return event_ms(graph.replay, repeats)
+
+
+def event_ms(work: Callable[[], object], repeats: int = 20) -> float:
+    """Median milliseconds between events on the GPU."""
+    times = []
+    for i in range(repeats + 3):
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        work()
+        stop.record()
+        torch.cuda.synchronize()
+        if i >= 3:
+            times.append(start.elapsed_time(stop))
+    return sorted(times)[len(times) // 2]
+
+
+def cuda_shapes() -> None:
+    source = torch.empty(2**28, device="cuda")
+    target = torch.empty_like(source)
+    a_byte = graph_ms(lambda: target.copy_(source)) / (2 * 4 * 2**28)
+    print(f"{torch.cuda.get_device_name()}, copy {1e-9 / a_byte:.2f} TB/s read and written\n")
+    rows = []
+    cell = cells.para_rnn(2)
+    for batch, steps, width in SHAPES:
+        problem = draw(cell, batch, steps, width // 2, "cuda")
+        short = tuple(x[:, :64] if x.ndim == 4 else x for x in problem)
+        check(cell, short, "sequential", results(cell, short, "reference"))
+        floors = [n * batch * steps * width * a_byte for n in (8, 20)]
+        for engine in ("sequential", "shooting"):
+            check(cell, problem, engine, results(cell, problem, "sequential"))
+            leaves = [x.detach().requires_grad_() for x in problem[:2]]
+
+            def forward(leaves=leaves, engine=engine):
+                return recurrence(cell, *leaves, engine=engine)[0]
+
+            def both(leaves=leaves, grad=problem[2], forward=forward):
+                return torch.autograd.grad(forward(), leaves, grad)
+
+            timer = graph_ms if engine == "sequential" else event_ms
+            times = [1e3 * timer(work) for work in (forward, both)]
+            rows.append([(batch, steps, width), engine,
+                         *(f"{t:.0f} ({1e3 * f:.1f}, {t / (1e3 * f):.1f}x)"
+                           for t, f in zip(times, floors, strict=True))])  # fmt: skip
+    print("ParaRNN, block size 2, float32: us (floor us, ratio)\n")
+    print_table(["(B, T, d)", "engine", "forward", "forward + backward"], rows)
+
+
+def beside_torch_in_sequence() -> None:
+    """The setting of figure 5 of Danieli et al.: cells applied step by step in torch."""
+    rows = []
+    for cell in (cells.newton_gru(), cells.newton_lstm()):
+        for steps in (512, 2048, 8192):
+            problem = draw(cell, 8, steps, 1024, "cuda")
+            loop = event_ms(lambda c=cell, p=problem: recurrence(c, *p[:2], engine="reference"), 3)
+            ours = event_ms(lambda c=cell, p=problem: recurrence(c, *p[:2]))
+            rows.append([cell.name, (8, steps, 1024), f"{loop:.1f}", f"{ours:.3f}",
+                         f"{loop / ours:.0f}"])  # fmt: skip
+    print("\nForward beside the loop in torch\n")
+    print_table(["cell", "(B, T, K)", "loop ms", "tsrnn ms", "ratio"], rows)
+
+
+def tuning() -> None:
+    """Launch parameters of the kernels in time order, and the chunk of those in chunks."""
+    from tsrnn.kernels import _gpu, _time_parallel
+
+    rows = []
+    cell = cells.para_rnn(2)
+    usual = _gpu.FORWARD
+    for batch, steps, width in SHAPES:
+        inputs, params, _ = draw(cell, batch, steps, width // 2, "cuda")
+        for block, warps, ahead in itertools.product((32, 64, 128), (1, 2, 4), (8, 16, 32)):
+            if block < 32 * warps:
+                continue
+            _gpu.FORWARD = usual._replace(block=block, warps=warps, ahead=ahead)
+            time = event_ms(lambda u=inputs, w=params: recurrence(cell, u, w, engine="sequential"))
+            rows.append([(batch, steps, width), block, warps, ahead, f"{1e3 * time:.0f}"])
+    _gpu.FORWARD = usual
+    print("\nForward in time order by launch parameters, us\n")
+    print_table(["(B, T, d)", "block", "warps", "ahead", "us"], rows)
+    rows = []
+    for batch, steps, width in SHAPES[2:]:
+        inputs, params, _ = draw(cell, batch, steps, width // 2, "cuda")
+        for most in (128, 256, 512, 1024, 2048):
+            _time_parallel.MOST_CHUNKS = most
+            time = event_ms(lambda u=inputs, w=params: recurrence(cell, u, w, engine="shooting"))
+            rows.append([(batch, steps, width), most, f"{1e3 * time:.0f}"])
+    print("\nForward in chunks by their number, us\n")
+    print_table(["(B, T, d)", "chunks", "us"], rows)
+
+
+def on_cuda() -> None:
+    if not torch.cuda.is_available():
+        raise SystemExit("no CUDA device is here")
+    cuda_shapes()
+    beside_torch_in_sequence()
+    tuning()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    on_cpu() if parser.parse_args().device == "cpu" else on_cuda()
+
+
+if __name__ == "__main__":
+    main()

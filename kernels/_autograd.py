@@ -1,0 +1,244 @@
+"""Engines under autograd: first derivatives by kernels, higher ones by the adjoint recurrence.
+
+The backward pass of a recurrence is itself a recurrence, in the gradient of the state and
+backwards in time. Where a derivative of it is asked for, it runs as one, so that derivatives
+of every order follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tsrnn.kernels import _dense, _newton, _sequential, _time_parallel
+from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._convergence import Convergence
+from tsrnn.kernels._derived import adjoint, cell_of
+from tsrnn.kernels._lengths import check_range, is_alive, whole
+from tsrnn.kernels._reference import reference
+from tsrnn.kernels._steps import is_small, local_gradients
+
+ENGINES: dict[str, Any] = {
+    "sequential": _sequential,
+    "scan": _time_parallel,
+    "shooting": _time_parallel,
+    "newton": _newton,
+    "dense": _dense,
+}
+Results = tuple[Tensor, ...]  # states, final state and the parts of a `Convergence`
+
+
+def run(
+    engine: str,
+    cell: str,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor | None,
+    fields: int,
+) -> tuple[Tensor, Tensor, Convergence]:
+    """States, final state and convergence of the cell of a key; autograd follows.
+
+    Of the states the first `fields` are returned: others need no gradient then.
+    """
+    # An operator of torch's library costs 80 us a call more than a function of autograd.
+    plain = not torch.compiler.is_compiling() and type(inputs) in (Tensor, torch.nn.Parameter)
+    results: Results
+    if plain:
+        results = _Recurrence.apply(inputs, params, initial, lengths, cell, engine, fields)
+        states, final, *rest = results
+        return states, final, Convergence(*rest)
+    results = torch.ops.tsrnn.recurrence(inputs, params, initial, lengths, cell, engine)
+    states, final, *rest = results
+    return states[:, :, :fields], final, Convergence(*rest)
+
+
+def _forward(
+    inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None, cell: str, engine: str
+) -> Results:
+    if lengths is not None:
+        check_range(lengths, inputs.shape[1])
+    states, final, convergence = ENGINES[engine].forward(
+        cell_of(cell), inputs, params, initial, lengths
+    )
+    return states, final, convergence.passes, convergence.residual, convergence.fell_back
+
+
+def _backward(
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor | None,
+    states: Tensor,
+    g_states: Tensor,
+    g_final: Tensor,
+    cell: str,
+    engine: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    if not (engine == "sequential" and inputs.device.type == "cpu"):
+        g_states = _of_all_fields(g_states, states)
+    g_inputs, g_params, g_initial = ENGINES[engine].backward(
+        cell_of(cell), inputs, params, initial, lengths, states, g_states, g_final
+    )
+    return inputs.new_empty(0) if g_inputs is None else g_inputs, g_params, g_initial
+
+
+def _of_all_fields(g_states: Tensor, states: Tensor) -> Tensor:
+    """Gradient of all state fields from that of the first of them."""
+    missing = states.shape[2] - g_states.shape[2]
+    if not missing:
+        return g_states
+    shape = (*states.shape[:2], missing, states.shape[3])
+    return torch.cat([g_states, g_states.new_zeros(shape)], 2)
+
+
+def _fake_forward(
+    inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None, cell: str, engine: str
+) -> Results:
+    batch, n, units = initial.shape
+    lanes = initial.new_empty(batch, units)
+    return (
+        inputs.new_empty(batch, inputs.shape[1], n, units),
+        initial.new_empty(batch, n, units),
+        lanes.to(torch.int64),
+        lanes,
+        lanes.to(torch.bool),
+    )
+
+
+def _fake_backward(
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor | None,
+    states: Tensor,
+    g_states: Tensor,
+    g_final: Tensor,
+    cell: str,
+    engine: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    g_inputs = inputs.new_empty(0 if cell_of(cell).shared else inputs.shape)
+    return g_inputs, params.new_empty(params.shape), initial.new_empty(initial.shape)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
+    *tensors, ctx.cell, ctx.engine = inputs
+    ctx.has_all_fields = True
+    ctx.save_for_backward(*tensors, output[0])
+    ctx.mark_non_differentiable(*output[2:])
+
+
+def _differentiate(
+    ctx: Any, g_states: Tensor, g_final: Tensor, *_: object
+) -> tuple[Tensor | None, ...]:
+    inputs, params, initial, lengths, states = ctx.saved_tensors
+    cell = cell_of(ctx.cell)
+    if torch.is_grad_enabled():
+        if not ctx.has_all_fields:  # these states have left no trace for autograd
+            states = run("sequential", ctx.cell, inputs, params, initial, lengths, cell.n)[0]
+        g_states = _of_all_fields(g_states, states)
+        g_inputs, g_params, g_initial = differentiable_backward(
+            cell, inputs, params, initial, lengths, states, g_states, g_final
+        )
+    else:
+        plain = not torch.compiler.is_compiling() and type(g_states) is Tensor
+        g_inputs, g_params, g_initial = (
+            _backward if plain else torch.ops.tsrnn.recurrence_backward
+        )(inputs, params, initial, lengths, states, g_states, g_final, ctx.cell, ctx.engine)
+    return None if cell.shared else g_inputs, g_params, g_initial, None, None, None
+
+
+class _Recurrence(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Results:
+        *given, fields = args
+        states, final, *rest = _forward(*given)
+        _save(ctx, tuple(given), (states, final, *rest))
+        ctx.has_all_fields = fields == states.shape[2]
+        return states if ctx.has_all_fields else states[:, :, :fields], final, *rest
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return *_differentiate(ctx, *gradients), None
+
+
+_library = torch.library.Library("tsrnn", "DEF")
+_ARGUMENTS = "Tensor inputs, Tensor params, Tensor initial, Tensor? lengths"
+_library.define(
+    f"recurrence({_ARGUMENTS}, str cell, str engine) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+_library.define(
+    f"recurrence_backward({_ARGUMENTS}, Tensor states, Tensor g_states, Tensor g_final, "
+    "str cell, str engine) -> (Tensor, Tensor, Tensor)"
+)
+for _name, _run, _fake in (
+    ("recurrence", _forward, _fake_forward),
+    ("recurrence_backward", _backward, _fake_backward),
+):
+    _library.impl(_name, _run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"tsrnn::{_name}", _fake, lib=_library)
+torch.library.register_autograd(
+    "tsrnn::recurrence", _differentiate, setup_context=_save, lib=_library
+)
+
+
+def differentiable_backward(
+    cell: Cell,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor | None,
+    states: Tensor,
+    g_states: Tensor,
+    g_final: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of inputs, parameters and initial state as functions that autograd follows."""
+    if not is_small(cell):
+        return _by_reference(cell, inputs, params, initial, lengths, g_states, g_final)
+    # Imported late: the adjoint runs through the same front door, which imports this file.
+    from tsrnn.kernels._recurrence import recurrence
+
+    inputs = inputs[..., None].expand(*inputs.shape, params.shape[1]) if cell.shared else inputs
+    lengths = whole(lengths, inputs)
+    steps = torch.arange(inputs.shape[1], device=inputs.device)
+    alive = is_alive(lengths, inputs.shape[1])
+    turned = torch.where(alive[..., 0, 0], lengths[:, None] - 1 - steps, steps)
+    rows = torch.arange(len(inputs), device=inputs.device)[:, None]
+
+    def reverse(x: Tensor) -> Tensor:
+        return x[rows, turned]
+
+    old = torch.cat([initial[:, None], states[:, :-1]], 1)
+    # Padding may hold anything; one keeps NaN from coming back as zero times NaN.
+    parts = [torch.where(alive, x, torch.ones_like(x)) for x in (old, inputs, states)]
+    backwards = [reverse(x) for x in (*parts, g_states)]
+    g, g_initial = recurrence(adjoint(cell), torch.cat(backwards, 2), params, g_final, lengths)
+    following = torch.cat([g_final[:, None], g[:, :-1]], 1) + backwards[3]
+    following = torch.where(alive, following, torch.zeros_like(following))
+
+    old, inputs, new, _ = backwards
+    _, g_inputs, g_params = local_gradients(cell, inputs, params, old, new, following)
+    return reverse(g_inputs), g_params, g_initial
+
+
+def _by_reference(
+    cell: Cell,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor | None,
+    g_states: Tensor,
+    g_final: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients through the loop in torch, run again."""
+    leaves = tuple(
+        t if t.requires_grad else t.detach().requires_grad_() for t in (inputs, params, initial)
+    )
+    inputs, params, initial = leaves
+    results = reference(cell, inputs, params, initial, whole(lengths, inputs))
+    g_inputs, g_params, g_initial = torch.autograd.grad(
+        results, leaves, (g_states, g_final), create_graph=True
+    )
+    return g_inputs, g_params, g_initial

@@ -1,0 +1,45 @@
+"""What a time-parallel engine says about its iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How an engine came to its answer, for each lane: a unit of a sequence.
+
+    Attributes
+    ----------
+    passes : Tensor of shape (B, K), int64
+        Newton steps until the lane had converged; 0 where nothing was iterated.
+    residual : Tensor of shape (B, K)
+        Largest mismatch that was left, relative to 1 + |state|.
+    fell_back : Tensor of shape (B, K), bool
+        Lanes that had not converged and were run in time order instead. The answer
+        is exact for them too.
+    """
+
+    passes: Tensor
+    residual: Tensor
+    fell_back: Tensor
+
+    @classmethod
+    def exact(cls, initial: Tensor) -> Convergence:
+        """Nothing was iterated; `initial` has shape (B, n, K)."""
+        lanes = (initial.shape[0], initial.shape[2])
+        passes = torch.zeros(lanes, dtype=torch.int64, device=initial.device)
+        return cls(passes, initial.new_zeros(lanes), passes.bool())
+
+    def __str__(self) -> str:
+        lanes = self.passes.numel()
+        if not lanes:
+            return "no lanes"
+        return (
+            f"{lanes} lanes, passes median {int(self.passes.median())} largest "
+            f"{int(self.passes.max())}, residual at most {float(self.residual.max()):.1e}, "
+            f"{int(self.fell_back.sum())} run in time order"
+        )

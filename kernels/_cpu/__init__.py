@@ -1,0 +1,168 @@
+"""Recurrences on the CPU in time order: emitted kernels run on tensors, without autograd."""
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._cpu import compiler
+from tsrnn.kernels._cpu.buffers import new_empty
+from tsrnn.kernels._cpu.kernel_ir import POINTERS, SIZES, kernel_ir
+from tsrnn.kernels._cpu.threads import run_ranges, split
+
+COMPILED_DTYPES = (torch.float32, torch.float64)
+
+
+class Kernels(NamedTuple):
+    """A cell's compiled recurrence forward and backward in time."""
+
+    forward: Callable[..., None]
+    backward: Callable[..., None]
+
+
+@functools.cache
+def source(cell: Cell, dtype: torch.dtype, kinds: Sequence[str] = Kernels._fields) -> str:
+    """LLVM source of a cell's kernels."""
+    return kernel_ir(cell, str(dtype).removeprefix("torch."), kinds)
+
+
+@functools.cache
+def kernels_for(cell: Cell, dtype: torch.dtype) -> Kernels:
+    """Trace, emit and compile, or load what an earlier process has compiled."""
+    return Kernels(**_load(cell, source(cell, dtype), Kernels._fields))
+
+
+@functools.cache
+def _variant(cell: Cell, dtype: torch.dtype, kind: str) -> Callable[..., None]:
+    """Load a kernel that does less; compiled where it is first used."""
+    return _load(cell, source(cell, dtype, (kind,)), (kind,))[kind]
+
+
+def _of_outputs(cell: Cell, dtype: torch.dtype) -> Callable[..., None]:
+    return _variant(cell, dtype, "backward_outputs")
+
+
+def _load(cell: Cell, code: str, kinds: Sequence[str]) -> dict[str, Callable[..., None]]:
+    arguments = {kind: len(POINTERS[kind]) + len(SIZES) for kind in kinds}
+    return compiler.load(cell.name, code, arguments)
+
+
+def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
+    """Have the kernels of a cell ready; with `verbose` say so where that means compiling.
+
+    Parameters
+    ----------
+    cell : Cell
+    dtype : torch.float32 or torch.float64
+    verbose : bool, default False
+        Print one line before and after a compilation. Compiled files are kept,
+        so that this happens once on a machine.
+
+    Raises
+    ------
+    ValueError
+        If the cell has no compiled form, or there is none in this dtype.
+    """
+    if dtype not in COMPILED_DTYPES:
+        raise ValueError(f"dtype must be torch.float32 or torch.float64; got {dtype!r}")
+    path = compiler.object_file(cell.name, source(cell, dtype))
+    announce = verbose and not compiler.is_kept(path)
+    if announce:
+        print(f"Compiling the recurrence {cell.name} ({dtype}) once; it is kept in {path.parent}")
+    start = time.perf_counter()
+    kernels_for(cell, dtype)
+    if cell.n_outputs < cell.n:
+        _of_outputs(cell, dtype)
+    if announce:
+        print(f"Compiled in {time.perf_counter() - start:.1f} s")
+
+
+def forward(
+    cell: Cell,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor,
+    *,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """States and final state, in time order; arguments as in `recurrence`.
+
+    With ``keep=False`` the states are not written: the first result has no steps then.
+    """
+    batch, steps = inputs.shape[:2]
+    units = initial.shape[2]
+    final = torch.empty_like(initial, memory_format=torch.contiguous_format)
+    states = new_empty(inputs, (batch, steps if keep else 0, cell.n, units))
+    given = _plain(inputs, params, initial, lengths)
+    if keep:
+        kernel, results = kernels_for(cell, inputs.dtype).forward, [states, final]
+    else:
+        kernel, results = _variant(cell, inputs.dtype, "forward_final"), [final]
+    _run(kernel, given + results, cell.n, steps)
+    return states, final
+
+
+def backward(
+    cell: Cell,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor,
+    states: Tensor,
+    g_states: Tensor,
+    g_final: Tensor,
+    *,
+    only_initial: bool = False,
+) -> tuple[Tensor | None, Tensor | None, Tensor]:
+    """Gradients of inputs (None where units share them), parameters and initial state.
+
+    `g_states` may hold the fields alone that a layer hands on. With ``only_initial=True`` the
+    first two results are None and nothing is written for them.
+    """
+    given = _plain(inputs, params, initial, lengths, states, g_states, g_final)
+    steps, dtype = inputs.shape[1], inputs.dtype
+    g_initial = torch.empty_like(given[2])
+    if only_initial:
+        _run(_variant(cell, dtype, "backward_initial"), [*given, g_initial], cell.n, steps)
+        return None, None, g_initial
+    g_inputs = new_empty(inputs, (0,) if cell.shared else inputs.shape)
+    g_params = params.new_empty(len(initial), *params.shape)
+    results = [g_inputs, g_params, g_initial]
+    whole = g_states.shape[2] == cell.n
+    kernel = kernels_for(cell, dtype).backward if whole else _of_outputs(cell, dtype)
+    _run(kernel, given + results, cell.n, steps)
+    return None if cell.shared else g_inputs, pairwise_sum(g_params), g_initial
+
+
+def _plain(*tensors: Tensor) -> list[Tensor]:
+    return [t.contiguous() for t in tensors]
+
+
+def pairwise_sum(parts: Tensor) -> Tensor:
+    """Sum over the first axis in a fixed order; `parts` is used up.
+
+    torch.sum may order its terms by the number of threads.
+    """
+    if not len(parts):
+        return parts.sum(0)
+    while len(parts) > 1:
+        kept = (len(parts) + 1) // 2
+        first, rest = parts.split_with_sizes([kept, len(parts) - kept])
+        first[: len(rest)].add_(rest)
+        parts = first
+    return parts[0]
+
+
+def _run(kernel: Callable[..., None], tensors: list[Tensor], n: int, steps: int) -> None:
+    """Run a kernel over all sequences and units of the initial state, its third argument."""
+    batch, _, units = tensors[2].shape
+    addresses = [t.data_ptr() for t in tensors]
+    run_ranges(
+        functools.partial(kernel, *addresses, steps, units),
+        split(batch, units, batch * steps * n * units),
+    )

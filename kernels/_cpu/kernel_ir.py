@@ -1,0 +1,305 @@
+"""A traced cell as LLVM functions, forward and backward in time.
+
+Arrays are (B, T, field, K), units contiguous. A function runs the sequences
+b0..b1 and the units k0..k1: who calls it spreads such ranges over threads. It
+takes units in tiles of as many lanes as suit the vector registers and keeps their
+state, parameters and parameter gradients there over all of time, so that a step
+reads inputs and writes states, and nothing else. Gradients of inputs that all units
+share are not computed.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._cpu.sweep_ir import Sweep, block
+from tsrnn.kernels._cpu.tile_ir import Tile
+from tsrnn.kernels._cpu.vector_ir import VectorCode, emit_op, operand
+from tsrnn.kernels._cpu.words import in_words, names_of, operand_in_words
+from tsrnn.kernels._graph import Graph, without_unused
+from tsrnn.kernels._trace import trace
+
+POINTERS = {
+    "forward": ("u", "w", "h", "lengths", "s", "final"),
+    "forward_final": ("u", "w", "h", "lengths", "final"),
+    "backward": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_u", "g_w", "g_h"),
+    "backward_outputs": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_u", "g_w", "g_h"),
+    "backward_initial": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_h"),
+}
+SIZES = ("T", "K", "b0", "b1", "k0", "k1")
+_MOST_WIDE = 32  # values a unit: with more, a wide tile spills what it gains
+
+
+def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backward")) -> str:
+    """LLVM source of some kernels of a cell in `dtype`.
+
+    Parameters
+    ----------
+    cell : Cell
+    dtype : {"float32", "float64"}
+    kinds : sequence of {"forward", "forward_final", "backward", "backward_outputs", \
+            "backward_initial"}
+        Functions to write. "forward_final" computes the final state alone, "backward_initial"
+        the gradient of the initial state; to "backward_outputs" the gradient of the states
+        comes for those fields only that a layer hands on.
+
+    Returns
+    -------
+    str
+        LLVM assembly of the functions; their arguments are the `POINTERS`, then
+        the `SIZES`.
+
+    Raises
+    ------
+    ValueError
+        If the cell uses an operation that has no compiled form; the message names it.
+    """
+    functions, declarations = [], set[str]()
+    for kind in kinds:
+        tiles = _tiles(cell, dtype, -1 if kind.startswith("backward") else 1)
+        functions.append(_function(kind, tiles, [_body(kind, tile) for tile in tiles]))
+        declarations.update(*(tile.declarations() for tile in tiles))
+    return "\n".join([_header(cell, dtype), *functions, *sorted(declarations), ""])
+
+
+def _header(cell: Cell, dtype: str) -> str:
+    """Say in comments where the code comes from."""
+    state, inputs, params = (", ".join(names) or "none" for names in cell.field_names)
+    return f"""\
+; Recurrence of the cell {cell.name} in {dtype}.
+; n = {cell.n} state fields: {state}
+; m = {cell.m} input fields{" that all units share" * cell.shared}: {inputs}
+; p = {cell.p} parameters: {params}
+; Of a state field h, new_h is its value after a step, g_h the gradient of that value and g_old_h
+; the gradient of the value before the step; of an input or parameter x, g_x is its gradient."""
+
+
+def _tiles(cell: Cell, dtype: str, direction: int) -> list[Tile]:
+    """Tiles in the order in which they are laid over the units: the last takes what is left."""
+    tiles = [
+        Tile(cell, dtype, "full", direction=direction),
+        Tile(cell, dtype, "part", masked=True, direction=direction),
+    ]
+    if cell.n + cell.p <= _MOST_WIDE:
+        tiles.insert(0, Tile(cell, dtype, "wide", vectors=2, direction=direction))
+    return tiles
+
+
+def _body(kind: str, tile: Tile) -> str:
+    step, vjp = trace(tile.cell)
+    if kind.startswith("forward"):
+        return _forward_tile(tile, step, keep=kind == "forward")
+    if kind == "backward_initial":
+        outputs = vjp.outputs[: tile.cell.n]
+        vjp = Graph(without_unused(vjp.ops, outputs), outputs)
+    fields = tile.cell.n_outputs if kind == "backward_outputs" else tile.cell.n
+    return _backward_tile(tile, vjp, fields)
+
+
+def _run(
+    tile: Tile, code: VectorCode, graph: Graph, values: dict[str, str], results: Iterable[str]
+) -> list[str]:
+    """Emit a graph whose outputs are called `results`; returns their registers."""
+    names = names_of(tile.cell)
+    for op in graph.ops:
+        code.comment(in_words(op, names))
+        values[op.out] = emit_op(code, op, values)
+    for result, out in zip(results, graph.outputs, strict=False):
+        code.comment(f"{result} = {operand_in_words(out, names)}")
+    return [operand(code, out, values) for out in graph.outputs]
+
+
+def _values(prefix: str, registers: Iterable[str]) -> dict[str, str]:
+    return {f"{prefix}{i}": register for i, register in enumerate(registers)}
+
+
+def _inputs(tile: Tile, code: VectorCode, row: str, graph: Graph) -> dict[str, str]:
+    """Those input fields of a row that a graph reads."""
+    m, reads = tile.cell.m, graph.reads
+    load = tile.load_number if tile.cell.shared else tile.load_soon
+    read = [i for i in range(m) if f"u{i}" in reads]
+    _comment(code, "read", [tile.cell.field_names[1][i] for i in read])
+    return {f"u{i}": load(code, "%u", row, m, i) for i in read}
+
+
+def _comment(code: VectorCode, what: str, names: Sequence[str]) -> None:
+    if names:
+        code.comment(f"{what} {', '.join(names)}")
+
+
+def _forward_tile(tile: Tile, step: Graph, keep: bool) -> str:
+    cell, sweep = tile.cell, Sweep.of(tile)
+    results = [f"new_{name}" for name in cell.field_names[0]]
+    params = tile.load_fields(sweep.begin, "%w", "0", cell.p)
+    initial = tile.load_fields(sweep.begin, "%h", "%b", cell.n)
+    state = tile.registers("h", cell.n)
+
+    row = sweep.step.emit(f"add i64 %row0, %{tile.name}.i")
+    inputs = _inputs(tile, sweep.step, row, step)
+    values = _values("h", state) | inputs | _values("w", params)
+    new = _run(tile, sweep.step, step, values, results)
+    sweep.carry(state, initial, new)
+    if keep:
+        _comment(sweep.step, "write", results)
+        tile.store_fields(sweep.step, "%s", row, new, soon=True)
+        _store_zeros(tile, sweep.pad, "%s", cell.n)
+    tile.store_fields(sweep.end, "%final", "%b", state)
+    return sweep.blocks(tile.name)
+
+
+def _backward_tile(tile: Tile, vjp: Graph, fields: int) -> str:
+    """Gradients of the initial state and, if they are among the outputs, of inputs and params.
+
+    Gradients come in at every step for so many state fields.
+    """
+    cell, sweep, results = tile.cell, Sweep.of(tile), _gradient_names(tile.cell)
+    g, s = tile.registers("g", cell.n), tile.registers("s", cell.n)
+    params = tile.load_fields(sweep.begin, "%w", "0", cell.p)
+    row = _last_step_first(tile, sweep.step)
+    grads = _gradients_so_far(tile, sweep.step, row, g, fields)
+    values = _values("g", grads) | _values("w", params) | _inputs(tile, sweep.step, row, vjp)
+    if any(name[0] in "hs" for name in vjp.reads):
+        previous = _previous_state(tile, sweep.step, row)
+        sweep.carry(s, _newest_state(tile, sweep.begin), previous)
+        values |= _values("h", previous) | _values("s", s)
+    gradients = _run(tile, sweep.step, vjp, values, results)
+
+    sweep.carry(g, tile.load_fields(sweep.begin, "%g_final", "%b", cell.n), gradients[: cell.n])
+    tile.store_fields(sweep.end, "%g_h", "%b", g)
+    if len(gradients) > cell.n:
+        if not cell.shared:
+            _comment(sweep.step, "write", results[cell.n :][: cell.m])
+            tile.store_fields(sweep.step, "%g_u", row, gradients[cell.n :][: cell.m], soon=True)
+            _store_zeros(tile, sweep.pad, "%g_u", cell.m)
+        _comment(sweep.step, "add up", results[cell.n + cell.m :])
+        _sum_params(tile, sweep, gradients[cell.n + cell.m :], vjp)
+    return sweep.blocks(tile.name)
+
+
+def _gradients_so_far(
+    tile: Tile, code: VectorCode, row: str, later: Sequence[str], fields: int
+) -> list[str]:
+    """Gradients of the new state: what comes in at the step, and `later` from the steps after."""
+    names = tile.cell.field_names[0][:fields]
+    _comment(code, "read and add", [f"g_{name}" for name in names])
+    incoming = [tile.load_soon(code, "%g_s", row, fields, i) for i in range(fields)]
+    added = [code.binary("add", a, b) for a, b in zip(incoming, later, strict=False)]
+    return [*added, *later[fields:]]
+
+
+def _gradient_names(cell: Cell) -> list[str]:
+    state, inputs, params = cell.field_names
+    return [f"g_old_{name}" for name in state] + [f"g_{name}" for name in inputs + params]
+
+
+def _sum_params(tile: Tile, sweep: Sweep, parts: Sequence[str], vjp: Graph) -> None:
+    """Add the gradients of the parameters up over time."""
+    sums = tile.registers("a", len(parts))
+    outputs = vjp.outputs[len(vjp.outputs) - len(parts) :]
+    added = [
+        total if out == 0.0 else sweep.step.binary("add", total, part)
+        for total, part, out in zip(sums, parts, outputs, strict=True)
+    ]
+    sweep.carry(sums, [sweep.begin.constant(0.0)] * len(parts), added)
+    tile.store_fields(sweep.end, "%g_w", "%b", sums)
+
+
+def _store_zeros(tile: Tile, code: VectorCode, base: str, count: int) -> None:
+    """Zeros in a row after the sequence's end."""
+    row = code.emit(f"add i64 %row0, %{tile.name}.padded")
+    tile.store_fields(code, base, row, [code.constant(0.0)] * count)
+
+
+def _last_step_first(tile: Tile, code: VectorCode) -> str:
+    """Row of step t = length - 1 - i, with t in ``%{tile}.t``."""
+    last = code.emit("sub i64 %length, 1")
+    code.lines.append(f"%{tile.name}.t = sub i64 {last}, %{tile.name}.i")
+    return code.emit(f"add i64 %row0, %{tile.name}.t")
+
+
+def _newest_state(tile: Tile, code: VectorCode) -> list[str]:
+    """State after a sequence's last step; of an empty one any row that can be read."""
+    last = code.emit("sub i64 %length, 1")
+    last_row = code.emit(f"add i64 %row0, {last}")
+    empty = code.emit("icmp eq i64 %length, 0")
+    row = code.emit(f"select i1 {empty}, i64 %row0, i64 {last_row}")
+    return tile.load_fields(code, "%s", row, tile.cell.n)
+
+
+def _previous_state(tile: Tile, code: VectorCode, row: str) -> list[str]:
+    """State before step t: of the row before, or the initial state."""
+    _comment(code, "read", tile.cell.field_names[0])
+    first = code.emit(f"icmp eq i64 %{tile.name}.t, 0")
+    base = code.emit(f"select i1 {first}, ptr %h, ptr %s")
+    before = code.emit(f"sub i64 {row}, 1")
+    source_row = code.emit(f"select i1 {first}, i64 %b, i64 {before}")
+    n = tile.cell.n
+    return [tile.load_soon(code, base, source_row, n, i) for i in range(n)]
+
+
+def _function(kind: str, tiles: Sequence[Tile], bodies: Sequence[str]) -> str:
+    pointers = ", ".join(f"ptr noalias %{name}" for name in POINTERS[kind])
+    sizes = ", ".join(f"i64 %{name}" for name in SIZES)
+    *whole, part = tiles
+    begun, before = "%k0", "sequence"
+    heads: list[str] = []
+    for tile in whole:
+        heads.append(_whole_tiles(tile, begun, before, f"{tiles[len(heads) + 1].name}.units"))
+        begun, before = f"%{tile.name}.k", f"{tile.name}.units"
+    heads.append(_partial_tile(part, begun))
+    units = "".join(head + body for head, body in zip(heads, bodies, strict=True))
+    return f"""
+define void @{kind}({pointers}, {sizes}) nounwind {{
+entry:
+  br label %sequences
+sequences:
+  %b = phi i64 [ %b0, %entry ], [ %b.next, %sequence.end ]
+  %b.more = icmp slt i64 %b, %b1
+  br i1 %b.more, label %sequence, label %return
+sequence:
+  %length.at = getelementptr i64, ptr %lengths, i64 %b
+  %length = load i64, ptr %length.at
+  %row0 = mul i64 %b, %T
+  br label %{tiles[0].name}.units
+{units}part.done:
+  br label %sequence.end
+sequence.end:
+  %b.next = add i64 %b, 1
+  br label %sequences
+return:
+  ret void
+}}
+"""
+
+
+def _whole_tiles(tile: Tile, begun: str, before: str, after: str) -> str:
+    """Loop over the tiles that fit from unit `begun` on."""
+    name = tile.name
+    done = block(f"{name}.done", [f"br label %{name}.units"])
+    return done + block(
+        f"{name}.units",
+        [
+            f"%{name}.k = phi i64 [ {begun}, %{before} ], [ %{name}.next, %{name}.done ]",
+            f"%{name}.next = add i64 %{name}.k, {tile.lanes}",
+            f"%{name}.fits = icmp sle i64 %{name}.next, %k1",
+            f"br i1 %{name}.fits, label %{name}.begin, label %{after}",
+        ],
+    )
+
+
+def _partial_tile(tile: Tile, begun: str) -> str:
+    """Mask of the units that are left from `begun` on."""
+    vector = f"<{tile.lanes} x i64>"
+    iota = "<" + ", ".join(f"i64 {i}" for i in range(tile.lanes)) + ">"
+    return block(
+        f"{tile.name}.units",
+        [
+            f"%{tile.name}.k = add i64 {begun}, 0",
+            f"%left = sub i64 %k1, %{tile.name}.k",
+            "%any = icmp sgt i64 %left, 0",
+            f"%left.in = insertelement {vector} poison, i64 %left, i64 0",
+            f"%left.all = shufflevector {vector} %left.in, {vector} poison, "
+            f"<{tile.lanes} x i32> zeroinitializer",
+            f"%mask = icmp slt {vector} {iota}, %left.all",
+            f"br i1 %any, label %{tile.name}.begin, label %sequence.end",
+        ],
+    )

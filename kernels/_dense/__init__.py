@@ -1,0 +1,49 @@
+"""The engine for full matrices: a matrix product a step, on the CPU in one compiled loop."""
+
+import torch
+from torch import Tensor
+
+from tsrnn.kernels._backend import is_compiled
+from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._convergence import Convergence
+from tsrnn.kernels._dense import cpu
+from tsrnn.kernels._lengths import whole
+from tsrnn.kernels._reference import reference
+
+
+def forward(
+    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor, Convergence]:
+    """States and final state of a block of a matrix form; arguments as in `recurrence`."""
+    steps = whole(lengths, inputs)
+    run = cpu.forward if _on_cpu(inputs) else reference
+    return *run(cell, inputs, params, initial, steps), Convergence.exact(initial)
+
+
+def backward(
+    cell: Cell,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor | None,
+    states: Tensor,
+    g_states: Tensor,
+    g_final: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of inputs, parameters and initial state."""
+    steps = whole(lengths, inputs)
+    if _on_cpu(inputs):
+        given = (cell, inputs, params, initial, steps, states, g_states, g_final)
+        return cpu.backward(*given)
+    with torch.enable_grad():
+        leaves = tuple(t.detach().requires_grad_() for t in (inputs, params, initial))
+        inputs, params, initial = leaves
+        results = reference(cell, inputs, params, initial, steps)
+    g_inputs, g_params, g_initial = torch.autograd.grad(
+        results, leaves, (g_states, g_final), materialize_grads=True
+    )
+    return g_inputs, g_params, g_initial
+
+
+def _on_cpu(inputs: Tensor) -> bool:
+    return inputs.device.type == "cpu" and is_compiled(inputs.device, inputs.dtype)

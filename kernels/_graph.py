@@ -1,0 +1,107 @@
+"""A straight line of scalar operations: what a cell does, as data.
+
+`OPERATIONS` is the whole language. Every emitter of code covers it, and `evaluate` runs it
+on tensors.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Operand = str | float
+
+
+@dataclass(frozen=True)
+class Op:
+    """``out = name(*args)``; an argument is the name of a value or a number."""
+
+    out: str
+    name: str
+    args: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A straight line of scalar operations from named inputs to named outputs."""
+
+    ops: tuple[Op, ...]
+    outputs: tuple[Operand, ...]
+
+    @property
+    def reads(self) -> set[str]:
+        """Names of the inputs that are used."""
+        made = {op.out for op in self.ops}
+        used = {a for op in self.ops for a in op.args} | set(self.outputs)
+        return {name for name in used if isinstance(name, str) and name not in made}
+
+
+def without_unused(ops: Sequence[Op], outputs: Iterable[Operand]) -> tuple[Op, ...]:
+    """Drop operations that no output needs."""
+    needed, kept = set(outputs), []
+    for op in reversed(ops):
+        if op.out in needed:
+            kept.append(op)
+            needed.update(op.args)
+    return tuple(reversed(kept))
+
+
+_ON_TENSORS = (
+    "sqrt", "abs", "log", "sin", "cos", "sgn", "sign", "exp", "expm1", "tanh", "sigmoid", "relu",
+    "reciprocal", "square", "tanh_backward", "sigmoid_backward", "threshold_backward", "where",
+)  # fmt: skip
+_ON_NUMBERS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "rsub": lambda a, b: b - a,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "neg": operator.neg,
+    "pow": operator.pow,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "lt": operator.lt,
+    "le": operator.le,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+OPERATIONS = frozenset([*_ON_TENSORS, *_ON_NUMBERS])
+
+
+def evaluate(graph: Graph, values: Mapping[str, Tensor]) -> list[Tensor]:
+    """Run a graph on tensors that broadcast; autograd follows.
+
+    Parameters
+    ----------
+    graph : Graph
+    values : mapping of str to Tensor
+        At least the names that the graph reads.
+
+    Returns
+    -------
+    list of Tensor
+        An output that does not depend on the inputs is a tensor without dimensions.
+    """
+    known = dict(values)
+    like = next(iter(known.values()))
+
+    def tensor_of(operand: Operand) -> Tensor:
+        return known[operand] if isinstance(operand, str) else like.new_full((), operand)
+
+    for op in graph.ops:
+        if op.name in _ON_NUMBERS:
+            args = [known[a] if isinstance(a, str) else a for a in op.args]
+            known[op.out] = _ON_NUMBERS[op.name](*args)
+        elif op.name == "threshold_backward":
+            gradient, value, threshold = op.args
+            known[op.out] = torch.ops.aten.threshold_backward(
+                tensor_of(gradient), tensor_of(value), threshold
+            )
+        else:
+            known[op.out] = getattr(torch.ops.aten, op.name)(*map(tensor_of, op.args))
+    return [tensor_of(out) for out in graph.outputs]

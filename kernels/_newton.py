@@ -1,0 +1,126 @@
+r"""The engine of Danieli et al. (2025): Newton's method on every step at once.
+
+All states are unknowns of one system h_t = f(h_{t-1}, u_t). Each iteration evaluates f and its
+Jacobians J_t at all steps together and solves the linear recurrence
+:math:`\delta_t = J_t \delta_{t-1} + f(h_{t-1}, u_t) - h_t`: their equations (3) to (5) and
+Algorithm 1. In plain torch, on any device and in any dtype, by parallel reduction; blocks of up
+to 4 x 4 are solved by the kernels of the device where it has some.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tsrnn.kernels._backend import backend_of, is_compiled
+from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._convergence import Convergence
+from tsrnn.kernels._lengths import whole
+from tsrnn.kernels._reference import reference
+from tsrnn.kernels._steps import is_small, linearised, local_gradients, new_states
+from tsrnn.kernels._time_parallel import MAX_PASSES, ROUNDINGS, run_lanes, solve_affine
+from tsrnn.kernels._whole import cut, extend, without_ends
+
+LARGEST_BLOCK_OF_KERNELS = 4
+
+
+def forward(
+    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor, Convergence]:
+    """States, final state and convergence; arguments as in `recurrence`."""
+    inputs = without_ends(inputs, lengths)
+    states, convergence = iterate(cell, inputs, params, initial, MAX_PASSES)
+    final = states[:, -1].clone()
+    run_lanes(_in_time_order, cell, inputs, params, initial, states, final, convergence.fell_back)
+    return *cut(states, final, initial, lengths), convergence
+
+
+def _in_time_order(
+    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor
+) -> tuple[Tensor, Tensor]:
+    run = reference
+    if is_small(cell) and is_compiled(inputs.device, inputs.dtype):
+        run = backend_of(inputs.device).forward
+    ends = whole(None, inputs)
+    states, final = run(cell, inputs, params, initial, ends)
+    return states, final
+
+
+def iterate(
+    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, passes: int
+) -> tuple[Tensor, Convergence]:
+    """States (B, T, n, K) after at most some Newton iterations from f(0, u), equation (10)."""
+    allowed = ROUNDINGS * torch.finfo(inputs.dtype).eps
+    zeros = torch.zeros_like(initial)[:, None].expand(-1, inputs.shape[1], -1, -1)
+    states = new_states(cell, inputs, params, zeros)
+    counts = torch.zeros(len(inputs), inputs.shape[3], dtype=torch.int64, device=inputs.device)
+    for i in range(passes + 1):
+        old = torch.cat([initial[:, None], states[:, :-1]], 1)
+        new, jacobians = linearised(cell, inputs, params, old)
+        mismatch = new - states
+        residual = (mismatch.abs() / (1 + states.abs())).amax((1, 2))
+        moving = ~(residual <= allowed) & residual.isfinite()
+        if i == passes or not moving.any():
+            break
+        counts += moving
+        states = states + _solve(jacobians, mismatch)
+    return states, Convergence(counts, residual, ~(residual <= allowed))
+
+
+def _solve(matrices: Tensor, offsets: Tensor) -> Tensor:
+    """x_t = A_t x_{t-1} + b_t from x_0 = 0."""
+    small = matrices.shape[2] <= LARGEST_BLOCK_OF_KERNELS
+    if small and is_compiled(matrices.device, matrices.dtype):
+        return solve_affine(matrices, offsets, torch.zeros_like(offsets[:, 0]))
+    return parallel_reduce(matrices, offsets)
+
+
+def parallel_reduce(matrices: Tensor, offsets: Tensor) -> Tensor:
+    """All x_t = A_t x_{t-1} + b_t with x_0 = 0, in log2(T) passes over time.
+
+    Algorithm 1b of Danieli et al. (2025): each pass lets every step look twice as far back.
+
+    Parameters
+    ----------
+    matrices : Tensor of shape (B, T, n, n, K)
+        Diagonal recurrences have n = 1, a dense one K = 1.
+    offsets : Tensor of shape (B, T, n, K)
+
+    Returns
+    -------
+    Tensor of shape (B, T, n, K)
+    """
+    reach, steps = 1, offsets.shape[1]
+    while reach < steps:
+        late, early = matrices[:, reach:], offsets[:, :-reach]
+        moved = torch.einsum("btijk,btjk->btik", late, early)
+        offsets = torch.cat([offsets[:, :reach], offsets[:, reach:] + moved], 1)
+        product = torch.einsum("btijk,btjlk->btilk", late, matrices[:, :-reach])
+        matrices = torch.cat([matrices[:, :reach], product], 1)
+        reach *= 2
+    return offsets
+
+
+def backward(
+    cell: Cell,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor | None,
+    states: Tensor,
+    g_states: Tensor,
+    g_final: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of inputs, parameters and initial state: equation (6), one reduction."""
+    inputs = without_ends(inputs, lengths)
+    g_states, g_final, g_first = extend(g_states, g_final, lengths)
+    old = torch.cat([initial[:, None], states[:, :-1]], 1)
+    _, jacobians = linearised(cell, inputs, params, old)
+    last = g_states[:, -1:] + g_final[:, None]
+    backwards = torch.cat([last, g_states[:, :-1].flip(1)], 1)
+    turned = jacobians.transpose(2, 3).flip(1)
+    # The gradient of step t comes through the Jacobian of step t + 1; of the last, through none.
+    turned = torch.cat([torch.zeros_like(turned[:, :1]), turned[:, :-1]], 1)
+    g = _solve(turned, backwards).flip(1)
+    g_old, g_inputs, g_params = local_gradients(cell, inputs, params, old, states, g)
+    return g_inputs, g_params, g_old[:, 0] + g_first

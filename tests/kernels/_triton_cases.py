@@ -1,0 +1,502 @@
+"""Triton kernels in Triton's interpreter against the loop in torch; run by `test_triton`.
+
+Interpreted kernels stay so for a whole process: these tests have one of their own.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+import triton.runtime.interpreter as interpreter
+
+from tsrnn.kernels import (
+    Cell,
+    _backend,
+    _time_parallel,
+    cells,
+    recurrence,
+)
+from tsrnn.kernels import _gpu as backend
+from tsrnn.kernels._derived import affine, tangent
+from tsrnn.kernels._gpu import compiler, elementary, emit
+from tsrnn.kernels._graph import OPERATIONS, Graph, Op, evaluate
+from tsrnn.kernels._projected import with_projection
+from tsrnn.kernels._reference import reference
+
+# The interpreter is numpy, which warns of overflows that a GPU passes over.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+NAN, INF = float("nan"), float("inf")
+LENGTHS = [5, 0, 2]
+CELLS = [
+    cells.para_rnn(1), cells.para_rnn(2), cells.para_rnn(4, "relu"), cells.linear(2), cells.lru(),
+    cells.para_gru(1), cells.para_gru(2), cells.para_gru(2, reset_after=True), cells.para_lstm(1),
+    cells.para_lstm(2), cells.newton_lstm(1), cells.newton_lstm(2), cells.lem(1), cells.lem(2),
+]  # fmt: skip
+ROUNDINGS = {torch.float32: 64.0, torch.float64: 64.0, torch.bfloat16: 12.0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def repaired_interpreter():
+    """Take scalars as indices under any numpy; patch the language once a file, scan by rows."""
+    patch, seen = interpreter._patch_lang_tensor, set()
+
+    def patch_tensor(tensor, scope):
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+    def call(self, *args, **kwargs):
+        if id(self.fn.__globals__) not in seen:
+            interpreter._patch_lang(self.fn)
+            seen.add(id(self.fn.__globals__))
+        return self.rewrite()(*args, **kwargs)
+
+    def scan(self, values):
+        assert self.axis == 0
+        rows = [[self.to_tensor(r, value.dtype) for r in value.handle.data] for value in values]
+        next_ = [column[0] for column in rows]
+        done = [next_]
+        for i in range(1, len(rows[0])):
+            next_ = self.combine_fn.fn(*next_, *(column[i] for column in rows))
+            done.append(next_)
+        columns = zip(*done, strict=True)
+        return [
+            self.to_tensor(np.stack([x.handle.data for x in column]), column[0].dtype)
+            for column in columns
+        ]
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(interpreter.ScanOps, "generic_scan", scan)
+        options = interpreter.InterpreterOptions(sanitize_overflow=False)
+        monkeypatch.setattr(interpreter.interpreter_builder, "options", options)
+        monkeypatch.setattr(interpreter, "_patch_lang_tensor", patch_tensor)
+        monkeypatch.setattr(interpreter.InterpretedFunction, "__call__", call)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def poisoned(monkeypatch):
+    """Fill every new buffer with NaN, so that what is never written shows."""
+
+    def wrapped(make):
+        def poison(*args, **kwargs):
+            made = make(*args, **kwargs)
+            return made.fill_(NAN) if made.is_floating_point() else made.fill_(1)
+
+        return poison
+
+    for owner, name in (
+        (torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")
+    ):  # fmt: skip
+        monkeypatch.setattr(owner, name, wrapped(getattr(owner, name)))
+
+
+@pytest.fixture(autouse=True)
+def unroll(monkeypatch):
+    """Unroll two steps, which is quick to interpret, or as many as a test says."""
+
+    def unroll(steps):
+        for name in ("FORWARD", "BACKWARD", "SHOOTING", "SCAN"):
+            launch = getattr(backend, name)._replace(ahead=64, longest=steps)
+            monkeypatch.setattr(backend, name, launch)
+
+    unroll(2)
+    return unroll
+
+
+def expected_of(cell, problem, lengths):
+    """Results and gradients of the loop in torch, bfloat16 in single precision."""
+    wide = torch.promote_types(problem.inputs.dtype, torch.float32)
+    *tensors, g_states, g_final = [t.detach().to(wide) for t in problem]
+    leaves = [t.requires_grad_() for t in tensors]
+    results = reference(cell, *leaves, lengths)
+    gradients = torch.autograd.grad(
+        results, leaves, [g_states, g_final], materialize_grads=True
+    )  # fmt: skip
+    return [t.detach().to(problem.inputs.dtype) for t in (*results, *gradients)]
+
+
+def results_of(cell, problem, lengths):
+    """Results and gradients of the kernels."""
+    inputs, params, initial, g_states, g_final = problem
+    states, final = backend.forward(cell, inputs, params, initial, lengths)
+    given = (cell, inputs, params, initial, lengths, states, g_states, g_final)
+    return [states, final, *backend.backward(*given)]
+
+
+def agree(results, expected, assert_close, roundings):
+    names = ("states", "final", "g_inputs", "g_params", "g_initial")
+    for name, value, oracle in zip(names, results, expected, strict=True):
+        try:
+            assert_close(value, oracle, roundings)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from None
+
+
+def check(cell, problem, lengths, assert_close):
+    lengths = torch.tensor(lengths)
+    expected = expected_of(cell, problem, lengths)
+    for i, length in enumerate(lengths):
+        problem.inputs[i, length:] = NAN  # is not read
+    results = results_of(cell, problem, lengths)
+    agree(results, expected, assert_close, ROUNDINGS[problem.inputs.dtype])
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_every_cell(cell, draw, assert_close):
+    check(cell, draw(cell, units=3, dtype=torch.float32), LENGTHS, assert_close)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.para_lstm(1)], ids=lambda c: c.name)
+def test_other_precisions(cell, dtype, draw, assert_close):
+    check(cell, draw(cell, units=5, dtype=dtype), LENGTHS, assert_close)
+
+
+@pytest.mark.parametrize(
+    ("steps", "units", "lengths"),
+    [(1, 1, [1, 0, 1]), (19, 13, [19, 8, 0]), (8, 11, [8, 8, 8]), (9, 3, [0, 0, 0])],
+)
+def test_shapes(steps, units, lengths, unroll, draw, assert_close):
+    unroll(8)
+    cell = cells.para_rnn(2)
+    problem = draw(cell, steps=steps, units=units, dtype=torch.float32)
+    check(cell, problem, lengths, assert_close)
+
+
+@pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.para_lstm(1)], ids=lambda c: c.name)
+def test_results_that_are_not_wanted(cell, draw):
+    problem = draw(cell, units=3, dtype=torch.float32)
+    lengths = torch.tensor(LENGTHS)
+    states, final, _, _, g_initial = results_of(cell, problem, lengths)
+    nothing, same = backend.forward(cell, *problem[:3], lengths, keep=False)
+    assert nothing.shape[1] == 0
+    assert torch.equal(same, final)
+    given = (*problem[:3], lengths, states, *problem[3:])
+    *none, same = backend.backward(cell, *given, only_initial=True)
+    assert none == [None, None]
+    assert torch.equal(same, g_initial)
+
+
+def test_no_sequences(draw):
+    cell = cells.para_rnn(2)
+    results = results_of(cell, draw(cell, batch=0), torch.zeros(0, dtype=torch.int64))
+    assert not results[3].any()
+
+
+def test_strides_of_the_arguments_do_not_matter(draw):
+    cell, lengths = cells.para_rnn(2), torch.tensor([5, 5, 5])
+    problem = draw(cell, units=3, dtype=torch.float32)
+    strided = type(problem)(*[t.mT.contiguous().mT for t in problem])
+    for value, same in zip(
+        results_of(cell, strided, lengths), results_of(cell, problem, lengths), strict=True
+    ):
+        assert torch.equal(value, same)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_projection_inside(bias, draw, assert_close):
+    cell = with_projection(cells.para_rnn(2), 3, bias)
+    problem = draw(cell, units=5, dtype=torch.float32)
+    problem = problem._replace(inputs=problem.inputs[..., 0].contiguous())
+    lengths = torch.tensor(LENGTHS)
+    expected = expected_of(cell, problem, lengths)
+    results = results_of(cell, problem, lengths)
+    assert results.pop(2) is None
+    del expected[2]
+    for value, oracle in zip(results, expected, strict=True):
+        assert_close(value, oracle)
+
+
+@pytest.mark.parametrize("cell", [affine(2), tangent(cells.para_rnn(2))], ids=["affine", "tangent"])
+def test_derived_cells(cell, draw, assert_close):
+    check(cell, draw(cell, units=3, dtype=torch.float32), LENGTHS, assert_close)
+
+
+def _constant_step(state, inputs, params):
+    return state[0] * 0.5 + 0.1, torch.ones_like(state[1])
+
+
+def _power_step(state, inputs, params):
+    h, w = state[0], params[0]
+    size = torch.abs(inputs[0])  # of which dead steps must not see zero
+    powers = (1.0 + torch.abs(h)) ** -2.5 + w * torch.log(size) * h**3 + size**0.5
+    kinds = torch.where(h > 0, torch.full_like(h, 0.1), torch.full_like(h, 0.2))
+    return (kinds + torch.sin(powers) * 0.1,)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell("no_inputs", 2, 0, 0, _constant_step),
+        Cell("powers", 1, 1, 1, _power_step, names=(("v0",), ("state",), ("tanh",))),
+    ],
+    ids=lambda cell: cell.name,
+)
+def test_cells_with_odd_parts(cell, draw, assert_close):
+    problem = draw(cell, units=3)
+    check(cell, problem._replace(params=problem.params.abs()), LENGTHS, assert_close)
+
+
+def test_nan_stays_in_its_lane(draw):
+    cell, lengths = cells.para_rnn(2), torch.tensor([5, 5, 5])
+    problem = draw(cell, units=4, dtype=torch.float32)
+    clean, _ = backend.forward(cell, *problem[:3], lengths)
+    problem.inputs[1, 2, 0, 3] = NAN
+    states, _ = backend.forward(cell, *problem[:3], lengths)
+    touched = torch.zeros_like(states, dtype=torch.bool)
+    touched[1, 3:, :, 3] = True
+    touched[1, 2, 0, 3] = True
+    assert torch.equal(states.isnan(), touched)
+    assert torch.equal(states[~touched], clean[~touched])
+
+
+ARGUMENTS = {
+    "tanh_backward": ("h0", "u0"), "sigmoid_backward": ("h0", "u0"),
+    "threshold_backward": ("h0", "u0", 0.25), "pow": ("h0", "u0"), "where": ("mask", "h0", 0.1),
+    **dict.fromkeys(("add", "sub", "rsub", "mul", "div"), ("h0", "u0")),
+    **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "ne"), ("h0", "u0")),
+}  # fmt: skip
+# Relative errors in roundings, 1 where nothing is said.
+ROUNDINGS_OF = {"tanh": 2, "sigmoid": 2, "expm1": 2, "sigmoid_backward": 2, "tanh_backward": 4}
+
+
+def operations():
+    """One graph of every operation, and the names of its outputs."""
+    ops = [Op("mask", "gt", ("h0", 0.0))]
+    names = sorted(OPERATIONS)
+    for name in names:
+        ops.append(Op(f"x_{name}", name, ARGUMENTS.get(name, ("h0",))))
+        if name in ("gt", "ge", "lt", "le", "eq", "ne"):
+            ops.append(Op(f"y_{name}", "where", (f"x_{name}", 0.1, "u0")))
+    made = {op.out for op in ops}
+    outputs = [f"y_{name}" if f"y_{name}" in made else f"x_{name}" for name in names]
+    for i, exponent in enumerate((-2.0, -1.0, 0.5, 1.0, 2.0, 3.0)):
+        ops.append(Op(f"p{i}", "pow", ("h0", exponent)))
+        outputs.append(f"p{i}")
+        names.append("pow")
+    return Graph(tuple(ops), tuple(outputs)), names
+
+
+def points(dtype):
+    sizes = torch.logspace(-30, 30, 121, dtype=torch.float64)
+    limit = 85 if dtype == torch.float32 else 600
+    x = torch.cat([
+        sizes, -sizes, torch.linspace(-limit, limit, 151), torch.linspace(-1, 1, 101),
+        torch.tensor([0.0, INF, -INF, NAN]),
+    ]).to(dtype)  # fmt: skip
+    y = x[torch.randperm(len(x), generator=torch.Generator().manual_seed(0))]
+    return x, torch.where(torch.arange(len(x)) % 3 == 0, x, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_every_operation(dtype, monkeypatch):
+    monkeypatch.setattr(backend, "FORWARD", backend.Launch(1024, 1, 16, 1))
+    graph, names = operations()
+    x, y = points(dtype)
+    cell = Cell("operations", len(names), 1, 0, lambda h, u, w: tuple(a + u[0] for a in h))
+    text = emit._header(cell) + emit._Text(cell, dtype).function(
+        "step", emit._STEP, graph, (len(names),)
+    )
+    module = compiler.load("operations", text)
+    monkeypatch.setattr(backend, "functions", lambda *_: module)
+    initial = x.repeat(1, len(names), 1)
+    lengths = torch.ones(1, dtype=torch.int64)
+    _, values = backend.forward(cell, y[None, None, None], x.new_empty(0, len(x)), initial, lengths)
+    expected = evaluate(graph, {"h0": x.double(), "u0": y.double()})
+    eps = torch.finfo(dtype).eps
+    for name, value, oracle in zip(names, values[0], expected, strict=True):
+        rounded = oracle.broadcast_to(x.shape).to(dtype)
+        counted = (oracle.abs() > 1e-37) | (oracle == 0) | ~rounded.isfinite()
+        if name in ("tanh_backward", "sigmoid_backward"):
+            counted &= y.abs() <= 1e6  # values of functions, whose squares do not overflow
+        allowed = ROUNDINGS_OF.get(name, 1) * eps
+        if name == "pow":
+            allowed = max(allowed, 1e-13)  # in double precision more for large exponents
+        torch.testing.assert_close(
+            value[counted], rounded[counted], rtol=allowed, atol=0.0, equal_nan=True,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )  # fmt: skip
+
+
+def test_every_operation_has_a_form():
+    known = {*emit._INFIX, *emit._CALLS, *emit._FORMS}
+    assert known | {"where", "pow"} == OPERATIONS
+    assert set(emit._IMPORTED) == set(elementary.__all__)
+
+
+def test_source_has_the_names_of_the_cell():
+    text = backend.source(cells.para_lstm(1), torch.float32)
+    assert text.startswith('"""Cell para_lstm_1')
+    assert "state: h c\ninputs: u_i u_f u_g u_o\nparams: W_i W_f W_g W_o\n" in text
+    path = compiler.source_file("para_lstm_1", text)
+    backend.functions(cells.para_lstm(1), torch.float32)
+    assert path.read_text() == text
+
+
+def test_a_damaged_file_is_written_again():
+    text = "def f():\n    return 1\n"
+    path = compiler.source_file("damaged", text)
+    path.write_text("def f(:")
+    assert compiler.load("damaged", text).f() == 1
+    assert path.read_text() == text
+
+
+TOLERANCE = 64 * torch.finfo(torch.float32).eps
+
+
+@pytest.fixture
+def single(draw):
+    """Draw a problem of two sequences in single precision."""
+    return lambda cell, steps, units: draw(cell, 2, steps, units, torch.float32)
+
+
+def shoot(cell, problem, chunk, max_passes=20, tolerance=TOLERANCE):
+    return backend.shooting(cell, *problem[:3], chunk, max_passes, tolerance)
+
+
+def in_time_order(cell, problem):
+    batch, steps = problem.inputs.shape[:2]
+    return expected_of(cell, problem, torch.full((batch,), steps))
+
+
+@pytest.mark.parametrize(
+    ("steps", "chunk", "units"), [(7, 2, 3), (8, 2, 1), (5, 5, 3), (5, 9, 2), (3, 1, 9), (1, 1, 1)]
+)
+def test_shooting_on_any_shape(steps, chunk, units, single, assert_close):
+    cell = cells.para_rnn(1)
+    problem = single(cell, steps, units)
+    expected = in_time_order(cell, problem)
+    states, final, passes, residual, converged = shoot(cell, problem, chunk)
+    assert converged.all()
+    assert (residual <= TOLERANCE).all()
+    assert passes.min() >= 1
+    assert passes.max() <= -(-steps // chunk)
+    assert_close(states, expected[0], 256.0)
+    assert_close(final, expected[1], 256.0)
+    assert torch.equal(final, states[:, -1])
+
+
+@pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.lem(1)], ids=lambda cell: cell.name)
+def test_shooting_and_scan_of_cells(cell, single, assert_close):
+    problem = single(cell, 7, 2)
+    expected = in_time_order(cell, problem)
+    states, final, _, _, converged = shoot(cell, problem, 3)
+    gradients = backend.scan_backward(cell, *problem[:3], states, *problem[3:], 3)
+    assert converged.all()
+    agree([states, final, *gradients], expected, assert_close, 256.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_shooting_and_scan_in_other_precisions(dtype, draw, assert_close):
+    cell = cells.para_rnn(1)
+    problem = draw(cell, 2, 7, 2, dtype)
+    expected = in_time_order(cell, problem)
+    tolerance = 1e-13 if dtype == torch.float64 else TOLERANCE
+    states, final, _, residual, converged = shoot(cell, problem, 3, tolerance=tolerance)
+    gradients = backend.scan_backward(cell, *problem[:3], states, *problem[3:], 3)
+    assert converged.all()
+    assert residual.dtype == torch.promote_types(dtype, torch.float32)
+    agree([states, final, *gradients], expected, assert_close, ROUNDINGS[dtype])
+
+
+@pytest.mark.parametrize("cell", [cells.linear(2), cells.lru()], ids=lambda cell: cell.name)
+def test_linear_cells_take_one_pass(cell, single, assert_close):
+    problem = single(cell, 11, 3)
+    states, _, passes, _, converged = shoot(cell, problem, 3)
+    assert (passes == 1).all()
+    assert converged.all()
+    assert_close(states, in_time_order(cell, problem)[0], 256.0)
+
+
+def test_lanes_that_do_not_converge_are_reported(single, assert_close):
+    cell = cells.para_rnn(2)
+    problem = single(cell, 24, 6)
+    problem.params[:, ::2] *= 10.0
+    problem.params[:, 1::2] *= 0.5
+    expected, *_ = in_time_order(cell, problem)
+    states, _, passes, residual, converged = shoot(cell, problem, 3, max_passes=3)
+    assert not converged.all()
+    assert converged.any()
+    assert torch.equal(converged, residual <= TOLERANCE)
+    assert passes.max() == 3
+    lanes = converged[:, None, None].expand_as(states)
+    assert_close(states[lanes], expected[lanes], 1024.0)
+    # With as many passes as chunks, all are exact.
+    states, *_, converged = shoot(cell, problem, 3, max_passes=8)
+    assert converged.all()
+    assert_close(states, expected, 1024.0)
+
+
+def test_nan_in_shooting_stays_in_its_lane_and_ends(single):
+    cell = cells.para_rnn(1)
+    problem = single(cell, 9, 3)
+    clean = shoot(cell, problem, 2)
+    problem.inputs[1, 4, 0, 2] = NAN
+    states, _, _, residual, converged = shoot(cell, problem, 2)
+    lane = torch.zeros_like(converged)
+    lane[1, 2] = True
+    assert torch.equal(converged, ~lane)
+    assert residual[1, 2] == INF
+    assert torch.equal(states[0], clean[0][0])
+    assert states[1, 4:, 0, 2].isnan().all()
+
+
+def test_a_product_that_overflows_is_left_out(single, assert_close):
+    cell = affine(1)
+    problem = single(cell, 10, 2)
+    problem.inputs[:, :4] = 0.0
+    problem.inputs[:, 2:4, 0] = 1e30  # in the second of five chunks, whose state is zero
+    problem.initial[:] = 0.0
+    states, *_, converged = shoot(cell, problem, 2)
+    assert converged.all()
+    assert_close(states, in_time_order(cell, problem)[0])
+
+
+@pytest.mark.parametrize(("steps", "chunk"), [*itertools.product((1, 6, 7), (1, 3))])
+def test_scan_on_any_shape(steps, chunk, single, assert_close):
+    cell = cells.para_rnn(1)
+    problem = single(cell, steps, 3)
+    states, final, *expected = in_time_order(cell, problem)
+    gradients = backend.scan_backward(cell, *problem[:3], states, *problem[3:], chunk)
+    agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
+
+
+@pytest.fixture
+def front_door(monkeypatch):
+    """Let `recurrence` take these kernels for tensors of the CPU."""
+    monkeypatch.setitem(_backend._MODULES, "cpu", "tsrnn.kernels._gpu")
+    monkeypatch.setattr(_time_parallel, "SHORTEST_CHUNK", 3)
+
+
+@pytest.mark.parametrize("engine", ["sequential", "shooting", "newton", "scan"])
+@pytest.mark.usefixtures("front_door")
+def test_engines(engine, draw, solve, assert_close):
+    cell = cells.lru() if engine == "scan" else cells.para_rnn(2)
+    problem = draw(cell, 2, 11, 3)
+    for lengths in (None, [11, 4]):
+        expected = solve(cell, problem, "reference", lengths)
+        results = solve(cell, problem, engine, lengths)
+        for name, value in expected.items():
+            assert_close(results[name], value, 4096)
+
+
+@pytest.mark.usefixtures("front_door")
+def test_lanes_that_do_not_converge_are_run_in_time_order(draw, assert_close):
+    cell = cells.para_rnn(2)
+    inputs, params, *_ = draw(cell, 1, 40, 8)
+    expected, _ = recurrence(cell, inputs, 12 * params, engine="reference")
+    states, _, convergence = recurrence(
+        cell, inputs, 12 * params, engine="shooting", full_output=True
+    )
+    assert_close(states, expected, 1e6)
+    assert convergence.passes.max() > 1
+
+
+@pytest.mark.usefixtures("front_door")
+def test_second_derivatives(draw):
+    leaves = [t.requires_grad_() for t in draw(cells.para_rnn(1), 1, 3, 1)[:3]]
+    assert torch.autograd.gradgradcheck(
+        lambda *args: recurrence(cells.para_rnn(1), *args, engine="sequential"), leaves
+    )

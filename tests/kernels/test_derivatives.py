@@ -1,0 +1,98 @@
+"""Derivatives of second and higher order: the backward pass is a recurrence too."""
+
+import pytest
+import torch
+
+from tsrnn.kernels import Cell, cells, recurrence
+
+SMOOTH = [
+    cells.para_rnn(2),
+    cells.linear(2),
+    cells.para_gru(1),
+    cells.para_gru(2),
+    cells.para_lstm(1),
+    cells.newton_lstm(),
+    cells.lem(),
+    cells.lru(),
+    Cell("softplus", 1, 1, 1, lambda h, u, w: (torch.log(1 + torch.exp(u[0] + w[0] * h[0])),)),
+]
+
+
+def leaves_of(cell, draw, batch=2, steps=3, units=2):
+    return [t.requires_grad_() for t in draw(cell, batch, steps, units)[:3]]
+
+
+@pytest.mark.parametrize("engine", ["sequential", "newton"])
+@pytest.mark.parametrize("cell", SMOOTH, ids=lambda cell: cell.name)
+def test_second_derivatives_are_those_of_finite_differences(cell, engine, draw):
+    for lengths in (None, [3, 1]):
+        assert torch.autograd.gradgradcheck(
+            lambda *args, given=lengths: recurrence(cell, *args, lengths=given, engine=engine),
+            leaves_of(cell, draw),
+        )
+
+
+@pytest.mark.parametrize("cell", SMOOTH, ids=lambda cell: cell.name)
+def test_hessian_vector_products(cell, draw, assert_close):
+    """Through long sequences, which finite differences would not survive."""
+    products = []
+    for engine in ("reference", "sequential"):
+        leaves = leaves_of(cell, draw, 3, 40, 5)
+        with torch.no_grad():
+            leaves[1] *= 0.5  # of a stable recurrence
+        states, final = recurrence(cell, *leaves, lengths=[40, 0, 17], engine=engine)
+        loss = states.square().sum() + final.sin().sum()
+        gradients = torch.autograd.grad(loss, leaves, create_graph=True)
+        dot = sum((g * g.detach().cos()).sum() for g in gradients)
+        products.append(torch.autograd.grad(dot, leaves))
+    for value, expected in zip(products[1], products[0], strict=True):
+        assert_close(value, expected, 2048)
+
+
+def test_third_derivatives(draw, assert_close):
+    cell = cells.para_rnn(2)
+    found = []
+    for engine in ("reference", "sequential"):
+        value = recurrence(cell, *(leaves := leaves_of(cell, draw, 2, 6, 3)), engine=engine)[0]
+        for _ in range(3):
+            value = sum(
+                g.sin().sum() for g in torch.autograd.grad(value.sum(), leaves, create_graph=True)
+            )
+        found.append(value.detach())
+    assert_close(found[1], found[0], 1024)
+
+
+def test_the_hessian_of_a_likelihood(draw, assert_close):
+    """Parameters of a linear recurrence by torch's own Hessian."""
+    cell = cells.linear(1)
+    inputs, params, initial, *_ = draw(cell, 1, 30, 2)
+
+    def loss(engine):
+        def value(w):
+            return recurrence(cell, inputs, w, initial, engine=engine)[0].square().sum().log()
+
+        return torch.autograd.functional.hessian(value, params)
+
+    assert_close(loss("sequential"), loss("reference"), 1024)
+
+
+def test_second_derivatives_of_a_large_block(draw):
+    cell = cells.para_rnn(9)
+    leaves = leaves_of(cell, draw, 1, 2, 1)
+    assert torch.autograd.gradgradcheck(lambda *args: recurrence(cell, *args), leaves)
+    only_params = [t.detach().requires_grad_(i == 1) for i, t in enumerate(leaves)]
+    (g,) = torch.autograd.grad(
+        recurrence(cell, *only_params)[0].square().sum(), only_params[1], create_graph=True
+    )
+    assert torch.autograd.grad(g.sum(), only_params[1])[0].isfinite().all()
+
+
+def test_nan_in_the_padding_stays_there(draw):
+    cell = cells.para_gru(1)
+    inputs, params, initial = leaves_of(cell, draw)
+    with torch.no_grad():
+        inputs[1, 1:] = float("nan")
+    states, _ = recurrence(cell, inputs, params, initial, lengths=[3, 1])
+    gradients = torch.autograd.grad(states.square().sum(), (params, initial), create_graph=True)
+    second = torch.autograd.grad(sum(g.square().sum() for g in gradients), (inputs, params))
+    assert all(g.isfinite().all() for g in second)

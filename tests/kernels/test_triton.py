@@ -1,0 +1,107 @@
+"""Triton kernels without a GPU: in the interpreter, and through the compiler to machine code."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tsrnn.kernels import cells
+
+pytest.importorskip("triton", reason="Triton is made for Linux only")
+
+CASES = Path(__file__).with_name("_triton_cases.py")
+
+
+def test_kernels_in_the_interpreter(tmp_path):
+    # The switch is read when kernels are imported, so that it needs a process of its own.
+    given = {"TRITON_INTERPRET": "1", "TSRNN_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CASES)]
+    run = subprocess.run(command, env=os.environ | given, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+
+
+class Pretended:
+    """The driver of a GPU that is not there."""
+
+    def __init__(self, target):
+        self._target = target
+
+    def get_current_target(self):
+        return self._target
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device):
+        return 0
+
+
+class Compiling:
+    """A kernel whose launches stop before the GPU; keeps the machine code."""
+
+    def __init__(self, kernel):
+        self._kernel = kernel
+        self.made = []
+
+    def __getitem__(self, grid):
+        return lambda *args, **options: self.made.append(
+            self._kernel.warmup(*args, grid=grid, **options).asm["cubin"]
+        )
+
+
+@pytest.fixture
+def pretend(tmp_path, monkeypatch):
+    """Let kernels of a module be compiled for a GPU of some capability by their launches."""
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    monkeypatch.setenv("TSRNN_CACHE_DIR", str(tmp_path))
+    kernels = []
+
+    def pretend(module, names, capability):
+        target = GPUTarget("cuda", capability, 32)
+        monkeypatch.setattr(driver, "_active", Pretended(target))
+        for name in names:
+            kernels.append(getattr(module, name))
+            kernels[-1].device_caches.clear()
+            monkeypatch.setattr(module, name, Compiling(kernels[-1]))
+
+    yield pretend
+    for kernel in kernels:
+        kernel.device_caches.clear()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "capability"), [(torch.float32, 80), (torch.float64, 90), (torch.bfloat16, 90)]
+)
+def test_kernels_in_time_order_compile(dtype, capability, pretend, draw):
+    from tsrnn.kernels import _gpu
+    from tsrnn.kernels._gpu import kernels
+
+    pretend(kernels, ("forward", "backward"), capability)
+    cell = cells.para_rnn(1)
+    for units in (1, 16):
+        inputs, params, initial, *cotangents = draw(cell, 2, 5, units, dtype)
+        given = (cell, inputs, params, initial, torch.tensor([5, 5]))
+        states, _ = _gpu.forward(*given)
+        _gpu.backward(*given, states, *cotangents)
+    for kernel in (kernels.forward, kernels.backward):
+        first, second = kernel.made
+        assert first is second  # not compiled again for other sizes
+
+
+def test_kernels_parallel_in_time_compile(pretend, draw):
+    from tsrnn.kernels import _gpu
+    from tsrnn.kernels._gpu import chunked
+
+    pretend(chunked, ("shooting", "backward"), 90)
+    cell = cells.para_rnn(1)
+    inputs, params, initial, *cotangents = draw(cell, 2, 9, 3, torch.float32)
+    states, *_ = _gpu.shooting(cell, inputs, params, initial, 3, 5, 1e-6)
+    _gpu.scan_backward(cell, inputs, params, initial, states, *cotangents, 3)
+    assert chunked.shooting.made[0]
+    assert chunked.backward.made[0]

@@ -1,0 +1,16 @@
+"""Checks of constructor arguments."""
+
+from collections.abc import Iterable
+
+
+def check_sizes(**sizes: int) -> None:
+    """Raise unless every size is a positive integer."""
+    for name, value in sizes.items():
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a positive integer; got {value!r}")
+
+
+def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
+    """Raise unless the value is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {tuple(choices)}; got {value!r}")
