@@ -1,11 +1,12 @@
-"""Forward and backward pass of a ParaRNN layer beside torch.nn.RNN of the same size.
+"""Forward and backward pass of ParaRNN, ParaGRU and ParaLSTM layers beside torch's layers.
 
-Both sides hold the same numbers: the recurrent matrix of torch.nn.RNN is the block-diagonal
-one of the layer, and outputs and gradients are compared before anything is timed. The floor
-is the time to copy as many bytes as have to be moved. The layer's input projection is part of
-its kernel, so 12 bytes a state: write h, later read h and its gradient. The recurrence alone,
-on inputs that are there already, moves 8 forward (read u, write h) and 12 backward (read h and
-its gradient, write that of u).
+Both sides hold the same numbers: the recurrent matrices of torch's layer are the block-diagonal
+ones of ours, and outputs and gradients are compared before anything is timed. ParaGRU is compared
+with its reset gate where torch has it, after the matrix product; the last column times the layer of
+the papers, which has it before. The floor is the time to copy as many bytes as have to be moved:
+12 a state and layer output, write h, later read h and its gradient, as the projection of so few
+inputs is part of the kernel. The recurrence of ParaRNN alone, on inputs that are there already,
+moves 8 forward (read u, write h) and 12 backward (read h and its gradient, write that of u).
 """
 
 from __future__ import annotations
@@ -19,82 +20,124 @@ from tsrnn.layers import ParaRNN
 
 SHAPES = [(64, 784, 128, 1), (8, 17984, 32, 6), (32, 96, 128, 7)]
 BYTES = {"layer": 12, "forward": 8, "backward": 12}
+CELL = cells.para_rnn(2)
+KINDS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+# Torch's matrices in terms of ours, by number and sign: torch's z gates the old state.
+ORDERS = {"rnn": [(0, 1)], "gru": [(1, 1), (0, -1), (2, 1)], "lstm": [(k, 1) for k in range(4)]}
 
 
-def twin_of(layer: ParaRNN) -> nn.RNN:
-    """torch.nn.RNN with the same weights, its features in the layer's order."""
-    rnn = nn.RNN(layer.input_size, layer.hidden_size, batch_first=True)
+def layer_of(kind: str, width: int, hidden: int) -> ParaRNN:
+    return ParaRNN(
+        width, hidden, cell=cells.para_gru(2, reset_after=True) if kind == "gru" else kind
+    )
+
+
+def in_torch_order(kind: str, whole: Tensor) -> Tensor:
+    """Parts of a tensor (parts * hidden, ...) as torch's layer has them."""
+    parts = whole.chunk(len(ORDERS[kind]))
+    return torch.cat([sign * parts[k] for k, sign in ORDERS[kind]])
+
+
+def full_matrices(layer: ParaRNN, blocks: Tensor) -> Tensor:
+    """Block-diagonal matrices (parts * hidden, hidden) of recurrent parameters."""
     count = layer.n_blocks
-    weight = torch.zeros(layer.hidden_size, layer.hidden_size)
-    for k in range(count):
-        weight[k::count, k::count] = layer.weight_hh_l0[:, :, k].detach()
+    blocks = blocks.reshape(-1, 2, 2, count)
+    weight = torch.zeros(len(blocks), 2, count, 2, count)
+    units = torch.arange(count)
+    weight[:, :, units, :, units] = blocks.permute(3, 0, 1, 2)
+    return weight.reshape(-1, layer.hidden_size)
+
+
+def twin_of(kind: str, layer: ParaRNN) -> nn.RNNBase:
+    """Torch's layer with the same weights, its features in the order of ours."""
+    rnn = KINDS[kind](layer.input_size, layer.hidden_size, batch_first=True)
     with torch.no_grad():
-        rnn.weight_ih_l0.copy_(layer.weight_ih_l0)
-        rnn.weight_hh_l0.copy_(weight)
-        rnn.bias_ih_l0.copy_(layer.bias_l0)
+        rnn.weight_ih_l0.copy_(in_torch_order(kind, layer.weight_ih_l0))
+        rnn.weight_hh_l0.copy_(in_torch_order(kind, full_matrices(layer, layer.weight_hh_l0)))
+        rnn.bias_ih_l0.copy_(in_torch_order(kind, layer.bias_l0))
         rnn.bias_hh_l0.zero_()
     return rnn
 
 
-def check_same(layer: ParaRNN, rnn: nn.RNN, x: Tensor, grad: Tensor) -> None:
+def check_same(kind: str, layer: ParaRNN, rnn: nn.RNNBase, x: Tensor, grad: Tensor) -> None:
     """Compare outputs and all gradients."""
     ours, theirs = layer(x)[0], rnn(x)[0]
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     ours.backward(grad)
     theirs.backward(grad)
-    count = layer.n_blocks
-    blocks = torch.stack([rnn.weight_hh_l0.grad[k::count, k::count] for k in range(count)], -1)
+    inside = full_matrices(layer, torch.ones_like(layer.weight_hh_l0))
     pairs = [
         (layer.weight_ih_l0.grad, rnn.weight_ih_l0.grad),
-        (layer.weight_hh_l0.grad, blocks),
+        (full_matrices(layer, layer.weight_hh_l0.grad), rnn.weight_hh_l0.grad * inside),
         (layer.bias_l0.grad, rnn.bias_ih_l0.grad),
     ]
     for a, b in pairs:
+        a = in_torch_order(kind, a)
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3 * float(b.abs().max()))
 
 
-def measure(shape: tuple[int, int, int, int], a_byte: float) -> list[object]:
-    batch, steps, hidden, width = shape
-    torch.manual_seed(0)
-    x, grad = torch.randn(batch, steps, width), torch.randn(batch, steps, hidden)
-    layer = ParaRNN(width, hidden)
-    rnn = twin_of(layer)
-    check_same(layer, rnn, x, grad)
-    repeats = 3 if steps > 10_000 else 10
-    torch_ms = median_ms(lambda: rnn(x)[0].backward(grad), repeats)
-    ours_ms = median_ms(lambda: layer(x)[0].backward(grad), 5 * repeats)
+def both_ways_ms(layer: nn.Module, x: Tensor, grad: Tensor, repeats: int) -> float:
+    """Median time of a forward and backward pass."""
+    return median_ms(lambda: layer(x)[0].backward(grad), repeats)
 
-    u = torch.randn(batch, steps, 2, hidden // 2, requires_grad=True)
-    w = layer.weight_hh_l0.detach().flatten(0, 1).requires_grad_()
-    cell = cells.para_rnn(2)
-    out = recurrence(cell, u, w)[0]
-    forward_ms = median_ms(lambda: recurrence(cell, u, w), 5 * repeats)
-    shaped = grad.view_as(out)
-    backward_ms = median_ms(
-        lambda: torch.autograd.grad(out, (u, w), shaped, retain_graph=True), 5 * repeats
-    )
-    floor = {name: a_byte * n * batch * steps * hidden for name, n in BYTES.items()}
-    return [
-        shape,
-        f"{torch_ms:.1f}",
-        f"{ours_ms:.2f}",
-        f"{torch_ms / ours_ms:.1f}",
-        f"{floor['layer']:.2f}",
-        f"{100 * floor['layer'] / ours_ms:.0f} %",
-        f"{forward_ms:.2f} ({floor['forward']:.2f})",
-        f"{backward_ms:.2f} ({floor['backward']:.2f})",
-    ]
+
+def layers(a_byte: float) -> None:
+    rows = []
+    for kind in KINDS:
+        for batch, steps, hidden, width in SHAPES:
+            torch.manual_seed(0)
+            x, grad = torch.randn(batch, steps, width), torch.randn(batch, steps, hidden)
+            layer = layer_of(kind, width, hidden)
+            rnn = twin_of(kind, layer)
+            check_same(kind, layer, rnn, x[:, :200], grad[:, :200])
+            repeats = 3 if steps > 10_000 else 10
+            paper = ParaRNN(width, hidden, cell=kind)
+            theirs = both_ways_ms(rnn, x, grad, repeats)
+            ours, papers = (both_ways_ms(one, x, grad, 3 * repeats) for one in (layer, paper))
+            floor = a_byte * BYTES["layer"] * batch * steps * hidden * layer.cell.n / 2
+            rows.append([
+                kind, (batch, steps, hidden, width), f"{theirs:.1f}", f"{ours:.2f}",
+                f"{theirs / ours:.1f}", f"{floor:.2f}", f"{100 * floor / ours:.0f} %",
+                f"{papers:.2f}",
+            ])  # fmt: skip
+    header = ["layer", "(B, T, d, inputs)", "torch ms", "tsrnn ms", "ratio", "floor ms", "reached",
+              "of the papers ms"]  # fmt: skip
+    print_table(header, rows)
+
+
+def recurrence_alone(a_byte: float) -> None:
+    rows = []
+    for batch, steps, hidden, _ in SHAPES:
+        u = torch.randn(batch, steps, 2, hidden // 2, requires_grad=True)
+        w = ParaRNN(1, hidden).weight_hh_l0.detach().flatten(0, 1).requires_grad_()
+        repeats = 30
+        out = recurrence(CELL, u, w)[0]
+        grad = torch.randn_like(out)
+        times = {
+            "forward": median_ms(lambda u=u, w=w: recurrence(CELL, u, w), repeats),
+            "backward": median_ms(
+                lambda out=out, u=u, w=w, grad=grad: torch.autograd.grad(
+                    out, (u, w), grad, retain_graph=True
+                ),
+                repeats,
+            ),
+        }
+        row: list[object] = [(batch, steps, hidden)]
+        for name, time in times.items():
+            floor = a_byte * BYTES[name] * batch * steps * hidden
+            row += [f"{time:.2f}", f"{floor:.2f}", f"{time / floor:.1f}"]
+        rows.append(row)
+    print("\nThe recurrence of ParaRNN alone\n")
+    header = ["forward ms", "floor ms", "ratio", "backward ms", "floor ms", "ratio"]
+    print_table(["(B, T, d)", *header], rows)
 
 
 def main() -> None:
     print_machine()
     a_byte = copy_ms_a_byte()
     print(f"copy: {1e-6 / a_byte:.1f} GB/s read and written\n")
-    header = [
-        "(B, T, d, inputs)", "nn.RNN ms", "ParaRNN ms", "ratio", "floor ms", "reached",
-        "recurrence forward ms (floor)", "backward ms (floor)",
-    ]  # fmt: skip
-    print_table(header, [measure(shape, a_byte) for shape in SHAPES])
+    layers(a_byte)
+    recurrence_alone(a_byte)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def _is_fused(cell: Cell, x: Tensor, units: int) -> bool:
         and not needs_gradient
         and is_compiled(x.device, x.dtype)
         and is_small(cell)
-        and not chunks_pay(batch, steps, units)
+        and not chunks_pay(x.device, batch, steps, units)
     )
 
 

@@ -265,6 +265,7 @@ def trace_jacobian(cell: Cell) -> Graph:
         return traced.graph([*traced.new, *rows])
 
 
+@functools.cache
 def is_linear(cell: Cell) -> bool:
     """Whether a cell is affine in its state: its Jacobian does not depend on it."""
     graph = trace_jacobian(cell)

@@ -238,12 +238,12 @@ def test_auto_takes_chunks_for_one_long_series(monkeypatch, draw):
         time_parallel, "forward", lambda *args: seen.append(args[0].name) or original(*args)
     )
     cell, linear = cells.para_rnn(2), cells.lru()
-    recurrence(cell, *draw(cell, 1, 8192, 1)[:3])
-    recurrence(linear, *draw(linear, 1, 8192, 1)[:3])
-    assert seen == [cell.name, linear.name]
+    recurrence(cell, *draw(cell, 1, 65536, 1)[:3])
+    assert seen == [cell.name]
+    recurrence(linear, *draw(linear, 1, 65536, 1)[:3])  # its steps are too cheap
     recurrence(cell, *draw(cell, 1, 100, 1)[:3])
-    recurrence(cell, *draw(cell, 64, 4096, 2)[:3])
-    assert len(seen) == 2
+    recurrence(cell, *draw(cell, 2, 65536, 2)[:3])
+    assert len(seen) == 1
 
 
 def test_newton_counts_its_passes_from_the_guess_of_the_paper(draw):
