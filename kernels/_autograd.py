@@ -14,10 +14,11 @@ from torch import Tensor
 
 from tsrnn.kernels import _dense, _newton, _sequential, _time_parallel
 from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._choice import best_engine
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._derived import adjoint, cell_of
 from tsrnn.kernels._lengths import check_range, is_alive, whole
-from tsrnn.kernels._reference import reference
+from tsrnn.kernels._reference import reference_gradients
 from tsrnn.kernels._steps import is_small, local_gradients
 
 ENGINES: dict[str, Any] = {
@@ -60,10 +61,26 @@ def _forward(
 ) -> Results:
     if lengths is not None:
         check_range(lengths, inputs.shape[1])
+    inputs, params, initial = (t.resolve_neg() for t in (inputs, params, initial))
+    engine = _resolved(engine, cell_of(cell), inputs, params)
     states, final, convergence = ENGINES[engine].forward(
         cell_of(cell), inputs, params, initial, lengths
     )
-    return states, final, convergence.passes, convergence.residual, convergence.fell_back
+    return (
+        states.contiguous(),
+        final.contiguous(),
+        convergence.passes,
+        convergence.residual.to(inputs.dtype),
+        convergence.fell_back,
+    )
+
+
+def _resolved(engine: str, cell: Cell, inputs: Tensor, params: Tensor) -> str:
+    """Name of the engine that runs: it depends on shapes and device alone."""
+    if engine != "auto":
+        return engine
+    batch, steps = inputs.shape[:2]
+    return best_engine(cell, inputs.device, batch, steps, params.shape[1])
 
 
 def _backward(
@@ -77,6 +94,10 @@ def _backward(
     cell: str,
     engine: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    engine = _resolved(engine, cell_of(cell), inputs, params)
+    inputs, params, initial, g_states, g_final = (
+        t.resolve_neg() for t in (inputs, params, initial, g_states, g_final)
+    )
     if not (engine == "sequential" and inputs.device.type == "cpu"):
         g_states = _of_all_fields(g_states, states)
     g_inputs, g_params, g_initial = ENGINES[engine].backward(
@@ -136,8 +157,8 @@ def _differentiate(
     inputs, params, initial, lengths, states = ctx.saved_tensors
     cell = cell_of(ctx.cell)
     if torch.is_grad_enabled():
-        if not ctx.has_all_fields:  # these states have left no trace for autograd
-            states = run("sequential", ctx.cell, inputs, params, initial, lengths, cell.n)[0]
+        if not ctx.has_all_fields and is_small(cell):  # autograd has not seen these states
+            states = run(ctx.engine, ctx.cell, inputs, params, initial, lengths, cell.n)[0]
         g_states = _of_all_fields(g_states, states)
         g_inputs, g_params, g_initial = differentiable_backward(
             cell, inputs, params, initial, lengths, states, g_states, g_final
@@ -196,7 +217,9 @@ def differentiable_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state as functions that autograd follows."""
     if not is_small(cell):
-        return _by_reference(cell, inputs, params, initial, lengths, g_states, g_final)
+        ends = whole(lengths, inputs)
+        given = (inputs, params, initial, ends, g_states, g_final)
+        return reference_gradients(cell, *given, differentiable=True)
     # Imported late: the adjoint runs through the same front door, which imports this file.
     from tsrnn.kernels._recurrence import recurrence
 
@@ -221,24 +244,3 @@ def differentiable_backward(
     old, inputs, new, _ = backwards
     _, g_inputs, g_params = local_gradients(cell, inputs, params, old, new, following)
     return reverse(g_inputs), g_params, g_initial
-
-
-def _by_reference(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    lengths: Tensor | None,
-    g_states: Tensor,
-    g_final: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients through the loop in torch, run again."""
-    leaves = tuple(
-        t if t.requires_grad else t.detach().requires_grad_() for t in (inputs, params, initial)
-    )
-    inputs, params, initial = leaves
-    results = reference(cell, inputs, params, initial, whole(lengths, inputs))
-    g_inputs, g_params, g_initial = torch.autograd.grad(
-        results, leaves, (g_states, g_final), create_graph=True
-    )
-    return g_inputs, g_params, g_initial

@@ -2,7 +2,8 @@
 
 A backend is a module with two functions on tensors, without autograd: ``forward(cell, inputs,
 params, initial, lengths, keep=True)`` and ``backward(cell, inputs, params, initial, lengths,
-states, g_states, g_final, only_initial=False)``, both in time order.
+states, g_states, g_final, only_initial=False)``, both in time order. One that has ``shooting`` and
+``scan_backward`` runs all chunks of time in one launch.
 """
 
 import importlib

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
 from collections import Counter
@@ -78,10 +79,14 @@ class Cell:
             raise ValueError(
                 f"a cell's name must be of letters, digits, '_', '-' and '.'; got {self.name!r}"
             )
-        if self.n < 1 or self.m < 0 or self.p < 0:
+        if not callable(self.step):
+            raise ValueError(f"step of cell {self.name!r} must be a function; got {self.step!r}")
+        if not all(isinstance(count, int) for count in (self.n, self.m, self.p)) or not (
+            self.n >= 1 and self.m >= 0 and self.p >= 0
+        ):
             raise ValueError(
                 f"cell {self.name!r} needs n >= 1 state fields, m >= 0 input fields and "
-                f"p >= 0 parameters; got n={self.n}, m={self.m}, p={self.p}"
+                f"p >= 0 parameters; got n={self.n!r}, m={self.m!r}, p={self.p!r}"
             )
         if self.outputs is not None and not 1 <= self.outputs <= self.n:
             raise ValueError(
@@ -125,21 +130,34 @@ class Cell:
         """Number of state fields that a layer hands on."""
         return self.n if self.outputs is None else self.outputs
 
+    def __copy__(self) -> Cell:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Cell:
+        return self  # a copy would be another cell, to be compiled again
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Cell, tuple(getattr(self, f.name) for f in fields(self) if f.init)
 
 
 _keys: dict[Cell, str] = {}
 _cells: dict[str, Cell] = {}
+_numbers = itertools.count()
 
 
 def _register(cell: Cell) -> str:
-    """Key of a cell, the same for equal ones."""
-    key = _keys.setdefault(cell, f"{cell.name}#{len(_keys)}")
+    """Key of a cell, the same for equal ones of this process."""
+    # A number drawn in vain is lost; two threads never draw the same one.
+    key = _keys.setdefault(cell, f"{cell.name}#{next(_numbers)}")
     _cells.setdefault(key, cell)
     return key
 
 
 def registered(key: str) -> Cell:
     """Cell of a key of this process."""
+    if key not in _cells:
+        raise ValueError(
+            f"there is no cell of key {key!r} in this process: keys are not kept in files. "
+            "Make the cell, and compile or export the model, in the process that runs it"
+        )
     return _cells[key]

@@ -17,7 +17,8 @@ class Convergence:
     passes : Tensor of shape (B, K), int64
         Newton steps until the lane had converged; 0 where nothing was iterated.
     residual : Tensor of shape (B, K)
-        Largest mismatch that was left, relative to 1 + |state|.
+        Largest mismatch that was left, relative to one plus the size of the state; not finite
+        where a state is not.
     fell_back : Tensor of shape (B, K), bool
         Lanes that had not converged and were run in time order instead. The answer
         is exact for them too.

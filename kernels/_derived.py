@@ -19,6 +19,20 @@ def named(**groups: Iterable[Tensor]) -> dict[str, Tensor]:
     }
 
 
+def _unique(*groups: Iterable[str]) -> tuple[Names, Names, Names]:
+    """Names with an underscore behind those that are taken."""
+    taken: set[str] = set()
+
+    def free(name: str) -> str:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        return name
+
+    state, inputs, params = (tuple(map(free, group)) for group in groups)
+    return state, inputs, params
+
+
 def _numbered(prefix: str, count: int) -> Names:
     return tuple(f"{prefix}{i}" for i in range(count))
 
@@ -71,7 +85,9 @@ def tangent(cell: Cell) -> Cell:
         cell.m,
         cell.p,
         _TangentStep(trace_jacobian(cell), n),
-        names=(state + tuple(f"M_{i}_{j}" for i in range(n) for j in range(n)), inputs, params),
+        names=_unique(
+            state + tuple(f"M_{i}_{j}" for i in range(n) for j in range(n)), inputs, params
+        ),
     )
 
 
@@ -104,7 +120,7 @@ def adjoint(cell: Cell) -> Cell:
         3 * n + m,
         cell.p,
         _AdjointStep(trace(cell)[1], n, m),
-        names=(
+        names=_unique(
             tuple(f"g_{name}" for name in state),
             (
                 *(f"old_{name}" for name in state),
@@ -142,7 +158,7 @@ def affine(n: int) -> Cell:
         n * n + n,
         0,
         _AffineStep(n),
-        names=(
+        names=_unique(
             _numbered("x", n),
             tuple(f"A_{i}_{j}" for i in range(n) for j in range(n)) + _numbered("b", n),
             (),
@@ -173,7 +189,7 @@ def with_projection(cell: Cell, width: int, bias: bool) -> Cell:
         step,
         shared=True,
         outputs=cell.outputs,
-        names=(
+        names=_unique(
             state,
             _numbered("x", width),
             own_names + weight_names + tuple(f"b_{name}" for name in inputs) * bias,

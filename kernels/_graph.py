@@ -70,6 +70,7 @@ _ON_NUMBERS: dict[str, Callable[..., Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
 }
+COMPARISONS = frozenset(["gt", "ge", "lt", "le", "eq", "ne"])
 OPERATIONS = frozenset([*_ON_TENSORS, *_ON_NUMBERS])
 
 

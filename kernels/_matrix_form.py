@@ -59,6 +59,24 @@ class MatrixForm:
     vectors: tuple[str, ...] = ()
     outputs: int = 1
 
+    def __post_init__(self) -> None:
+        for part in ("states", "inputs", "matrices", "vectors"):
+            names = getattr(self, part)
+            if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+                raise ValueError(f"{part} of {self.name!r} must be a tuple of names; got {names!r}")
+
+    def run(self, states: Any, inputs: Any, matrices: Any, vectors: Any) -> tuple[Any, ...]:
+        """Take one step; raise unless it returns the new states."""
+        new = self.step(states, inputs, matrices, vectors)
+        due = len(self.states)
+        if isinstance(new, tuple) and len(new) == due:
+            return new
+        came = f"{len(new)} values" if isinstance(new, tuple) else f"a {type(new).__name__}"
+        raise ValueError(
+            f"step of {self.name!r} must return a tuple of {due} vectors, the new states; "
+            f"got {came}"
+        )
+
     def block(self, size: int) -> Cell:
         """Cell of blocks of `size` = d states a vector.
 
@@ -117,7 +135,7 @@ class BlockStep:
             Matrix([params[k * square + i * d : k * square + (i + 1) * d] for i in range(d)])
             for k in range(count)
         ]
-        new = self.form.step(
+        new = self.form.run(
             _vectors(state, d), _vectors(inputs, d), matrices, _vectors(params[count * square :], d)
         )
         return tuple(part for vector in new for part in vector.parts)
@@ -125,10 +143,10 @@ class BlockStep:
     def on_tensors(self, state: Tensor, inputs: Tensor, params: Tensor) -> Tensor:
         """Step of all blocks: (B, n, K), (B, m, K), (p, K) to (B, n, K), by matrix products."""
         matrices, vectors = self.split(params)
-        new = self.form.step(
+        new = self.form.run(
             self._columns(state), self._columns(inputs), matrices.unbind(), vectors.unbind()
         )
-        return torch.stack(tuple(new)).permute(3, 0, 2, 1).flatten(1, 2)
+        return torch.stack(new).permute(3, 0, 2, 1).flatten(1, 2)
 
     def _columns(self, fields: Tensor) -> Sequence[Tensor]:
         """Vectors (K, d, B) of the fields (B, vectors * d, K)."""
@@ -204,14 +222,26 @@ class Vector:
     def __truediv__(self, other: Any) -> Vector:
         return self._with(operator.truediv, other)
 
+    def __rtruediv__(self, other: Any) -> Vector:
+        return self._with(lambda a, b: b / a, other)
+
+    def __pow__(self, other: Any) -> Vector:
+        return self._with(operator.pow, other)
+
     def __neg__(self) -> Vector:
         return self._with(operator.neg)
 
     def __gt__(self, other: Any) -> Vector:
         return self._with(operator.gt, other)
 
+    def __ge__(self, other: Any) -> Vector:
+        return self._with(operator.ge, other)
+
     def __lt__(self, other: Any) -> Vector:
         return self._with(operator.lt, other)
+
+    def __le__(self, other: Any) -> Vector:
+        return self._with(operator.le, other)
 
 
 class Matrix:

@@ -72,7 +72,17 @@ def _solve(matrices: Tensor, offsets: Tensor) -> Tensor:
     small = matrices.shape[2] <= LARGEST_BLOCK_OF_KERNELS
     if small and is_compiled(matrices.device, matrices.dtype):
         return solve_affine(matrices, offsets, torch.zeros_like(offsets[:, 0]))
-    return parallel_reduce(matrices, offsets)
+    solution = parallel_reduce(matrices, offsets)
+    # Products of matrices may overflow where the solution does not.
+    return solution if solution.isfinite().all() else _solve_in_order(matrices, offsets)
+
+
+def _solve_in_order(matrices: Tensor, offsets: Tensor) -> Tensor:
+    x, solution = torch.zeros_like(offsets[:, 0]), []
+    for a, b in zip(matrices.unbind(1), offsets.unbind(1), strict=True):
+        x = torch.einsum("bijk,bjk->bik", a, x) + b
+        solution.append(x)
+    return torch.stack(solution, 1)
 
 
 def parallel_reduce(matrices: Tensor, offsets: Tensor) -> Tensor:

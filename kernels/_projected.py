@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tsrnn.kernels import _dense
 from tsrnn.kernels._autograd import run
 from tsrnn.kernels._backend import is_compiled
 from tsrnn.kernels._cell import Cell
@@ -14,7 +15,7 @@ from tsrnn.kernels._choice import chunks_pay
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._derived import projected_key, with_projection
 from tsrnn.kernels._lengths import as_lengths, without_padding
-from tsrnn.kernels._recurrence import check_like, recurrence
+from tsrnn.kernels._recurrence import check_cell, check_like, recurrence
 from tsrnn.kernels._steps import is_small
 
 WIDEST_FUSED = 8  # inputs; beyond it a matrix product is faster
@@ -58,10 +59,12 @@ def projected_recurrence(
     ValueError
         If shapes, dtypes or devices do not fit, or lengths lie outside 0 to T.
     """
+    check_cell(cell)
     _check_projection(cell, x, weight, bias, params, initial)
     units, width = params.shape[1], x.shape[2]
     if not _is_fused(cell, x, units):
-        inputs = torch.nn.functional.linear(without_padding(x, lengths), weight, bias)
+        with torch.autocast(x.device.type, enabled=False):  # dtypes are those of the arguments
+            inputs = torch.nn.functional.linear(without_padding(x, lengths), weight, bias)
         inputs = inputs.unflatten(-1, (cell.m, units))
         return recurrence(cell, inputs, params, initial, lengths, outputs_only=True)
     rows = weight.view(cell.m, units, width).transpose(1, 2).reshape(-1, units)
@@ -81,6 +84,7 @@ def _is_fused(cell: Cell, x: Tensor, units: int) -> bool:
     return (
         width <= WIDEST_FUSED
         and not needs_gradient
+        and x.device.type == "cpu"
         and is_compiled(x.device, x.dtype)
         and is_small(cell)
         and not chunks_pay(x.device, batch, steps, units)
@@ -117,7 +121,8 @@ def prepare_projected(
     See `prepare`.
     """
     if not is_small(cell):
-        return  # the engine for them is compiled for all sizes at once
+        _dense.prepare(cell, dtype)
+        return
     prepare(cell, dtype, verbose=verbose)
     if width <= WIDEST_FUSED:
         prepare(with_projection(cell, width, bias), dtype, verbose=verbose)

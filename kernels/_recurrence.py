@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, overload
 
+import torch
 from torch import Tensor
 
 from tsrnn.kernels._autograd import run
@@ -85,7 +86,8 @@ def recurrence(
         too on CUDA devices, where it is stored and arithmetic is float32.
     outputs_only : bool, default False
         Whether to return of the states the first ``cell.n_outputs`` fields alone, those that a
-        layer hands on. The backward pass moves less memory then.
+        layer hands on. The backward pass moves less memory then. They are a view that must not
+        be modified in place.
     full_output : bool, default False
         Whether to return how a time-parallel engine converged.
 
@@ -106,9 +108,11 @@ def recurrence(
 
     Notes
     -----
-    "auto" takes "dense" for blocks of more than 8 states, "reference" where there are no
-    kernels for the device or dtype, "scan" or "shooting" for sequences so long and lanes so
-    few that chunks of time pay (a measured rule), else "sequential".
+    "auto" takes "dense" for blocks of more than 8 states and "reference" where there are no
+    kernels for the device or dtype. Else it takes "sequential", unless lanes are so few and
+    sequences so long that chunks of time pay: on the CPU a single lane of 65,536 steps, of a
+    cell that is not linear. "scan", "shooting" and "newton" read from the device whether they
+    have converged, so that a CUDA graph can capture "sequential" only, which "auto" takes then.
 
     Newton's method may need as many iterations as there are chunks or steps. What has not
     converged after a dozen is run in time order instead, lane by lane, and counted in
@@ -119,7 +123,8 @@ def recurrence(
 
     Compiled functions are within a few units in the last place of torch's. Gradients of
     `params` are summed over sequences in a fixed order, so that they are the same bit
-    by bit for any number of threads.
+    by bit for any number of threads; those of "dense" are matrix products of torch, the
+    same for a number of threads.
 
     Examples
     --------
@@ -139,7 +144,7 @@ def recurrence(
     fields = cell.n_outputs if outputs_only else cell.n
     chosen = chosen_engine(engine, cell, inputs)
     if chosen == "reference":
-        if steps_of_each is not None:
+        if steps_of_each is not None and not torch.compiler.is_compiling():
             check_range(steps_of_each, steps)
         ends = whole(steps_of_each, inputs)
         states, final = reference(cell, inputs, params, initial, ends)
@@ -152,8 +157,7 @@ def recurrence(
 
 
 def _check_tensors(cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor | None) -> None:
-    if not isinstance(cell, Cell):
-        raise ValueError(f"cell must be a tsrnn.kernels.Cell; got {cell!r}")
+    check_cell(cell)
     for name, tensor in (("inputs", inputs), ("params", params), ("initial", initial)):
         if not (isinstance(tensor, Tensor) or (initial is None and name == "initial")):
             raise ValueError(f"{name} must be a torch tensor; got a {type(tensor).__name__}")
@@ -175,6 +179,12 @@ def _check_tensors(cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor |
     check_like(cell, "params", params, (cell.p, units), inputs)
     if initial is not None:
         check_like(cell, "initial", initial, (batch, cell.n, units), inputs)
+
+
+def check_cell(cell: object) -> None:
+    """Raise unless it is a cell."""
+    if not isinstance(cell, Cell):
+        raise ValueError(f"cell must be a tsrnn.kernels.Cell; got {cell!r}")
 
 
 def check_like(

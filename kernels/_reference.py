@@ -40,3 +40,35 @@ def step_of(cell: Cell, params: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
         return lambda state, u: block.on_tensors(state, u, params)
     weights = params.unbind(0)
     return lambda state, u: torch.stack(cell.step(state.unbind(1), u.unbind(1), weights), 1)
+
+
+def reference_gradients(
+    cell: Cell,
+    inputs: Tensor,
+    params: Tensor,
+    initial: Tensor,
+    lengths: Tensor,
+    g_states: Tensor,
+    g_final: Tensor,
+    *,
+    differentiable: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of inputs, parameters and initial state through the loop, run again.
+
+    Where they are to be differentiable themselves, arguments keep their place in autograd.
+    """
+    tensors = (inputs, params, initial)
+    with torch.enable_grad():
+        leaves = tuple(
+            t if differentiable and t.requires_grad else t.detach().requires_grad_()
+            for t in tensors
+        )
+        results = reference(cell, leaves[0], leaves[1], leaves[2], lengths)
+    g_inputs, g_params, g_initial = torch.autograd.grad(
+        results,
+        leaves,
+        (g_states, g_final),
+        create_graph=differentiable,
+        materialize_grads=True,
+    )
+    return g_inputs, g_params, g_initial

@@ -41,15 +41,21 @@ def linearised(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> tuple
 def _linearised_by_autograd(
     cell: Cell, inputs: Tensor, params: Tensor, old: Tensor
 ) -> tuple[Tensor, Tensor]:
-    with torch.enable_grad():
-        old = old.detach().requires_grad_()
-        new = new_states(cell, inputs.detach(), params.detach(), old)
+    with torch.inference_mode(False), torch.enable_grad():
+        inputs, params, old = (_leaf(t) for t in (inputs, params, old))
+        old.requires_grad_()
+        new = new_states(cell, inputs, params, old)
         # Units and steps do not meet, so the gradient of one sum has the rows of all of them.
         rows = [
             torch.autograd.grad(new[:, :, i].sum(), old, retain_graph=True)[0]
             for i in range(cell.n)
         ]
     return new.detach(), torch.stack(rows, 2)
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    """Copy of a tensor that autograd takes as a leaf."""
+    return tensor.clone() if tensor.is_inference() else tensor.detach()
 
 
 def local_gradients(
@@ -80,8 +86,8 @@ def local_gradients(
 def _local_gradients_by_autograd(
     cell: Cell, inputs: Tensor, params: Tensor, old: Tensor, g: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    with torch.enable_grad():
-        old, inputs, params = (t.detach().requires_grad_() for t in (old, inputs, params))
+    with torch.inference_mode(False), torch.enable_grad():
+        old, inputs, params = (_leaf(t).requires_grad_() for t in (old, inputs, params))
         new = new_states(cell, inputs, params, old)
     g_old, g_inputs, g_params = torch.autograd.grad(
         new, (old, inputs, params), g, materialize_grads=True

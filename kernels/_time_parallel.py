@@ -114,7 +114,8 @@ def _allowed(cell: Cell, inputs: Tensor, steps: int) -> float:
     Newton's method corrects the rounding of a chunk of so many steps in its next pass; a linear
     cell has no next pass.
     """
-    return ROUNDINGS * torch.finfo(inputs.dtype).eps * (steps if is_linear(cell) else 1)
+    arithmetic = torch.promote_types(inputs.dtype, torch.float32)
+    return ROUNDINGS * torch.finfo(arithmetic).eps * (steps if is_linear(cell) else 1)
 
 
 def _is_finite(jacobians: Tensor) -> Tensor:
@@ -201,7 +202,7 @@ def backward(
     if fused is not None:
         given = (cell, inputs, params, initial, states, g_states, g_final)
         g_inputs, g_params, g_initial = fused(*given, fused_chunk(inputs))
-        if g_inputs.isfinite().all():
+        if all(g.isfinite().all() for g in (g_inputs, g_params, g_initial)):
             return g_inputs, g_params, g_initial + g_first
     chunks = chosen_chunks(inputs)
     if fused is not None or chunks.count < 2:

@@ -9,11 +9,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tsrnn.kernels._cell import Cell, Fields
-from tsrnn.kernels._graph import OPERATIONS, Graph, Op, Operand, without_unused
+from tsrnn.kernels._graph import OPERATIONS, Graph, Op, Operand, evaluate, without_unused
 
 _COPIES = {"detach", "alias", "clone", "view"}
 _CONSTANTS = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
-_ONE = torch.tensor(1.0, dtype=torch.float64)
+_ONE = torch.tensor(1.0, dtype=torch.float64, device="cpu")
 _ALL = slice(None)
 _ON_MASKS = {
     "where", "masked_fill", "logical_and", "logical_or", "logical_not",
@@ -100,11 +100,14 @@ def _is_mask(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype == torch.bool
 
 
+_FIRST = {"h": 0.3, "u": 0.32, "w": 0.34, "g": 0.36}
+
+
 def _scalars(prefix: str, count: int) -> dict[str, torch.Tensor]:
     # Values off every kink, different from each other: what is traced is the general case.
     return {
         f"{prefix}{i}": torch.tensor(
-            0.3 + 0.1 * i, dtype=torch.float64, device="cpu", requires_grad=True
+            _FIRST[prefix] + 0.1 * i, dtype=torch.float64, device="cpu", requires_grad=True
         )
         for i in range(count)
     }
@@ -267,8 +270,25 @@ def trace_jacobian(cell: Cell) -> Graph:
 
 @functools.cache
 def is_linear(cell: Cell) -> bool:
-    """Whether a cell is affine in its state: its Jacobian does not depend on it."""
+    """Whether a cell is affine in its state: its Jacobian is the same wherever the state is."""
     graph = trace_jacobian(cell)
     jacobian = without_unused(graph.ops, graph.outputs[cell.n :])
     reads = Graph(jacobian, graph.outputs[cell.n :]).reads
-    return not any(name.startswith("h") for name in reads)
+    return not any(name.startswith("h") for name in reads) and _is_line(graph, cell)
+
+
+def _is_line(graph: Graph, cell: Cell) -> bool:
+    """Whether new states move as their Jacobian says, a sign or a step of a state do not."""
+    generator = torch.Generator().manual_seed(0)
+    fixed = {
+        f"{prefix}{i}": torch.rand((), generator=generator, dtype=torch.float64)
+        for prefix, count in (("u", cell.m), ("w", cell.p))
+        for i in range(count)
+    }
+    states = torch.randn(64, cell.n, generator=generator, dtype=torch.float64)
+    fields = {f"h{i}": states[:, i] for i in range(cell.n)}
+    outputs = [x.expand(64) for x in evaluate(graph, fields | fixed)]
+    new, jacobian = torch.stack(outputs[: cell.n], 1), torch.stack(outputs[cell.n :], 1)
+    rows = jacobian.unflatten(1, (cell.n, cell.n))
+    moved = torch.einsum("bij,bj->bi", rows, states - states[:1])
+    return torch.allclose(new - new[:1], moved, rtol=1e-6, atol=1e-9)

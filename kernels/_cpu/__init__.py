@@ -155,7 +155,7 @@ def pairwise_sum(parts: Tensor) -> Tensor:
         first, rest = parts.split_with_sizes([kept, len(parts) - kept])
         first[: len(rest)].add_(rest)
         parts = first
-    return parts[0]
+    return parts[0].clone()  # not a view that keeps all parts in memory
 
 
 def _run(kernel: Callable[..., None], tensors: list[Tensor], n: int, steps: int) -> None:

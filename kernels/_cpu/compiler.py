@@ -23,6 +23,15 @@ import platformdirs
 _lock = threading.RLock()
 
 
+def _forget_lock() -> None:
+    global _lock
+    _lock = threading.RLock()  # another thread may have held it at the time of a fork
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
+
+
 def _target_machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

@@ -8,7 +8,8 @@ from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._dense import cpu
 from tsrnn.kernels._lengths import whole
-from tsrnn.kernels._reference import reference
+from tsrnn.kernels._matrix_form import block_step
+from tsrnn.kernels._reference import reference, reference_gradients
 
 
 def forward(
@@ -35,14 +36,12 @@ def backward(
     if _on_cpu(inputs):
         given = (cell, inputs, params, initial, steps, states, g_states, g_final)
         return cpu.backward(*given)
-    with torch.enable_grad():
-        leaves = tuple(t.detach().requires_grad_() for t in (inputs, params, initial))
-        inputs, params, initial = leaves
-        results = reference(cell, inputs, params, initial, steps)
-    g_inputs, g_params, g_initial = torch.autograd.grad(
-        results, leaves, (g_states, g_final), materialize_grads=True
-    )
-    return g_inputs, g_params, g_initial
+    return reference_gradients(cell, inputs, params, initial, steps, g_states, g_final)
+
+
+def prepare(cell: Cell, dtype: torch.dtype) -> None:
+    """Have the compiled loop of a matrix form ready: one for all sizes."""
+    cpu.kernels_of(block_step(cell).form, dtype)
 
 
 def _on_cpu(inputs: Tensor) -> bool:

@@ -34,7 +34,7 @@ class _Kernels(NamedTuple):
 
 
 @functools.cache
-def _kernels(form: MatrixForm, dtype: torch.dtype) -> _Kernels:
+def kernels_of(form: MatrixForm, dtype: torch.dtype) -> _Kernels:
     source = dense_ir(form, _name(dtype))
     arguments = {kind: len(names) + len(SIZES) for kind, names in POINTERS.items()}
     return _Kernels(**compiler.load(f"{form.name}.dense", source, arguments))
@@ -47,7 +47,7 @@ def forward(
     problem = _Problem.of(cell, inputs, params, initial, lengths)
     states = new_empty(inputs, (*problem.inputs.shape[:2], cell.n))
     final = new_empty(inputs, problem.initial.shape)
-    kernel = _kernels(block_step(cell).form, inputs.dtype).forward
+    kernel = kernels_of(block_step(cell).form, inputs.dtype).forward
     problem.run(kernel, problem.plan.forward, [states, final])
     return problem.units_last(states), problem.units_last(final)
 
@@ -99,7 +99,7 @@ def _backward(
     g_vectors = new_empty(inputs, (len(states), n_vectors, d))
     g_initial = new_empty(inputs, problem.initial.shape)
     problem.run(
-        _kernels(block_step(cell).form, inputs.dtype).backward,
+        kernels_of(block_step(cell).form, inputs.dtype).backward,
         plan.backward,
         [states, g_states, g_final, g_inputs, g_products, operands, g_vectors, g_initial],
     )

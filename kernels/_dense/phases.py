@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tsrnn.kernels._dense.trace import Equations, Product
-from tsrnn.kernels._graph import Op, Operand
+from tsrnn.kernels._graph import COMPARISONS, Op, Operand
 
 
 class Phase(NamedTuple):
@@ -85,7 +85,8 @@ def _phases(equations: Equations) -> tuple[Phase, ...]:
         targets = [a for p in now for a in p.operands]
         targets += [a for a in wanted if order.phase(a) == i]
         ops = order.ops_for(targets, made)
-        made |= {op.out for op in ops}
+        # A comparison is no number that could be kept: it is made again where it is needed.
+        made |= {op.out for op in ops if op.name not in COMPARISONS}
         phases.append(Phase(ops, now))
     return tuple(phases)
 

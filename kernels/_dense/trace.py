@@ -143,7 +143,7 @@ def _run(
     """New state, and the matrix and operand of every product in the order of their call."""
     multiplied: list[tuple[int, Any]] = []
     matrices = [_OpenMatrix(k, products, multiplied) for k in range(len(form.matrices))]
-    return tuple(form.step(state, inputs, matrices, vectors)), multiplied
+    return form.run(state, inputs, matrices, vectors), multiplied
 
 
 def _products(

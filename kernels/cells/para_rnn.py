@@ -68,4 +68,6 @@ def linear(dimension: int) -> Cell:
     ValueError
         If the dimension is no positive integer.
     """
+    if not isinstance(dimension, int) or isinstance(dimension, bool) or dimension < 1:
+        raise ValueError(f"dimension must be a positive integer; got {dimension!r}")
     return para_rnn(dimension, "identity")

@@ -169,13 +169,13 @@ def test_what_the_new_state_tells_is_not_computed_again():
 @pytest.mark.parametrize("registers", [Registers(32, (6, 4, 2, 1)), Registers(16, (6, 4, 2, 1))])
 def test_narrower_registers(registers, monkeypatch, draw, solve, assert_close):
     monkeypatch.setattr(product, "registers", lambda: registers)
-    cpu._kernels.cache_clear()
+    cpu.kernels_of.cache_clear()
     for size in (3, 16, 21):
         cell = cells.lem(size)
         problem = draw(cell, 7, 3, 2, torch.float32)
         expected = solve(cell, problem, "reference")
         agree(solve(cell, problem, "dense"), expected, assert_close)
-    cpu._kernels.cache_clear()
+    cpu.kernels_of.cache_clear()
 
 
 @pytest.mark.parametrize("form", ["newton_lstm", "gru", "gru_reset_after"])

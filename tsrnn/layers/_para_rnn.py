@@ -43,9 +43,9 @@ class ParaRNN(nn.Module):
     hidden_size : int
         Number of outputs d of a layer.
     block_size : int, optional
-        d_s, a divisor of `hidden_size`; 2 by default. Blocks of up to 8 states run
-        compiled on the CPU; larger ones take a matrix product a step. Of an own cell it
-        is the number of its outputs.
+        d_s, a divisor of `hidden_size`; 2 by default. Blocks of up to 8 states are
+        unrolled; larger ones take a matrix product a step. Of an own cell it is the
+        number of its outputs.
     num_layers : int, default 1
     cell : {"rnn", "gru", "lstm"} or Cell
         What the blocks are: :func:`~tsrnn.kernels.cells.para_rnn`,
@@ -230,6 +230,8 @@ class ParaRNN(nn.Module):
         """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
         for layer in range(self.num_layers):
             weight, _, bias = self._weights(layer)
+            if weight.device.type != "cpu":
+                return  # kernels of other devices are compiled where they are first used
             prepare_projected(
                 self.cell, weight.shape[1], bias is not None, weight.dtype, verbose=verbose
             )
