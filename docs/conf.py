@@ -37,7 +37,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
     "filename_pattern": r"/\d\d_",
-    "ignore_pattern": r"/_",
+    "ignore_pattern": r"(^|/)_",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "write_computation_times": False,

@@ -130,9 +130,11 @@ def history(
     """
     ahead = ()
     for i in tl.static_range(PREFETCH):
-        read = (t - i >= 0) & (t - i < length)
-        before = tl.where(t - i > 0, states_at - (i + 1) * state_row, initial_at)
-        old = load(before, state_field, (t - i >= 0) & (t - i <= length) & (length > 0), N, REAL)
+        # Compared lane by lane, also where the interpreter has a plain number for t.
+        this = tl.zeros_like(length) + (t - i)
+        read = (this >= 0) & (this < length)
+        before = tl.where(this > 0, states_at - (i + 1) * state_row, initial_at)
+        old = load(before, state_field, (this >= 0) & (this <= length) & (length > 0), N, REAL)
         inputs = load(inputs_at - i * input_row, input_field, read, M, REAL)
         incoming = load(g_states_at - i * state_row, state_field, read, N, REAL)
         ahead += ((old, inputs, incoming),)
@@ -184,7 +186,8 @@ def march_back(
         )  # fmt: skip
         for i in tl.static_range(PREFETCH):
             old, inputs, incoming = now[i]
-            alive = (t - i >= 0) & (t - i < length)
+            this = tl.zeros_like(length) + (t - i)
+            alive = (this >= 0) & (this < length)
             total = choose(alive, add(g, incoming), constants(0.0, g[0], N))
             g_old, g_inputs, g_params = VJP(total, old, inputs, new, params)
             g = choose(alive, g_old, g)
