@@ -18,6 +18,7 @@ from tsrnn.kernels._matrix_form import MatrixForm, block_step
 
 BLOCK = 16  # sequences of a program: the fewest that a matrix product takes
 LARGEST = 256  # units whose vectors a program keeps in registers
+PREFETCHED = 6  # matrices that shared memory has room for, there and back
 
 _plan = functools.cache(Plan.of)
 
@@ -124,19 +125,20 @@ class _Problem(NamedTuple):
         self, kernel: Any, weights: list[Tensor], tensors: list[Tensor], **options: Any
     ) -> None:
         """Run a kernel on the current stream of the tensors' device."""
-        grid = (-(-self.batch // BLOCK), self.units)
+        programs = -(-self.batch // BLOCK) * self.units
         width, dtype = self.matrices.shape[-1], self.inputs.dtype
-        if not self.batch:
+        if not programs:
             return
-        scratch = self.matrices.new_empty(grid[0] * grid[1], BLOCK, width)
+        scratch = self.matrices.new_empty(programs, BLOCK, width)
         # Triton launches on the current device, whatever the tensors' own.
         with torch.cuda.device_of(self.inputs):
-            kernel[grid](
+            kernel[(programs,)](
                 self.inputs, self.vectors, self.initial, self.lengths, *weights, scratch,
                 *tensors, self.inputs.shape[1], self.batch, self.d, N=len(self.form.states),
                 M=len(self.form.inputs), V=len(self.form.vectors),
                 MATRICES=len(self.form.matrices), REAL=_REAL[dtype], BLOCK=BLOCK, D=width,
-                num_warps=4 if width <= 64 else 8, **options,
+                num_warps=4 if width <= 16 else 8,
+                num_stages=2 if len(self.form.matrices) <= PREFETCHED else 1, **options,
             )  # fmt: skip
 
 

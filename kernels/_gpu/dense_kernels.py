@@ -4,6 +4,7 @@ A program owns BLOCK sequences of one unit and carries their state as tensors (B
 up to a power of two. Arrays are (sequences, T, vector, d), sequences of all units one after the
 other; matrices are (K, matrices, D, D), zero outside of d x d.
 """
+# mypy: ignore-errors
 
 import triton
 import triton.language as tl
@@ -17,7 +18,7 @@ _BACKWARD = [
     "inputs", "vectors", "initial", "lengths", "states", "g_states", "g_final", "g_inputs",
     "g_products", "operands", "g_vectors", "g_initial",
 ]  # fmt: skip
-TILE_BYTES = tl.constexpr(16384)  # of a matrix, in shared memory at a time
+TILE_BYTES = tl.constexpr(8192)  # of a matrix, in shared memory at a time
 
 
 @triton.jit
@@ -27,7 +28,7 @@ def _kept(x, weights, kept, scratch, ROWS: tl.constexpr):
     One of more columns than a tile has rows goes through memory: registers cannot be sliced.
     """
     x = tl.where(kept, x, 0.0).to(weights.dtype.element_ty)
-    if ROWS < x.shape[1]:
+    if x.shape[1] > ROWS:
         row = tl.arange(0, x.shape[0])[:, None]
         tl.debug_barrier()  # the operand before has been read
         tl.store(scratch + row * x.shape[1] + tl.arange(0, x.shape[1])[None, :], x)
@@ -79,26 +80,19 @@ def multiply_back(x, weights, numbers: tl.constexpr, kept, scratch):
 
 @triton.jit
 def _block(lengths, T, B, d, BLOCK: tl.constexpr, D: tl.constexpr):
-    """Sequences (BLOCK, 1) and units (1, D) of a program, lengths, and which of them exist."""
-    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    """Place of a program: its unit of K, sequences (BLOCK, 1), units (1, D) of d and lengths.
+
+    Then which of them exist, and the shortest and longest length.
+    """
+    blocks = tl.cdiv(B, BLOCK)
+    k = (tl.program_id(0) // blocks).to(tl.int64)
+    row = (tl.program_id(0) % blocks) * BLOCK + tl.arange(0, BLOCK)[:, None]
     exists = row < B
     column = tl.arange(0, D)[None, :]
-    b = tl.program_id(1).to(tl.int64) * B + row
+    b = k * B + row
     length = tl.load(lengths + row, mask=exists, other=0).to(tl.int32)
     shortest = tl.min(tl.min(tl.where(exists, length, T), 1), 0)
-    return b, column, length, exists & (column < d), shortest, tl.max(tl.max(length, 1), 0)
-
-
-@triton.jit
-def _vectors(vectors, d, column, inside, V: tl.constexpr, REAL: tl.constexpr):
-    at = vectors + tl.program_id(1).to(tl.int64) * (V * d) + column
-    return load(tl.broadcast_to(at, inside.shape), d, inside, V, REAL)
-
-
-@triton.jit
-def _scratch(scratch, BLOCK: tl.constexpr, D: tl.constexpr):
-    program = tl.program_id(1).to(tl.int64) * tl.num_programs(0) + tl.program_id(0)
-    return scratch + program * (BLOCK * D)
+    return k, b, column, length, exists & (column < d), shortest, tl.max(tl.max(length, 1), 0)
 
 
 @triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_FORWARD)
@@ -124,11 +118,12 @@ def forward(
     D: tl.constexpr,
 ):
     """States and final state."""
-    b, column, length, inside, shortest, longest = _block(lengths, T, B, d, BLOCK, D)
-    w = _vectors(vectors, d, column, inside, V, REAL)
+    k, b, column, length, inside, shortest, longest = _block(lengths, T, B, d, BLOCK, D)
+    vectors_at = tl.broadcast_to(vectors + k * (V * d) + column, (BLOCK, D))
+    w = load(vectors_at, d, inside, V, REAL)
     h = load(initial + b * (N * d) + column, d, inside, N, REAL)
-    weights += tl.program_id(1).to(tl.int64) * (MATRICES * D * D)
-    scratch = _scratch(scratch, BLOCK, D)
+    weights += k * (MATRICES * D * D)
+    scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
     inputs_at = inputs + b * T * (M * d) + column
     states_at = states + b * T * (N * d) + column
     zeros_at = states_at + shortest.to(tl.int64) * (N * d)
@@ -178,12 +173,13 @@ def backward(
 
     With PRODUCTS = 0 the gradients of products, being those of inputs, are not written.
     """
-    b, column, length, inside, shortest, longest = _block(lengths, T, B, d, BLOCK, D)
-    w = _vectors(vectors, d, column, inside, V, REAL)
+    k, b, column, length, inside, shortest, longest = _block(lengths, T, B, d, BLOCK, D)
+    vectors_at = tl.broadcast_to(vectors + k * (V * d) + column, (BLOCK, D))
+    w = load(vectors_at, d, inside, V, REAL)
     g = load(g_final + b * (N * d) + column, d, inside, N, REAL)
-    weights += tl.program_id(1).to(tl.int64) * (MATRICES * D * D)
-    transposed += tl.program_id(1).to(tl.int64) * (MATRICES * D * D)
-    scratch = _scratch(scratch, BLOCK, D)
+    weights += k * (MATRICES * D * D)
+    transposed += k * (MATRICES * D * D)
+    scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
     initial_at = initial + b * (N * d) + column
     zeros = constants(0.0, g[0], N)
     sums = constants(0.0, g[0], V)
