@@ -201,7 +201,7 @@ def backward(
         if PRODUCTS > 0:
             store(g_products + at * (PRODUCTS * d) + column, d, alive, g_p)
         store(operands + at * (OPERANDS * d) + column, d, alive, x)
-        sums = add(sums, choose(alive, g_w, constants(0.0, g[0], V)))
+        sums = add(sums, g_w)
     store(g_initial + b * (N * d) + column, d, inside, g)
     store(g_vectors + b * (V * d) + column, d, inside, sums)
     at = b * T + shortest
