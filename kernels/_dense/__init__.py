@@ -1,9 +1,11 @@
-"""The engine for full matrices: a matrix product a step, on the CPU in one compiled loop."""
+"""The engine for full matrices: a matrix product a step, compiled for the CPU and for CUDA."""
+
+from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from tsrnn.kernels._backend import is_compiled
+from tsrnn.kernels._backend import backend_of, is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._dense import cpu
@@ -17,7 +19,8 @@ def forward(
 ) -> tuple[Tensor, Tensor, Convergence]:
     """States and final state of a block of a matrix form; arguments as in `recurrence`."""
     steps = whole(lengths, inputs)
-    run = cpu.forward if _on_cpu(inputs) else reference
+    kernels = _kernels(cell, inputs)
+    run = kernels.forward if kernels else reference
     return *run(cell, inputs, params, initial, steps), Convergence.exact(initial)
 
 
@@ -33,9 +36,9 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state."""
     steps = whole(lengths, inputs)
-    if _on_cpu(inputs):
+    if kernels := _kernels(cell, inputs):
         given = (cell, inputs, params, initial, steps, states, g_states, g_final)
-        return cpu.backward(*given)
+        return kernels.backward(*given)
     return reference_gradients(cell, inputs, params, initial, steps, g_states, g_final)
 
 
@@ -44,5 +47,13 @@ def prepare(cell: Cell, dtype: torch.dtype) -> None:
     cpu.kernels_of(block_step(cell).form, dtype)
 
 
-def _on_cpu(inputs: Tensor) -> bool:
-    return inputs.device.type == "cpu" and is_compiled(inputs.device, inputs.dtype)
+def _kernels(cell: Cell, inputs: Tensor) -> ModuleType | None:
+    """Compiled kernels for these inputs; None where only the loop in torch runs."""
+    if not is_compiled(inputs.device, inputs.dtype):
+        return None
+    if inputs.device.type == "cpu":
+        return cpu
+    backend_of(inputs.device)  # says what to install where it is missing
+    from tsrnn.kernels._gpu import dense
+
+    return dense if block_step(cell).size <= dense.LARGEST else None

@@ -8,19 +8,22 @@ import itertools
 import numpy as np
 import pytest
 import torch
+import triton.language as tl
 import triton.runtime.interpreter as interpreter
 
 from tsrnn.kernels import (
     Cell,
     _backend,
+    _dense,
     _time_parallel,
     cells,
     recurrence,
 )
 from tsrnn.kernels import _gpu as backend
 from tsrnn.kernels._derived import affine, tangent
-from tsrnn.kernels._gpu import compiler, elementary, emit
+from tsrnn.kernels._gpu import compiler, dense, dense_kernels, elementary, emit
 from tsrnn.kernels._graph import OPERATIONS, Graph, Op, evaluate
+from tsrnn.kernels._matrix_form import MatrixForm
 from tsrnn.kernels._projected import with_projection
 from tsrnn.kernels._reference import reference
 
@@ -39,7 +42,10 @@ ROUNDINGS = {torch.float32: 64.0, torch.float64: 64.0, torch.bfloat16: 12.0}
 
 @pytest.fixture(scope="module", autouse=True)
 def repaired_interpreter():
-    """Take scalars as indices under any numpy; patch the language once a file, scan by rows."""
+    """Take scalars as indices under any numpy; patch the language once a file, scan by rows.
+
+    A product of bfloat16 is one of numbers, not of their bits.
+    """
     patch, seen = interpreter._patch_lang_tensor, set()
 
     def patch_tensor(tensor, scope):
@@ -66,7 +72,19 @@ def repaired_interpreter():
             for column in columns
         ]
 
+    def wide(x):
+        if x.dtype != tl.bfloat16:
+            return x
+        data = interpreter._convert_float(x.data, tl.bfloat16, tl.float32, None)
+        return interpreter.TensorHandle(data.view(np.float32), tl.float32)
+
+    dot = interpreter.InterpreterBuilder.create_dot
+
+    def create_dot(self, a, b, *args):
+        return dot(self, wide(a), wide(b), *args)
+
     with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(interpreter.InterpreterBuilder, "create_dot", create_dot)
         monkeypatch.setattr(interpreter.ScanOps, "generic_scan", scan)
         options = interpreter.InterpreterOptions(sanitize_overflow=False)
         monkeypatch.setattr(interpreter.interpreter_builder, "options", options)
@@ -117,7 +135,7 @@ def expected_of(cell, problem, lengths):
     return [t.detach().to(problem.inputs.dtype) for t in (*results, *gradients)]
 
 
-def results_of(cell, problem, lengths):
+def results_of(cell, problem, lengths, backend=backend):
     """Results and gradients of the kernels."""
     inputs, params, initial, g_states, g_final = problem
     states, final = backend.forward(cell, inputs, params, initial, lengths)
@@ -134,12 +152,12 @@ def agree(results, expected, assert_close, roundings):
             raise AssertionError(f"{name}: {error}") from None
 
 
-def check(cell, problem, lengths, assert_close):
+def check(cell, problem, lengths, assert_close, backend=backend):
     lengths = torch.tensor(lengths)
     expected = expected_of(cell, problem, lengths)
     for i, length in enumerate(lengths):
         problem.inputs[i, length:] = NAN  # is not read
-    results = results_of(cell, problem, lengths)
+    results = results_of(cell, problem, lengths, backend)
     agree(results, expected, assert_close, ROUNDINGS[problem.inputs.dtype])
 
 
@@ -500,3 +518,115 @@ def test_second_derivatives(draw):
     assert torch.autograd.gradgradcheck(
         lambda *args: recurrence(cells.para_rnn(1), *args, engine="sequential"), leaves
     )
+
+
+FORMS = [cells.para_rnn, cells.para_lstm, cells.para_gru, cells.newton_lstm, cells.lem]
+
+
+@pytest.mark.parametrize("lengths", [[4, 4, 4], [2, 0, 4]], ids=["whole", "ragged"])
+@pytest.mark.parametrize(("size", "units"), [(3, 2), (20, 1)])
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_full_matrices(form, size, units, lengths, draw, assert_close):
+    cell = form(size)
+    problem = draw(cell, steps=4, units=units, dtype=torch.float32)
+    check(cell, problem, lengths, assert_close, dense)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_full_matrices_in_other_precisions(dtype, draw, assert_close):
+    cell = cells.newton_lstm(3)
+    check(cell, draw(cell, steps=4, units=2, dtype=dtype), [2, 0, 4], assert_close, dense)
+
+
+@pytest.mark.parametrize("form", [cells.para_gru, cells.lem], ids=lambda form: form.__name__)
+def test_full_matrices_in_tiles(form, monkeypatch, draw, assert_close):
+    monkeypatch.setattr(dense_kernels, "TILE_BYTES", tl.constexpr(1024))
+    problem = draw(form(40), steps=3, units=1, dtype=torch.float32)
+    check(form(40), problem, [3, 1, 2], assert_close, dense)
+
+
+def test_full_matrices_of_many_sequences(draw, assert_close):
+    cell = cells.para_gru(3)
+    problem = draw(cell, batch=19, steps=3, units=2, dtype=torch.float32)
+    check(cell, problem, [3] * 16 + [1, 0, 2], assert_close, dense)
+
+
+def test_full_matrices_without_sequences(draw):
+    cell = cells.para_gru(3)
+    results = results_of(cell, draw(cell, batch=0), torch.zeros(0, dtype=torch.int64), dense)
+    assert not results[3].any()
+
+
+def _unusual(states, inputs, matrices, vectors):
+    """Matrices used twice or not at all, products of products, of inputs and of constants."""
+    (h, c), (u,), (A, B, _unused), (w,) = states, inputs, matrices, vectors
+    a = torch.tanh(A @ (B @ (w * h) + u))
+    b = A @ u + B @ torch.ones_like(c)
+    c = torch.where(h > 0, c, 2 * c)
+    return torch.sigmoid(a + B @ h), c / (1 + a * a) + torch.where(h > 0, 0.1 * b, 0.2 * b)
+
+
+def _delay(states, inputs, matrices, vectors):
+    """New states that are inputs, old states and constants."""
+    (h, c, _), (u,), (A,) = states, inputs, matrices
+    return u, h, torch.full_like(c, 0.25) + 0 * (A @ c)
+
+
+def _diagonal(states, inputs, matrices, vectors):
+    """No matrix at all."""
+    (h,), (u,), (w,) = states, inputs, vectors
+    return (torch.tanh(w * h + u),)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        MatrixForm("unusual", ("h", "c"), ("u",), ("A", "B", "_unused"), _unusual, ("w",)),
+        MatrixForm("delay", ("kept", "x", "weights"), ("u",), ("A",), _delay),
+        MatrixForm("diagonal", ("h",), ("u",), (), _diagonal, ("w",)),
+    ],
+    ids=lambda form: form.name,
+)
+def test_own_forms_with_matrices(form, draw, assert_close):
+    cell = form.block(3)
+    problem = draw(cell, steps=4, units=2, dtype=torch.float32)
+    check(cell, problem, [4, 0, 3], assert_close, dense)
+
+
+def _overflow(states, inputs, matrices, vectors):
+    """Infinite where there is no unit, and one stands in for its input."""
+    (h,), (u,), (A,) = states, inputs, matrices
+    return (torch.tanh(A @ (h + torch.exp(1e3 * u))),)
+
+
+def test_units_that_are_not_there_do_not_matter(draw, assert_close):
+    cell = MatrixForm("overflow", ("h",), ("u",), ("A",), _overflow).block(3)
+    problem = draw(cell, steps=4, units=2, dtype=torch.float32)
+    problem = problem._replace(inputs=-problem.inputs.abs() - 0.1)
+    check(cell, problem, [4, 4, 4], assert_close, dense)
+
+
+def test_nan_stays_in_its_sequence_and_block(draw):
+    cell, lengths = cells.para_lstm(5), torch.tensor([4, 4, 4])
+    problem = draw(cell, steps=4, units=2, dtype=torch.float32)
+    clean = results_of(cell, problem, lengths, dense)
+    problem.inputs[1, 2, 0, 1] = NAN
+    results = results_of(cell, problem, lengths, dense)
+    assert results[0][1, 3, :, 1].isnan().all()
+    for value, same in zip(results[:3], clean[:3], strict=True):
+        value, same = value.movedim(-1, 1), same.movedim(-1, 1)
+        elsewhere = torch.ones(3, 2, dtype=torch.bool)
+        elsewhere[1, 1] = False
+        assert torch.equal(value[elsewhere], same[elsewhere])
+    assert torch.equal(results[3][:, 0], clean[3][:, 0])
+
+
+def test_dense_takes_these_kernels(monkeypatch, draw, solve, assert_close):
+    monkeypatch.setattr(_dense, "cpu", dense)
+    cell = cells.para_gru(9)
+    problem = draw(cell, 2, 4, 2)
+    for lengths in (None, [4, 1]):
+        expected = solve(cell, problem, "reference", lengths)
+        results = solve(cell, problem, "dense", lengths)
+        for name, value in expected.items():
+            assert_close(results[name], value)

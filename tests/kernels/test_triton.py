@@ -105,3 +105,26 @@ def test_kernels_parallel_in_time_compile(pretend, draw):
     _gpu.scan_backward(cell, inputs, params, initial, states, *cotangents, 3)
     assert chunked.shooting.made[0]
     assert chunked.backward.made[0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "dtype"),
+    [
+        (cells.para_rnn(3), torch.float64),
+        (cells.newton_lstm(40), torch.float32),
+        (cells.para_gru(17), torch.bfloat16),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_kernels_of_full_matrices_compile(cell, dtype, pretend, draw):
+    from tsrnn.kernels._gpu import dense, dense_kernels
+
+    pretend(dense_kernels, ("forward", "backward"), 90)
+    for units in (1, 16):
+        inputs, params, initial, *cotangents = draw(cell, 2, 5, units, dtype)
+        given = (cell, inputs, params, initial, torch.tensor([5, 5]))
+        states, _ = dense.forward(*given)
+        dense.backward(*given, states, *cotangents)
+    for kernel in (dense_kernels.forward, dense_kernels.backward):
+        first, second = kernel.made
+        assert first is second  # not compiled again for other sizes
