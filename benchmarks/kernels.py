@@ -290,6 +290,24 @@ def beside_torch_in_sequence() -> None:
     print_table(["cell", "(B, T, K)", "loop ms", "tsrnn ms", "ratio"], rows)
 
 
+def full_matrices_on_cuda() -> None:
+    """LEM and the LSTM with full matrices beside the loop in torch and torch's LSTM."""
+    rows = []
+    for make, batch, steps, d in (
+        (cells.lem, 8, 17984, 32), (cells.lem, 50, 2000, 128), (cells.para_lstm, 64, 784, 128),
+    ):  # fmt: skip
+        cell = make(d)
+        problem = draw(cell, batch, steps, 1, "cuda")
+        short = draw(cell, batch, 50, 1, "cuda")
+        check(cell, short, "dense", results(cell, short, "reference"))
+        loop = event_ms(lambda c=cell, p=problem: results(c, p, "reference"), 1)
+        ours = event_ms(lambda c=cell, p=problem: results(c, p, "dense"), 5)
+        rows.append([cell.name, (batch, steps, d), f"{loop:.0f}", f"{ours:.1f}",
+                     f"{loop / ours:.0f}"])  # fmt: skip
+    print("\nFull matrices, forward and backward beside the loop in torch\n")
+    print_table(["cell", "(B, T, d)", "loop ms", "tsrnn ms", "ratio"], rows)
+
+
 def tuning() -> None:
     """Launch parameters of the kernels in time order, and the chunk of those in chunks."""
     from tsrnn.kernels import _gpu, _time_parallel
@@ -324,6 +342,7 @@ def on_cuda() -> None:
         raise SystemExit("no CUDA device is here")
     cuda_shapes()
     beside_torch_in_sequence()
+    full_matrices_on_cuda()
     tuning()
 
 

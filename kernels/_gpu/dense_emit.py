@@ -13,7 +13,7 @@ import torch
 from tsrnn.kernels._dense.ir import Plan
 from tsrnn.kernels._dense.phases import Program
 from tsrnn.kernels._dense.trace import Product
-from tsrnn.kernels._gpu.emit import _distinct, _header, _Text, _tuple
+from tsrnn.kernels._gpu.emit import Text, distinct, header, tuple_of
 from tsrnn.kernels._graph import Operand
 from tsrnn.kernels._matrix_form import MatrixForm
 
@@ -35,14 +35,14 @@ def form_source(form: MatrixForm, dtype: torch.dtype) -> str:
     """
     plan, text = Plan.of(form), _FormText(form, dtype)
     return (
-        _header(form.block(1))
+        header(form.block(1))
         + "from tsrnn.kernels._gpu.dense_kernels import multiply, multiply_back\n"
         + text.program("step", _STEP, plan.forward, ("s",), "weights")
         + text.program("vjp", _VJP, plan.backward, _RESULTS, "weights, transposed")
     )
 
 
-class _FormText(_Text):
+class _FormText(Text):
     """Functions of one form in one precision."""
 
     def __init__(self, form: MatrixForm, dtype: torch.dtype) -> None:
@@ -61,18 +61,18 @@ class _FormText(_Text):
         names = {word: word for word in _RESERVED}
         lines = []
         for letter, argument, prefix in signature:
-            fields = [_distinct(prefix + field, names) for field in self._fields[letter]]
+            fields = [distinct(prefix + field, names) for field in self._fields[letter]]
             names |= {f"{letter}{i}": field for i, field in enumerate(fields)}
             if fields:
-                lines.append(f"{_tuple(fields)} = {argument}")
+                lines.append(f"{tuple_of(fields)} = {argument}")
         like = names[f"{signature[0][0]}0"]
         for phase in program.phases:
             for op in phase.ops:
                 # A comparison may come again in a later phase.
-                names[op.out] = names.get(op.out) or _distinct(op.out, names)
+                names[op.out] = names.get(op.out) or distinct(op.out, names)
                 lines.append(f"{names[op.out]} = {self._operation(op, names, like)}")
             for product in phase.products:
-                names |= {out: _distinct(out, names) for out in product.outs}
+                names |= {out: distinct(out, names) for out in product.outs}
                 lines.append(self._product(product, names, like))
         returned = [self._tensors(program.results[kind], names, like) for kind in results]
         lines.append(f"return {', '.join(returned)}")
@@ -83,11 +83,11 @@ class _FormText(_Text):
 
     def _product(self, product: Product, names: dict[str, str], like: str) -> str:
         operands = self._tensors(product.operands, names, like)
-        numbers = f"{_tuple([str(number) for number in product.matrices])}, kept, scratch)"
+        numbers = f"{tuple_of([str(number) for number in product.matrices])}, kept, scratch)"
         if product.transposed:
             return f"{names[product.outs[0]]} = multiply_back({operands}, transposed, {numbers}"
-        outs = _tuple([names[out] for out in product.outs])
+        outs = tuple_of([names[out] for out in product.outs])
         return f"{outs} = multiply({operands}[0], weights, {numbers}"
 
     def _tensors(self, operands: Sequence[Operand], names: dict[str, str], like: str) -> str:
-        return _tuple([self._tensor(operand, names, like) for operand in operands])
+        return tuple_of([self._tensor(operand, names, like) for operand in operands])

@@ -4,7 +4,6 @@ A program owns BLOCK sequences of one unit and carries their state as tensors (B
 up to a power of two. Arrays are (sequences, T, vector, d), sequences of all units one after the
 other; matrices are (K, matrices, D, D), zero outside of d x d.
 """
-# mypy: ignore-errors
 
 import triton
 import triton.language as tl

@@ -42,8 +42,8 @@ def cell_source(cell: Cell, dtype: torch.dtype) -> str:
     """Text of ``step`` and ``vjp``, the vector-Jacobian product of a step."""
     step, vjp = trace(cell)
     n, m, p = cell.n, cell.m, cell.p
-    text = _Text(cell, dtype)
-    return _header(cell) + "".join([
+    text = Text(cell, dtype)
+    return header(cell) + "".join([
         text.function("step", _STEP, step, (n,)),
         text.function("vjp", _VJP, vjp, (n, m, p)),
     ])  # fmt: skip
@@ -52,8 +52,8 @@ def cell_source(cell: Cell, dtype: torch.dtype) -> str:
 def tangent_source(cell: Cell, dtype: torch.dtype) -> str:
     """Text of ``tangent``, a step with its Jacobian product."""
     carried = tangent(cell)
-    text = _Text(carried, dtype)
-    return _header(carried) + text.function("tangent", _STEP, trace(carried)[0], (carried.n,))
+    text = Text(carried, dtype)
+    return header(carried) + text.function("tangent", _STEP, trace(carried)[0], (carried.n,))
 
 
 def affine_source(n: int) -> str:
@@ -74,7 +74,7 @@ def affine_source(n: int) -> str:
         f'"""Affine maps of {n} numbers."""\n\nimport triton\nimport triton.language as tl\n\n\n'
         f"@triton.jit\ndef compose({', '.join((*first, *second))}):\n"
         '    """Apply the first map, then the second."""\n'
-        f"    return {_tuple(results)}\n\n\n"
+        f"    return {tuple_of(results)}\n\n\n"
         '@triton.jit\ndef scan(maps):\n    """Each map after all before it."""\n'
         "    return tl.associative_scan(maps, 0, compose)\n"
     )
@@ -91,7 +91,7 @@ _VJP = (("g", "gradient", "g_"), ("h", "state", ""), ("u", "inputs", ""), ("s", 
         ("w", "params", ""))  # fmt: skip
 
 
-def _header(cell: Cell) -> str:
+def header(cell: Cell) -> str:
     parts = zip(("state", "inputs", "params"), cell.field_names, strict=True)
     fields = "\n".join(f"{part}: {' '.join(names) or 'none'}" for part, names in parts)
     return (
@@ -101,7 +101,7 @@ def _header(cell: Cell) -> str:
     )
 
 
-class _Text:
+class Text:
     """Functions of one cell in one precision."""
 
     def __init__(self, cell: Cell, dtype: torch.dtype) -> None:
@@ -116,16 +116,16 @@ class _Text:
         names: dict[str, str] = {}
         lines = []
         for letter, argument, prefix in signature:
-            fields = [_distinct(prefix + field, names) for field in self._fields[letter]]
+            fields = [distinct(prefix + field, names) for field in self._fields[letter]]
             names |= {f"{letter}{i}": field for i, field in enumerate(fields)}
             if fields:
-                lines.append(f"{_tuple(fields)} = {argument}")
+                lines.append(f"{tuple_of(fields)} = {argument}")
         like = names[f"{signature[0][0]}0"]
         for op in graph.ops:
-            names[op.out] = _distinct(op.out, names)
+            names[op.out] = distinct(op.out, names)
             lines.append(f"{names[op.out]} = {self._operation(op, names, like)}")
         outputs = iter([self._tensor(out, names, like) for out in graph.outputs])
-        results = [_tuple([next(outputs) for _ in range(count)]) for count in parts]
+        results = [tuple_of([next(outputs) for _ in range(count)]) for count in parts]
         lines.append(f"return {', '.join(results)}")
         arguments = ", ".join(argument for _, argument, _ in signature)
         body = "\n".join(f"    {line}" for line in lines)
@@ -170,12 +170,12 @@ class _Text:
         return text if isinstance(value, str) else f"constant({text}, {like})"
 
 
-def _distinct(name: str, names: dict[str, str]) -> str:
+def distinct(name: str, names: dict[str, str]) -> str:
     taken = _RESERVED | set(names.values())
     while name in taken:
         name += "_"
     return name
 
 
-def _tuple(values: Sequence[str]) -> str:
+def tuple_of(values: Sequence[str]) -> str:
     return f"({', '.join(values)}{',' if len(values) == 1 else ''})"

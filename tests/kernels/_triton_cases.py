@@ -314,7 +314,7 @@ def test_every_operation(dtype, monkeypatch):
     graph, names = operations()
     x, y = points(dtype)
     cell = Cell("operations", len(names), 1, 0, lambda h, u, w: tuple(a + u[0] for a in h))
-    text = emit._header(cell) + emit._Text(cell, dtype).function(
+    text = emit.header(cell) + emit.Text(cell, dtype).function(
         "step", emit._STEP, graph, (len(names),)
     )
     module = compiler.load("operations", text)
