@@ -163,8 +163,8 @@ def time_in_chunks() -> None:
     for cell in (cells.para_rnn(2), cells.newton_lstm(), cells.lru()):
         parallel = "scan" if cell.name == "lru" else "shooting"
         for batch, steps, units in (
-            (1, 1024, 1), (1, 4096, 1), (1, 131072, 1), (1, 16384, 4), (1, 131072, 8),
-            (4, 16384, 1), (8, 16384, 4), (1, 131072, 32),
+            (1, 1024, 1), (1, 4096, 1), (1, 65536, 1), (1, 131072, 1), (1, 16384, 4),
+            (1, 131072, 8), (4, 16384, 1), (8, 16384, 4), (1, 131072, 32),
         ):  # fmt: skip
             problem = draw(cell, batch, steps, units)
             check(cell, problem, parallel, results(cell, problem, "sequential"))

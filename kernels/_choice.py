@@ -12,7 +12,7 @@ from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._matrix_form import BlockStep
 from tsrnn.kernels._reference import LARGEST_UNROLLED_BLOCK
 from tsrnn.kernels._steps import is_small
-from tsrnn.kernels._trace import is_linear
+from tsrnn.kernels._trace import is_linear, trace
 
 NAMES = ("auto", "reference", "sequential", "scan", "shooting", "newton", "dense")
 _COMPILED = ("sequential", "scan", "shooting")
@@ -76,9 +76,14 @@ def best_engine(cell: Cell, device: torch.device, batch: int, steps: int, units:
         return "dense"
     if not chunks_pay(device, batch, steps, units):
         return "sequential"
-    if not is_linear(cell):
-        return "shooting"
-    return "scan" if device.type == "cuda" else "sequential"
+    if device.type == "cpu" and not _computes_again(cell):
+        return "sequential"
+    return "scan" if is_linear(cell) else "shooting"
+
+
+def _computes_again(cell: Cell) -> bool:
+    """Whether the backward pass computes gates anew, from the inputs: steps are costly then."""
+    return any(name.startswith("u") for name in trace(cell)[1].reads)
 
 
 class _Rule(NamedTuple):
@@ -88,8 +93,8 @@ class _Rule(NamedTuple):
     steps: int
 
 
-# The CPU's is measured, for nonlinear cells: a linear one is as fast in time order with a single
-# lane already. That of a GPU is a guess from the lanes that it takes to hide the time of a step.
+# The CPU's is measured, for cells with gates: others are as fast in time order with a single lane
+# already. That of a GPU is a guess from the lanes that it takes to hide the time of a step.
 _RULES = {"cpu": _Rule(1, 65536), "cuda": _Rule(8192, 512)}
 
 

@@ -11,7 +11,7 @@ from tsrnn.kernels import _dense
 from tsrnn.kernels._autograd import run
 from tsrnn.kernels._backend import is_compiled
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._choice import chunks_pay
+from tsrnn.kernels._choice import best_engine
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._derived import projected_key, with_projection
 from tsrnn.kernels._lengths import as_lengths, without_padding
@@ -79,7 +79,7 @@ def projected_recurrence(
 
 def _is_fused(cell: Cell, x: Tensor, units: int) -> bool:
     """Whether the projection is part of the kernel."""
-    batch, steps, width = x.shape
+    width = x.shape[2]
     needs_gradient = x.requires_grad and torch.is_grad_enabled()
     return (
         width <= WIDEST_FUSED
@@ -87,8 +87,14 @@ def _is_fused(cell: Cell, x: Tensor, units: int) -> bool:
         and x.device.type == "cpu"
         and is_compiled(x.device, x.dtype)
         and is_small(cell)
-        and not chunks_pay(x.device, batch, steps, units)
+        and _runs_in_time_order(cell, x, units)
     )
+
+
+def _runs_in_time_order(cell: Cell, x: Tensor, units: int) -> bool:
+    if torch.compiler.is_compiling():
+        return True  # a cell cannot be traced in there
+    return best_engine(cell, x.device, x.shape[0], x.shape[1], units) == "sequential"
 
 
 def _check_projection(

@@ -111,7 +111,7 @@ def recurrence(
     "auto" takes "dense" for blocks of more than 8 states and "reference" where there are no
     kernels for the device or dtype. Else it takes "sequential", unless lanes are so few and
     sequences so long that chunks of time pay: on the CPU a single lane of 65,536 steps, of a
-    cell that is not linear. "scan", "shooting" and "newton" read from the device whether they
+    cell with gates. "scan", "shooting" and "newton" read from the device whether they
     have converged, so that a CUDA graph can capture "sequential" only, which "auto" takes then.
 
     Newton's method may need as many iterations as there are chunks or steps. What has not

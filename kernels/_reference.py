@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._lengths import is_alive
 from tsrnn.kernels._matrix_form import BlockStep
+from tsrnn.kernels._whole import without_ends
 
 LARGEST_UNROLLED_BLOCK = 8
 
@@ -20,16 +22,15 @@ def reference(
     """
     step = step_of(cell, params)
     inputs = inputs[..., None] if cell.shared else inputs
-    alive = torch.arange(inputs.shape[1], device=inputs.device) < lengths[:, None]
-    # Padding may hold anything. One, where log, sqrt and division are smooth, keeps NaN from
-    # reaching the gradients as zero times NaN.
-    inputs = torch.where(alive[..., None, None], inputs, torch.ones_like(inputs))
+    alive = is_alive(lengths, inputs.shape[1])
+    # Padding may hold anything: NaN would reach the gradients as zero times NaN.
+    inputs = without_ends(inputs, lengths)
     state = initial
     states = []
     for u, live in zip(inputs.unbind(1), alive.unbind(1), strict=True):
         new = step(state, u)
-        state = torch.where(live[:, None, None], new, state)
-        states.append(torch.where(live[:, None, None], new, torch.zeros_like(new)))
+        state = torch.where(live, new, state)
+        states.append(torch.where(live, new, torch.zeros_like(new)))
     return torch.stack(states, 1), state
 
 

@@ -1,7 +1,6 @@
 """All steps of a recurrence at once, given the states: values, Jacobians, local gradients.
 
-Cells of few fields go through their traced graphs; large blocks and cells that cannot be traced
-through autograd.
+Cells of few fields go through their traced graphs, large blocks through autograd.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._derived import named
-from tsrnn.kernels._graph import Graph, evaluate
+from tsrnn.kernels._graph import evaluate
 from tsrnn.kernels._matrix_form import BlockStep
 from tsrnn.kernels._reference import LARGEST_UNROLLED_BLOCK, step_of
 from tsrnn.kernels._trace import trace, trace_jacobian
@@ -72,7 +71,7 @@ def local_gradients(
     values = named(
         h=old.unbind(2), u=inputs.unbind(2), s=new.unbind(2), g=g.unbind(2), w=params.unbind(0)
     )
-    outputs = [x.expand_as(g[:, :, 0]) for x in evaluate(Graph(vjp.ops, vjp.outputs), values)]
+    outputs = [x.expand_as(g[:, :, 0]) for x in evaluate(vjp, values)]
     ends = cell.n, cell.n + cell.m
     g_old, g_inputs = torch.stack(outputs[: ends[0]], 2), outputs[ends[0] : ends[1]]
     g_params = [x.sum((0, 1)) for x in outputs[ends[1] :]]

@@ -7,7 +7,8 @@ the boundaries alone (multiple shooting) is the short linear recurrence
 .. math:: \delta_{c+1} = M_c \delta_c + e_c - s_{c+1}, \qquad s_{c+1} \leftarrow e_c + M_c \delta_c.
 
 After k steps the first k chunks are exact whatever the cell; a linear cell is exact after one.
-Everything runs on the kernels of a device in time order: chunks are only more lanes to them.
+On a CPU everything runs on the kernels in time order: chunks are only more lanes to them. On a
+GPU the same iteration is one kernel.
 """
 
 from __future__ import annotations
@@ -41,14 +42,13 @@ def forward(
     """States, final state and convergence; arguments as in `recurrence`."""
     inputs = without_ends(inputs, lengths)
     fused = getattr(backend_of(inputs.device), "shooting", None)
-    chunks = chosen_chunks(inputs)
     if fused is not None:
         steps = fused_chunk(inputs)
         allowed = _allowed(cell, inputs, steps)
         given = (cell, inputs, params, initial, steps, MAX_PASSES, allowed)
         states, final, passes, residual, converged = fused(*given)
         convergence = Convergence(passes, residual, ~converged)
-    elif chunks.count > 1:
+    elif (chunks := chosen_chunks(inputs)).count > 1:
         states, final, convergence = _shoot_and_go_on(cell, inputs, params, initial, chunks)
     else:
         states, final = _in_time_order(cell, inputs, params, initial)

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tsrnn.kernels._backend import DTYPES
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu import compiler
 from tsrnn.kernels._cpu.buffers import new_empty
 from tsrnn.kernels._cpu.kernel_ir import POINTERS, SIZES, kernel_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
-
-COMPILED_DTYPES = (torch.float32, torch.float64)
 
 
 class Kernels(NamedTuple):
@@ -67,7 +66,7 @@ def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
     ValueError
         If the cell has no compiled form, or there is none in this dtype.
     """
-    if dtype not in COMPILED_DTYPES:
+    if dtype not in DTYPES["cpu"]:
         raise ValueError(f"dtype must be torch.float32 or torch.float64; got {dtype!r}")
     path = compiler.object_file(cell.name, source(cell, dtype))
     announce = verbose and not compiler.is_kept(path)
