@@ -106,3 +106,18 @@ def evaluate(graph: Graph, values: Mapping[str, Tensor]) -> list[Tensor]:
         else:
             known[op.out] = getattr(torch.ops.aten, op.name)(*map(tensor_of, op.args))
     return [tensor_of(out) for out in graph.outputs]
+
+
+class GraphStep:
+    """Step of a cell that is a graph already: of ``h0..``, ``u0..`` and ``w0..``."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def __call__(self, *fields: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        values = {
+            f"{prefix}{i}": value
+            for prefix, group in zip("huw", fields, strict=True)
+            for i, value in enumerate(group)
+        }
+        return tuple(evaluate(self.graph, values))

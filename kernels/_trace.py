@@ -9,7 +9,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tsrnn.kernels._cell import Cell, Fields
-from tsrnn.kernels._graph import OPERATIONS, Graph, Op, Operand, evaluate, without_unused
+from tsrnn.kernels._graph import (
+    OPERATIONS,
+    Graph,
+    GraphStep,
+    Op,
+    Operand,
+    evaluate,
+    without_unused,
+)
 
 _COPIES = {"detach", "alias", "clone", "view"}
 _CONSTANTS = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
@@ -215,6 +223,22 @@ def _anywhere() -> contextlib.ExitStack:
     stack.enter_context(torch.inference_mode(False))
     stack.enter_context(torch.enable_grad())
     return stack
+
+
+@functools.cache
+def trace_step(cell: Cell) -> Graph:
+    """Graph of a cell's step alone; reads ``h0..``, ``u0..`` and ``w0..``.
+
+    Raises
+    ------
+    ValueError
+        As `trace`.
+    """
+    if isinstance(cell.step, GraphStep):
+        return cell.step.graph
+    with _anywhere():
+        traced = _Trace(cell)
+        return traced.graph(traced.new)
 
 
 @functools.cache

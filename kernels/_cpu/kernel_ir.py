@@ -16,7 +16,7 @@ from tsrnn.kernels._cpu.tile_ir import Tile
 from tsrnn.kernels._cpu.vector_ir import VectorCode, emit_op, operand
 from tsrnn.kernels._cpu.words import in_words, names_of, operand_in_words
 from tsrnn.kernels._graph import Graph, without_unused
-from tsrnn.kernels._trace import trace
+from tsrnn.kernels._trace import trace, trace_step
 
 POINTERS = {
     "forward": ("u", "w", "h", "lengths", "s", "final"),
@@ -85,9 +85,9 @@ def _tiles(cell: Cell, dtype: str, direction: int) -> list[Tile]:
 
 
 def _body(kind: str, tile: Tile) -> str:
-    step, vjp = trace(tile.cell)
     if kind.startswith("forward"):
-        return _forward_tile(tile, step, keep=kind == "forward")
+        return _forward_tile(tile, trace_step(tile.cell), keep=kind == "forward")
+    vjp = trace(tile.cell)[1]
     if kind == "backward_initial":
         outputs = vjp.outputs[: tile.cell.n]
         vjp = Graph(without_unused(vjp.ops, outputs), outputs)
