@@ -166,7 +166,7 @@ def _chain(b: Builder, z: Operand, x: Jet, slope: Operand, bend: Operand | None,
     second: dict[Pair, Operand] = {}
     if order > 1:
         for i, j in _pairs(x, bend is not None):
-            bent = 0.0
+            bent: Operand = 0.0
             if bend is not None and i in x.first and j in x.first:
                 bent = b.mul(bend, b.mul(x.first[i], x.first[j]))
             second[i, j] = b.add(b.mul(slope, x.second.get((i, j), 0.0)), bent)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -56,8 +56,8 @@ def sums(
     terms: Sequence[str],
     products: Sequence[Product] = (),
     order: int = 2,
-    d_initial: Mapping[tuple[int, int], np.ndarray] | None = None,
-    dd_initial: Mapping[tuple[int, int, int], np.ndarray] | None = None,
+    d_initial: Mapping[Any, np.ndarray] | None = None,
+    dd_initial: Mapping[Any, np.ndarray] | None = None,
 ) -> Sums:
     r"""Add up fields of a cell's state over time, with derivatives by its parameters.
 
@@ -97,16 +97,21 @@ def sums(
     ValueError
         If shapes do not fit, a name is unknown, or the cell does what has no derivative here.
     """
-    first, second = d_initial or {}, dd_initial or {}
+    slopes: dict[tuple[int, ...], np.ndarray] = {**(d_initial or {}), **(dd_initial or {})}
     plan = _plan(
-        cell, tuple(terms), tuple(products), order, tuple(sorted(first)), tuple(sorted(second))
+        cell,
+        tuple(terms),
+        tuple(products),
+        order,
+        tuple(sorted(key for key in slopes if len(key) == 2)),
+        tuple(sorted(key for key in slopes if len(key) == 3)),
     )
     _check(cell, plan, lanes, params, initial)
     begin = np.zeros((plan.cell.n, lanes.n))
     begin[: cell.p] = params.T
     begin[cell.p : cell.p + plan.memory] = initial.T
     for place, key in enumerate((*plan.first, *plan.second), cell.p + plan.memory):
-        begin[place] = (first if len(key) == 2 else second).get(key, 0.0)
+        begin[place] = slopes.get(key, 0.0)
     end = lanes.unpack(_run(plan.cell, lanes, begin))
     return plan.read(end, cell.p)
 

@@ -14,9 +14,12 @@ ARROWS = {
     "kernels": set(),
     "datasets": set(),
     "data": set(),
+    "contract": {"data"},
     "layers": {"kernels"},
     "interpret": {"layers", "kernels"},
-    "forecasters": {"data", "layers", "kernels", "interpret", "__version__"},
+    "linear": {"kernels", "data", "contract", "layers"},
+    "forecasters": {"data", "contract", "layers", "kernels", "interpret"},
+    "storage": {"contract", "forecasters", "linear"},
     "plotting": {"interpret"},
 }
 # Outside library -> the places, rooms or files, where the package may import it.
@@ -25,11 +28,11 @@ DOORS = {
     "numba": {"kernels"},
     "lightning": {"tsrnn/forecasters/_training.py"},
     "pytorch_lightning": set(),
-    "statsmodels": {"datasets", "baselines"},
+    "statsmodels": {"datasets", "baselines", "tsrnn/linear/_diagnostics.py"},
     "arch": {"datasets", "baselines"},
     "matplotlib": {"plotting"},
     "pooch": {"datasets"},
-    "pandas": {"data", "datasets", "interpret", "forecasters", "plotting"},
+    "pandas": {"data", "contract", "datasets", "interpret", "linear", "forecasters", "plotting"},
 }
 # The facade knows every room and no outside library.
 FACADE = "tsrnn/__init__.py"
@@ -190,6 +193,11 @@ PLANTED_ARROWS = [
     ("tsrnn/layers/_x.py", "import tsrnn", 1),
     ("tsrnn/interpret/_x.py", "if TYPE_CHECKING:\n    from tsrnn.forecasters import load", 2),
     ("tsrnn/forecasters/_x.py", "from tsrnn.plotting import plot_forecast", 1),
+    ("tsrnn/forecasters/_x.py", "from tsrnn import __version__", 1),
+    ("tsrnn/contract/_x.py", "from tsrnn.forecasters import ParaRNNForecaster", 1),
+    ("tsrnn/linear/_x.py", "from tsrnn.interpret import recurrence_features", 1),
+    ("tsrnn/forecasters/_x.py", "import tsrnn.storage", 1),
+    ("tsrnn/storage.py", "from tsrnn.data import Layout", 1),
     ("tsrnn/plotting/_x.py", "import importlib\nimportlib.import_module('tsrnn.layers')", 2),
 ]
 PLANTED_DOORS = [
@@ -199,6 +207,9 @@ PLANTED_DOORS = [
     ("tsrnn/layers/_x.py", "import pandas", 1),
     ("tsrnn/forecasters/_forecaster.py", "from lightning.pytorch import Trainer", 1),
     ("tsrnn/forecasters/_x.py", "import statsmodels.api", 1),
+    ("tsrnn/linear/_base.py", "import statsmodels.stats", 1),
+    ("tsrnn/linear/garch/_x.py", "import arch", 1),
+    ("tsrnn/storage.py", "import pandas", 1),
     ("tsrnn/data/_x.py", "from arch.data import sp500", 1),
     ("tsrnn/interpret/_x.py", "import matplotlib.pyplot as plt", 1),
     ("tsrnn/data/_x.py", "__import__('pooch')", 1),
@@ -230,7 +241,10 @@ def test_a_planted_bare_import_is_caught(source):
         ("datasets/_x.py", "import pooch\nfrom statsmodels.datasets import co2"),
         ("tsrnn/layers/_x.py", "from tsrnn.kernels import recurrence\nfrom ._y import z"),
         ("tsrnn/forecasters/_training.py", "import lightning\nfrom ..data import Panel"),
-        ("tsrnn/forecasters/_x.py", "from tsrnn import __version__\nimport pandas"),
+        ("tsrnn/forecasters/_x.py", "from tsrnn.contract import Forecaster\nimport pandas"),
+        ("tsrnn/contract/_x.py", "import pandas\nfrom tsrnn.data import Panel"),
+        ("tsrnn/linear/_diagnostics.py", "from statsmodels.stats.diagnostic import het_arch"),
+        ("tsrnn/storage.py", "from tsrnn.contract import read_file\nimport tsrnn.linear"),
         ("tsrnn/plotting/_x.py", "import matplotlib.pyplot\nimport tsrnn.interpret"),
     ],
 )

@@ -10,10 +10,21 @@ import pytest
 import tsrnn
 
 HEAVY = ["torch", "lightning", "statsmodels", "arch", "sklearn", "numba", "matplotlib"]
-ROOMS = ["data", "datasets", "forecasters", "interpret", "kernels", "layers", "plotting"]
+ROOMS = [
+    "contract",
+    "data",
+    "datasets",
+    "forecasters",
+    "interpret",
+    "kernels",
+    "layers",
+    "linear",
+    "plotting",
+    "storage",
+]
 NAMES = {
     "ParaRNNForecaster": "tsrnn.forecasters",
-    "load": "tsrnn.forecasters",
+    "load": "tsrnn.storage",
     "recurrence_features": "tsrnn.interpret",
 }
 
@@ -44,6 +55,12 @@ def test_import_loads_no_heavy_library():
 def test_the_rooms_of_frames_load_no_heavy_library(room):
     loaded = run(f"import sys, tsrnn; tsrnn.{room}; print(*sys.modules)").split()
     assert not set(HEAVY) & set(loaded)
+
+
+@pytest.mark.parametrize("room", ["contract", "storage"])
+def test_the_contract_and_the_way_to_files_load_no_forecaster(room):
+    loaded = run(f"import sys, tsrnn; tsrnn.{room}; print(*sys.modules)").split()
+    assert not {"torch", "lightning", "tsrnn.forecasters", "tsrnn.linear"} & set(loaded)
 
 
 def test_plotting_loads_matplotlib_only_to_plot():

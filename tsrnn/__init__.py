@@ -7,31 +7,57 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tsrnn import data, datasets, forecasters, interpret, kernels, layers, plotting
-    from tsrnn.forecasters import ParaRNNForecaster, load
+    from tsrnn import (
+        contract,
+        data,
+        datasets,
+        forecasters,
+        interpret,
+        kernels,
+        layers,
+        linear,
+        plotting,
+        storage,
+    )
+    from tsrnn.forecasters import ParaRNNForecaster
     from tsrnn.interpret import recurrence_features
+    from tsrnn.storage import load
 
     __version__: str
 
 _HOMES = {
     "ParaRNNForecaster": "tsrnn.forecasters",
-    "load": "tsrnn.forecasters",
+    "load": "tsrnn.storage",
     "recurrence_features": "tsrnn.interpret",
 }
-_ROOMS = ("data", "datasets", "forecasters", "interpret", "kernels", "layers", "plotting")
-
-__all__ = [
-    "ParaRNNForecaster",
-    "__version__",
+_ROOMS = (
+    "contract",
     "data",
     "datasets",
     "forecasters",
     "interpret",
     "kernels",
     "layers",
+    "linear",
+    "plotting",
+    "storage",
+)
+
+__all__ = [
+    "ParaRNNForecaster",
+    "__version__",
+    "contract",
+    "data",
+    "datasets",
+    "forecasters",
+    "interpret",
+    "kernels",
+    "layers",
+    "linear",
     "load",
     "plotting",
     "recurrence_features",
+    "storage",
 ]
 
 

@@ -200,11 +200,20 @@ class TestValues:
         series = "a" if row < 3 else "b"
         told(ValueError, frame, "first or last row", f"series {series!r}", missing="interpolate")
 
-    @pytest.mark.parametrize("missing", ["error", "interpolate"])
+    def test_only_targets_may_be_missing(self):
+        part = "'x' must have a value in every row"
+        frame = long(x=at([1], np.nan))
+        told(ValueError, frame, part, "missing are series 'a': 1 row at 2020-01-02", missing="keep")
+        days = long(x=1.0).assign(ds=[*DAYS[:3], *DAYS[[0, 1, 3]]])
+        told(ValueError, days, part, "series 'b': 1 row at 2020-01-03", "inserted", missing="keep")
+
+    @pytest.mark.parametrize("missing", ["error", "interpolate", "keep"])
     def test_infinite(self, missing):
         frame = long(y=at([4], -np.inf))
         part = "'y' must be finite; infinite are series 'b': 1 row at 2020-01-02"
         told(ValueError, frame, part, missing=missing)
+        part = "'x' must be finite; infinite are series 'b'"
+        told(ValueError, long(x=at([4], np.inf)), part, missing=missing)
 
     def test_many_series_are_cut_short(self):
         frame = pd.DataFrame({"unique_id": range(20), "ds": 0, "y": np.inf})
@@ -217,7 +226,7 @@ class TestValues:
 
 
 def test_missing_is_a_word_of_the_table():
-    told(ValueError, long(), "('error', 'interpolate'); got 'drop'", missing="drop")
+    told(ValueError, long(), "('error', 'interpolate', 'keep'); got 'drop'", missing="drop")
 
 
 class TestLikeTheFitted:

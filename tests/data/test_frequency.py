@@ -209,7 +209,7 @@ class TestNotInferred:
         index = pd.DatetimeIndex(["2020-01-01 09:00", "2020-01-02 09:00", "2020-01-03 10:00"])
         self.refused(series(index), "time of day", "2020-01-03 10:00:00", freq="D")
         index = pd.date_range("2020-01-01", periods=6, freq="MS")
-        for missing in ("error", "interpolate"):
+        for missing in ("error", "interpolate", "keep"):
             told = "of its 6 rows no two are (they are 29, 30, 31 steps apart)"
             self.refused(series(index), told, freq="D", missing=missing)
         self.refused(series(pd.Index([0, 2, 3])), "not on it are 1 row at 3", freq=2)

@@ -179,6 +179,33 @@ class TestMissing:
         panel = read_panel(series, missing="interpolate")
         np.testing.assert_array_equal(panel.times, [0, 2, 4, 6, 8])
 
+    def test_missing_values_are_kept_wherever_they_are(self):
+        y = [np.nan, 1, np.nan, 3, np.nan, np.nan, np.nan]
+        frame = long([4, 3]).assign(y=y, x=range(7))
+        panel = read_panel(frame, missing="keep")
+        np.testing.assert_array_equal(panel.values[:, 0], y)
+        np.testing.assert_array_equal(panel.exog[:, 0], range(7))
+        assert list(panel.lengths) == [4, 3]
+
+    @pytest.mark.parametrize("freq", ["D", "B", "MS", "QE-DEC", "h"])
+    @pytest.mark.parametrize("tz", [None, "America/New_York"])
+    def test_rows_are_inserted_and_kept_missing(self, freq, tz):
+        index = pd.date_range("2021-02-01", periods=40, freq=freq, tz=tz)
+        full = pd.DataFrame(np.arange(80.0).reshape(40, 2), index, columns=["a", "b"])
+        gone = [3, 4, 20]
+        panel, expected = read_panel(full.drop(index[gone]), missing="keep"), read_panel(full)
+        np.testing.assert_array_equal(panel.times, expected.times)
+        assert np.isnan(panel.values[gone]).all()
+        np.testing.assert_array_equal(
+            np.delete(panel.values, gone, 0), np.delete(expected.values, gone, 0)
+        )
+
+    def test_what_is_complete_is_read_alike(self):
+        frame = long([5, 3], x=np.arange(8.0))
+        kept, read = read_panel(frame, missing="keep"), read_panel(frame)
+        for name in ("values", "exog", "times", "indptr"):
+            np.testing.assert_array_equal(getattr(kept, name), getattr(read, name))
+
 
 class TestMemory:
     def test_the_frame_and_the_panel_are_apart(self):

@@ -1,5 +1,7 @@
 """Simulated data, forecasters in small settings, and what compares their frames."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,15 +16,46 @@ SMALL = {
     "max_epochs": 2,
     "random_state": 0,
 }
-# Every forecaster of the package in settings that fit in a moment: the contract runs over all.
-FORECASTERS = {"ParaRNN": (ParaRNNForecaster, SMALL)}
+
+
+class Entry(NamedTuple):
+    """A forecaster in settings that fit in a moment, and where its promises end.
+
+    All have horizon=6. The contract is run on univariate data, single series and panels.
+    """
+
+    cls: type
+    settings: dict
+    fewest: int  # rows of a series
+    too_short: str  # what is said of fewer
+    new_series: bool = True  # whether several fitted series forecast one never seen
+    exogenous: bool = True
+    draws: bool = True  # whether a fit depends on random_state
+
+
+# By the column of its forecasts in a long frame. The contract runs over every one.
+FORECASTERS = {
+    "ParaRNN": Entry(
+        ParaRNNForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"
+    ),
+}
 
 
 @pytest.fixture(scope="session", params=FORECASTERS)
-def make(request):
+def column(request):
+    """Return the column of a forecaster's forecasts in a long frame."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def entry(column):
+    return FORECASTERS[column]
+
+
+@pytest.fixture(scope="session")
+def make(entry):
     """Return a constructor with small settings; keywords replace some of them."""
-    cls, settings = FORECASTERS[request.param]
-    return lambda **changes: cls(**(settings | changes))
+    return lambda **changes: entry.cls(**(entry.settings | changes))
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,11 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+import tsrnn
+from tsrnn.storage import HOMES
+
+NOT_OF_ALL = ("predict_rolling", "contributions")  # promised by some forecasters only
+
 
 @pytest.fixture(scope="module")
 def fitted(make, panel):
@@ -26,11 +31,12 @@ def early(make, panel, cut):
 
 
 class TestParameters:
-    def test_are_untouched_by_fit(self, make, wide):
+    def test_are_untouched_by_fit(self, make, entry, wide):
         target = ["u"]
-        model = make(target=target, known_ahead=["v"])
+        known, columns = (["v"], ["u", "v", "w"]) if entry.exogenous else (None, ["u"])
+        model = make(target=target, known_ahead=known)
         before = model.get_params()
-        model.fit(wide)
+        model.fit(wide[columns])
         after = model.get_params()
         assert after == before
         assert all(after[name] is before[name] for name in before)
@@ -66,30 +72,36 @@ class TestFit:
         again = make().fit(panel).fit(wave)
         same(again.predict(), make().fit(wave).predict(), rtol=0)
 
-    def test_a_fit_that_fails_leaves_the_one_before(self, make, wave, same):
-        model = make().fit(wave)
+    def test_needs_rows(self, make, entry, wave):
+        assert np.isfinite(make().fit(wave.iloc[: entry.fewest]).predict()).all()
+        with pytest.raises(ValueError, match=entry.too_short):
+            make(freq="MS").fit(wave.iloc[: entry.fewest - 1])
+
+    def test_a_fit_that_fails_leaves_the_one_before(self, make, entry, wave, same):
+        model = make(freq="MS").fit(wave)
         before = model.predict()
-        with pytest.raises(ValueError, match="needs at least 18 rows"):
-            model.fit(wave.iloc[:10].rename("other"))
+        with pytest.raises(ValueError, match=entry.too_short):
+            model.fit(wave.iloc[: entry.fewest - 1].rename("other"))
         same(model.predict(), before, rtol=0)
 
     @pytest.mark.parametrize(
-        "call",
+        ("method", "arguments"),
         [
-            lambda m, df: m.predict(),
-            lambda m, df: m.predict(df, h=3),
-            lambda m, df: m.predict_rolling(df),
-            lambda m, df: m.update(df),
-            lambda m, df: m.score(df),
-            lambda m, df: m.save("never.tsrnn"),
-            lambda m, df: m.summary(),
-            lambda m, df: m.contributions(),
+            ("predict", lambda df: ()),
+            ("predict", lambda df: (df, 3)),
+            ("predict_rolling", lambda df: (df,)),
+            ("update", lambda df: (df,)),
+            ("score", lambda df: (df,)),
+            ("save", lambda df: ("never.tsrnn",)),
+            ("summary", lambda df: ()),
+            ("contributions", lambda df: ()),
         ],
-        ids=["predict", "new", "rolling", "update", "score", "save", "summary", "contributions"],
     )
-    def test_comes_first(self, make, wave, call):
+    def test_comes_first(self, make, wave, method, arguments):
+        if method in NOT_OF_ALL and not hasattr(make(), method):
+            pytest.skip(f"there is no {method}")
         with pytest.raises(NotFittedError, match="not fitted yet"):
-            call(make(), wave)
+            getattr(make(), method)(*arguments(wave))
 
 
 class TestPredict:
@@ -99,10 +111,10 @@ class TestPredict:
         same(fitted.predict(np.int64(3)), fitted.predict(3), rtol=0)
 
     @pytest.mark.parametrize("h", [1, 5, 6, 7, 12, 25])
-    def test_any_horizon(self, fitted, same, h):
+    def test_any_horizon(self, fitted, column, same, h):
         forecast = fitted.predict(h)
         assert len(forecast) == 3 * h
-        assert np.isfinite(forecast["ParaRNN"]).all()
+        assert np.isfinite(forecast[column]).all()
         shorter = min(h, 6)
         same(
             forecast.groupby("unique_id").head(shorter).reset_index(drop=True),
@@ -110,53 +122,90 @@ class TestPredict:
             rtol=1e-12,
         )
 
-    def test_longer_horizons_go_on_from_their_own_forecasts(self, fitted, same):
-        first = fitted.predict(6).rename(columns={"ParaRNN": "y"})
+    def test_longer_horizons_go_on_from_their_own_forecasts(self, fitted, column, same):
+        first = fitted.predict(6).rename(columns={column: "y"})
         gone_on = copy.deepcopy(fitted).update(first).predict(6)
         late = fitted.predict(12).groupby("unique_id").tail(6).reset_index(drop=True)
         same(late, gone_on, rtol=1e-12)
 
-    def test_levels(self, fitted, same):
-        names = ["unique_id", "ds", "ParaRNN"]
+    def test_levels(self, fitted, column, same):
+        names = ["unique_id", "ds", column]
         both = fitted.predict(4, level=[80, 95])
         suffixes = ["lo-80", "hi-80", "lo-95", "hi-95"]
-        assert list(both.columns) == names + [f"ParaRNN-{suffix}" for suffix in suffixes]
+        assert list(both.columns) == names + [f"{column}-{suffix}" for suffix in suffixes]
         one = fitted.predict(4, level=80)
-        same(one, both[[*names, "ParaRNN-lo-80", "ParaRNN-hi-80"]], rtol=0)
-        assert (both["ParaRNN-lo-95"] <= both["ParaRNN-lo-80"]).all()
-        assert (both["ParaRNN-lo-80"] < both["ParaRNN"]).all()
-        assert (both["ParaRNN"] < both["ParaRNN-hi-80"]).all()
-        assert (both["ParaRNN-hi-80"] <= both["ParaRNN-hi-95"]).all()
-        assert "ParaRNN-lo-52.5" in fitted.predict(4, level=[52.5])
+        same(one, both[[*names, f"{column}-lo-80", f"{column}-hi-80"]], rtol=0)
+        assert (both[f"{column}-lo-95"] <= both[f"{column}-lo-80"]).all()
+        assert (both[f"{column}-lo-80"] < both[column]).all()
+        assert (both[column] < both[f"{column}-hi-80"]).all()
+        assert (both[f"{column}-hi-80"] <= both[f"{column}-hi-95"]).all()
+        assert f"{column}-lo-52.5" in fitted.predict(4, level=[52.5])
 
     def test_after_the_data_fitted_to(self, fitted, panel, same):
         same(fitted.predict(panel, h=9), fitted.predict(9))
 
-    def test_of_some_series_and_new_ones(self, fitted, panel, same):
+    def test_of_some_series(self, fitted, panel, same):
         two = panel[panel["unique_id"] != "b"]
         expected = fitted.predict(5).query("unique_id != 'b'").reset_index(drop=True)
         same(fitted.predict(two, h=5), expected)
-        new = panel[panel["unique_id"] == "a"].assign(unique_id="new")
-        forecast = fitted.predict(pd.concat([new, two]), h=5, level=[80])
-        assert list(forecast["unique_id"].unique()) == ["new", "a", "c"]
-        same(forecast.iloc[5:, :3].reset_index(drop=True), expected)
-
-    def test_new_series_are_scaled_by_themselves(self, fitted, panel):
-        def forecast(factor, shift):
-            new = panel[panel["unique_id"] == "a"].assign(unique_id="new")
-            new["y"] = factor * new["y"] + shift
-            return fitted.predict(new, h=6)["ParaRNN"]
-
-        np.testing.assert_allclose(forecast(1e6, -3e8), 1e6 * forecast(1, 0) - 3e8, rtol=1e-5)
-
-    def test_new_series_may_be_shorter_than_the_window(self, fitted, panel):
-        new = panel.iloc[:3].assign(unique_id="new")
-        assert np.isfinite(fitted.predict(new, h=8)["ParaRNN"]).all()
 
     def test_does_not_change_the_forecaster(self, fitted, panel, same):
         before = fitted.predict(3)
         fitted.predict(panel.iloc[:20], h=6, level=[50])
         same(fitted.predict(3), before, rtol=0)
+
+
+class TestNewSeries:
+    @pytest.fixture(autouse=True)
+    def promised(self, entry):
+        if not entry.new_series:
+            pytest.skip("each series has parameters of its own")
+
+    def test_beside_known_ones(self, fitted, panel, same):
+        two = panel[panel["unique_id"] != "b"]
+        expected = fitted.predict(two, h=5)
+        new = panel[panel["unique_id"] == "a"].assign(unique_id="new")
+        forecast = fitted.predict(pd.concat([new, two]), h=5, level=[80])
+        assert list(forecast["unique_id"].unique()) == ["new", "a", "c"]
+        same(forecast.iloc[5:, :3].reset_index(drop=True), expected)
+
+    def test_are_scaled_by_themselves(self, fitted, column, panel):
+        def forecast(factor, shift):
+            new = panel[panel["unique_id"] == "a"].assign(unique_id="new")
+            new["y"] = factor * new["y"] + shift
+            return fitted.predict(new, h=6)[column]
+
+        np.testing.assert_allclose(forecast(1e6, -3e8), 1e6 * forecast(1, 0) - 3e8, rtol=1e-5)
+
+    def test_may_be_shorter_than_the_window(self, fitted, column, panel):
+        new = panel.iloc[:3].assign(unique_id="new")
+        assert np.isfinite(fitted.predict(new, h=8)[column]).all()
+
+
+class TestSeriesOfTheirOwn:
+    """Forecasters of which each series has parameters of its own."""
+
+    @pytest.fixture(autouse=True)
+    def promised(self, entry):
+        if entry.new_series:
+            pytest.skip("all series share the parameters")
+
+    def test_new_ones_are_refused_where_several_were_fitted(self, fitted, panel):
+        new = panel[panel["unique_id"] == "a"].assign(unique_id="new")
+        with pytest.raises(ValueError, match="'new'"):
+            fitted.predict(pd.concat([panel, new]), h=5)
+
+    def test_new_ones_take_the_parameters_of_the_only_one(self, make, panel, same):
+        a = panel[panel["unique_id"] == "a"]
+        model = make().fit(a)
+        forecast = model.predict(a.assign(unique_id="new"), h=5)
+        same(forecast.assign(unique_id="a"), model.predict(5))
+
+    def test_are_fitted_as_if_alone(self, make, fitted, panel, same):
+        for name in "abc":
+            alone = make().fit(panel[panel["unique_id"] == name])
+            together = fitted.predict(4).query("unique_id == @name").reset_index(drop=True)
+            same(alone.predict(4), together, rtol=1e-5)
 
 
 class TestUpdate:
@@ -194,11 +243,11 @@ class TestUpdate:
 
 
 class TestScore:
-    def test_is_its_definition(self, early, panel, cut):
+    def test_is_its_definition(self, early, column, panel, cut):
         future = cut(panel, 9)[1]
-        forecast = early.predict(9)["ParaRNN"].to_numpy().reshape(3, 9)
+        forecast = early.predict(9)[column].to_numpy().reshape(3, 9)
         actual = future["y"].to_numpy().reshape(3, 9)
-        training = early.memory_.scaling.target.scale
+        training = early.memory_.target_scale
         expected = np.mean(1 - ((actual - forecast) ** 2).mean(1) / training[:, 0] ** 2)
         assert early.score(future) == pytest.approx(expected, rel=1e-9)
 
@@ -251,3 +300,23 @@ class TestComposition:
         same(model.predict(6, level=[80]), early.predict(6, level=[80]), rtol=0)
         model.update(cut(panel, 9)[1])
         assert (early.predict(1)["ds"] < model.predict(1)["ds"]).all()
+
+
+class TestFile:
+    def test_everything_comes_back(self, early, panel, cut, same, tmp_path):
+        early.save(tmp_path / "model")
+        loaded, future = tsrnn.load(tmp_path / "model"), cut(panel, 9)[1]
+        assert type(loaded) is type(early)
+        assert loaded.get_params() == early.get_params()
+        assert loaded.n_features_in_ == early.n_features_in_
+        assert str(loaded.summary()) == str(early.summary())
+        same(loaded.predict(15), early.predict(15), rtol=0)
+        same(loaded.predict(level=[80]), early.predict(level=[80]), rtol=0)
+        same(loaded.predict(panel), early.predict(panel), rtol=0)
+        assert loaded.score(future) == early.score(future)
+        same(loaded.update(future).predict(), copy.deepcopy(early).update(future).predict(), 0)
+
+    def test_classes_are_known_by_name(self, entry):
+        assert entry.cls.__name__ in HOMES
+        assert getattr(tsrnn, entry.cls.__name__) is entry.cls
+        assert entry.cls.__module__.startswith(f"{HOMES[entry.cls.__name__]}.")

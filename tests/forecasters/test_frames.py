@@ -24,18 +24,15 @@ class TestSeries:
         assert list(forecast.index) == list(after(wave, 4))
         np.testing.assert_array_equal(forecast, numbers[:, 0])
 
-    def test_unnamed(self, make, wave, numbers):
+    def test_unnamed(self, make, column, wave, numbers):
         model = make().fit(wave.rename(None))
         assert model.predict(4).name is None
-        assert list(model.predict(4, level=80).columns) == [
-            "ParaRNN",
-            "ParaRNN-lo-80",
-            "ParaRNN-hi-80",
-        ]
+        names = [column, f"{column}-lo-80", f"{column}-hi-80"]
+        assert list(model.predict(4, level=80).columns) == names
         np.testing.assert_array_equal(model.predict(4), numbers[:, 0])
 
-    def test_rolling_has_cutoffs(self, make, wave):
-        forecast = make().fit(wave.iloc[:-8]).predict_rolling(wave.iloc[-8:], h=6)
+    def test_rolling_has_cutoffs(self, small, wave):
+        forecast = small().fit(wave.iloc[:-8]).predict_rolling(wave.iloc[-8:], h=6)
         assert list(forecast.columns) == ["cutoff", "y"]
         assert list(forecast["cutoff"].unique()) == list(wave.index[-9:-6])
 
@@ -80,9 +77,9 @@ class TestWide:
 
 
 class TestLong:
-    def test_pandas(self, make, panel):
+    def test_pandas(self, make, column, panel):
         forecast = make().fit(panel).predict(2)
-        assert list(forecast.columns) == ["unique_id", "ds", "ParaRNN"]
+        assert list(forecast.columns) == ["unique_id", "ds", column]
         assert list(forecast["unique_id"]) == list("aabbcc")
         last = panel.groupby("unique_id")["ds"].max()
         assert (forecast.groupby("unique_id")["ds"].min() == last + pd.DateOffset(months=1)).all()
@@ -110,9 +107,9 @@ class TestLong:
         names = ["y", "y-lo-80", "y-hi-80", "v", "v-lo-80", "v-hi-80"]
         assert list(forecast.columns) == ["unique_id", "ds", *names]
 
-    def test_rolling(self, make, panel, cut):
+    def test_rolling(self, small, panel, cut):
         past, future = cut(panel, 7)
-        forecast = make().fit(past).predict_rolling(future, h=6, level=[80])
+        forecast = small().fit(past).predict_rolling(future, h=6, level=[80])
         names = ["unique_id", "ds", "cutoff", "ParaRNN", "ParaRNN-lo-80", "ParaRNN-hi-80"]
         assert list(forecast.columns) == names
         assert len(forecast) == 3 * 2 * 6

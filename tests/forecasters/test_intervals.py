@@ -6,14 +6,13 @@ import pytest
 from scipy import stats
 from scipy.signal import lfilter
 
+from tsrnn.contract import check_levels, level_name
 from tsrnn.forecasters._intervals import (
     MOST_ERRORS,
     OWN_ERRORS,
     Calibration,
     calibrate,
-    check_levels,
     growth_beyond,
-    level_name,
 )
 
 
@@ -189,8 +188,8 @@ class TestPooling:
 
 
 class TestBeyondTheHorizon:
-    def test_widens_and_says_so(self, make, wave):
-        model = make().fit(wave)
+    def test_widens_and_says_so(self, small, wave):
+        model = small().fit(wave)
         with pytest.warns(UserWarning, match="calibrated for 6 steps; beyond them") as caught:
             forecast = model.predict(18, level=[80])
         assert caught[0].filename == __file__
@@ -199,8 +198,8 @@ class TestBeyondTheHorizon:
         inside = model.predict(6, level=[80])
         pd.testing.assert_frame_equal(forecast.iloc[:6], inside, check_freq=False)
 
-    def test_point_forecasts_do_not_warn(self, make, wave, recwarn):
-        make().fit(wave).predict(18)
+    def test_point_forecasts_do_not_warn(self, small, wave, recwarn):
+        small().fit(wave).predict(18)
         assert [str(w.message) for w in recwarn] == []
 
     def test_factors(self):
@@ -246,10 +245,10 @@ class TestTooFewErrorsAtLateSteps:
         whole = calibration.half_widths(50, np.array([0]))
         assert np.isfinite(whole).all()
 
-    def test_a_short_monthly_series_gets_its_intervals(self, make):
+    def test_a_short_monthly_series_gets_its_intervals(self, small):
         index = pd.date_range("2000", periods=60, freq="MS")
         values = np.random.default_rng(0).normal(size=60).cumsum()
-        model = make(horizon=18, freq=None).fit(pd.Series(values, index, name="y"))
+        model = small(horizon=18, freq=None).fit(pd.Series(values, index, name="y"))
         with pytest.warns(UserWarning, match="carry no guarantee") as caught:
             forecast = model.predict(level=[80, 95])
         assert caught[0].filename == __file__

@@ -107,28 +107,28 @@ class TestDeterministic:
 
 class TestEquivariance:
     @pytest.mark.parametrize(("shift", "factor"), [(1e3, 5.0), (-20.0, 0.01), (7.0, -3.0)])
-    def test_of_level_and_unit(self, make, wave, shift, factor):
-        base = make().fit(wave).predict(9)
-        moved = make().fit(shift + factor * wave).predict(9)
+    def test_of_level_and_unit(self, small, wave, shift, factor):
+        base = small().fit(wave).predict(9)
+        moved = small().fit(shift + factor * wave).predict(9)
         scale = abs(factor) * wave.std()
         np.testing.assert_allclose(moved, shift + factor * base, rtol=0, atol=1e-4 * scale)
 
-    def test_of_intervals(self, make, wave):
-        base = make().fit(wave).predict(6, level=[80])
-        moved = make().fit(1e3 - 5 * wave).predict(6, level=[80])
+    def test_of_intervals(self, small, wave):
+        base = small().fit(wave).predict(6, level=[80])
+        moved = small().fit(1e3 - 5 * wave).predict(6, level=[80])
         expected = 1e3 - 5 * base[["y", "y-hi-80", "y-lo-80"]]
         np.testing.assert_allclose(moved, expected, rtol=0, atol=1e-3 * wave.std())
 
     @pytest.mark.parametrize("factor", [1e-280, 1e280])
-    def test_of_very_small_and_large_values(self, make, wave, factor):
-        base, moved = make().fit(wave).predict(6), make().fit(factor * wave).predict(6)
+    def test_of_very_small_and_large_values(self, small, wave, factor):
+        base, moved = small().fit(wave).predict(6), small().fit(factor * wave).predict(6)
         np.testing.assert_allclose(moved / factor, base, rtol=1e-4)
 
-    def test_series_of_very_different_scales(self, make, panel):
+    def test_series_of_very_different_scales(self, small, panel):
         scaled = panel.copy()
         scaled["y"] *= panel["unique_id"].map({"a": 1e-6, "b": 1.0, "c": 1e9})
-        base = make().fit(panel).predict(6).set_index("unique_id")["ParaRNN"]
-        moved = make().fit(scaled).predict(6).set_index("unique_id")["ParaRNN"]
+        base = small().fit(panel).predict(6).set_index("unique_id")["ParaRNN"]
+        moved = small().fit(scaled).predict(6).set_index("unique_id")["ParaRNN"]
         for name, factor in {"a": 1e-6, "b": 1.0, "c": 1e9}.items():
             np.testing.assert_allclose(moved[name], factor * base[name], rtol=1e-5)
 

@@ -32,9 +32,8 @@ class TestData:
     def test_empty(self, make, panel):
         self.refused(make, panel.iloc[:0], "must have rows; it is empty")
 
-    def test_one_row(self, make, panel, wave):
+    def test_one_row(self, make, panel):
         self.refused(make, panel.iloc[:1], "frequency cannot be inferred", 'freq="MS"')
-        self.refused(make, wave.iloc[:1], "needs at least 18 rows for horizon=6", "has 1")
 
     def test_all_missing(self, make, panel):
         self.refused(make, panel.assign(y=np.nan), "of series 'a' (and of 2 more", "Drop")
@@ -67,11 +66,12 @@ class TestData:
     def test_infinite(self, make, wave):
         self.refused(make, wave.replace(wave.iloc[3], np.inf), "must be finite", "2015-04-01")
 
-    def test_too_short(self, make, panel):
+    def test_too_short(self, small, panel, wave):
+        self.refused(small, wave.iloc[:1], "needs at least 18 rows for horizon=6", "has 1")
         head = panel.groupby("unique_id").head(17)
         parts = "at least 18 rows for horizon=6", "series 'a' has 17", "take a smaller horizon"
-        self.refused(make, head, *parts)
-        self.refused(make, head.iloc[:7], "at least 8 rows for horizon=2", horizon=None)
+        self.refused(small, head, *parts)
+        self.refused(small, head.iloc[:7], "at least 8 rows for horizon=2", horizon=None)
 
     def test_target_not_found(self, make, panel, wide):
         self.refused(make, panel, "the target 'q' is not a column", "'y'", target="q")
@@ -85,11 +85,11 @@ class TestData:
 
 
 class TestConstant:
-    def test_is_forecast_as_its_constant(self, make, wave, panel):
-        alone = make().fit(wave * 0 + 3.1).predict(6, level=[80])
+    def test_is_forecast_as_its_constant(self, small, wave, panel):
+        alone = small().fit(wave * 0 + 3.1).predict(6, level=[80])
         assert (alone == 3.1).all(axis=None)
         panel = pd.concat([panel, panel[panel["unique_id"] == "a"].assign(unique_id="k", y=-7.0)])
-        forecast = make().fit(panel).predict(6, level=[95]).set_index("unique_id")
+        forecast = small().fit(panel).predict(6, level=[95]).set_index("unique_id")
         assert (forecast.loc["k", "ParaRNN":] == -7.0).all(axis=None)
         assert (forecast.loc["a", "ParaRNN-lo-95"] < forecast.loc["a", "ParaRNN"]).all()
 
@@ -109,9 +109,9 @@ class TestConstructor:
             ("batch_size", None, TypeError),
         ],
     )  # fmt: skip
-    def test_counts(self, make, wave, name, value, error):
+    def test_counts(self, small, wave, name, value, error):
         expected = f"{name} must be a positive integer; got {value!r}"
-        told(error, lambda: make(**{name: value}).fit(wave), expected)
+        told(error, lambda: small(**{name: value}).fit(wave), expected)
 
     @pytest.mark.parametrize(
         ("name", "value", "choices"),
@@ -124,6 +124,7 @@ class TestConstructor:
             ("intervals", "bootstrap", "('conformal', 'gaussian')"),
             ("loss", "huber", "('mse', 'mae')"),
             ("missing", "drop", "('error', 'interpolate')"),
+            ("missing", "keep", "('error', 'interpolate')"),
         ],
     )
     def test_choices(self, small, wave, name, value, choices):
@@ -197,14 +198,14 @@ class TestConstructor:
         expected = "multiple of block_size; got hidden_size=9, block_size=2"
         told(ValueError, lambda: small(hidden_size=9).fit(wave), expected)
 
-    def test_size_of_the_validation_part(self, make, panel):
+    def test_size_of_the_validation_part(self, small, panel):
         parts = "val_size=55 leaves 5 rows of the series 'b'", "at least 8", "smaller val_size"
-        told(ValueError, lambda: make(val_size=55).fit(panel), *parts)
+        told(ValueError, lambda: small(val_size=55).fit(panel), *parts)
         parts = "val_size must be at least the horizon, 6", "got 5"
-        told(ValueError, lambda: make(val_size=5).fit(panel), *parts)
+        told(ValueError, lambda: small(val_size=5).fit(panel), *parts)
 
-    def test_horizon_and_length(self, make, panel):
-        told(ValueError, lambda: make(horizon=21).fit(panel), "63 rows", "series 'b' has 60")
+    def test_horizon_and_length(self, small, panel):
+        told(ValueError, lambda: small(horizon=21).fit(panel), "63 rows", "series 'b' has 60")
 
     def test_known_ahead(self, small, panel, exog):
         def fit(frame, known):
@@ -316,11 +317,11 @@ class TestRolling:
         parts = "at most the fitted horizon, 6; got 7", "larger horizon"
         told(ValueError, lambda: after.predict_rolling(rows, h=7), *parts)
 
-    def test_too_few_rows(self, after, make, wave, panel, cut):
+    def test_too_few_rows(self, after, small, wave, panel, cut):
         rows = wave.iloc[-10:-6]
         told(ValueError, lambda: after.predict_rolling(rows), "at least 6 new rows; there are 4")
         past, future = cut(panel, 6)
-        model = make().fit(past)
+        model = small().fit(past)
         parts = "series 'c': ", "there are 4", "take a smaller h"
         told(ValueError, lambda: model.predict_rolling(future.iloc[:-2]), *parts)
 

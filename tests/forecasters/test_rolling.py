@@ -27,8 +27,8 @@ def close(rolling, looped, scale):
 
 @pytest.mark.parametrize("step", [1, 3])
 @pytest.mark.parametrize("h", [1, 4, 6])
-def test_of_one_series(make, wave, h, step):
-    model = make().fit(wave.iloc[:-20])
+def test_of_one_series(small, wave, h, step):
+    model = small().fit(wave.iloc[:-20])
     rolling = model.predict_rolling(wave.iloc[-20:], h=h, step_size=step, level=[80])
     looped = one_by_one(model, wave.iloc[-20:], h, step, level=[80])
     close(rolling, looped, wave.std())
@@ -45,9 +45,9 @@ def test_of_many_targets(small, wide, multivariate, step):
 
 
 @pytest.mark.parametrize("step", [1, 3])
-def test_of_unequal_lengths(make, panel, cut, step):
+def test_of_unequal_lengths(small, panel, cut, step):
     past, future = cut(panel, 15)
-    model = make().fit(past)
+    model = small().fit(past)
     groups = {name: rows for name, rows in future.groupby("unique_id", sort=False)}
     groups["b"] = groups["b"].iloc[:7]
     rolling = model.predict_rolling(pd.concat(groups.values()), step_size=step, level=[80])
@@ -78,9 +78,9 @@ def test_with_columns_known_ahead(small, wide, multivariate):
     close(rolling, looped, 5)
 
 
-def test_leaves_the_forecaster_as_it_is(make, panel, cut, same):
+def test_leaves_the_forecaster_as_it_is(small, panel, cut, same):
     past, future = cut(panel, 9)
-    model = make().fit(past)
+    model = small().fit(past)
     before = model.predict()
     model.predict_rolling(future)
     same(model.predict(), before, rtol=0)

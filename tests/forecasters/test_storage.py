@@ -12,7 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import tsrnn
-from tsrnn.forecasters import _load, _save
+from tsrnn.contract import _file, read_file, write_file
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ class TestSaving:
             file.write_bytes(old[: len(old) // 2])
             raise error
 
-        monkeypatch.setattr(_save, "save_file", broken)
+        monkeypatch.setattr(_file, "save_file", broken)
         with pytest.raises(type(error)):
             fitted.save(saved)
         assert saved.read_bytes() == old
@@ -239,16 +239,14 @@ class TestLoading:
             saved.write_bytes(bytes(broken))
             refused(saved)
 
-    @pytest.mark.parametrize(
-        ("changes", "part"),
-        [
-            ({"format": 99}, "in format 99, written by tsrnn"),
-            ({"class": "OtherForecaster"}, "holds a OtherForecaster"),
-        ],
-    )
-    def test_newer(self, saved, changes, part):
-        rewrite(saved, changes)
-        refused(saved, part, "Install a newer tsrnn")
+    def test_newer_format(self, saved):
+        rewrite(saved, {"format": 99})
+        refused(saved, "in format 99, written by tsrnn", "Install a newer tsrnn")
+
+    def test_unknown_class(self, saved):
+        header, arrays = read_file(saved)
+        write_file(saved, header | {"class": "OtherForecaster"}, arrays)
+        refused(saved, "holds a OtherForecaster, written by tsrnn", "Install a newer tsrnn")
 
     @pytest.mark.parametrize("header", ["3", "{}", "nonsense", "[]"])
     def test_headers_of_another_kind(self, saved, header):
@@ -256,7 +254,7 @@ class TestLoading:
         refused(saved, "its header cannot be read")
 
     def test_changed_by_hand(self, saved):
-        rewrite(saved, {"best_epoch": 17})
+        rewrite(saved, {"known_ahead": ["x"]})
         refused(saved, "does not match its checksum")
 
 
@@ -266,9 +264,5 @@ def rewrite(path, header):
         metadata = file.metadata()
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if isinstance(header, dict):
-        header = json.dumps(json.loads(metadata[_save.HEADER]) | header)
-    save_file(tensors, path, metadata=metadata | {_save.HEADER: header})
-
-
-def test_every_class_can_be_loaded():
-    assert _load.CLASSES["ParaRNNForecaster"] is tsrnn.ParaRNNForecaster
+        header = json.dumps(json.loads(metadata[_file.HEADER]) | header)
+    save_file(tensors, path, metadata=metadata | {_file.HEADER: header})

@@ -19,12 +19,15 @@ __all__ = ["Panel"]
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Regular series of one frequency without missing values, one below the other.
+    """Regular series of one frequency, one below the other.
+
+    Every row is there. Values are finite; read with ``missing="keep"``, those of targets are NaN
+    where they are missing.
 
     Parameters
     ----------
     values : ndarray of float64, shape (N, n_targets)
-        Rows sorted by series, then time.
+        Rows sorted by series, then time; NaN only if read with ``missing="keep"``.
     indptr : ndarray of int64, shape (S + 1,)
         Series i has the rows indptr[i] to indptr[i + 1].
     ids : pandas.Index, shape (S,)

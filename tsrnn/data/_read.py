@@ -17,11 +17,17 @@ from tsrnn.data._layout import Freq, Layout, Name
 from tsrnn.data._panel import Panel
 from tsrnn.data._regular import check_gaps, check_increasing, check_steps, positions
 from tsrnn.data._stamps import Stamps, period_freq, period_step
-from tsrnn.data._values import check_finite, insert_rows, interpolate
+from tsrnn.data._values import (
+    check_complete,
+    check_finite,
+    check_infinite,
+    insert_rows,
+    interpolate,
+)
 
 __all__ = ["check_same_kind", "make_grid", "read_panel"]
 
-_MISSING = ("error", "interpolate")
+_MISSING = ("error", "interpolate", "keep")
 
 
 def read_panel(
@@ -51,9 +57,11 @@ def read_panel(
         Names of the columns with ids and timestamps in a long frame.
     freq : str, int or pandas offset, optional
         Frequency of all series; inferred by default. Integers are for integer timestamps.
-    missing : {"error", "interpolate"}
-        Refuse missing values and missing rows, or insert the rows and fill every numeric column
-        linearly in the row number, between known values only.
+    missing : {"error", "interpolate", "keep"}
+        Refuse missing values and missing rows; or insert the rows and fill every numeric column
+        linearly in the row number, between known values only; or insert the rows and leave
+        missing values of targets NaN, wherever they are, even all of a series. Exogenous columns
+        must then have a value in every row, those between the rows of a series included.
     exog : sequence of str or int, optional
         Exactly these columns must be there besides the targets.
     layout : Layout, optional
@@ -91,8 +99,8 @@ def read_panel(
     check_increasing(axis)
     grid = make_grid(table.stamps, axis, freq, layout)
     data = _numbers(table, targets, exog_names)[order]
-    axis, data = _regular(axis, grid, data, (*targets, *exog_names), missing)
     n = len(targets)
+    axis, data = _regular(axis, grid, data, (*targets, *exog_names), n, missing)
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),
         indptr=axis.indptr,
@@ -188,20 +196,33 @@ def _numbers(table: Table, targets: tuple[Name, ...], exog: tuple[Name, ...]) ->
 
 
 def _regular(
-    axis: Axis, grid: Grid, data: np.ndarray, names: Sequence[Name], missing: str
+    axis: Axis, grid: Grid, data: np.ndarray, names: Sequence[Name], n_targets: int, missing: str
 ) -> tuple[Axis, np.ndarray]:
     """Check that rows and values are complete, or complete them."""
     offsets = positions(axis, grid)
     check_steps(axis, grid, offsets)
+    if missing == "keep":
+        check_infinite(data, names, axis)
+        axis, data = _complete(axis, grid, offsets, data)
+        check_complete(data[:, n_targets:], names[n_targets:], axis)
+        return axis, data
     fill = missing == "interpolate"
     check_finite(data, names, axis, fill=fill)
     if not fill:
         check_gaps(axis, grid, offsets)
         return axis, data
-    lengths = offsets[axis.indptr[1:] - 1] + 1
-    if lengths.sum() > len(data):
-        axis, data = _insert(axis, grid, offsets, lengths, data)
+    axis, data = _complete(axis, grid, offsets, data)
     return axis, interpolate(data)
+
+
+def _complete(
+    axis: Axis, grid: Grid, offsets: np.ndarray, data: np.ndarray
+) -> tuple[Axis, np.ndarray]:
+    """Insert the missing rows, if there are any, with all their values missing."""
+    lengths = offsets[axis.indptr[1:] - 1] + 1
+    if lengths.sum() == len(data):
+        return axis, data
+    return _insert(axis, grid, offsets, lengths, data)
 
 
 def _insert(

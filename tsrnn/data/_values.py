@@ -1,4 +1,4 @@
-"""Missing and infinite values: refused, or interior ones interpolated."""
+"""Missing and infinite values: refused, interpolated between known ones, or kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tsrnn.data._axis import Axis
 from tsrnn.data._layout import Name
 
-__all__ = ["check_finite", "insert_rows", "interpolate"]
+__all__ = ["check_complete", "check_finite", "check_infinite", "insert_rows", "interpolate"]
 
 
 def check_finite(values: np.ndarray, names: Sequence[Name], axis: Axis, *, fill: bool) -> None:
@@ -30,15 +30,40 @@ def check_finite(values: np.ndarray, names: Sequence[Name], axis: Axis, *, fill:
     """
     for j, name in enumerate(names):
         column = values[:, j]
-        infinite = np.flatnonzero(np.isinf(column))
-        if len(infinite):
-            raise ValueError(
-                f"the column {name!r} must be finite; infinite are {axis.describe(infinite)}. "
-                "Replace these values."
-            )
+        _check_infinite(column, name, axis)
         missing = np.isnan(column)
         if missing.any():
             _check_missing(missing, name, axis, fill)
+
+
+def check_infinite(values: np.ndarray, names: Sequence[Name], axis: Axis) -> None:
+    """Refuse infinite values; missing ones pass.
+
+    Raises
+    ------
+    ValueError
+        Naming column, series and rows.
+    """
+    for j, name in enumerate(names):
+        _check_infinite(values[:, j], name, axis)
+
+
+def check_complete(values: np.ndarray, names: Sequence[Name], axis: Axis) -> None:
+    """Refuse missing values of exogenous columns, where those of targets may be kept.
+
+    Raises
+    ------
+    ValueError
+        Naming column, series and rows.
+    """
+    for j, name in enumerate(names):
+        rows = np.flatnonzero(np.isnan(values[:, j]))
+        if len(rows):
+            raise ValueError(
+                f'missing="keep" keeps missing values of targets only; the exogenous column '
+                f"{name!r} must have a value in every row, rows that had to be inserted "
+                f"included; missing are {axis.describe(rows)}. Fill them in."
+            )
 
 
 def interpolate(values: np.ndarray) -> np.ndarray:
@@ -60,6 +85,15 @@ def insert_rows(values: np.ndarray, rows: np.ndarray, n_rows: int) -> np.ndarray
     out = np.full((n_rows, values.shape[1]), np.nan)
     out[rows] = values
     return out
+
+
+def _check_infinite(column: np.ndarray, name: Name, axis: Axis) -> None:
+    infinite = np.flatnonzero(np.isinf(column))
+    if len(infinite):
+        raise ValueError(
+            f"the column {name!r} must be finite; infinite are {axis.describe(infinite)}. "
+            "Replace these values."
+        )
 
 
 def _check_missing(missing: np.ndarray, name: Name, axis: Axis, fill: bool) -> None:

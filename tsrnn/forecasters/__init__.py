@@ -1,6 +1,5 @@
-"""Forecasters: the fit and predict contract."""
+"""Forecasters whose model is a recurrent network."""
 
-from tsrnn.forecasters._load import load
 from tsrnn.forecasters._para_rnn import ParaRNNForecaster
 
-__all__ = ["ParaRNNForecaster", "load"]
+__all__ = ["ParaRNNForecaster"]

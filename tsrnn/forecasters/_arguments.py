@@ -1,10 +1,9 @@
-"""Arguments about the machine: where to train, and from what to draw."""
+"""The argument about the machine: where to train."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 
@@ -37,27 +36,3 @@ def checked_device(device: Any) -> str:
     if place.type == "cuda" and place.index is None:
         return f"cuda:{torch.cuda.current_device()}"  # the one that torch's tensors go to
     return "cpu" if place.type == "cpu" else str(place)
-
-
-def seed_of(random_state: Any) -> int:
-    """Seed of torch's generator; a numpy generator is drawn from.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no integer of at least 0, numpy random generator or None.
-    """
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**31))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
-        raise TypeError(
-            "random_state must be an integer, a numpy random generator or None; got "
-            f"{random_state!r}"
-        )
-    if not 0 <= random_state < 2**63:
-        raise ValueError(f"random_state must lie between 0 and 2**63 - 1; got {random_state!r}")
-    return int(random_state)

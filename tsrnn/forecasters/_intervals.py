@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
+from tsrnn.contract import warn_user
 from tsrnn.forecasters._subset import subset
-from tsrnn.forecasters._warnings import warn_user
 
 OWN_ERRORS = 100  # errors of a step that a series needs to have intervals of its own
 MOST_ERRORS = 20_000  # of a step, evenly spaced
@@ -141,29 +139,6 @@ def calibrate(errors: np.ndarray, method: str) -> Calibration:
     return Calibration(np.ascontiguousarray(errors[:, chosen]), method)
 
 
-def check_levels(level: Any) -> list[float]:
-    """Levels as a list of percentages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a level is not a number between 0 and 100.
-    """
-    if level is None:
-        return []
-    levels = list(level) if isinstance(level, Sequence | np.ndarray | set) else [level]
-    for value in levels:
-        if isinstance(value, bool | str) or not isinstance(value, int | float | np.number):
-            raise TypeError(f"level must be percentages such as level=[80, 95]; got {level!r}")
-        if not 0 < value < 100:
-            raise ValueError(f"level must lie strictly between 0 and 100 percent; got {value!r}")
-        if value < 1:
-            raise ValueError(
-                f"level is in percent; for a coverage of {value:g} write {100 * value:g}"
-            )
-    return levels
-
-
 def growth_beyond(horizon: int, h: int) -> np.ndarray:
     """Factors (h,) of half widths: 1 up to `horizon`, then the root of the step over it."""
     if h > horizon:
@@ -172,8 +147,3 @@ def growth_beyond(horizon: int, h: int) -> np.ndarray:
             "root of the step and carry no guarantee. Fit with a larger horizon to calibrate them"
         )
     return np.sqrt(np.maximum(np.arange(1, h + 1) / horizon, 1.0))
-
-
-def level_name(level: float) -> str:
-    """A level as it stands in a column's name: an integer where it is one."""
-    return str(int(level)) if level == int(level) else str(float(level))

@@ -73,6 +73,11 @@ class Memory:
     state: Tensor
 
     @property
+    def target_scale(self) -> np.ndarray:
+        """Standard deviation of each target in the training part, (S, C)."""
+        return self.scaling.target.scale
+
+    @property
     def units_per_series(self) -> int:
         """Units of forecasting of a series: 1, or one a target."""
         return self.state.shape[1] // len(self.ids)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,21 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from tsrnn.contract import (
+    Forecaster,
+    check_levels,
+    positive_integer,
+    seed_of,
+    warn_user,
+    with_intervals,
+)
 from tsrnn.data import Panel, write_frame
-from tsrnn.forecasters._arguments import checked_device, seed_of
-from tsrnn.forecasters._base import Forecaster, with_intervals
+from tsrnn.forecasters._arguments import checked_device
 from tsrnn.forecasters._contributions import additive_parts, contribution_frame
 from tsrnn.forecasters._evaluation import ValidationErrors
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._fit import estimate
-from tsrnn.forecasters._intervals import calibrate, check_levels, growth_beyond
+from tsrnn.forecasters._intervals import calibrate, growth_beyond
 from tsrnn.forecasters._mapping import (
     by_series,
     continued_units,
@@ -37,17 +43,18 @@ from tsrnn.forecasters._memory import (
 )
 from tsrnn.forecasters._model import ForecastModel, Parts, empty_model
 from tsrnn.forecasters._rolling import origins_of, rolling_forecasts
-from tsrnn.forecasters._save import save
-from tsrnn.forecasters._settings import Settings, positive_integer, settings_for
+from tsrnn.forecasters._settings import Settings, settings_for
 from tsrnn.forecasters._shares import SHARE_ROWS, SHARE_UNITS, block_shares
+from tsrnn.forecasters._stored import arrays_of, header_of, revive, revived_memory
 from tsrnn.forecasters._subset import subset
 from tsrnn.forecasters._summary import Summary, summarise
 from tsrnn.forecasters._units import Units
-from tsrnn.forecasters._warnings import warn_user
 
 
-class RecurrentForecaster(Forecaster):
+class RecurrentForecaster(Forecaster[Memory]):
     """Base of the forecasters with a recurrent network; not to be used by itself."""
+
+    not_saved = ("callbacks",)
 
     def _fit_panel(self, panel: Panel) -> Memory:
         params = self.get_params(deep=False)
@@ -313,22 +320,21 @@ class RecurrentForecaster(Forecaster):
         check_is_fitted(self, "memory_")
         return summarise(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted forecaster to a file that `tsrnn.load` reads.
+    def _header(self) -> dict[str, Any]:
+        return header_of(self)
 
-        The file holds parameters, state and the last rows of every series, as
-        safetensors with a JSON header. It appears in one step: a file of that name is
-        whole or untouched. `callbacks` and a generator as `random_state` are not kept.
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return arrays_of(self)
 
-        Raises
-        ------
-        TypeError
-            If an argument or a series id is no JSON value, as a cell of one's own is not.
-        OSError
-            If the file cannot be written.
-        """
-        check_is_fitted(self, "memory_")
-        save(self, path)
+    def _revive(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        ids: pd.Index,
+        last_times: np.ndarray,
+    ) -> Memory:
+        revive(self, header, arrays)
+        return revived_memory(arrays, ids, last_times)
 
     def block_shares_(self) -> list[np.ndarray]:
         """Share of the network's output variance by block, an array a layer.

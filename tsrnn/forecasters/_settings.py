@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tsrnn.contract import choice, flag, habits, number, positive_integer, verbosity
 from tsrnn.data import Panel
-from tsrnn.forecasters._frequency import habits
 from tsrnn.kernels import Cell
 
 # Arguments left at None take their preset's value.
@@ -53,13 +52,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 CELLS = ("rnn", "gru", "lstm")
 _CHOICES = {
-    "preset": tuple(PRESETS),
     "nonlinearity": ("tanh", "relu", "identity"),
     "aggregation": ("linear", "ffn"),
     "multivariate": ("independent", "joint"),
     "intervals": ("conformal", "gaussian"),
     "loss": ("mse", "mae"),
-    "missing": ("error", "interpolate"),
 }
 _POSITIVE_INTEGERS = (
     "horizon", "input_size", "hidden_size", "block_size", "n_layers", "batch_size", "max_epochs",
@@ -112,20 +109,20 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
     ValueError, TypeError
         If an argument is not legal; the message says what is.
     """
-    preset = PRESETS[_choice("preset", params["preset"])]
+    preset = PRESETS[choice("preset", params["preset"], tuple(PRESETS))]
     params = params | {"block_size": _block_size(params["cell"], params["block_size"])}
     filled = {k: preset[k] if v is None and k in preset else v for k, v in params.items()}
     filled |= {k: v for k, v in preset.items() if k not in filled}
-    for name in _CHOICES:
+    for name, legal in _CHOICES.items():
         if name in filled:
-            filled[name] = _choice(name, filled[name])
+            filled[name] = choice(name, filled[name], legal)
     for name in _POSITIVE_INTEGERS:
         if name in filled and not (filled[name] is None and name in _MAY_BE_NONE):
             filled[name] = positive_integer(name, filled[name])
-    filled |= {name: _flag(name, filled[name]) for name in _FLAGS}
-    filled["verbose"] = _verbosity(filled["verbose"])
+    filled |= {name: flag(name, filled[name]) for name in _FLAGS}
+    filled["verbose"] = verbosity(filled["verbose"])
     for name, open_ in (("learning_rate", True), ("weight_decay", False)):
-        filled[name] = _number(name, filled[name], lowest=0.0, open_=open_)
+        filled[name] = number(name, filled[name], lowest=0.0, open_=open_)
     if filled["hidden_size"] % filled["block_size"]:
         raise ValueError(
             "hidden_size must be a multiple of block_size; got "
@@ -141,44 +138,6 @@ def _block_size(cell: Any, block_size: Any) -> Any:
     if not isinstance(cell, str) or cell not in CELLS:
         raise ValueError(f"cell must be one of {CELLS} or a tsrnn.kernels.Cell; got {cell!r}")
     return block_size
-
-
-def positive_integer(name: str, value: Any) -> int:
-    """`value` as an int, or an error that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be a positive integer; got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be a positive integer; got {value!r}")
-    return int(value)
-
-
-def _choice(name: str, value: Any) -> str:
-    if not isinstance(value, str) or value not in _CHOICES[name]:
-        raise ValueError(f"{name} must be one of {_CHOICES[name]}; got {value!r}")
-    return str(value)
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False; got {value!r}")
-    return bool(value)
-
-
-def _verbosity(value: Any) -> int:
-    message = f"verbose must be True, False or an integer of at least 0; got {value!r}"
-    if not isinstance(value, numbers.Integral | np.bool_):
-        raise TypeError(message)
-    if value < 0:
-        raise ValueError(message)
-    return int(value)
-
-
-def _number(name: str, value: Any, *, lowest: float, open_: bool) -> float:
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not math.isfinite(value) or value < lowest or (open_ and value == lowest):
-        bound = f"greater than {lowest:g}" if open_ else f"of at least {lowest:g}"
-        raise ValueError(f"{name} must be a number {bound}; got {value!r}")
-    return float(value)
 
 
 def settings_for(params: dict[str, Any], panel: Panel) -> Settings:

@@ -71,7 +71,7 @@ def recurrent_matrices(model: Any) -> RecurrentMatrices:
 
 def _is_unfitted(model: Any) -> bool:
     estimator = callable(getattr(model, "fit", None)) and callable(getattr(model, "predict", None))
-    return estimator and not hasattr(model, "network_")
+    return estimator and not (hasattr(model, "network_") or hasattr(model, "memory_"))
 
 
 def _stacks(model: Any) -> list[Stack]:

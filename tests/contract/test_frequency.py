@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsrnn.forecasters._frequency import habits
+from tsrnn.contract import habits
 
 # As in the docstring of ParaRNNForecaster: horizon, season, input_size.
 DOCUMENTED = {

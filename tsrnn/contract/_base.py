@@ -3,49 +3,81 @@
 from __future__ import annotations
 
 import numbers
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from tsrnn.contract._arguments import choice, positive_integer
+from tsrnn.contract._file import write_file
+from tsrnn.contract._intervals import check_levels
+from tsrnn.contract._known import known_columns, known_values
+from tsrnn.contract._memory import Memory
+from tsrnn.contract._saved import common_arrays, common_header, restore_common
+from tsrnn.contract._score import r_squared
 from tsrnn.data import Panel, check_continues, future_times, read_future, read_panel, write_frame
-from tsrnn.forecasters._intervals import check_levels, level_name
-from tsrnn.forecasters._memory import Memory
-from tsrnn.forecasters._settings import positive_integer
+
+M = TypeVar("M", bound=Memory)
 
 
-class Forecaster(BaseEstimator, ABC):
+class Forecaster(BaseEstimator, ABC, Generic[M]):
     """Base of all forecasters; not to be used by itself.
 
     A subclass has the constructor arguments `target`, `id_col`, `time_col`, `freq`,
     `missing` and `known_ahead`, sets `horizon_` when fitted, and answers four questions
-    about panels: `_fit_panel`, `_memory_of`, `_advance`, `_forecast`.
+    about panels: `_fit_panel`, `_memory_of`, `_advance`, `_forecast`. `_header`, `_arrays`
+    and `_revive` write and read what it has fitted; `summary` says it in words.
     """
 
-    column_name: str  # of the forecasts of a long frame
+    column_name: ClassVar[str]  # of the forecasts of a long frame
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate")
+    not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
     horizon_: int
-    memory_: Memory
+    memory_: M
 
     @abstractmethod
-    def _fit_panel(self, panel: Panel) -> Memory:
+    def _fit_panel(self, panel: Panel) -> M:
         """Estimate; returns what is to be remembered."""
 
     @abstractmethod
-    def _memory_of(self, panel: Panel) -> Memory:
+    def _memory_of(self, panel: Panel) -> M:
         """State after a panel that need not have been fitted to."""
 
     @abstractmethod
-    def _advance(self, memory: Memory, panel: Panel) -> Memory:
+    def _advance(self, memory: M, panel: Panel) -> M:
         """State after further rows of all series of `memory`, in the same order."""
 
     @abstractmethod
     def _forecast(
-        self, memory: Memory, h: int, levels: list[float], future: np.ndarray | None
+        self, memory: M, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts of shape (S, h, C): "" the point forecast, then "-lo-80", "-hi-80", ..."""
+
+    @abstractmethod
+    def _header(self) -> dict[str, Any]:
+        """What was fitted, as far as it is JSON values."""
+
+    @abstractmethod
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """What was fitted, as far as it is arrays, that of the memory included."""
+
+    @abstractmethod
+    def _revive(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        ids: pd.Index,
+        last_times: np.ndarray,
+    ) -> M:
+        """Set what `_header` and `_arrays` held; returns the memory. The inverse of both."""
+
+    @abstractmethod
+    def summary(self) -> Any:
+        """What was fitted and how well; print the result."""
 
     def fit(self, df: Any, y: None = None) -> Forecaster:
         """Fit to the series of a frame.
@@ -72,14 +104,7 @@ class Forecaster(BaseEstimator, ABC):
                 "the targets are columns of df, named by the argument target; got y as well. "
                 "Join it to df and leave y out"
             )
-        panel = read_panel(
-            df,
-            target=self.target,
-            id_col=self.id_col,
-            time_col=self.time_col,
-            freq=self.freq,
-            missing=self.missing,
-        )
+        panel = self._read_frame(df, freq=self.freq, target=self.target)
         before = self.__dict__.copy()
         try:
             self._fit_to(panel)
@@ -178,53 +203,62 @@ class Forecaster(BaseEstimator, ABC):
         which = self._check_follows(panel)
         memory = self.memory_.select(which)
         h = int(panel.lengths.max())
-        future = self._known_values(panel, h) if self.known_ahead_ else None
+        future = known_values(panel, self.known_ahead_, h) if self.known_ahead_ else None
         forecast = self._forecast(memory, h, [], future)[""]
-        scores = []
-        for i, scale in enumerate(memory.scaling.target.scale):
-            error = panel.series(i) - forecast[i, : panel.lengths[i]]
-            scores.append(1 - (error**2).mean(0) / scale**2)
-        return float(np.mean(scores))
+        return r_squared(panel, forecast, memory.target_scale)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted forecaster to a file that `tsrnn.load` reads.
+
+        The file holds what was fitted and the state of every series, as safetensors with
+        a JSON header. It appears in one step: a file of that name is whole or untouched.
+        A generator as `random_state` and callbacks are not kept.
+
+        Raises
+        ------
+        TypeError
+            If an argument or a series id is no JSON value, as a cell of one's own is not;
+            the message names it.
+        OSError
+            If the file cannot be written.
+        """
+        check_is_fitted(self, "memory_")
+        own = {"fitted": self._header()}
+        write_file(path, common_header(self) | own, self._arrays() | common_arrays(self))
+
+    @classmethod
+    def _restore(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forecaster:
+        """The fitted forecaster that `save` wrote."""
+        forecaster = cls(**header["params"])
+        ids, last_times = restore_common(forecaster, header, arrays)
+        forecaster.memory_ = forecaster._revive(header["fitted"], arrays, ids, last_times)
+        return forecaster
 
     def _fit_to(self, panel: Panel) -> None:
-        self.known_ahead_ = self._known_columns(panel)
+        self._set_shape(panel)
+        self.memory_ = self._fit_panel(panel)
+
+    def _set_shape(self, panel: Panel) -> None:
+        """Keep what later frames must agree with."""
+        self.known_ahead_ = known_columns(self.known_ahead, panel)
         self._panel_shape = panel.layout, panel.exog_names
         self.freq_ = panel.freq
         self.n_features_in_ = len(panel.target_names) + len(panel.exog_names)
-        self.memory_ = self._fit_panel(panel)
 
     def _read(self, df: Any) -> Panel:
         """Read a frame in the shape of the data fitted to."""
         layout, exog_names = self._panel_shape
-        return read_panel(
-            df,
-            id_col=self.id_col,
-            time_col=self.time_col,
-            freq=self.freq_,
-            missing=self.missing,
-            exog=exog_names,
-            layout=layout,
-        )
+        return self._read_frame(df, freq=self.freq_, exog=exog_names, layout=layout)
 
-    def _known_columns(self, panel: Panel) -> list[str]:
-        given = [] if self.known_ahead is None else self.known_ahead
-        known = [given] if isinstance(given, str | int) and not isinstance(given, bool) else given
-        if not isinstance(known, Sequence):
-            raise TypeError(f"known_ahead must be a column name or a list of them; got {given!r}")
-        absent = [name for name in known if name not in panel.exog_names]
-        if absent:
-            there = f"which are {list(panel.exog_names)}" if panel.exog_names else "which has none"
-            raise ValueError(
-                f"known_ahead must name exogenous columns of the data, {there}; got {absent}. "
-                "Columns besides the targets are exogenous"
-            )
-        return list(known)
+    def _read_frame(self, df: Any, **shape: Any) -> Panel:
+        missing = choice("missing", self.missing, self.legal_missing)
+        return read_panel(df, id_col=self.id_col, time_col=self.time_col, missing=missing, **shape)
 
     def _check_follows(self, panel: Panel) -> np.ndarray:
         check_continues(panel, self.memory_.ids, self.memory_.last_times, self.freq_)
         return self.memory_.ids.get_indexer(panel.ids)
 
-    def _read_future(self, X_future: Any, memory: Memory, h: int) -> np.ndarray | None:
+    def _read_future(self, X_future: Any, memory: M, h: int) -> np.ndarray | None:
         if X_future is None:
             if self.known_ahead_:
                 raise ValueError(
@@ -247,25 +281,8 @@ class Forecaster(BaseEstimator, ABC):
             layout=self._panel_shape[0],
         )
 
-    def _known_values(self, panel: Panel, h: int) -> np.ndarray:
-        """Known columns of a panel as (S, h, n), the last row repeated after a series' end."""
-        columns = [panel.exog_names.index(name) for name in self.known_ahead_]
-        rows = panel.indptr[:-1, None] + np.arange(h)
-        return panel.exog[np.minimum(rows, panel.indptr[1:, None] - 1)][..., columns]
-
-    def _write(self, memory: Memory, forecasts: dict[str, np.ndarray]) -> Any:
+    def _write(self, memory: M, forecasts: dict[str, np.ndarray]) -> Any:
         layout = self._panel_shape[0]
         h = forecasts[""].shape[1]
         times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
         return write_frame(layout, memory.ids, times, forecasts, model=self.column_name)
-
-
-def with_intervals(
-    point: np.ndarray, half_widths: dict[float, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Point forecasts and their symmetric intervals under the suffixes of their columns."""
-    forecasts = {"": point}
-    for level, half in half_widths.items():
-        forecasts[f"-lo-{level_name(level)}"] = point - half
-        forecasts[f"-hi-{level_name(level)}"] = point + half
-    return forecasts

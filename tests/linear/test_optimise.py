@@ -1,0 +1,123 @@
+"""The optimiser and the derivatives it is fed with, on problems whose answer is known."""
+
+import numpy as np
+import pytest
+import torch
+
+from tsrnn.linear._derivatives import evaluation, scores, second_order, value_gradient
+from tsrnn.linear._optimise import Evaluation, maximise
+
+
+def gaussian(y):
+    """Return the contributions of a mean and the logarithm of a standard deviation."""
+    rows = torch.tensor(y)
+
+    def contributions(params):
+        mean, log_scale = params[:, :1], params[:, 1:]
+        return -0.5 * ((rows - mean) / log_scale.exp()) ** 2 - log_scale
+
+    return contributions
+
+
+@pytest.fixture
+def series():
+    return np.random.default_rng(0).normal(1.0, 3.0, size=(40, 100))
+
+
+def fit(series, **options):
+    return maximise(
+        evaluation(lambda unit: gaussian(series[unit])),
+        np.tile([5.0, 3.0], (len(series), 1)),
+        **options,
+    )
+
+
+class TestMaximise:
+    @pytest.mark.parametrize("scoring", [0, 20])
+    def test_finds_a_closed_form(self, series, scoring):
+        found = fit(series, scoring=scoring)
+        assert found.converged.all()
+        np.testing.assert_allclose(found.params[:, 0], series.mean(1), rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(np.exp(found.params[:, 1]), series.std(1), rtol=1e-11)
+        assert (found.decrement < 1e-14).all()
+
+    def test_holds_bounds_and_says_so(self, series):
+        found = fit(series, lower=np.array([1.0, -np.inf]))
+        below = series.mean(1) < 1
+        assert found.converged.all()
+        np.testing.assert_array_equal(found.at_bound[:, 0], below)
+        np.testing.assert_allclose(found.params[:, 0], np.maximum(series.mean(1), 1), rtol=1e-10)
+        spread = np.sqrt(((series - found.params[:, :1]) ** 2).mean(1))
+        np.testing.assert_allclose(np.exp(found.params[:, 1]), spread, rtol=1e-10)
+
+    def test_units_do_not_know_of_each_other(self, series):
+        with_bad = series.copy()
+        with_bad[3] = np.nan
+        found, alone = fit(with_bad), fit(series)
+        good = np.arange(len(series)) != 3
+        np.testing.assert_array_equal(found.params[good], alone.params[good])
+        assert not found.converged[3]
+        assert found.value[3] == -np.inf
+
+    def test_steps_back_from_what_is_not_admissible(self):
+        def evaluate(params, units, exact):
+            x = params[:, 0]  # log x - x: Newton's first steps from 5 lead below zero
+            with np.errstate(invalid="ignore", divide="ignore"):
+                value = np.where(x > 0, np.log(x) - x, np.nan)
+                return Evaluation(value, (1 / x - 1)[:, None], (1 / x**2)[:, None, None])
+
+        found = maximise(evaluate, np.array([[5.0], [0.01], [-1.0]]))
+        assert found.converged.tolist() == [True, True, False]
+        np.testing.assert_allclose(found.params[:2, 0], 1.0, rtol=1e-9)
+
+    def test_leaves_a_saddle(self):
+        def evaluate(params, units, exact):
+            x, y = params.T  # maxima at x = +-1, a saddle at 0
+            value = x**2 - x**4 / 2 - y**2
+            gradient = np.stack([2 * x - 2 * x**3, -2 * y], 1)
+            curvature = np.zeros((len(x), 2, 2))
+            curvature[:, 0, 0], curvature[:, 1, 1] = 6 * x**2 - 2, 2.0
+            return Evaluation(value, gradient, curvature)
+
+        found = maximise(evaluate, np.array([[0.01, 1.0], [-0.01, -2.0]]), scoring=0)
+        np.testing.assert_allclose(found.params, [[1, 0], [-1, 0]], atol=1e-8)
+
+    def test_says_what_has_not_converged(self, series):
+        found = fit(series, max_iter=2)
+        assert not found.converged.any()
+        assert (found.iterations == 2).all()
+
+    def test_curvature_of_each_stage_is_asked_for(self, series):
+        stages = []
+        evaluate = evaluation(lambda unit: gaussian(series[unit]))
+
+        def noted(params, units, exact):
+            stages.append(exact)
+            return evaluate(params, units, exact)
+
+        maximise(noted, np.array([[5.0, 3.0]]))
+        assert stages[0] is False
+        assert stages[-1] is True
+
+
+class TestDerivatives:
+    def test_against_autograd_of_one_lane(self, series):
+        contributions, at = gaussian(series[0]), torch.tensor([0.5, 1.0])
+        one = lambda q: contributions(q[None].double())[0]  # noqa: E731
+        value, gradient, hessian = second_order(contributions, at.numpy())
+        expected = torch.autograd.functional.jacobian(one, at.double())
+        np.testing.assert_allclose(value, one(at).sum())
+        np.testing.assert_allclose(gradient, expected.sum(0))
+        np.testing.assert_allclose(scores(contributions, at.numpy()), expected, rtol=1e-10)
+        total = lambda q: one(q).sum()  # noqa: E731
+        np.testing.assert_allclose(
+            hessian, torch.autograd.functional.hessian(total, at.double()), rtol=1e-10, atol=1e-10
+        )
+
+    def test_lanes_are_independent(self, series):
+        at = np.array([[0.5, 1.0], [1.0, 2.0], [-3.0, 0.5]])
+        value, gradient = value_gradient(gaussian(series[0]), at)
+        for i, row in enumerate(at):
+            alone = value_gradient(gaussian(series[0]), row[None])
+            np.testing.assert_allclose(value[i], alone[0][0])
+            np.testing.assert_allclose(gradient[i], alone[1][0])

@@ -1,0 +1,29 @@
+"""What all forecasters have in common: `fit` and `predict` on frames, arguments, files."""
+
+from tsrnn.contract._arguments import choice, flag, number, positive_integer, seed_of, verbosity
+from tsrnn.contract._base import Forecaster
+from tsrnn.contract._file import plain, read_file, write_file
+from tsrnn.contract._frequency import Habits, habits
+from tsrnn.contract._intervals import check_levels, level_name, with_intervals
+from tsrnn.contract._memory import Memory
+from tsrnn.contract._warnings import warn_user
+
+__all__ = [
+    "Forecaster",
+    "Habits",
+    "Memory",
+    "check_levels",
+    "choice",
+    "flag",
+    "habits",
+    "level_name",
+    "number",
+    "plain",
+    "positive_integer",
+    "read_file",
+    "seed_of",
+    "verbosity",
+    "warn_user",
+    "with_intervals",
+    "write_file",
+]

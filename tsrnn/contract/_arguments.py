@@ -1,0 +1,76 @@
+"""Constructor arguments of any forecaster, checked one by one; the messages name them."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """`value` as an int, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a positive integer; got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be a positive integer; got {value!r}")
+    return int(value)
+
+
+def choice(name: str, value: Any, legal: Sequence[str]) -> str:
+    """`value` as a str if it is one of the legal ones, else an error that lists them."""
+    if not isinstance(value, str) or value not in legal:
+        raise ValueError(f"{name} must be one of {tuple(legal)}; got {value!r}")
+    return str(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as a bool, or an error that names the argument."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
+
+
+def verbosity(value: Any) -> int:
+    """The argument `verbose` as an int."""
+    message = f"verbose must be True, False or an integer of at least 0; got {value!r}"
+    if not isinstance(value, numbers.Integral | np.bool_):
+        raise TypeError(message)
+    if value < 0:
+        raise ValueError(message)
+    return int(value)
+
+
+def number(name: str, value: Any, *, lowest: float, open_: bool) -> float:
+    """`value` as a finite float of at least `lowest`, or above it if `open_`."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not math.isfinite(value) or value < lowest or (open_ and value == lowest):
+        bound = f"greater than {lowest:g}" if open_ else f"of at least {lowest:g}"
+        raise ValueError(f"{name} must be a number {bound}; got {value!r}")
+    return float(value)
+
+
+def seed_of(random_state: Any) -> int:
+    """Seed of a generator; a numpy generator is drawn from.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no integer of at least 0, numpy random generator or None.
+    """
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        raise TypeError(
+            "random_state must be an integer, a numpy random generator or None; got "
+            f"{random_state!r}"
+        )
+    if not 0 <= random_state < 2**63:
+        raise ValueError(f"random_state must lie between 0 and 2**63 - 1; got {random_state!r}")
+    return int(random_state)

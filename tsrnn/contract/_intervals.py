@@ -1,0 +1,47 @@
+"""Levels of prediction intervals and the names of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def check_levels(level: Any) -> list[float]:
+    """Levels as a list of percentages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a level is not a number between 0 and 100.
+    """
+    if level is None:
+        return []
+    levels = list(level) if isinstance(level, Sequence | np.ndarray | set) else [level]
+    for value in levels:
+        if isinstance(value, bool | str) or not isinstance(value, int | float | np.number):
+            raise TypeError(f"level must be percentages such as level=[80, 95]; got {level!r}")
+        if not 0 < value < 100:
+            raise ValueError(f"level must lie strictly between 0 and 100 percent; got {value!r}")
+        if value < 1:
+            raise ValueError(
+                f"level is in percent; for a coverage of {value:g} write {100 * value:g}"
+            )
+    return levels
+
+
+def level_name(level: float) -> str:
+    """A level as it stands in a column's name: an integer where it is one."""
+    return str(int(level)) if level == int(level) else str(float(level))
+
+
+def with_intervals(
+    point: np.ndarray, half_widths: dict[float, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Point forecasts and their symmetric intervals under the suffixes of their columns."""
+    forecasts = {"": point}
+    for level, half in half_widths.items():
+        forecasts[f"-lo-{level_name(level)}"] = point - half
+        forecasts[f"-hi-{level_name(level)}"] = point + half
+    return forecasts

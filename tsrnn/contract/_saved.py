@@ -1,0 +1,57 @@
+"""What a file holds of every forecaster: its arguments, the shape of its data, the series."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract._file import plain
+from tsrnn.data import Layout
+
+if TYPE_CHECKING:
+    from tsrnn.contract._base import Forecaster
+
+
+def common_header(forecaster: Forecaster) -> dict[str, Any]:
+    """JSON values that every forecaster has."""
+    layout, exog_names = forecaster._panel_shape
+    memory = forecaster.memory_
+    return {
+        "class": type(forecaster).__name__,
+        "params": _params(forecaster),
+        "layout": layout.to_dict(),
+        "exog_names": plain(exog_names, "exogenous columns"),
+        "known_ahead": plain(forecaster.known_ahead_, "known_ahead"),
+        "ids": plain(memory.ids, "series ids"),
+        "id_dtype": str(memory.ids.dtype),
+        "times_dtype": str(memory.last_times.dtype),
+    }
+
+
+def common_arrays(forecaster: Forecaster) -> dict[str, np.ndarray]:
+    """Arrays that every forecaster has."""
+    return {"last_times": forecaster.memory_.last_times.astype("int64")}
+
+
+def restore_common(
+    forecaster: Forecaster, header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[pd.Index, np.ndarray]:
+    """Set what every forecaster has; returns the ids and last times of its series."""
+    layout, exog_names = Layout.from_dict(header["layout"]), tuple(header["exog_names"])
+    forecaster._panel_shape = layout, exog_names
+    forecaster.freq_, forecaster.known_ahead_ = layout.freq, header["known_ahead"]
+    forecaster.n_features_in_ = len(layout.target_names) + len(exog_names)
+    ids = pd.Index(header["ids"], dtype=header["id_dtype"])
+    return ids, arrays["last_times"].astype(header["times_dtype"])
+
+
+def _params(forecaster: Forecaster) -> dict[str, Any]:
+    """Constructor arguments as JSON values."""
+    params = forecaster.get_params(deep=False) | dict.fromkeys(forecaster.not_saved)
+    generators = np.random.Generator | np.random.RandomState
+    return {
+        name: None if isinstance(value, generators) else plain(value, name)
+        for name, value in params.items()
+    }

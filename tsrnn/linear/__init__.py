@@ -1,0 +1,1 @@
+"""Classical models as linear recurrent networks, fitted by maximum likelihood."""

@@ -1,0 +1,261 @@
+"""Maximum likelihood for many units at once: damped Fisher scoring, then Newton's method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+
+class Evaluation(NamedTuple):
+    """A log-likelihood at the parameters of n units.
+
+    Attributes
+    ----------
+    value : ndarray of shape (n,)
+        Not finite where the parameters are not admissible.
+    gradient : ndarray of shape (n, k)
+    curvature : ndarray of shape (n, k, k)
+        Minus the Hessian, or an information matrix in its place.
+    """
+
+    value: np.ndarray
+    gradient: np.ndarray
+    curvature: np.ndarray
+
+
+class Optimum(NamedTuple):
+    """Where `maximise` ended.
+
+    Attributes
+    ----------
+    params : ndarray of shape (N, k)
+        Where it has converged, one last step after what was evaluated.
+    value : ndarray of shape (N,)
+        -inf for a unit whose start was not admissible.
+    gradient : ndarray of shape (N, k)
+    decrement : ndarray of shape (N,)
+        g' C^-1 g over the parameters off their bounds: the squared gradient in standard errors.
+    iterations : integer ndarray of shape (N,)
+    converged : boolean ndarray of shape (N,)
+    at_bound : boolean ndarray of shape (N, k)
+        On a bound beyond which the likelihood rises.
+    """
+
+    params: np.ndarray
+    value: np.ndarray
+    gradient: np.ndarray
+    decrement: np.ndarray
+    iterations: np.ndarray
+    converged: np.ndarray
+    at_bound: np.ndarray
+
+
+Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
+
+_SCORING_ENDS = 1e-2  # decrement below which Newton's method takes over from scoring
+_ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
+_MOST_DAMPING = 1e12
+_GOOD_ENOUGH = 1e-8  # decrement that counts as converged where rounding ends the search
+
+
+def maximise(
+    evaluate: Evaluate,
+    start: np.ndarray,
+    *,
+    lower: np.ndarray | float = -np.inf,
+    upper: np.ndarray | float = np.inf,
+    scoring: int = 20,
+    tol: float = 1e-14,
+    max_iter: int = 100,
+) -> Optimum:
+    r"""Climb to a maximum of the log-likelihood of every unit.
+
+    .. math:: \theta' = \theta + (C + \lambda \operatorname{diag} C)^{-1} g
+
+    with the gradient g and the curvature C of the unit: an information matrix at first
+    (Fisher scoring), minus the Hessian once that is close (Newton). The damping
+    :math:`\lambda` of Levenberg and Marquardt grows where a step does not help and falls
+    where it does. Steps are projected on the bounds; a parameter on a bound beyond which the
+    likelihood rises takes no part.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(params (n, k), units (n,), exact)`` gives the `Evaluation` of the units
+        numbered `units`; its curvature is minus the Hessian if `exact`, else may be an
+        information matrix.
+    start : ndarray of shape (N, k)
+    lower, upper : ndarray that broadcasts to (N, k)
+    scoring : int, default 20
+        Most iterations of scoring before Newton's method; 0 for Newton's from the start.
+    tol : float, default 1e-14
+        Converged when g' C^-1 g is below: 1e-14 is 1e-7 standard errors.
+    max_iter : int, default 100
+
+    Returns
+    -------
+    Optimum
+    """
+    return _Search(evaluate, start, lower, upper, scoring, tol).run(max_iter)
+
+
+class _Search:
+    """State of all units, and of those that still run by their numbers."""
+
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        start: np.ndarray,
+        lower: np.ndarray | float,
+        upper: np.ndarray | float,
+        scoring: int,
+        tol: float,
+    ) -> None:
+        self._evaluate, self._scoring, self._tol = evaluate, scoring, tol
+        shape = start.shape
+        self._lower, self._upper = (np.broadcast_to(b, shape) for b in (lower, upper))
+        self.params = np.clip(start.astype(np.float64), self._lower, self._upper)
+        self.exact = np.full(shape[0], scoring == 0)
+        first = self._evaluated(self.params, np.arange(shape[0]))
+        self.value, self.gradient, self.curvature = (np.array(part) for part in first)
+        self.damping = np.where(self.exact, 0.0, 1e-3)
+        self.iterations = np.zeros(shape[0], dtype=np.int64)
+        self.converged = np.zeros(shape[0], dtype=bool)
+        usable = np.isfinite(self.value) & np.isfinite(self.gradient).all(1)
+        self.value[~usable] = -np.inf
+        self.decrement = np.full(shape[0], np.inf)
+        self._running = np.flatnonzero(usable)
+
+    def run(self, max_iter: int) -> Optimum:
+        for _ in range(max_iter):
+            if not len(self._running):
+                break
+            self._iterate(self._running)
+        return Optimum(
+            self.params,
+            self.value,
+            self.gradient,
+            self.decrement,
+            self.iterations,
+            self.converged,
+            self._pinned(np.arange(len(self.params))),
+        )
+
+    def _iterate(self, units: np.ndarray) -> None:
+        pinned = self._pinned(units)
+        step, decrement = self._step(units, pinned)
+        self.decrement[units] = decrement
+        trial = np.clip(self.params[units] + step, self._lower[units], self._upper[units])
+        done = decrement < self._tol
+        self.params[units[done]] = trial[done]  # squares the error once more
+        self._finish(units[done], np.ones(done.sum(), dtype=bool))
+        units, trial = units[~done], trial[~done]
+        if not len(units):
+            return
+        self.iterations[units] += 1
+        step = trial - self.params[units]
+        predicted = self._predicted(units, step)
+        close = self.decrement[units] < _SCORING_ENDS
+        self.exact[units] |= close | (self.iterations[units] > self._scoring)
+        self._judge(units, trial, predicted, self._evaluated(trial, units))
+
+    def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
+        """Evaluate, each unit with the curvature of its stage."""
+        exact = self.exact[units]
+        if exact.all() or not exact.any():
+            return self._evaluate(params, units, bool(exact.any()))
+        n, k = params.shape
+        whole = Evaluation(np.empty(n), np.empty((n, k)), np.empty((n, k, k)))
+        for stage in (False, True):
+            which = exact == stage
+            part = self._evaluate(params[which], units[which], stage)
+            for all_, some in zip(whole, part, strict=True):
+                all_[which] = some
+        return whole
+
+    def _pinned(self, units: np.ndarray) -> np.ndarray:
+        params, gradient = self.params[units], self.gradient[units]
+        return ((params <= self._lower[units]) & (gradient < 0)) | (
+            (params >= self._upper[units]) & (gradient > 0)
+        )
+
+    def _step(self, units: np.ndarray, pinned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Damped steps, the damping raised until the curvature is positive, and decrements."""
+        curvature = _without(self.curvature[units], pinned)
+        gradient = np.where(pinned, 0.0, self.gradient[units])
+        scale = _scale_of(curvature)
+        step, failed = _solve(curvature, self.damping[units], scale, gradient)
+        while failed.any():
+            damping = np.maximum(10 * self.damping[units[failed]], 1e-3)
+            self.damping[units[failed]] = damping
+            again = np.flatnonzero(failed)
+            step[again], failed[again] = _solve(
+                curvature[again], damping, scale[again], gradient[again]
+            )
+            failed[again] &= damping < _MOST_DAMPING
+        return step, np.abs((gradient * step).sum(1)) * (1 + self.damping[units])
+
+    def _predicted(self, units: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Rise of the likelihood that the quadratic model promises."""
+        bent = np.einsum("ni,nij,nj->n", step, self.curvature[units], step)
+        return (self.gradient[units] * step).sum(1) - bent / 2
+
+    def _judge(
+        self, units: np.ndarray, trial: np.ndarray, predicted: np.ndarray, new: Evaluation
+    ) -> None:
+        """Take what rises, or what rounding cannot tell from it; adapt the damping."""
+        with np.errstate(invalid="ignore"):
+            actual = new.value - self.value[units]
+            noise = _ROUNDING * (1 + np.abs(self.value[units]))
+            usable = np.isfinite(new.value) & np.isfinite(new.gradient).all(1)
+            flat = usable & (np.abs(actual) <= noise) & (np.abs(predicted) <= noise)
+            better = usable & ((actual > 1e-4 * predicted) & (actual > 0) | flat)
+            ratio = np.where(better, actual / np.where(predicted == 0, 1.0, predicted), 0.0)
+        taken = units[better]
+        self.params[taken], self.value[taken] = trial[better], new.value[better]
+        self.gradient[taken] = new.gradient[better]
+        self.curvature[taken] = new.curvature[better]
+        damping = self.damping[units]
+        factor = np.where(ratio > 0.75, 0.1, np.where(ratio > 0.25, 0.5, 4.0))
+        damping = np.where(better & (damping * factor < 1e-8), 0.0, damping * factor)
+        damping = np.where(better, damping, np.maximum(damping, 1e-3))
+        self.damping[units] = np.where(flat, 0.0, damping)
+        still = ~better & (np.abs(predicted) <= noise) | (self.damping[units] >= _MOST_DAMPING)
+        self._finish(units[still], self.decrement[units[still]] < _GOOD_ENOUGH)
+
+    def _finish(self, units: np.ndarray, converged: np.ndarray) -> None:
+        self.converged[units] = converged
+        self._running = np.setdiff1d(self._running, units, assume_unique=True)
+
+
+def _without(curvature: np.ndarray, pinned: np.ndarray) -> np.ndarray:
+    """Curvature with the rows and columns of pinned parameters those of the identity."""
+    if not pinned.any():
+        return curvature
+    free = ~pinned
+    kept = np.where(free[:, :, None] & free[:, None, :], curvature, 0.0)
+    return kept + pinned[:, :, None] * np.eye(pinned.shape[1])
+
+
+def _scale_of(curvature: np.ndarray) -> np.ndarray:
+    """Absolute diagonals, (n, k), bounded away from zero."""
+    diagonal = np.abs(np.einsum("nii->ni", curvature))
+    return np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True) + 1e-300)
+
+
+def _solve(
+    curvature: np.ndarray, damping: np.ndarray, scale: np.ndarray, gradient: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Damped Newton steps (n, k), and where the damped curvature is not positive."""
+    k = gradient.shape[1]
+    root = np.sqrt(scale)  # solve in units in which the diagonal is one
+    matrix = curvature / (root[:, :, None] * root[:, None, :])
+    matrix[:, range(k), range(k)] += damping[:, None]
+    factor, info = torch.linalg.cholesky_ex(torch.from_numpy(matrix))
+    right = torch.from_numpy(gradient / root)[..., None]
+    step = torch.cholesky_solve(right, factor)[..., 0].numpy() / root
+    smallest = torch.diagonal(factor, dim1=1, dim2=2).amin(1).numpy()
+    return step, (info.numpy() > 0) | ~(smallest > 1e-7) | ~np.isfinite(step).all(1)

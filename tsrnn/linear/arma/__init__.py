@@ -1,0 +1,1 @@
+"""Autoregressive moving average models."""

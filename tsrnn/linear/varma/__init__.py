@@ -1,0 +1,1 @@
+"""Vector autoregressive moving average models."""

@@ -1,0 +1,1 @@
+"""Multivariate GARCH in vech form."""

@@ -1,0 +1,45 @@
+"""Fitted forecasters from files."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from tsrnn.contract import Forecaster, read_file
+
+__all__ = ["load"]
+
+# Class -> the room that has it, which is imported when a file holds one of its forecasters.
+HOMES = {
+    "ParaRNNForecaster": "tsrnn.forecasters",
+}
+
+
+def load(path: str | os.PathLike[str]) -> Forecaster:
+    """Read a forecaster that `save` has written. Nothing is unpickled.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    forecaster
+        Fitted; forecasts as the one that was saved.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, not of tsrnn, or of a newer format.
+    """
+    header, arrays = read_file(path)
+    name = header["class"]
+    if name not in HOMES:
+        raise ValueError(
+            f"{path} holds a {name}, written by tsrnn {header['version']}; this version reads "
+            f"{', '.join(HOMES)}. Install a newer tsrnn"
+        )
+    forecaster: type[Forecaster] = getattr(import_module(HOMES[name]), name)
+    return forecaster._restore(header, arrays)
