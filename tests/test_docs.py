@@ -16,7 +16,13 @@ import pytest
 import tsrnn
 
 REPOSITORY = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/getting_started.md", "docs/kernels.md", "docs/own_cell.md"]
+PAGES = [
+    "README.md",
+    "docs/getting_started.md",
+    "docs/kernels.md",
+    "docs/linear.md",
+    "docs/own_cell.md",
+]
 NEEDS_NETWORK = {"load_ett"}
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 RELATIVE = 0.05  # of a printed number, for training on another machine

@@ -23,6 +23,12 @@ ROOMS = [
     "storage",
 ]
 NAMES = {
+    "ARMA": "tsrnn.linear",
+    "CCC": "tsrnn.linear",
+    "DCC": "tsrnn.linear",
+    "GARCH": "tsrnn.linear",
+    "VARMA": "tsrnn.linear",
+    "VECMGARCH": "tsrnn.linear",
     "ParaRNNForecaster": "tsrnn.forecasters",
     "load": "tsrnn.storage",
     "recurrence_features": "tsrnn.interpret",

@@ -15,7 +15,13 @@ import matplotlib.pyplot as plt
 from matplotlib import dates
 
 from tsrnn.interpret import jordan_block, recurrence_features
-from tsrnn.plotting import plot_contributions, plot_features, plot_forecast, plot_lag_curves
+from tsrnn.plotting import (
+    plot_contributions,
+    plot_correlations,
+    plot_features,
+    plot_forecast,
+    plot_lag_curves,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -397,6 +403,39 @@ class TestContributions:
     def test_n_is_checked(self, parts):
         with pytest.raises(ValueError, match="`n` must be a positive whole number; got 0"):
             plot_contributions(parts, n=0)
+
+
+class TestCorrelations:
+    @pytest.fixture
+    def pairs(self):
+        days = pd.date_range("2020-01-01", periods=5)
+        parts = [
+            pd.DataFrame({"ds": days, "first": a, "second": b, "correlation": level + 0.1 * i})
+            for i, (a, b, level) in enumerate([("x", "y", np.arange(5) / 9), ("x", "z", 0.2)])
+        ]
+        return pd.concat(parts, ignore_index=True)
+
+    def test_a_line_a_pair(self, pairs):
+        drawn = curves(plot_correlations(pairs))
+        first = pairs[pairs["second"] == "y"]
+        line = drawn["x, y"]
+        np.testing.assert_allclose(line.get_ydata(), first["correlation"])
+        np.testing.assert_allclose(line.get_xdata(), dates.date2num(first["ds"]))
+        assert legend_texts(plot_correlations(pairs)) == ["x, y", "x, z"]
+
+    def test_covariances(self, pairs):
+        ax = plot_correlations(pairs.rename(columns={"correlation": "covariance"}))
+        assert ax.get_ylabel() == "Covariance"
+
+    def test_other_frames_are_refused(self, pairs):
+        with pytest.raises(ValueError, match="must be what correlations"):
+            plot_correlations(pairs.drop(columns="first"))
+        with pytest.raises(ValueError, match="has no rows"):
+            plot_correlations(pairs.iloc[:0])
+        two = pd.concat([pairs.assign(unique_id=i) for i in "ab"])
+        two = two[["unique_id", *pairs.columns]]
+        with pytest.raises(ValueError, match="several series"):
+            plot_correlations(two)
 
 
 def test_all_plots_draw_on_given_axes_and_return_them(features, parts):

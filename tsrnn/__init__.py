@@ -21,12 +21,19 @@ if TYPE_CHECKING:
     )
     from tsrnn.forecasters import ParaRNNForecaster
     from tsrnn.interpret import recurrence_features
+    from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
     from tsrnn.storage import load
 
     __version__: str
 
 _HOMES = {
+    "ARMA": "tsrnn.linear",
+    "CCC": "tsrnn.linear",
+    "DCC": "tsrnn.linear",
+    "GARCH": "tsrnn.linear",
     "ParaRNNForecaster": "tsrnn.forecasters",
+    "VARMA": "tsrnn.linear",
+    "VECMGARCH": "tsrnn.linear",
     "load": "tsrnn.storage",
     "recurrence_features": "tsrnn.interpret",
 }
@@ -44,6 +51,12 @@ _ROOMS = (
 )
 
 __all__ = [
+    "ARMA",
+    "CCC",
+    "DCC",
+    "GARCH",
+    "VARMA",
+    "VECMGARCH",
     "ParaRNNForecaster",
     "__version__",
     "contract",

@@ -11,7 +11,13 @@ __all__ = ["load"]
 
 # Class -> the room that has it, which is imported when a file holds one of its forecasters.
 HOMES = {
+    "ARMA": "tsrnn.linear",
+    "CCC": "tsrnn.linear",
+    "DCC": "tsrnn.linear",
+    "GARCH": "tsrnn.linear",
     "ParaRNNForecaster": "tsrnn.forecasters",
+    "VARMA": "tsrnn.linear",
+    "VECMGARCH": "tsrnn.linear",
 }
 
 

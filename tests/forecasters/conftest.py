@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tsrnn import ParaRNNForecaster
+from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
 
 SMALL = {
     "horizon": 6,
@@ -21,7 +22,8 @@ SMALL = {
 class Entry(NamedTuple):
     """A forecaster in settings that fit in a moment, and where its promises end.
 
-    All have horizon=6. The contract is run on univariate data, single series and panels.
+    All have horizon=6. The contract is run on single series and panels, of two targets where
+    the settings name them.
     """
 
     cls: type
@@ -32,24 +34,67 @@ class Entry(NamedTuple):
     exogenous: bool = True
     draws: bool = True  # whether a fit depends on random_state
 
+    @property
+    def n_targets(self):
+        return len(self.settings.get("target", "y"))
 
-# By the column of its forecasts in a long frame. The contract runs over every one.
+
+BOTH = {"horizon": 6, "target": ["y", "z"]}
+OWN = {"new_series": False, "draws": False}  # each series has parameters of its own
+
+# By the column of its forecasts in a long frame of one target. The contract runs over every one.
 FORECASTERS = {
     "ParaRNN": Entry(
         ParaRNNForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"
+    ),
+    "ARMA": Entry(
+        ARMA,
+        {"order": (1, 0), "horizon": 6},
+        fewest=5,
+        too_short="need at least 5 observations",
+        **OWN,
+    ),
+    "GARCH": Entry(
+        GARCH,
+        {"mean": "ar", "horizon": 6, "random_state": 0},
+        fewest=7,
+        too_short="need more than 6 observations",
+        exogenous=False,
+        **OWN,
+    ),
+    "VARMA": Entry(VARMA, BOTH, fewest=8, too_short="need at least 8 observed rows", **OWN),
+    "CCC": Entry(
+        CCC, BOTH, fewest=5, too_short="need more than 4 observations", exogenous=False, **OWN
+    ),
+    "DCC": Entry(
+        DCC, BOTH, fewest=5, too_short="need more than 4 observations", exogenous=False, **OWN
+    ),
+    "VECMGARCH": Entry(
+        VECMGARCH,
+        BOTH | {"structure": "scalar", "targeting": True, "n_starts": 1, "random_state": 0},
+        fewest=4,
+        too_short="at least 4 rows",
+        exogenous=False,
+        **OWN,
     ),
 }
 
 
 @pytest.fixture(scope="session", params=FORECASTERS)
-def column(request):
-    """Return the column of a forecaster's forecasts in a long frame."""
+def name(request):
+    """Return the name of a forecaster among `FORECASTERS`."""
     return request.param
 
 
 @pytest.fixture(scope="session")
-def entry(column):
-    return FORECASTERS[column]
+def entry(name):
+    return FORECASTERS[name]
+
+
+@pytest.fixture(scope="session")
+def columns(name, entry):
+    """Return the columns of a forecaster's forecasts in a long frame."""
+    return [name] if entry.n_targets == 1 else entry.settings["target"]
 
 
 @pytest.fixture(scope="session")
@@ -74,6 +119,21 @@ def wave():
 def panel():
     """Return a long frame of monthly series "a", "b", "c" of unequal lengths and scales."""
     return long_panel()
+
+
+@pytest.fixture(scope="session")
+def single(wave, entry):
+    """Return `wave` with as many targets as a forecaster takes."""
+    return wave if entry.n_targets == 1 else pd.DataFrame({"y": wave, "z": monthly(96, seed=9)})
+
+
+@pytest.fixture(scope="session")
+def data(panel, entry):
+    """Return `panel` with as many targets as a forecaster takes."""
+    if entry.n_targets == 1:
+        return panel
+    scales = panel.groupby("unique_id")["y"].transform("mean")
+    return panel.assign(z=scales * np.random.default_rng(6).normal(2, 1, len(panel)))
 
 
 @pytest.fixture(scope="session")

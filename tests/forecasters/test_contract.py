@@ -20,23 +20,23 @@ NOT_OF_ALL = ("predict_rolling", "contributions")  # promised by some forecaster
 
 
 @pytest.fixture(scope="module")
-def fitted(make, panel):
-    return make().fit(panel)
+def fitted(make, data):
+    return make().fit(data)
 
 
 @pytest.fixture(scope="module")
-def early(make, panel, cut):
+def early(make, data, cut):
     """Return a forecaster that has not seen the last nine rows of each series."""
-    return make().fit(cut(panel, 9)[0])
+    return make().fit(cut(data, 9)[0])
 
 
 class TestParameters:
     def test_are_untouched_by_fit(self, make, entry, wide):
-        target = ["u"]
-        known, columns = (["v"], ["u", "v", "w"]) if entry.exogenous else (None, ["u"])
+        target = ["u", "v"][: entry.n_targets]
+        known = ["w"] if entry.exogenous else None
         model = make(target=target, known_ahead=known)
         before = model.get_params()
-        model.fit(wide[columns])
+        model.fit(wide[[*target, *(known or [])]])
         after = model.get_params()
         assert after == before
         assert all(after[name] is before[name] for name in before)
@@ -54,34 +54,34 @@ class TestParameters:
 
 
 class TestFit:
-    def test_returns_self(self, make, wave):
+    def test_returns_self(self, make, single):
         model = make()
-        assert model.fit(wave) is model
+        assert model.fit(single) is model
 
-    def test_does_not_touch_the_data(self, make, panel):
-        frame = panel.copy()
+    def test_does_not_touch_the_data(self, make, data):
+        frame = data.copy()
         make().fit(frame).predict(frame, h=2)
-        pd.testing.assert_frame_equal(frame, panel)
+        pd.testing.assert_frame_equal(frame, data)
 
-    def test_fitted_attributes(self, fitted):
+    def test_fitted_attributes(self, fitted, entry):
         assert fitted.horizon_ == 6
         assert fitted.freq_ == "MS"
-        assert fitted.n_features_in_ == 1
+        assert fitted.n_features_in_ == entry.n_targets
 
-    def test_a_second_fit_forgets_the_first(self, make, wave, panel, same):
-        again = make().fit(panel).fit(wave)
-        same(again.predict(), make().fit(wave).predict(), rtol=0)
+    def test_a_second_fit_forgets_the_first(self, make, single, data, same):
+        again = make().fit(data).fit(single)
+        same(again.predict(), make().fit(single).predict(), rtol=0)
 
-    def test_needs_rows(self, make, entry, wave):
-        assert np.isfinite(make().fit(wave.iloc[: entry.fewest]).predict()).all()
+    def test_needs_rows(self, make, entry, single):
+        assert np.isfinite(make().fit(single.iloc[: entry.fewest]).predict().to_numpy()).all()
         with pytest.raises(ValueError, match=entry.too_short):
-            make(freq="MS").fit(wave.iloc[: entry.fewest - 1])
+            make(freq="MS").fit(single.iloc[: entry.fewest - 1])
 
-    def test_a_fit_that_fails_leaves_the_one_before(self, make, entry, wave, same):
-        model = make(freq="MS").fit(wave)
+    def test_a_fit_that_fails_leaves_the_one_before(self, make, entry, single, data, same):
+        model = make(freq="MS").fit(single)
         before = model.predict()
         with pytest.raises(ValueError, match=entry.too_short):
-            model.fit(wave.iloc[: entry.fewest - 1].rename("other"))
+            model.fit(data[data["unique_id"] == "a"].head(entry.fewest - 1))
         same(model.predict(), before, rtol=0)
 
     @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ class TestFit:
             ("contributions", lambda df: ()),
         ],
     )
-    def test_comes_first(self, make, wave, method, arguments):
+    def test_comes_first(self, make, single, method, arguments):
         if method in NOT_OF_ALL and not hasattr(make(), method):
             pytest.skip(f"there is no {method}")
         with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(make(), method)(*arguments(wave))
+            getattr(make(), method)(*arguments(single))
 
 
 class TestPredict:
@@ -111,10 +111,10 @@ class TestPredict:
         same(fitted.predict(np.int64(3)), fitted.predict(3), rtol=0)
 
     @pytest.mark.parametrize("h", [1, 5, 6, 7, 12, 25])
-    def test_any_horizon(self, fitted, column, same, h):
+    def test_any_horizon(self, fitted, columns, same, h):
         forecast = fitted.predict(h)
         assert len(forecast) == 3 * h
-        assert np.isfinite(forecast[column]).all()
+        assert np.isfinite(forecast[columns].to_numpy()).all()
         shorter = min(h, 6)
         same(
             forecast.groupby("unique_id").head(shorter).reset_index(drop=True),
@@ -122,36 +122,37 @@ class TestPredict:
             rtol=1e-12,
         )
 
-    def test_longer_horizons_go_on_from_their_own_forecasts(self, fitted, column, same):
-        first = fitted.predict(6).rename(columns={column: "y"})
+    def test_longer_horizons_go_on_from_their_own_forecasts(self, fitted, columns, same):
+        first = fitted.predict(6).rename(columns={columns[0]: "y"})
         gone_on = copy.deepcopy(fitted).update(first).predict(6)
         late = fitted.predict(12).groupby("unique_id").tail(6).reset_index(drop=True)
         same(late, gone_on, rtol=1e-12)
 
-    def test_levels(self, fitted, column, same):
-        names = ["unique_id", "ds", column]
+    def test_levels(self, fitted, columns, same):
+        def named(*suffixes):
+            return ["unique_id", "ds", *(c + end for c in columns for end in ("", *suffixes))]
+
         both = fitted.predict(4, level=[80, 95])
-        suffixes = ["lo-80", "hi-80", "lo-95", "hi-95"]
-        assert list(both.columns) == names + [f"{column}-{suffix}" for suffix in suffixes]
-        one = fitted.predict(4, level=80)
-        same(one, both[[*names, f"{column}-lo-80", f"{column}-hi-80"]], rtol=0)
-        assert (both[f"{column}-lo-95"] <= both[f"{column}-lo-80"]).all()
-        assert (both[f"{column}-lo-80"] < both[column]).all()
-        assert (both[column] < both[f"{column}-hi-80"]).all()
-        assert (both[f"{column}-hi-80"] <= both[f"{column}-hi-95"]).all()
-        assert f"{column}-lo-52.5" in fitted.predict(4, level=[52.5])
+        assert list(both.columns) == named("-lo-80", "-hi-80", "-lo-95", "-hi-95")
+        same(fitted.predict(4, level=80), both[named("-lo-80", "-hi-80")], rtol=0)
+        for column in columns:
+            assert (both[f"{column}-lo-95"] <= both[f"{column}-lo-80"]).all()
+            assert (both[f"{column}-lo-80"] < both[column]).all()
+            assert (both[column] < both[f"{column}-hi-80"]).all()
+            assert (both[f"{column}-hi-80"] <= both[f"{column}-hi-95"]).all()
+        assert f"{columns[0]}-lo-52.5" in fitted.predict(4, level=[52.5])
 
-    def test_after_the_data_fitted_to(self, fitted, panel, same):
-        same(fitted.predict(panel, h=9), fitted.predict(9))
+    def test_after_the_data_fitted_to(self, fitted, data, same):
+        same(fitted.predict(data, h=9), fitted.predict(9))
 
-    def test_of_some_series(self, fitted, panel, same):
-        two = panel[panel["unique_id"] != "b"]
+    def test_of_some_series(self, fitted, data, same):
+        two = data[data["unique_id"] != "b"]
         expected = fitted.predict(5).query("unique_id != 'b'").reset_index(drop=True)
         same(fitted.predict(two, h=5), expected)
 
-    def test_does_not_change_the_forecaster(self, fitted, panel, same):
+    def test_does_not_change_the_forecaster(self, fitted, data, same):
         before = fitted.predict(3)
-        fitted.predict(panel.iloc[:20], h=6, level=[50])
+        fitted.predict(data.iloc[:20], h=6, level=[50])
         same(fitted.predict(3), before, rtol=0)
 
 
@@ -161,25 +162,25 @@ class TestNewSeries:
         if not entry.new_series:
             pytest.skip("each series has parameters of its own")
 
-    def test_beside_known_ones(self, fitted, panel, same):
-        two = panel[panel["unique_id"] != "b"]
+    def test_beside_known_ones(self, fitted, data, same):
+        two = data[data["unique_id"] != "b"]
         expected = fitted.predict(two, h=5)
-        new = panel[panel["unique_id"] == "a"].assign(unique_id="new")
+        new = data[data["unique_id"] == "a"].assign(unique_id="new")
         forecast = fitted.predict(pd.concat([new, two]), h=5, level=[80])
         assert list(forecast["unique_id"].unique()) == ["new", "a", "c"]
         same(forecast.iloc[5:, :3].reset_index(drop=True), expected)
 
-    def test_are_scaled_by_themselves(self, fitted, column, panel):
+    def test_are_scaled_by_themselves(self, fitted, columns, data):
         def forecast(factor, shift):
-            new = panel[panel["unique_id"] == "a"].assign(unique_id="new")
+            new = data[data["unique_id"] == "a"].assign(unique_id="new")
             new["y"] = factor * new["y"] + shift
-            return fitted.predict(new, h=6)[column]
+            return fitted.predict(new, h=6)[columns]
 
         np.testing.assert_allclose(forecast(1e6, -3e8), 1e6 * forecast(1, 0) - 3e8, rtol=1e-5)
 
-    def test_may_be_shorter_than_the_window(self, fitted, column, panel):
-        new = panel.iloc[:3].assign(unique_id="new")
-        assert np.isfinite(fitted.predict(new, h=8)[column]).all()
+    def test_may_be_shorter_than_the_window(self, fitted, columns, data):
+        new = data.iloc[:3].assign(unique_id="new")
+        assert np.isfinite(fitted.predict(new, h=8)[columns].to_numpy()).all()
 
 
 class TestSeriesOfTheirOwn:
@@ -190,89 +191,89 @@ class TestSeriesOfTheirOwn:
         if entry.new_series:
             pytest.skip("all series share the parameters")
 
-    def test_new_ones_are_refused_where_several_were_fitted(self, fitted, panel):
-        new = panel[panel["unique_id"] == "a"].assign(unique_id="new")
+    def test_new_ones_are_refused_where_several_were_fitted(self, fitted, data):
+        new = data[data["unique_id"] == "a"].assign(unique_id="new")
         with pytest.raises(ValueError, match="'new'"):
-            fitted.predict(pd.concat([panel, new]), h=5)
+            fitted.predict(pd.concat([data, new]), h=5)
 
-    def test_new_ones_take_the_parameters_of_the_only_one(self, make, panel, same):
-        a = panel[panel["unique_id"] == "a"]
+    def test_new_ones_take_the_parameters_of_the_only_one(self, make, data, same):
+        a = data[data["unique_id"] == "a"]
         model = make().fit(a)
         forecast = model.predict(a.assign(unique_id="new"), h=5)
         same(forecast.assign(unique_id="a"), model.predict(5))
 
-    def test_are_fitted_as_if_alone(self, make, fitted, panel, same):
+    def test_are_fitted_as_if_alone(self, make, fitted, data, same):
         for name in "abc":
-            alone = make().fit(panel[panel["unique_id"] == name])
+            alone = make().fit(data[data["unique_id"] == name])
             together = fitted.predict(4).query("unique_id == @name").reset_index(drop=True)
             same(alone.predict(4), together, rtol=1e-5)
 
 
 class TestUpdate:
-    def test_equals_the_whole_history(self, early, panel, cut, same):
+    def test_equals_the_whole_history(self, early, data, cut, same):
         model = copy.deepcopy(early)
-        assert model.update(cut(panel, 9)[1]) is model
-        same(model.predict(8), early.predict(panel, h=8))
+        assert model.update(cut(data, 9)[1]) is model
+        same(model.predict(8), early.predict(data, h=8))
 
-    def test_row_by_row_equals_all_at_once(self, early, panel, cut, same):
-        rows = cut(panel, 9)[1]
+    def test_row_by_row_equals_all_at_once(self, early, data, cut, same):
+        rows = cut(data, 9)[1]
         one, all_ = copy.deepcopy(early), copy.deepcopy(early).update(rows)
         for step in range(9):
             one.update(rows.groupby("unique_id").nth(step))
         same(one.predict(6, level=[80]), all_.predict(6, level=[80]))
 
-    def test_of_some_series(self, early, panel, cut, same):
-        rows = cut(panel, 9)[1]
+    def test_of_some_series(self, early, data, cut, same):
+        rows = cut(data, 9)[1]
         some = copy.deepcopy(early).update(rows[rows["unique_id"] == "b"])
         all_ = copy.deepcopy(early).update(rows)
         forecast = some.predict(3).set_index("unique_id")
         same(forecast.loc[["b"]], all_.predict(3).set_index("unique_id").loc[["b"]])
         same(forecast.loc[["a", "c"]], early.predict(3).set_index("unique_id").loc[["a", "c"]])
 
-    def test_order_of_series_does_not_matter(self, early, panel, cut, same):
-        rows = cut(panel, 9)[1]
+    def test_order_of_series_does_not_matter(self, early, data, cut, same):
+        rows = cut(data, 9)[1]
         turned = pd.concat([rows[rows["unique_id"] == name] for name in "cab"])
         one, other = copy.deepcopy(early).update(turned), copy.deepcopy(early).update(rows)
         same(one.predict(3), other.predict(3), rtol=0)
 
-    def test_that_fails_changes_nothing(self, early, panel, cut, same):
+    def test_that_fails_changes_nothing(self, early, data, cut, same):
         model = copy.deepcopy(early)
         with pytest.raises(ValueError, match="new rows must begin at"):
-            model.update(cut(panel, 8)[1])
+            model.update(cut(data, 8)[1])
         same(model.predict(), early.predict(), rtol=0)
 
 
 class TestScore:
-    def test_is_its_definition(self, early, column, panel, cut):
-        future = cut(panel, 9)[1]
-        forecast = early.predict(9)[column].to_numpy().reshape(3, 9)
-        actual = future["y"].to_numpy().reshape(3, 9)
+    def test_is_its_definition(self, early, columns, data, cut):
+        future = cut(data, 9)[1]
+        forecast = early.predict(9)[columns].to_numpy().reshape(3, 9, -1)
+        actual = future.drop(columns=["unique_id", "ds"]).to_numpy().reshape(3, 9, -1)
         training = early.memory_.target_scale
-        expected = np.mean(1 - ((actual - forecast) ** 2).mean(1) / training[:, 0] ** 2)
+        expected = np.mean(1 - ((actual - forecast) ** 2).mean(1) / training**2)
         assert early.score(future) == pytest.approx(expected, rel=1e-9)
 
-    def test_of_unequal_lengths(self, early, panel, cut):
-        future = cut(panel, 9)[1]
+    def test_of_unequal_lengths(self, early, data, cut):
+        future = cut(data, 9)[1]
         parts = [future[future["unique_id"] == name] for name in "abc"]
         parts[1] = parts[1].iloc[:2]
         expected = np.mean([early.score(part) for part in parts])
         assert early.score(pd.concat(parts)) == pytest.approx(expected, rel=1e-6)
 
-    def test_in_a_search(self, make, wave):
+    def test_in_a_search(self, make, single):
         search = GridSearchCV(
             make(), {"horizon": [3, 6]}, cv=TimeSeriesSplit(2, test_size=6), error_score="raise"
         )
-        search.fit(wave.to_frame())
+        search.fit(pd.DataFrame(single))
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        assert len(search.predict(wave.to_frame())) == search.best_params_["horizon"]
+        assert len(search.predict(pd.DataFrame(single))) == search.best_params_["horizon"]
 
-    def test_in_cross_validation(self, make, wave):
+    def test_in_cross_validation(self, make, single):
         scores = cross_val_score(
-            make(), wave.to_frame(), cv=TimeSeriesSplit(2, test_size=6), error_score="raise"
+            make(), pd.DataFrame(single), cv=TimeSeriesSplit(2, test_size=6), error_score="raise"
         )
         by_hand = [
-            make().fit(wave.iloc[:n]).score(wave.iloc[n : n + 6])
-            for n in (len(wave) - 12, len(wave) - 6)
+            make().fit(single.iloc[:n]).score(single.iloc[n : n + 6])
+            for n in (len(single) - 12, len(single) - 6)
         ]
         np.testing.assert_allclose(scores, by_hand, rtol=1e-9)
 
@@ -280,39 +281,41 @@ class TestScore:
 class TestComposition:
     def test_in_a_pipeline(self, make, wide, same):
         scaler = StandardScaler().set_output(transform="pandas")
-        pipeline = make_pipeline(FunctionTransformer(np.log), scaler, make()).fit(wide)
+        model = make(target=None)
+        pipeline = make_pipeline(FunctionTransformer(np.log), scaler, model).fit(wide)
         logs = np.log(wide)
         standard = (logs - logs.mean()) / logs.std(ddof=0)
         forecast = pipeline.predict(wide, h=4)
         assert list(forecast.columns) == ["u", "v", "w"]
-        same(forecast, make().fit(standard).predict(4), rtol=1e-4)
+        same(forecast, make(target=None).fit(standard).predict(4), rtol=1e-4)
 
-    def test_in_workers(self, make, wide, same):
-        columns = [wide[name] for name in wide]
+    def test_in_workers(self, make, entry, wide, same):
+        frames = [wide.iloc[:, i : i + entry.n_targets] for i in range(2)]
+        model = make(target=None)
         with joblib.Parallel(n_jobs=2) as parallel:
-            models = parallel(joblib.delayed(make().fit)(column) for column in columns[:2])
-        for model, column in zip(models, columns, strict=False):
-            same(model.predict(), make().fit(column).predict(), rtol=0)
+            models = parallel(joblib.delayed(clone(model).fit)(frame) for frame in frames)
+        for made, frame in zip(models, frames, strict=True):
+            same(made.predict(), model.fit(frame).predict(), rtol=0)
 
     @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-    def test_copies_are_whole(self, early, panel, cut, same, copied):
+    def test_copies_are_whole(self, early, data, cut, same, copied):
         model = copied(early)
         same(model.predict(6, level=[80]), early.predict(6, level=[80]), rtol=0)
-        model.update(cut(panel, 9)[1])
+        model.update(cut(data, 9)[1])
         assert (early.predict(1)["ds"] < model.predict(1)["ds"]).all()
 
 
 class TestFile:
-    def test_everything_comes_back(self, early, panel, cut, same, tmp_path):
+    def test_everything_comes_back(self, early, data, cut, same, tmp_path):
         early.save(tmp_path / "model")
-        loaded, future = tsrnn.load(tmp_path / "model"), cut(panel, 9)[1]
+        loaded, future = tsrnn.load(tmp_path / "model"), cut(data, 9)[1]
         assert type(loaded) is type(early)
         assert loaded.get_params() == early.get_params()
         assert loaded.n_features_in_ == early.n_features_in_
         assert str(loaded.summary()) == str(early.summary())
         same(loaded.predict(15), early.predict(15), rtol=0)
         same(loaded.predict(level=[80]), early.predict(level=[80]), rtol=0)
-        same(loaded.predict(panel), early.predict(panel), rtol=0)
+        same(loaded.predict(data), early.predict(data), rtol=0)
         assert loaded.score(future) == early.score(future)
         same(loaded.update(future).predict(), copy.deepcopy(early).update(future).predict(), 0)
 

@@ -45,8 +45,8 @@ def process(tmp_path_factory, small, wave):
 
 
 class TestSameRandomState:
-    def test_twice(self, make, panel, same):
-        same(make().fit(panel).predict(9), make().fit(panel).predict(9), rtol=0)
+    def test_twice(self, make, data, same):
+        same(make().fit(data).predict(9), make().fit(data).predict(9), rtol=0)
 
     def test_in_another_process(self, process, small, wave):
         folder, done = process
@@ -54,19 +54,19 @@ class TestSameRandomState:
         here = small().fit(wave.to_frame()).predict(9).to_numpy()
         np.testing.assert_array_equal(np.load(folder / "forecast.npy"), here)
 
-    def test_in_threads(self, make, panel, wave, same):
-        frames = [panel, wave] * 3
+    def test_in_threads(self, make, data, single, same):
+        frames = [data, single] * 3
         with ThreadPoolExecutor(4) as pool:
             models = list(pool.map(lambda frame: make().fit(frame), frames))
         for model, frame in zip(models, frames, strict=True):
             same(model.predict(9), make().fit(frame).predict(9), rtol=0)
 
-    def test_whatever_the_global_generators(self, make, wave, same):
-        expected = make().fit(wave).predict()
+    def test_whatever_the_global_generators(self, make, single, same):
+        expected = make().fit(single).predict()
         torch.rand(3)
         np.random.rand(3)  # noqa: NPY002
         random.random()
-        same(make().fit(wave).predict(), expected, rtol=0)
+        same(make().fit(single).predict(), expected, rtol=0)
 
 
 class TestOtherRandomStates:
@@ -75,19 +75,19 @@ class TestOtherRandomStates:
         if not entry.draws:
             pytest.skip("a fit draws nothing")
 
-    def test_none_draws_anew(self, make, wave):
-        one, other = (make(random_state=None).fit(wave).predict() for _ in range(2))
+    def test_none_draws_anew(self, make, single):
+        one, other = (make(random_state=None).fit(single).predict() for _ in range(2))
         assert not np.array_equal(one, other)
 
-    def test_another_seed(self, make, wave):
-        one, other = (make(random_state=seed).fit(wave).predict() for seed in (1, 2))
+    def test_another_seed(self, make, single):
+        one, other = (make(random_state=seed).fit(single).predict() for seed in (1, 2))
         assert not np.array_equal(one, other)
 
     @pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
-    def test_generators_are_drawn_from(self, make, wave, kind):
+    def test_generators_are_drawn_from(self, make, single, kind):
         generator = kind(3)
-        one, other = (make(random_state=generator).fit(wave).predict() for _ in range(2))
-        again = make(random_state=kind(3)).fit(wave).predict()
+        one, other = (make(random_state=generator).fit(single).predict() for _ in range(2))
+        again = make(random_state=kind(3)).fit(single).predict()
         np.testing.assert_array_equal(one, again)
         assert not np.array_equal(one, other)
 
@@ -121,12 +121,12 @@ def surroundings():
 
 
 class TestSurroundings:
-    def test_are_left_alone(self, make, panel, cut, tmp_path, monkeypatch, capfd):
-        make().fit(panel)  # loads what is loaded lazily
+    def test_are_left_alone(self, make, data, cut, tmp_path, monkeypatch, capfd):
+        make().fit(data)  # loads what is loaded lazily
         monkeypatch.chdir(tmp_path)
         capfd.readouterr()
         before = surroundings()
-        past, future = cut(panel, 6)
+        past, future = cut(data, 6)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = make().fit(past)
@@ -147,10 +147,10 @@ class TestSurroundings:
         assert done.stderr == ""
         assert {path.name for path in folder.iterdir()} == {"wave.csv", "forecast.npy"}
 
-    def test_filters_of_other_threads_survive(self, make, wave):
+    def test_filters_of_other_threads_survive(self, make, single):
         before = warnings.filters[:]
         with ThreadPoolExecutor(3) as pool:
-            list(pool.map(lambda seed: make(random_state=seed).fit(wave), range(6)))
+            list(pool.map(lambda seed: make(random_state=seed).fit(single), range(6)))
         assert warnings.filters == before
 
     def test_the_bar_is_shown_on_request(self, small, wave, capfd):

@@ -17,7 +17,7 @@ from tsrnn.contract._file import write_file
 from tsrnn.contract._intervals import check_levels
 from tsrnn.contract._known import known_columns, known_values
 from tsrnn.contract._memory import Memory
-from tsrnn.contract._saved import common_arrays, common_header, restore_common
+from tsrnn.contract._saved import common_arrays, common_header, restore_common, saved_arguments
 from tsrnn.contract._score import r_squared
 from tsrnn.data import Panel, check_continues, future_times, read_future, read_panel, write_frame
 
@@ -229,7 +229,7 @@ class Forecaster(BaseEstimator, ABC, Generic[M]):
     @classmethod
     def _restore(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forecaster:
         """The fitted forecaster that `save` wrote."""
-        forecaster = cls(**header["params"])
+        forecaster = cls(**saved_arguments(header))
         ids, last_times = restore_common(forecaster, header, arrays)
         forecaster.memory_ = forecaster._revive(header["fitted"], arrays, ids, last_times)
         return forecaster

@@ -21,6 +21,7 @@ def common_header(forecaster: Forecaster) -> dict[str, Any]:
     return {
         "class": type(forecaster).__name__,
         "params": _params(forecaster),
+        "tuples": _tuples(forecaster),
         "layout": layout.to_dict(),
         "exog_names": plain(exog_names, "exogenous columns"),
         "known_ahead": plain(forecaster.known_ahead_, "known_ahead"),
@@ -45,6 +46,18 @@ def restore_common(
     forecaster.n_features_in_ = len(layout.target_names) + len(exog_names)
     ids = pd.Index(header["ids"], dtype=header["id_dtype"])
     return ids, arrays["last_times"].astype(header["times_dtype"])
+
+
+def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:
+    """Constructor arguments as they were, tuples too, for which JSON has lists."""
+    tuples = {name: tuple(header["params"][name]) for name in header.get("tuples", ())}
+    return header["params"] | tuples
+
+
+def _tuples(forecaster: Forecaster) -> list[str]:
+    """Names of the constructor arguments that are tuples, of those that files hold."""
+    params = forecaster.get_params(deep=False) | dict.fromkeys(forecaster.not_saved)
+    return [name for name, value in params.items() if isinstance(value, tuple)]
 
 
 def _params(forecaster: Forecaster) -> dict[str, Any]:

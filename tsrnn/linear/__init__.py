@@ -1,1 +1,9 @@
-"""Classical models as linear recurrent networks, fitted by maximum likelihood."""
+"""ARMA, VARMA and GARCH models as linear recurrent networks, by maximum likelihood."""
+
+from tsrnn.linear.arma import ARMA
+from tsrnn.linear.dcc import CCC, DCC
+from tsrnn.linear.garch import GARCH
+from tsrnn.linear.varma import VARMA
+from tsrnn.linear.vech import VECMGARCH
+
+__all__ = ["ARMA", "CCC", "DCC", "GARCH", "VARMA", "VECMGARCH"]

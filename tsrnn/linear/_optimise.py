@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import torch
+
+from tsrnn.linear._cholesky import solve_positive
 
 
 class Evaluation(NamedTuple):
@@ -254,8 +255,5 @@ def _solve(
     root = np.sqrt(scale)  # solve in units in which the diagonal is one
     matrix = curvature / (root[:, :, None] * root[:, None, :])
     matrix[:, range(k), range(k)] += damping[:, None]
-    factor, info = torch.linalg.cholesky_ex(torch.from_numpy(matrix))
-    right = torch.from_numpy(gradient / root)[..., None]
-    step = torch.cholesky_solve(right, factor)[..., 0].numpy() / root
-    smallest = torch.diagonal(factor, dim1=1, dim2=2).amin(1).numpy()
-    return step, (info.numpy() > 0) | ~(smallest > 1e-7) | ~np.isfinite(step).all(1)
+    step, failed = solve_positive(matrix, gradient / root)
+    return step / root, failed

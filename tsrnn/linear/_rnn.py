@@ -50,10 +50,10 @@ def as_rnn(equation: DifferenceEquation) -> ParaRNN:
     shift = np.eye(r * n, k=n)
     shift[:, :n] = recurrent.reshape(r * n, n)
     with torch.no_grad():
-        layer.weight_hh_l0[..., 0] = torch.from_numpy(shift)
-        layer.weight_ih_l0[:] = torch.from_numpy(inputs.reshape(r * n, m))
-        layer.bias_l0[:n] = torch.from_numpy(intercept)
-        layer.bias_l0[n:] = 0.0
+        layer.get_parameter("weight_hh_l0")[..., 0] = torch.from_numpy(shift)
+        layer.get_parameter("weight_ih_l0")[:] = torch.from_numpy(inputs.reshape(r * n, m))
+        bias = layer.get_parameter("bias_l0")
+        bias[:n], bias[n:] = torch.from_numpy(intercept), 0.0
     return layer
 
 
@@ -130,11 +130,14 @@ def _weights(layer: ParaRNN) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             "layer must be one linear layer, ParaRNN(..., nonlinearity='identity', num_layers=1); "
             f"got {layer!r}"
         )
-    blocks = layer.weight_hh_l0.detach().double().cpu().numpy()
+    blocks = _numbers(layer, "weight_hh_l0")
     d, _, count = blocks.shape
     matrix = np.zeros((d, count, d, count))
     for k in range(count):
         matrix[:, k, :, k] = blocks[..., k]
-    weights = layer.weight_ih_l0.detach().double().cpu().numpy()
-    bias = layer.bias_l0.detach().double().cpu().numpy() if layer.bias else np.zeros(d * count)
-    return matrix.reshape(d * count, d * count), weights, bias
+    bias = _numbers(layer, "bias_l0") if layer.bias else np.zeros(d * count)
+    return matrix.reshape(d * count, d * count), _numbers(layer, "weight_ih_l0"), bias
+
+
+def _numbers(layer: ParaRNN, name: str) -> np.ndarray:
+    return layer.get_parameter(name).detach().double().cpu().numpy()

@@ -1,1 +1,5 @@
 """Autoregressive moving average models."""
+
+from tsrnn.linear.arma._arma import ARMA
+
+__all__ = ["ARMA"]

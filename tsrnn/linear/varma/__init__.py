@@ -1,1 +1,5 @@
 """Vector autoregressive moving average models."""
+
+from tsrnn.linear.varma._varma import VARMA
+
+__all__ = ["VARMA"]

@@ -1,0 +1,147 @@
+"""ARMA by the thousand beside statsmodels: time a series, likelihoods compared, memory.
+
+With ``--agreement``: whether any optimum is below that of statsmodels, on 500 simulated and all
+bundled series.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+from _timing import median_ms, peak_bytes, print_machine, print_table
+from statsmodels.tsa.arima.model import ARIMA
+
+from tsrnn import datasets
+from tsrnn.linear import ARMA
+from tsrnn.linear.arma._fit import fit_units
+from tsrnn.linear.arma._polynomials import from_partial
+from tsrnn.linear.arma._specification import Specification
+from tsrnn.linear.arma._theory import simulate
+
+T = 300
+MANY = 10_000
+SAMPLE = 20
+LOWER = -1e-6  # a log-likelihood below statsmodels' by more is a failure
+MODELS = {(1, 0, 1): [0.0, 0.7, 0.3, 1.0], (2, 0, 1): [0.0, 1.2, -0.5, 0.4, 1.0]}
+SINGLES = {**MODELS, (2, 1, 1): [1.2, -0.5, 0.4, 1.0]}
+BUNDLED = (
+    "co2", "core_cpi", "corporate_yields", "crude", "danish_data", "elec_equip", "elnino",
+    "frenchdata", "interest_inflation", "macrodata", "nile", "sunspots", "vix",
+)  # fmt: skip
+REAL_ORDERS = ((1, 1, 1), (2, 1, 1), (0, 1, 2), (2, 1, 2), (1, 0, 1), (2, 0, 0))
+
+
+def series(order: tuple[int, int, int], params: list[float], n: int, seed: int) -> np.ndarray:
+    """Simulated series (n, T)."""
+    spec = Specification(*order, "n" if order[1] else "c", exact=True)
+    rng = np.random.default_rng(seed)
+    return simulate(spec, np.tile(params, (n, 1)), T, rng)
+
+
+def statsmodels_loglik(y: np.ndarray, order: tuple[int, int, int]) -> float:
+    """Log-likelihood of statsmodels' optimum; of the differences where d > 0."""
+    y, p, q = np.diff(y, order[1]), order[0], order[2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(ARIMA(y, order=(p, 0, q), trend="n" if order[1] else "c").fit().llf)
+
+
+def gap_to_statsmodels(y: np.ndarray, loglik: np.ndarray, order: tuple[int, int, int]) -> float:
+    """Lowest difference of the first log-likelihoods to those of statsmodels."""
+    theirs = [statsmodels_loglik(row, order) for row in y[: len(loglik)]]
+    return float((loglik - theirs).min())
+
+
+def batches() -> None:
+    rows = []
+    for order, params in MODELS.items():
+        y = series(order, params, MANY, 0)
+        spec = Specification(*order, "c", exact=True)
+        ours = median_ms(lambda y=y, spec=spec: fit_units(spec, y), 3) / MANY
+        theirs = [median_ms(lambda row=row, order=order: ARIMA(row, order=order).fit(), 1, 0)
+                  for row in y[:SAMPLE]]  # fmt: skip
+        loglik = fit_units(spec, y).loglik[:SAMPLE]
+        gap = gap_to_statsmodels(y, loglik, order)
+        theirs_ms = float(np.median(theirs))
+        rows.append((order, f"{1e3 * ours:.1f}", f"{1e3 * theirs_ms:.0f}",
+                     f"{theirs_ms / ours:.0f}", f"{gap:.1e}"))  # fmt: skip
+    print(f"\n{MANY:,} series of length {T}, microseconds a series; statsmodels on {SAMPLE}")
+    print_table(("order", "ARMA", "statsmodels", "times faster", "lowest difference"), rows)
+
+
+def singles() -> None:
+    rows = []
+    for order, params in SINGLES.items():
+        y = series(order, params, 1, 1)
+        frame = pd.Series(y[0])
+        theirs = median_ms(lambda y=y, order=order: ARIMA(y[0], order=order).fit(), 5)
+        model = ARMA(order=order)
+        ours = median_ms(lambda model=model, frame=frame: model.fit(frame), 9)
+        rows.append((order, f"{ours:.1f}", f"{theirs:.1f}"))
+    print(f"\none series of length {T}, milliseconds; ARMA from a frame")
+    print_table(("order", "ARMA", "statsmodels"), rows)
+
+
+def hundred_thousand() -> None:
+    n = 100_000
+    y = series((1, 0, 1), MODELS[1, 0, 1], n, 2)
+    index = pd.date_range("2000-01-01", periods=T, freq="D")
+    frame = pd.DataFrame(y.T, index=index, columns=[f"s{i}" for i in range(n)])
+    del y
+
+    def run() -> pd.DataFrame:
+        return ARMA(order=(1, 1)).fit(frame).predict(12)
+
+    start = time.perf_counter()
+    peak = peak_bytes(run)
+    seconds = time.perf_counter() - start
+    print(f"\n{n:,} series of length {T} fitted and forecast in {seconds:.1f} s; memory above the "
+          f"frame at most {peak / 2**30:.2f} GiB")  # fmt: skip
+
+
+def agreement() -> None:
+    lower, higher, total = [], 0, 0
+    rng = np.random.default_rng(7)
+    for i in range(500):
+        p, q = (int(v) for v in rng.integers(0, 4, 2))
+        n_rows = int(rng.integers(50, 301))
+        roots = (
+            from_partial(rng.uniform(-0.95, 0.95, (p, 1))),
+            from_partial(rng.uniform(-0.95, 0.95, (q, 1))),
+        )
+        params = np.concatenate([[[5.0]], roots[0], -roots[1], [[1.0]]]).T
+        spec = Specification(p, 0, q, "c", exact=True)
+        y = simulate(spec, params, n_rows, rng)
+        gap = gap_to_statsmodels(y, fit_units(spec, y).loglik, (p, 0, q))
+        total, higher = total + 1, higher + (gap > 1e-4)
+        if gap < LOWER:
+            lower.append((f"simulated {i}", (p, 0, q), n_rows, f"{gap:.2e}"))
+    for name in BUNDLED:
+        frame = getattr(datasets, f"load_{name}")()
+        for column in frame:
+            y = frame[column].dropna().to_numpy()[None, -1000:]
+            for order in REAL_ORDERS:
+                spec = Specification(*order, "n" if order[1] else "c", exact=True)
+                gap = gap_to_statsmodels(y, fit_units(spec, y).loglik, order)
+                total, higher = total + 1, higher + (gap > 1e-4)
+                if gap < LOWER:
+                    lower.append((f"{name} {column}", order, y.shape[1], f"{gap:.2e}"))
+    print(
+        f"\n{total} optima: {len(lower)} lower than statsmodels' by 1e-6, {higher} higher by 1e-4"
+    )
+    print_table(("series", "order", "rows", "difference"), lower)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    print_machine()
+    if "--agreement" in sys.argv:
+        agreement()
+    else:
+        batches()
+        singles()
+        hundred_thousand()

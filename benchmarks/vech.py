@@ -1,0 +1,122 @@
+"""VECMGARCH: times of a fit, the optimum of a public data set, coverage of intervals.
+
+The optimum is that of a BEKK(1, 1) with constant means for the daily log returns, in percent, of
+the first two indices of R's EuStockMarkets (DAX and SMI, 1991 to 1998), with presample e e' and
+H at the covariance of the returns. `--replications 200` adds a Monte Carlo experiment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from _timing import median_ms, print_machine, print_table
+from scipy.special import ndtri
+
+from tsrnn.linear.vech import VECMGARCH
+
+SOURCE = Path(__file__).parents[2] / "shared/data/finance/EuStockMarkets.csv.gz"
+KINDS = ("hessian", "opg", "information", "robust", "bollerslev-wooldridge")
+TRUTH = {
+    "C[1,1]": 0.30, "C[2,1]": 0.10, "C[2,2]": 0.25,
+    "A1[1,1]": 0.35, "A1[1,2]": 0.05, "A1[2,1]": -0.05, "A1[2,2]": 0.30,
+    "G1[1,1]": 0.88, "G1[1,2]": 0.02, "G1[2,1]": 0.00, "G1[2,2]": 0.90,
+}  # fmt: skip
+
+
+def simulated(steps: int, n: int, seed: int) -> pd.DataFrame:
+    """Draws of a BEKK with n variables."""
+    rng = np.random.default_rng(seed)
+    A, G = 0.25 * np.eye(n) + 0.05, 0.94 * np.eye(n) - 0.02
+    C = 0.2 * np.linalg.cholesky(0.5 * np.eye(n) + 0.5)
+    H, e, rows = np.eye(n), np.zeros(n), []
+    for _ in range(steps + 200):
+        H = C @ C.T + A.T @ np.outer(e, e) @ A + G.T @ H @ G
+        e = np.linalg.cholesky(H) @ rng.standard_normal(n)
+        rows.append(e)
+    return pd.DataFrame(rows[200:])
+
+
+def time_fits() -> None:
+    cases = [("bekk", 2), ("scalar", 3), ("diagonal", 3), ("bekk", 3), ("full", 2), ("full", 3)]
+    table = []
+    for structure, n in cases:
+        frame = simulated(1000, n, seed=0)
+        model = VECMGARCH(structure=structure, mean="zero", random_state=0)
+        ms = median_ms(lambda model=model, frame=frame: model.fit(frame), 3)
+        table.append((
+            structure, f"{n} x 1000", model.params_.shape[1], f"{ms:.0f}",
+            int(model.estimates_.iterations[0]), f"{model.agreement_.iloc[0]:.0f} of 3",
+            f"{model.loglik_.iloc[0]:.4f}", bool(model.converged_.iloc[0]),
+        ))  # fmt: skip
+    header = ("structure", "data", "parameters", "ms", "iterations", "agree", "loglik", "converged")
+    print_table(header, table)
+
+
+def print_optimum() -> None:
+    if not SOURCE.exists():
+        print(f"\n{SOURCE.name} is not there: no optimum of a public data set")
+        return
+    prices = pd.read_csv(SOURCE).iloc[:, :2]
+    returns = 100 * np.log(prices).diff().iloc[1:].reset_index(drop=True)
+    model = VECMGARCH(random_state=0, n_starts=6).fit(returns)
+    errors = [np.sqrt(np.diagonal(model._covariance(kind)[0])) for kind in KINDS]
+    rows = [
+        (name, f"{value:.8f}", *(f"{column[j]:.8f}" for column in errors))
+        for j, (name, value) in enumerate(model.params_.iloc[0].items())
+    ]
+    print(f"\nBEKK(1, 1), {SOURCE.name}, columns {list(prices.columns)}, {len(returns)} returns")
+    print(f"log-likelihood {model.loglik_.iloc[0]:.8f}, starts that agree "
+          f"{model.agreement_.iloc[0]:.0f} of 6, largest gradient "
+          f"{np.abs(model.estimates_.gradient).max():.1e}")  # fmt: skip
+    print_table(("parameter", "estimate", *KINDS), rows)
+
+
+def monte_carlo(replications: int, steps: int) -> None:
+    """Recovery of a bivariate BEKK and coverage of its intervals of 95 percent."""
+    truth = np.array(list(TRUTH.values()))
+    origin = VECMGARCH(mean="zero").filter(simulated(50, 2, 0), TRUTH)
+    estimates, inside = [], {"hessian": [], "robust": []}
+    for i in range(replications):
+        frame = origin.set_params(random_state=i).simulate(steps)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = VECMGARCH(mean="zero", random_state=0, n_starts=1).fit(frame)
+        if not model.converged_.iloc[0]:
+            continue
+        params = model.params_.to_numpy()[0]
+        estimates.append(params)
+        for kind, rows in inside.items():
+            half = ndtri(0.975) * np.sqrt(np.diagonal(model._covariance(kind)[0]))
+            rows.append(np.abs(params - truth) <= half)
+    found = np.array(estimates)
+    error = found.std(0, ddof=1) / np.sqrt(len(found))
+    print(f"\nBEKK(1, 1), {len(found)} of {replications} replications converged, T = {steps}")
+    table = [
+        (name, f"{truth[j]:.2f}", f"{found[:, j].mean():.4f}", f"{found[:, j].std(ddof=1):.4f}",
+         f"{(found[:, j].mean() - truth[j]) / error[j]:.1f}",
+         *(f"{100 * np.mean(rows, 0)[j]:.1f}" for rows in inside.values()))
+        for j, name in enumerate(TRUTH)
+    ]  # fmt: skip
+    print_table(
+        ("parameter", "truth", "mean", "sd", "bias / error", "% hessian", "% robust"), table
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replications", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=1000)
+    given = parser.parse_args()
+    print_machine()
+    time_fits()
+    print_optimum()
+    if given.replications:
+        monte_carlo(given.replications, given.steps)
+
+
+if __name__ == "__main__":
+    main()

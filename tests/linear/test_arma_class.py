@@ -1,0 +1,155 @@
+"""The class ARMA: fits in frames, dynamics, refusals, and how it reads as a recurrence."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.tsa.arima.model import ARIMA
+from statsmodels.tsa.arima_process import ArmaProcess, arma_acovf
+
+from tsrnn.interpret import recurrence_features
+from tsrnn.linear.arma import ARMA
+
+PARAMS = {"const": 2.0, "ar.L1": 1.2, "ar.L2": -0.5, "ma.L1": 0.4, "sigma2": 1.7}
+
+
+@pytest.fixture(scope="module")
+def series():
+    made = ARMA((2, 1), random_state=0).simulate(200, PARAMS)["y"]
+    return made.set_axis(pd.date_range("2000-01-01", periods=200, freq="MS"))
+
+
+@pytest.fixture(scope="module")
+def given(series):
+    return ARMA((2, 1)).filter(series, PARAMS)
+
+
+@pytest.fixture(scope="module")
+def fitted(series):
+    return ARMA((2, 1)).fit(series)
+
+
+def test_a_fit_is_that_of_statsmodels(fitted, series):
+    oracle = ARIMA(series.to_numpy(), order=(2, 0, 1)).fit(
+        method_kwargs={"maxiter": 500, "pgtol": 1e-9, "factr": 10}
+    )
+    assert fitted.params_.columns.tolist() == oracle.model.param_names
+    assert fitted.loglik_["y"] >= oracle.llf - 1e-6
+    np.testing.assert_allclose(fitted.params_.loc["y"], oracle.params, atol=2e-3)
+    assert fitted.nobs_["y"] == 200
+    assert "ARMA(2, 1)" in str(fitted.summary())
+
+
+def test_exact_loglik_of_given_parameters(given, series):
+    oracle = ARIMA(series.to_numpy(), order=(2, 0, 1))
+    assert given.loglik_["y"] == pytest.approx(oracle.loglike(list(PARAMS.values())), rel=1e-11)
+    assert given.bse_.isna().all(axis=None)
+
+
+def test_a_unit_that_cannot_be_fitted_costs_no_other(series):
+    frame = pd.DataFrame({"good": series, "bad": 1.0})
+    with pytest.warns(UserWarning, match="1 of 2 units could not be fitted"):
+        model = ARMA((1, 1, 1)).fit(frame)
+    alone = ARMA((1, 1, 1)).fit(frame[["good"]])
+    for method in ("predict", "residuals", "fittedvalues"):
+        both, own = getattr(model, method)(), getattr(alone, method)()
+        np.testing.assert_allclose(both["good"], own.to_numpy().ravel(), rtol=1e-6, atol=1e-8)
+        assert both["bad"].isna().all()
+    assert model.roots().loc["bad"].isna().all(axis=None)
+    assert model.simulate(5)["bad"].isna().all()
+    assert model.recurrent_blocks()[0]["AR"].shape == (1, 1, 1)
+
+
+class TestDynamics:
+    def test_responses(self, given, fitted):
+        process = ArmaProcess([1, -1.2, 0.5], [1, 0.4])
+        response = given.impulse_responses(12)["response"]
+        np.testing.assert_allclose(response, process.impulse_response(13), rtol=1e-12)
+        bands = fitted.impulse_responses(1, level=90).loc["y"]
+        cov = fitted.cov_params().loc[["ar.L1", "ma.L1"], ["ar.L1", "ma.L1"]]
+        error = np.sqrt(cov.to_numpy().sum())  # psi_1 = phi_1 + theta_1
+        assert bands.loc[1, "std_err"] == pytest.approx(error, rel=1e-9)
+        assert bands.loc[1, "upper"] == pytest.approx(
+            bands.loc[1, "response"] + 1.6448536269514722 * error
+        )
+
+    def test_responses_of_an_integrated_series(self, series):
+        model = ARMA((1, 2, 0)).filter(series, [0.5, 1.0])
+        expected = np.cumsum(np.cumsum(0.5 ** np.arange(6)))
+        np.testing.assert_allclose(model.impulse_responses(5)["response"], expected)
+
+    def test_autocovariances(self, given):
+        expected = arma_acovf([1, -1.2, 0.5], [1, 0.4], 9, sigma2=1.7)
+        np.testing.assert_allclose(given.autocovariances(8)["y"], expected, rtol=1e-10)
+
+    def test_roots(self, given):
+        roots = given.roots().loc["y"]
+        angle, modulus = np.arccos(0.6 / np.sqrt(0.5)), 1 / np.sqrt(0.5)
+        for name in ("AR.1", "AR.2"):
+            assert roots.loc[name, "modulus"] == pytest.approx(modulus)
+            assert roots.loc[name, "period"] == pytest.approx(2 * np.pi / angle)
+            assert roots.loc[name, "half_life"] == pytest.approx(np.log(2) / np.log(modulus))
+        assert roots.loc["MA.1", "real"] == pytest.approx(-2.5)
+        assert roots.loc["MA.1", "period"] == 2
+
+    def test_roots_at_the_edges(self, series):
+        roots = ARMA((2, 1)).filter(series, [0.0, 0.5, 0.0, 1.0, 1.0]).roots().loc["y"]
+        assert np.isinf(roots.loc["AR.2", "modulus"])
+        assert roots.loc["AR.2", "half_life"] == 0
+        assert np.isnan(roots.loc["AR.2", "period"])
+        assert np.isinf(roots.loc["MA.1", "half_life"])
+
+    def test_simulated_series_have_the_autocovariances(self):
+        y = ARMA((1, 1), random_state=1).simulate(100_000, [3.0, 0.6, 0.4, 2.0])["y"]
+        expected = arma_acovf([1, -0.6], [1, 0.4], 3, sigma2=2.0)
+        assert y.mean() == pytest.approx(3.0, abs=0.05)
+        for lag in range(3):
+            assert y.cov(y.shift(lag)) == pytest.approx(expected[lag], abs=0.15)  # 4 sigma
+
+    def test_as_recurrence_features(self, given):
+        found = recurrence_features(given)
+        wave = found[found["matrix"] == "AR"].iloc[0]
+        assert wave["period"] == pytest.approx(2 * np.pi / np.arccos(0.6 / np.sqrt(0.5)))
+        assert wave["half_life"] == pytest.approx(np.log(0.5) / np.log(np.sqrt(0.5)))
+        memory = found[found["matrix"] == "MA"].iloc[0]
+        assert memory["modulus"] == pytest.approx(0.4)
+        assert memory["period"] == 2  # the root of 1 + 0.4 z is negative
+
+    def test_an_order_of_zero_has_none(self, series):
+        (blocks,) = ARMA((1, 0)).filter(series, [0.0, 0.5, 1.0]).recurrent_blocks()
+        assert list(blocks) == ["AR"]
+        with pytest.raises(ValueError, match="white noise and has no recurrence"):
+            ARMA((0, 0)).fit(series).recurrent_blocks()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"order": (1, 1, 1), "trend": "c"}, "differencing removes"),
+            ({"order": (1, 2, 1), "trend": "t"}, "differencing removes"),
+            ({"order": (1, 1, 1), "trend": "ct"}, "differencing removes"),
+            ({"order": (1, -1)}, "integers of at least 0"),
+            ({"order": (1, 1), "trend": "linear"}, "trend must be"),
+            ({"likelihood": "css"}, "likelihood must be"),
+            ({"likelihood": "conditional", "missing": "keep"}, "needs likelihood='exact'"),
+            ({"horizon": 0}, "horizon must be"),
+        ],
+    )
+    def test_of_arguments(self, series, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            ARMA(**arguments).fit(series)
+
+    def test_of_an_order_that_is_none(self, series):
+        with pytest.raises(TypeError, match="order must be"):
+            ARMA(order=2).fit(series)
+
+    def test_of_parameters(self, series):
+        for params in ([0.0, 1.1, 0.0, 1.0], [0.0, 0.5, 0.0, -1.0]):
+            with pytest.raises(ValueError, match="params must have"):
+                ARMA((1, 1)).filter(series, params)
+
+    def test_of_forecasts_without_the_future_of_regressors(self, series):
+        frame = pd.DataFrame({"y": series, "x": np.arange(200.0) % 7})
+        model = ARMA((1, 0), target="y").fit(frame)
+        with pytest.raises(ValueError, match="not known ahead are \\['x'\\]"):
+            model.predict(3)

@@ -1,0 +1,211 @@
+"""Fits of ARMA models: statsmodels' optima, batches, units, boundaries, bad series."""
+
+import warnings
+
+import numpy as np
+import pytest
+from statsmodels.tsa.arima.model import ARIMA
+
+from tsrnn.linear._covariance import covariance
+from tsrnn.linear.arma._fit import fit_units
+from tsrnn.linear.arma._polynomials import from_partial, is_stable
+from tsrnn.linear.arma._specification import Specification
+from tsrnn.linear.arma._theory import simulate
+
+EXACT = Specification(1, 0, 1, "c", exact=True)
+
+
+def simulated(spec, params, n, n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return simulate(spec, np.tile(params, (n, 1)), n_rows, rng)
+
+
+def statsmodels_fit(y, order, trend, exog=None):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ARIMA(y, exog=exog, order=order, trend=trend).fit()
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (2, 1), (0, 2), (2, 2)])
+def test_optimum_is_not_below_that_of_statsmodels(p, q):
+    rng = np.random.default_rng(p + 10 * q)
+    spec = Specification(p, 0, q, "c", exact=True)
+    roots = rng.uniform(-0.9, 0.9, (p, 8)), rng.uniform(-0.9, 0.9, (q, 8))
+    params = np.concatenate(
+        [np.full((1, 8), 3.0), from_partial(roots[0]), -from_partial(roots[1]), np.ones((1, 8))]
+    ).T
+    y = simulate(spec, params, 90, rng)
+    ours = fit_units(spec, y)
+    assert ours.converged.all()
+    assert is_stable(ours.params[:, 1 : 1 + p].T).all()
+    for i in range(8):
+        theirs = statsmodels_fit(y[i], (p, 0, q), "c")
+        assert ours.loglik[i] > theirs.llf - 1e-6
+        inner = np.abs(ours.params[i] - theirs.params) < 1e-3  # the same maximum
+        if inner.all():
+            cov = covariance(ours.select(np.array([i])), "opg")[0]
+            if np.isfinite(cov).all():
+                np.testing.assert_allclose(cov, theirs.cov_params(), rtol=0.05, atol=1e-4)
+
+
+def test_gradient_is_zero_at_the_optimum():
+    y = simulated(EXACT, [2.0, 0.6, 0.3, 1.0], 20, 150)
+    ours = fit_units(EXACT, y)
+    errors = np.sqrt(np.diagonal(covariance(ours, "hessian"), axis1=1, axis2=2))
+    assert (np.abs(ours.gradient * errors) < 1e-6).all()
+
+
+@pytest.mark.parametrize("trend", ["n", "c", "ct"])
+def test_batch_equals_single(trend):
+    spec = Specification(1, 0, 1, trend, exact=True, regressors=("x",))
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(5, 80, 1)) + 10
+    y = simulated(EXACT, [2.0, 0.6, 0.3, 1.0], 5, 80) + 3 * x[:, :, 0]
+    y[1, 60:] = np.nan  # ends earlier
+    y[3, [10, 30, 31]] = np.nan
+    batch = fit_units(spec, y, x)
+    for i in range(5):
+        end = 60 if i == 1 else 80
+        single = fit_units(spec, y[i : i + 1, :end], x[i : i + 1, :end])
+        for name in ("params", "loglik", "hessian", "opg"):
+            ours, expected = getattr(batch, name)[i], getattr(single, name)[0]
+            np.testing.assert_allclose(
+                ours, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max()
+            )
+
+
+@pytest.mark.parametrize("d", [0, 1])
+def test_units_of_the_data_do_not_matter(d):
+    spec = Specification(1, d, 1, "t" if d else "c", exact=True, regressors=("x",))
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(1, 120, 1))
+    y = simulated(EXACT, [2.0, 0.6, 0.3, 1.0], 1, 120) + x[:, :, 0]
+    y = y.cumsum(1) if d else y
+    one, scaled = fit_units(spec, y, x), fit_units(spec, 1e6 * y, 1e-4 * x)
+    factors = np.array([1e6, 1e10, 1, 1, 1e12])
+    np.testing.assert_allclose(scaled.params[0], one.params[0] * factors, rtol=1e-6)
+    expected = one.loglik - one.n_obs * np.log(1e6)
+    np.testing.assert_allclose(scaled.loglik, expected, rtol=1e-10)
+    cov = covariance(one, "robust")[0] * np.outer(factors, factors)
+    np.testing.assert_allclose(covariance(scaled, "robust")[0], cov, rtol=1e-5)
+
+
+def test_regression_on_large_and_nearly_collinear_columns():
+    rng = np.random.default_rng(3)
+    year = np.arange(1900.0, 2020.0)
+    x = np.column_stack([year, year + 0.01 * rng.normal(size=120)])[None]
+    u = simulated(EXACT, [0.0, 0.5, 0.3, 1.0], 1, 120)
+    y = u + x @ np.array([3.0, -2.0]) + 1e4
+    spec = Specification(1, 0, 1, "c", exact=True, regressors=("a", "b"))
+    ours = fit_units(spec, y, x)
+    assert ours.converged[0]
+    model = ARIMA(y[0], exog=x[0], order=(1, 0, 1))
+    np.testing.assert_allclose(model.loglike(ours.params[0]), ours.loglik[0], rtol=0, atol=1e-6)
+
+
+def test_gaps_of_a_differenced_series_are_no_gaps_where_all_is_seen():
+    spec = Specification(1, 1, 1, "t", exact=True)
+    y = simulated(EXACT, [0.3, 0.5, 0.3, 1.0], 2, 100).cumsum(1)
+    late = np.concatenate([np.full((2, 3), np.nan), y], axis=1)  # begins later, no value lost
+    whole, begun = fit_units(spec, y), fit_units(spec, late)
+    np.testing.assert_array_equal(begun.n_obs, whole.n_obs)
+    np.testing.assert_allclose(begun.loglik, whole.loglik, rtol=1e-9)
+    np.testing.assert_allclose(begun.params, whole.params, rtol=1e-5, atol=1e-7)
+
+
+def test_conditional_pure_autoregression_is_least_squares():
+    spec = Specification(2, 0, 0, "n", exact=False)
+    y = np.random.default_rng(4).normal(size=(3, 60))
+    ours = fit_units(spec, y)
+    for i in range(3):
+        past = np.concatenate([[0, 0], y[i]])
+        X = np.column_stack([past[1:-1], past[:-2]])
+        beta, square = np.linalg.lstsq(X, y[i], rcond=None)[:2]
+        np.testing.assert_allclose(ours.params[i], [*beta, square[0] / 60], rtol=1e-7)
+
+
+class TestWarnings:
+    def test_of_a_root_on_the_unit_circle(self):
+        y = np.diff(np.random.default_rng(5).normal(size=(30, 61)))  # an MA with the root 1
+        spec = Specification(0, 0, 1, "n", exact=True)
+        ours = fit_units(spec, y)
+        on_edge = ours.params[:, 0] < -1 + 1e-6
+        assert on_edge.mean() > 0.3
+        assert (ours.params[:, 0] >= -1 - 1e-9).all()
+        np.testing.assert_array_equal(ours.fixed[:, 0], on_edge)
+        assert not ours.fixed[:, 1].any()
+        for i in np.flatnonzero(on_edge):
+            assert "boundary" in ours.messages[i][0]
+
+    def test_of_roots_that_cancel(self):
+        y = np.random.default_rng(6).normal(size=(40, 200))
+        ours = fit_units(EXACT, y)
+        said = np.array([any("dentified" in text for text in own) for own in ours.messages])
+        assert said.mean() > 0.5
+        strong = fit_units(EXACT, simulated(EXACT, [0, 0.7, 0.5, 1], 20, 300))
+        assert not any(strong.messages)
+
+    def test_of_a_unit_root(self):
+        y = np.random.default_rng(7).normal(size=(20, 200)).cumsum(1)
+        ours = fit_units(Specification(1, 0, 0, "n", exact=True), y)
+        said = [any("unit root" in text for text in own) for own in ours.messages]
+        assert np.mean(said) > 0.5
+
+
+class TestBadSeries:
+    def test_cost_no_other(self):
+        y = simulated(EXACT, [2.0, 0.6, 0.3, 1.0], 9, 60)
+        good = fit_units(EXACT, y[[0, 8]])
+        y[1] = 5.1
+        y[2, 3] = np.inf
+        y[3, 4:] = np.nan
+        y[4] = np.nan
+        y[5, 20:-1] = np.nan
+        y[6] = 1e9
+        ours = fit_units(EXACT, y)
+        np.testing.assert_array_equal(
+            ours.fitted, [True, False, False, False, False, True, False, True, True]
+        )
+        assert not ours.converged[~ours.fitted].any()
+        np.testing.assert_allclose(ours.params[[0, 8]], good.params, rtol=1e-7)
+        for i, text in {1: "constant", 2: "infinite", 3: "has 4", 4: "has 0"}.items():
+            assert text in ours.messages[i][0]
+
+    def test_all_of_them(self):
+        ours = fit_units(EXACT, np.ones((2, 50)))
+        assert not ours.fitted.any()
+        assert ours.params.shape == (2, 4)
+
+    def test_collinear_regressors(self):
+        rng = np.random.default_rng(8)
+        x = rng.normal(size=(2, 50, 2))
+        x[0, :, 1] = 3 * x[0, :, 0] + 1
+        spec = Specification(1, 0, 0, "c", exact=True, regressors=("a", "b"))
+        ours = fit_units(spec, rng.normal(size=(2, 50)), x)
+        np.testing.assert_array_equal(ours.fitted, [False, True])
+        assert "collinear" in ours.messages[0][0]
+
+    def test_explained_without_error(self):
+        x = np.random.default_rng(9).normal(size=(1, 50, 1))
+        spec = Specification(1, 0, 0, "c", exact=True, regressors=("a",))
+        ours = fit_units(spec, 2 * x[:, :, 0] + 7, x)
+        assert "but for its trend and regressors" in ours.messages[0][0]
+
+    def test_two_differences_of_a_series_that_begins_with_a_gap(self):
+        y = np.random.default_rng(10).normal(size=(2, 50)).cumsum(1).cumsum(1)
+        y[0, 1], y[1, 4] = np.nan, np.nan
+        ours = fit_units(Specification(0, 2, 1, "n", exact=True), y)
+        np.testing.assert_array_equal(ours.fitted, [False, True])
+        assert "must follow each other" in ours.messages[0][0]
+
+
+def test_intervals_cover():
+    n = 400
+    y = simulated(EXACT, [1.0, 0.6, 0.3, 2.0], n, 200, seed=11)
+    ours = fit_units(EXACT, y)
+    assert ours.converged.all()
+    errors = np.sqrt(np.diagonal(covariance(ours, "hessian"), axis1=1, axis2=2))
+    z = (ours.params - [1.0, 0.6, 0.3, 2.0]) / errors
+    coverage = (np.abs(z) < 1.96).mean(0)
+    assert (coverage > 0.95 - 4 * np.sqrt(0.95 * 0.05 / n)).all()
+    assert (np.abs(z.mean(0)) < 0.35).all()

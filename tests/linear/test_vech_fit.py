@@ -1,0 +1,252 @@
+"""The optimum: recovered parameters, units, order of the series, structures, bad input."""
+
+import numpy as np
+import pytest
+
+from tsrnn.linear._covariance import covariance
+from tsrnn.linear._mean import Mean
+from tsrnn.linear.vech._algebra import pairs, unvech
+from tsrnn.linear.vech._canonical import canonical, natural, ranks
+from tsrnn.linear.vech._evaluate import derivatives
+from tsrnn.linear.vech._fit import at_given, fit_series
+from tsrnn.linear.vech._inference import face_covariance
+from tsrnn.linear.vech._likelihood import Sample
+from tsrnn.linear.vech._specification import Model, Specification
+from tsrnn.linear.vech._state import State, draw
+
+A = np.array([[0.35, 0.05], [-0.05, 0.3]])
+G = np.array([[0.88, 0.02], [0.0, 0.9]])
+C = np.array([[0.3, 0.0], [0.1, 0.25]])
+TRUE = np.concatenate([C[np.tril_indices(2)], A.ravel(), G.ravel()])
+
+
+def spec_of(kind="bekk", n=2, order=(1, 1), mean="zero", targeting=False, starts=2, **more):
+    targets = tuple("abcde"[:n])
+    return Specification(kind, *order, targeting, Mean(mean, **more), targets, False, starts)
+
+
+def simulated(spec, params, steps, seed):
+    N = len(pairs(spec.n)[0])
+    model = spec.model(params, np.zeros((spec.n, 0)), np.zeros(N))
+    eye = np.eye(spec.n)[pairs(spec.n)]
+    state = State(np.zeros((0, spec.n)), np.tile(eye, (spec.p, 1)), np.tile(eye, (spec.q, 1)))
+    innovations = np.random.default_rng(seed).standard_normal((steps + 200, spec.n))
+    return draw(model, state, innovations)[200:]
+
+
+def fit(spec, y):
+    return fit_series(spec, [y], np.random.default_rng(0), 0)
+
+
+@pytest.fixture(scope="module")
+def returns():
+    return simulated(spec_of(), TRUE, 1000, 0)
+
+
+@pytest.fixture(scope="module")
+def bekk(returns):
+    return fit(spec_of(), returns)
+
+
+def test_bekk_is_recovered(bekk):
+    estimates = bekk.estimates
+    assert estimates.converged.all()
+    assert bekk.agreement == [2]
+    errors = np.sqrt(np.diagonal(covariance(estimates, "hessian")[0]))
+    assert np.all(np.abs(estimates.params[0] - TRUE) < 4 * errors)
+    assert np.all(errors < 0.2)
+
+
+def test_kinds_of_errors_agree_where_the_model_is_right():
+    estimates = fit(spec_of(starts=1), simulated(spec_of(), TRUE, 10_000, 1)).estimates
+    errors = np.sqrt(np.diagonal(covariance(estimates, "hessian")[0]))
+    assert np.all(np.abs(estimates.params[0] - TRUE) < 4 * errors)
+    for kind in ("opg", "information", "robust", "bollerslev-wooldridge"):
+        other = np.sqrt(np.diagonal(covariance(estimates, kind)[0]))
+        np.testing.assert_allclose(other, errors, rtol=0.25)
+
+
+def test_the_gradient_vanishes_at_the_optimum(bekk, returns):
+    given = at_given(spec_of(), [returns], bekk.estimates.params)
+    np.testing.assert_allclose(given.estimates.gradient, 0.0, atol=1e-6)
+    np.testing.assert_allclose(given.estimates.loglik, bekk.estimates.loglik, rtol=1e-13)
+    step = 1e-4
+    for j in range(len(TRUE)):
+        moved = np.repeat(bekk.estimates.params, 2, 0)
+        moved[:, j] += [step, -step]
+        both = at_given(spec_of(), [returns, returns], moved).estimates
+        assert (both.loglik < bekk.estimates.loglik).all()
+        slope = (both.gradient[0] - both.gradient[1]) / (2 * step)
+        np.testing.assert_allclose(slope, bekk.estimates.hessian[0, j], rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+@pytest.mark.parametrize("kind", ["bekk", "scalar"])
+def test_units_do_not_matter(returns, kind, unit):
+    spec = spec_of(kind, mean="constant", starts=1)
+    one, other = fit(spec, returns).estimates, fit(spec, returns * [unit, 1.0]).estimates
+    shift = len(returns) * np.log(unit)
+    np.testing.assert_allclose(other.loglik + shift, one.loglik, rtol=1e-12)
+    if kind == "bekk":
+        names = spec.names
+        powers = {"intercept.a": 1, "C[1,1]": 1, "A1[1,2]": -1, "A1[2,1]": 1, "A1[1,1]": 0}
+    else:
+        names, powers = spec.names, {"b[1,1]": 2, "b[2,1]": 1, "b[2,2]": 0, "theta1": 0}
+    for name, power in powers.items():
+        j = names.index(name)
+        factor = unit**power
+        np.testing.assert_allclose(other.params[0, j], one.params[0, j] * factor, rtol=1e-6)
+        errors = [np.sqrt(covariance(e, "robust")[0, j, j]) for e in (one, other)]
+        np.testing.assert_allclose(errors[1], errors[0] * factor, rtol=1e-6)
+
+
+def test_order_of_the_series_does_not_matter(bekk, returns):
+    turned = fit(spec_of(), returns[:, ::-1])
+    np.testing.assert_allclose(turned.estimates.loglik, bekk.estimates.loglik, rtol=1e-12)
+    ours, others = (e.estimates.params[0][-8:].reshape(2, 2, 2) for e in (bekk, turned))
+    np.testing.assert_allclose(np.abs(others[:, ::-1, ::-1]), np.abs(ours), rtol=1e-5, atol=1e-7)
+
+
+def test_larger_structures_fit_better(returns, bekk):
+    values = {kind: fit(spec_of(kind), returns).estimates for kind in
+              ("scalar", "diagonal", "full")}  # fmt: skip
+    assert all(e.converged.all() for e in values.values())
+    scalar, diagonal, full = (e.loglik[0] for e in values.values())
+    assert scalar <= diagonal + 1e-8
+    assert diagonal <= full + 1e-8
+    assert bekk.estimates.loglik[0] <= full + 1e-8
+
+
+@pytest.mark.parametrize("targeting", [False, True])
+def test_one_series_is_garch(targeting):
+    """All structures are the same GARCH(1, 1), whose optimum arch finds."""
+    arch = pytest.importorskip("arch")
+    rng = np.random.default_rng(5)
+    y, h = np.zeros(800), 1.0
+    for t in range(800):
+        h = 0.1 + (0.1 * y[t - 1] ** 2 if t else 0.1) + 0.8 * h
+        y[t] = np.sqrt(h) * rng.standard_normal()
+    found = [fit(spec_of(kind, 1, targeting=targeting), y[:, None]).estimates
+             for kind in ("scalar", "diagonal", "full")]  # fmt: skip
+    for estimates in found[1:]:
+        np.testing.assert_allclose(estimates.params, found[0].params, rtol=1e-6)
+        np.testing.assert_allclose(estimates.hessian, found[0].hessian, rtol=1e-6)
+    if targeting:
+        return
+    model = arch.arch_model(y, mean="Zero", rescale=False)
+    oracle = model.fit(disp="off", backcast=np.mean(y**2), tol=1e-13)
+    np.testing.assert_allclose(found[0].loglik, oracle.loglikelihood, rtol=1e-9)
+    np.testing.assert_allclose(found[0].params[0], oracle.params, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_errors_on_the_boundary_are_those_of_the_rank(returns, kind):
+    """A diagonal model of rank one is a diagonal BEKK; its errors by the delta method."""
+    spec = spec_of(kind, starts=1)
+    found = fit(spec, returns)
+    estimates = found.estimates
+    low = ranks(spec, found.factors[0])
+    assert any("on the boundary" in words for words in estimates.messages[0])
+    for cov_kind in ("hessian", "robust"):
+        cov = face_covariance(spec, estimates, found.factors[0], cov_kind)
+        roots = np.linalg.eigvalsh((cov + cov.T) / 2)
+        assert np.isfinite(cov).all()
+        assert roots[0] > -1e-8 * roots[-1]
+    if kind == "diagonal" and low == [1, 1]:
+        # theta_21^2 = theta_11 theta_22 holds to first order along every direction.
+        b = estimates.params[0]
+        slope = np.array([0, 0, 0, b[5], -2 * b[4], b[3], 0, 0, 0])
+        assert slope @ cov @ slope < 1e-12
+
+
+def test_an_interior_optimum_has_the_usual_errors():
+    """Where no row of the factors is zero, the face is the whole space."""
+    spec = spec_of("diagonal", starts=1)
+    theta = np.array([0.10, 0.05, 0.10])
+    phi = np.array([0.80, 0.70, 0.80])
+    y = simulated(spec, np.concatenate([[0.1, 0.05, 0.1], theta, phi]), 4000, 3)
+    found = fit(spec, y)
+    assert ranks(spec, found.factors[0]) == [2, 2]
+    usual = covariance(found.estimates, "robust")[0]
+    face = face_covariance(spec, found.estimates, found.factors[0], "robust")
+    np.testing.assert_allclose(face, usual, rtol=1e-4, atol=1e-9)
+
+
+def test_without_arch_effects_phi_has_no_error():
+    """Theta at zero leaves Phi without a meaning: the covariance is constant."""
+    y = np.random.default_rng(3).uniform(-1, 1, (400, 2))
+    y *= 1 + 0.3 * (np.arange(400) % 2)[:, None]  # neighbours of large squares are small ones
+    spec = spec_of("scalar")
+    estimates = fit(spec, y).estimates
+    assert estimates.converged.all()
+    np.testing.assert_allclose(unvech(estimates.params[0, :3]), y.T @ y / 400, rtol=1e-7)
+    np.testing.assert_array_equal(estimates.params[0, 3:], 0.0)
+    assert list(estimates.fixed[0]) == [False, False, False, True, True]
+    assert any("not identified" in words for words in estimates.messages[0])
+
+
+def test_signs_are_the_same_from_every_start():
+    spec = spec_of(mean="constant")
+    params = np.concatenate([[0.1, 0.2], TRUE])
+    flipped = params.copy()
+    flipped[[2, 3]] *= -1  # first column of C
+    flipped[5:9] *= -1
+    np.testing.assert_array_equal(canonical(spec, flipped), params)
+    assert natural(spec, params) is params
+
+
+@pytest.mark.parametrize("kind", ["scalar", "bekk"])
+def test_targeting_hits_its_target(returns, kind):
+    spec = spec_of(kind, targeting=True, starts=1)
+    found = fit(spec, returns)
+    model = spec.model(found.estimates.params[0], found.beta[0], found.presample[0])
+    stationary = np.linalg.solve(np.eye(3) - model.theta.sum(0) - model.phi.sum(0), model.constant)
+    covariance_ = returns.T @ returns / len(returns)
+    np.testing.assert_allclose(unvech(stationary), covariance_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda y: np.column_stack([y[:, 0], 2 * y[:, 0]]), r"\['a', 'b'\] are perfectly collin"),
+        (lambda y: np.column_stack([y[:, 0], np.ones(len(y))]), "'b' is constant"),
+        (lambda y: y[:8], "11 parameters need at least 22 values; there are 8 rows of 2"),
+        (lambda y: np.where(np.arange(len(y))[:, None] == 3, np.inf, y), "must be finite"),
+    ],
+)
+def test_a_bad_series_does_not_cost_the_others(returns, spoil, message):
+    spec = spec_of("bekk", starts=1)
+    with pytest.raises(ValueError, match=message):
+        fit_series(spec, [spoil(returns)], np.random.default_rng(0), 0)
+    found = fit_series(spec, [spoil(returns), returns], np.random.default_rng(0), 0)
+    assert list(found.estimates.fitted) == [False, True]
+    assert np.isnan(found.estimates.params[0]).all()
+    np.testing.assert_allclose(found.estimates.loglik[1], fit(spec, returns).estimates.loglik[0])
+
+
+def test_higher_orders_converge(returns):
+    for order in ((2, 1), (1, 0), (1, 2)):
+        found = fit(spec_of("bekk", order=order, starts=1), returns[:500])
+        assert found.estimates.converged.all()
+        assert found.estimates.names[-1] == f"{'AG'[order[1] > 0]}{max(order[1], 1)}[2,2]"
+
+
+def test_a_model_that_is_not_stationary_says_so(returns):
+    spec = spec_of("scalar")
+    given = at_given(spec, [returns], np.array([[0.1, 0.0, 0.1, 0.2, 0.85]]))
+    assert "1.0500, not below one" in given.estimates.messages[0][0]
+    radius = Specification(**{**vars(spec), "stationary": True})
+    noise = simulated(spec, np.array([0.01, 0.0, 0.01, 0.15, 0.845]), 600, 2)
+    params = fit(radius, noise).estimates.params[0]
+    assert params[-2:].sum() < 1
+
+
+def test_derivatives_are_none_where_covariances_are_not_definite():
+    spec = spec_of("scalar")
+    sample = Sample(np.zeros((3, 2)), np.zeros((3, 0)), np.array([1.0, 0.0, 1.0]))
+    assert derivatives(spec.natural, sample, np.array([1.0, 2.0, 1.0, 0.0, 0.0])) is None
+    model = Model(np.zeros(2), np.zeros((0, 2, 2)), np.array([1.0, 2.0, 1.0]),
+                  np.zeros((1, 3, 3)), np.zeros((0, 3, 3)))  # fmt: skip
+    state = State(np.zeros((0, 2)), np.zeros((1, 3)), np.zeros((0, 3)))
+    with pytest.raises(ValueError, match="not positive definite after 0 steps"):
+        draw(model, state, np.ones((2, 2)))

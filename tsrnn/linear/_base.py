@@ -1,0 +1,246 @@
+"""Linear models behind the forecaster contract: fit by maximum likelihood, unit by unit."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import Forecaster, habits, positive_integer, seed_of, verbosity, warn_user
+from tsrnn.data import Panel
+from tsrnn.linear._as_rnn import AsRNN
+from tsrnn.linear._covariance import check_kind
+from tsrnn.linear._frames import given_params, unit_index
+from tsrnn.linear._in_sample import InSample
+from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._page import summarise
+from tsrnn.linear._results import Results
+from tsrnn.linear._storage import fitted_arrays, fitted_header, revived_estimates, revived_memory
+from tsrnn.linear._summary import LinearSummary
+
+NAMES_SHOWN = 3
+
+
+class LinearForecaster(Results, InSample, AsRNN, Forecaster[LinearMemory]):
+    """Base of the models fitted by maximum likelihood; not to be used by itself.
+
+    A subclass says what its units are (`multivariate`) and whether it takes exogenous columns
+    (`takes_exog`), and answers for panels: `_fit_panel`, which calls `_set_estimates`,
+    `_filter_panel`, `_memory_of`, `_advance`, `_forecast`, `_in_sample`; in words:
+    `_param_names`, `_model_name`, `_conventions`, and if it likes `_facts`, `_notes`.
+
+    Units are numbered series by series, within a series target by target.
+
+    Parameters
+    ----------
+    cov_type : {"hessian", "opg", "information", "robust", "bollerslev-wooldridge", \
+            "arch-robust"}
+        Kind of standard errors.
+    horizon : int, optional
+        Steps that `predict` gives without h; by frequency.
+    target : str or list of str, optional
+        Columns to forecast; by default all columns of a wide frame, "y" of a long one.
+    known_ahead : str or list of str, optional
+        Exogenous columns whose future is given to `predict` as `X_future`.
+    id_col, time_col : str
+        Columns of a long frame.
+    freq : str or int, optional
+        Frequency of the data, where it cannot be inferred.
+    missing : str
+        Treatment of missing values, one of `legal_missing`.
+    random_state : int, numpy random generator or None
+        What simulations draw from.
+    verbose : int
+        1 shows a progress bar on long work.
+    """
+
+    takes_exog: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        cov_type: str = "hessian",
+        horizon: int | None = None,
+        target: Any = None,
+        known_ahead: Any = None,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        freq: Any = None,
+        missing: str = "error",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.cov_type = cov_type
+        self.horizon = horizon
+        self.target = target
+        self.known_ahead = known_ahead
+        self.id_col = id_col
+        self.time_col = time_col
+        self.freq = freq
+        self.missing = missing
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @abstractmethod
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+        """As `_fit_panel`, with parameters (N, k) given instead of estimated."""
+
+    @abstractmethod
+    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+        """Names of the parameters of a unit."""
+
+    @abstractmethod
+    def _model_name(self) -> str:
+        """The model with its orders, such as "ARMA(1, 1)"."""
+
+    def _facts(self, unit: int) -> dict[str, object]:
+        """Further lines on the left of the summary's head."""
+        return {}
+
+    def _notes(self, unit: int) -> list[str]:
+        """Further notes under the summary."""
+        return []
+
+    def filter(self, df: Any, params: Any) -> LinearForecaster:
+        """Run over data with parameters that are given, in place of `fit`.
+
+        Parameters
+        ----------
+        df : frame
+            As for `fit`.
+        params : DataFrame, Series, dict or array_like
+            In the shape of `params_`, a row a unit; or one set for all units.
+
+        Returns
+        -------
+        self
+            As fitted, without standard errors.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If data, parameters or an argument cannot be used; the message says what to do.
+        """
+        panel = self._read_frame(df, freq=self.freq, target=self.target)
+        before = self.__dict__.copy()
+        try:
+            self._begin(panel)
+            units = unit_index(panel.layout, panel.ids, self.multivariate)
+            given = given_params(params, units, self._param_names(panel))
+            self.memory_ = self._filter_panel(panel, given)
+            self._mark_given()
+            self._report()
+        except BaseException:
+            self.__dict__ = before
+            raise
+        return self
+
+    def summary(self, unit: Any = None, cov_type: str | None = None) -> LinearSummary:
+        """Everything about one unit, or a table of many; print the result.
+
+        Parameters
+        ----------
+        unit : label, optional
+            One of `units_`; by default the only one, or all in a table.
+        cov_type : str, optional
+            Kind of standard errors; that of the constructor by default.
+        """
+        return summarise(self, unit, cov_type)
+
+    def _fit_to(self, panel: Panel) -> None:
+        self._begin(panel)
+        self.memory_ = self._fit_panel(panel)
+        self._report()
+
+    def _begin(self, panel: Panel) -> None:
+        """Check what does not depend on the model; keep the data for residuals."""
+        check_kind(self.cov_type)
+        verbosity(self.verbose)
+        if not isinstance(self.random_state, np.random.Generator | np.random.RandomState):
+            seed_of(self.random_state)
+        if panel.exog_names and not self.takes_exog:
+            raise ValueError(
+                f"{type(self).__name__} takes no exogenous columns; got {list(panel.exog_names)}. "
+                "Drop them, or name them as targets"
+            )
+        horizon = habits(panel.freq).horizon if self.horizon is None else self.horizon
+        self.horizon_ = positive_integer("horizon", horizon)
+        self._set_shape(panel)
+        self._panel = panel
+        self._sample = panel.times[panel.indptr[:-1]], panel.last_times
+
+    def _mark_given(self) -> None:
+        """Parameters that were not estimated have no standard errors."""
+        messages = tuple(
+            (*own, "Parameters were given, not estimated: no standard errors.")
+            for own in self.estimates_.messages
+        )
+        fixed = np.ones_like(self.estimates_.fixed)
+        self._set_estimates(replace(self.estimates_, fixed=fixed, messages=messages))
+
+    def _report(self) -> None:
+        """Refuse estimates of which there are none; warn of units that failed."""
+        estimates = self.estimates_
+        check_kind(self.cov_type, estimates)
+        lost = np.flatnonzero(~estimates.fitted)
+        if len(lost):
+            reason = (*estimates.messages[lost[0]], "no admissible parameters were found")[0]
+            if len(lost) == len(estimates.params):
+                raise ValueError(f"no series could be fitted; {self._labels(lost)}: {reason}")
+            warn_user(
+                f"{len(lost)} of {len(estimates.params)} units could not be fitted, "
+                f"{self._labels(lost)}. The reason for the first: {reason.removesuffix('.')}. The "
+                "parameters of these units are NaN; see messages_"
+            )
+        loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
+        if len(loose):
+            warn_user(
+                f"the likelihood of {len(loose)} of {len(estimates.params)} units was not "
+                f"maximised to tolerance, {self._labels(loose)}; see converged_ and messages_"
+            )
+
+    def _labels(self, units: np.ndarray) -> str:
+        shown = ", ".join(repr(label) for label in self.units_[units[:NAMES_SHOWN]])
+        return shown if len(units) <= NAMES_SHOWN else f"first {shown}"
+
+    def _series_of(self, ids: pd.Index) -> np.ndarray:
+        """Number of the fitted series whose parameters apply to each id.
+
+        Raises
+        ------
+        ValueError
+            If an id was not fitted, unless there is one series, whose parameters then apply.
+        """
+        if len(self.memory_.ids) == 1:
+            return np.zeros(len(ids), np.int64)
+        which = self.memory_.ids.get_indexer(ids)
+        if np.any(which < 0):
+            unknown = ", ".join(repr(label) for label in ids[which < 0][:NAMES_SHOWN])
+            raise ValueError(
+                f"{type(self).__name__} has parameters for each series it was fitted to; not "
+                f"among them: {unknown}. Fit to these series, or fit one alone and apply it"
+            )
+        return which
+
+    def _header(self) -> dict[str, Any]:
+        return fitted_header(self.estimates_) | {"horizon": self.horizon_}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        sample = {"sample": np.stack([np.asarray(ends).astype("int64") for ends in self._sample])}
+        return sample | fitted_arrays(self.estimates_, self.memory_)
+
+    def _revive(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        ids: pd.Index,
+        last_times: np.ndarray,
+    ) -> LinearMemory:
+        self._set_estimates(revived_estimates(header, arrays))
+        self.horizon_, self._panel = header["horizon"], None
+        first, last = arrays["sample"].astype(last_times.dtype)
+        self._sample = first, last
+        return revived_memory(arrays, ids, last_times)

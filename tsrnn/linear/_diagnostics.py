@@ -1,0 +1,116 @@
+"""Tests of standardised residuals, for many units at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import chi2
+
+COLUMNS = (
+    "lags",
+    "ljung_box",
+    "ljung_box_pvalue",
+    "ljung_box_squares",
+    "ljung_box_squares_pvalue",
+    "arch_lm",
+    "arch_lm_pvalue",
+    "jarque_bera",
+    "jarque_bera_pvalue",
+    "skewness",
+    "kurtosis",
+)
+AT_ONCE = 2_000_000  # numbers in the regressors of the LM tests of one batch
+
+
+def diagnose(
+    residuals: Sequence[np.ndarray], lags: int | None = None, n_params: int = 0
+) -> np.ndarray:
+    r"""Tests of what a model has left in its standardised residuals.
+
+    With autocorrelations :math:`r_k` of n residuals, the coefficient of determination
+    :math:`R^2` of the regression of squares on m lags of them and a constant, skewness S and
+    kurtosis K,
+
+    .. math::
+        Q = n (n + 2) \sum_{k=1}^m \frac{r_k^2}{n - k} \to \chi^2(m - k_{arma}), \quad
+        LM = (n - m) R^2 \to \chi^2(m), \quad
+        JB = \frac{n}{6} \left( S^2 + \frac{(K - 3)^2}{4} \right) \to \chi^2(2):
+
+    Ljung and Box (1978) on the residuals and on their squares (McLeod and Li, 1983), Engle's
+    (1982) LM test for ARCH, Jarque and Bera (1980).
+
+    Parameters
+    ----------
+    residuals : sequence of N arrays of shape (T,)
+        NaN where there is none; tests of dependence then join what lies around the gap.
+    lags : int, optional
+        Lags m of the tests of dependence. By default min(10, n // 5), and one more than
+        `n_params` where that is more.
+    n_params : int, default 0
+        Autoregressive and moving average parameters estimated: degrees of freedom taken from
+        the Ljung-Box test of the residuals. The test of squares keeps them all, which is right
+        for the residuals of a linear model; for those of a GARCH it is approximate.
+
+    Returns
+    -------
+    array of shape (N, 11)
+        In the order of `COLUMNS`; NaN where residuals are too few or do not vary.
+    """
+    kept = [unit[np.isfinite(unit)] for unit in residuals]
+    counts = np.array([len(unit) for unit in kept], int)
+    made = np.full((len(kept), len(COLUMNS)), np.nan)
+    for n in np.unique(counts):
+        m = max(min(10, n // 5), n_params + 1) if lags is None else lags
+        which = np.flatnonzero(counts == n)
+        made[which, 0] = m
+        if n >= 2 * m + 2:
+            size = max(1, AT_ONCE // (n * m))
+            for part in np.split(which, range(size, len(which), size)):
+                made[part, 1:] = _tests(np.array([kept[i] for i in part]), m, n_params)
+    return made
+
+
+def _tests(x: np.ndarray, m: int, n_params: int) -> np.ndarray:
+    """Columns after the first, for residuals (N, n) without gaps."""
+    made = np.full((len(x), len(COLUMNS) - 1), np.nan)
+    varies = np.ptp(np.abs(x), 1) > 0
+    x = x[varies]
+    columns = (
+        *_ljung_box(x, m, n_params),
+        *_ljung_box(x**2, m, 0),
+        *_arch_lm(x**2, m),
+        *_jarque_bera(x),
+    )
+    made[varies] = np.stack(columns, 1)
+    return made
+
+
+def _ljung_box(x: np.ndarray, m: int, n_params: int) -> tuple[np.ndarray, np.ndarray]:
+    n, d = x.shape[1], x - x.mean(1, keepdims=True)
+    products = [(d[:, k:] * d[:, :-k]).sum(1) ** 2 / (n - k) for k in range(1, m + 1)]
+    statistic = n * (n + 2) * sum(products) / (d**2).sum(1) ** 2
+    df = m - n_params
+    return statistic, chi2.sf(statistic, df) if df > 0 else np.full(len(x), np.nan)
+
+
+def _arch_lm(squares: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+    windows = np.lib.stride_tricks.sliding_window_view(squares, m + 1, axis=1)
+    centred = windows - windows.mean(1, keepdims=True)
+    X, y = centred[..., :m], centred[..., m]
+    # The SVD, as lags of few and large squares are collinear.
+    basis, sizes, _ = np.linalg.svd(X, full_matrices=False)
+    inside = sizes > X.shape[1] * np.finfo(float).eps * sizes[:, :1]
+    explained = ((y[:, None] @ basis)[:, 0] ** 2 * inside).sum(1)
+    total = (y**2).sum(1)
+    share = np.divide(explained, total, out=np.full(len(y), np.nan), where=total > 0)
+    statistic = y.shape[1] * share
+    return statistic, chi2.sf(statistic, m)
+
+
+def _jarque_bera(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    d = x - x.mean(1, keepdims=True)
+    variance = (d**2).mean(1)
+    skewness, kurtosis = (d**3).mean(1) / variance**1.5, (d**4).mean(1) / variance**2
+    statistic = x.shape[1] / 6 * (skewness**2 + (kurtosis - 3) ** 2 / 4)
+    return statistic, chi2.sf(statistic, 2), skewness, kurtosis

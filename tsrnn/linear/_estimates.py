@@ -1,0 +1,101 @@
+"""What a maximum-likelihood fit of many units leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Fitted parameters of N units and the matrices that inference needs.
+
+    Everything is in the user's units. A unit that could not be fitted has NaN in
+    `params` and says why in `messages`.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The k parameters, spelled as in statsmodels (means) and arch (volatilities).
+    params : array of shape (N, k)
+    loglik : array of shape (N,)
+    n_obs : array of shape (N,)
+        Observations in the likelihood, missing ones not counted.
+    gradient : array of shape (N, k)
+        Of the log-likelihood at `params`.
+    hessian : array of shape (N, k, k)
+        Exact second derivative of the log-likelihood.
+    opg : array of shape (N, k, k)
+        Sum over time of outer products of the scores.
+    information : array of shape (N, k, k) or None
+        Expected (Fisher) information, where the model has it.
+    iterations : integer array of shape (N,)
+    converged : boolean array of shape (N,)
+    fixed : boolean array of shape (N, k)
+        On the boundary, not identified or imposed: no standard error, no t-value.
+    messages : tuple of N tuples of str
+        Warnings in words.
+    """
+
+    names: tuple[str, ...]
+    params: np.ndarray
+    loglik: np.ndarray
+    n_obs: np.ndarray
+    gradient: np.ndarray
+    hessian: np.ndarray
+    opg: np.ndarray
+    information: np.ndarray | None
+    iterations: np.ndarray
+    converged: np.ndarray
+    fixed: np.ndarray
+    messages: tuple[tuple[str, ...], ...]
+
+    @property
+    def fitted(self) -> np.ndarray:
+        """Whether each unit has parameters, shape (N,)."""
+        return np.isfinite(self.params).all(1)
+
+    def select(self, which: np.ndarray) -> Estimates:
+        """Those of some units, by number."""
+        chosen: dict[str, Any] = {
+            name: None if (array := getattr(self, name)) is None else array[which]
+            for name in BY_UNIT
+        }
+        return replace(self, **chosen, messages=tuple(self.messages[i] for i in which))
+
+    def placed(self, n_units: int, which: np.ndarray, reasons: dict[int, str]) -> Estimates:
+        """As the units numbered `which` of `n_units`; the others are not fitted.
+
+        Parameters
+        ----------
+        n_units : int
+        which : integer array of shape (N,)
+        reasons : dict of int to str
+            Why each of the other units could not be fitted.
+        """
+        arrays: dict[str, Any] = {
+            name: _spread(getattr(self, name), n_units, which) for name in BY_UNIT
+        }
+        messages: list[tuple[str, ...]] = [()] * n_units
+        for i, reason in reasons.items():
+            messages[i] = (reason,)
+        for i, own in zip(which, self.messages, strict=True):
+            messages[i] = own
+        return replace(self, **arrays, messages=tuple(messages))
+
+
+BY_UNIT = (
+    "params", "loglik", "n_obs", "gradient", "hessian", "opg", "information", "iterations",
+    "converged", "fixed",
+)  # fmt: skip
+
+
+def _spread(array: np.ndarray | None, n_units: int, which: np.ndarray) -> np.ndarray | None:
+    if array is None:
+        return None
+    missing = np.nan if array.dtype.kind == "f" else 0
+    full = np.full((n_units, *array.shape[1:]), missing, array.dtype)
+    full[which] = array
+    return full

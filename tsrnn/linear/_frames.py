@@ -1,0 +1,129 @@
+"""Frames by unit, and frames in the shape of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.data import Layout, Panel, write_frame
+
+
+def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
+    """Labels of the units.
+
+    Parameters
+    ----------
+    layout : Layout
+    ids : pandas.Index of shape (S,)
+    multivariate : bool
+        Whether a unit is a series with all its targets, or each target by itself.
+
+    Returns
+    -------
+    pandas.Index
+        Ids of a long frame, names of the targets of a wide one, both as a MultiIndex where
+        there are several targets of several series.
+    """
+    named = ids.rename(layout.id_col)
+    targets = pd.Index(layout.target_names, name="target")
+    if multivariate or (layout.id_col is not None and len(targets) == 1):
+        return named
+    if layout.id_col is None:
+        return targets.rename(None)
+    return pd.MultiIndex.from_product([named, targets])
+
+
+def by_unit(index: pd.Index, names: Sequence[str], values: np.ndarray) -> pd.DataFrame:
+    """Values (N, k) with a row a unit and a column a parameter."""
+    return pd.DataFrame(values, index=index, columns=list(names))
+
+
+def by_parameter(
+    index: pd.Index, names: Sequence[str], columns: Mapping[str, np.ndarray]
+) -> pd.DataFrame:
+    """Columns (N, k) or blocks of them with a row a unit and parameter."""
+    n, k = len(index), len(names)
+    rows = index.repeat(k)
+    levels = [rows.get_level_values(i) for i in range(rows.nlevels)]
+    made = pd.MultiIndex.from_arrays([*levels, list(names) * n], names=[*index.names, "parameter"])
+    return pd.DataFrame({key: value.ravel() for key, value in columns.items()}, index=made)
+
+
+def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarray:
+    """Parameters that a user gives, as an array (N, k).
+
+    Parameters
+    ----------
+    params : DataFrame, Series, mapping or array_like
+        By unit and name (extra units are not read); or, for all units, by name or in order.
+
+    Raises
+    ------
+    ValueError
+        If some are missing, unknown or not finite.
+    """
+    n, k = len(index), len(names)
+    if isinstance(params, pd.DataFrame):
+        _check_names(params.columns, names)
+        absent = index.difference(params.index)
+        if len(absent):
+            raise ValueError(f"params must have a row for every unit; missing is {absent[0]!r}")
+        values = _numbers(params.loc[index, list(names)])
+    elif isinstance(params, pd.Series | Mapping):
+        _check_names(params.keys(), names)
+        values = _numbers([params[name] for name in names])
+    else:
+        values = _numbers(params)
+    if values.shape not in {(k,), (n, k)}:
+        raise ValueError(
+            f"params must be {k} values, {list(names)}, or {n} rows of them, a row a unit; got "
+            f"shape {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("params must be finite")
+    return np.array(np.broadcast_to(values, (n, k)))
+
+
+def _numbers(values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"params must be numbers; got {values!r}") from error
+
+
+def _check_names(came: Any, names: Sequence[str]) -> None:
+    absent = [name for name in names if name not in came]
+    unknown = [name for name in came if name not in names]
+    if absent or unknown:
+        raise ValueError(
+            f"params must be named {list(names)}; missing are {absent}, unknown are {unknown}"
+        )
+
+
+def in_shape_of_data(panel: Panel, values: np.ndarray, name: str) -> Any:
+    """Values (rows, C) beside the timestamps of a panel, in the shape of its frame.
+
+    `name` is the column of a long frame with one target.
+    """
+    layout = panel.layout
+    if layout.kind == "long":
+        ids = panel.ids.repeat(panel.lengths)
+        return write_frame(layout, ids, panel.times[:, None], {"": values[:, None]}, model=name)
+    return write_frame(layout, panel.ids, panel.times[None], {"": values[None]}, model=name)
+
+
+def sample_text(layout: Layout, ids: pd.Index, first: Any, last: Any) -> tuple[str, str]:
+    """First and last timestamp of a series as the user wrote them."""
+    ends = Panel(
+        values=np.empty((2, 0)),
+        indptr=np.array([0, 2]),
+        ids=ids,
+        times=np.array([first, last]),
+        exog=np.empty((2, 0)),
+        exog_names=(),
+        layout=layout,
+    )
+    return ends.axis.show(np.array([0])), ends.axis.show(np.array([1]))

@@ -1,0 +1,234 @@
+"""Means of multivariate models: linear in regressors that are known a step before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tsrnn.contract import choice
+from tsrnn.linear._cointegration import differences, johansen
+
+KINDS = ("zero", "constant", "var", "vecm")
+
+
+@dataclass(frozen=True)
+class Mean:
+    r"""Which mean: :math:`E[r_t | past] = B x_t`.
+
+    ============ =================== ==========================================================
+    kind         response r_t        regressors x_t
+    ============ =================== ==========================================================
+    "zero"       y_t                 none
+    "constant"   y_t                 1
+    "var"        y_t                 1, y_{t-1}, ..., y_{t-order}
+    "vecm"       y_t - y_{t-1}       1, beta' y_{t-1}, lagged differences up to `order`
+    ============ =================== ==========================================================
+
+    Parameters
+    ----------
+    kind : {"zero", "constant", "var", "vecm"}
+    order : int
+        Lags of a "var", at least 1; lagged differences of a "vecm", from 0 on. Not used by others.
+    rank : int
+        Cointegrating relations of a "vecm", between 1 and n - 1.
+
+    Raises
+    ------
+    ValueError
+    """
+
+    kind: str
+    order: int = 1
+    rank: int = 1
+
+    def __post_init__(self) -> None:
+        choice("mean", self.kind, KINDS)
+        for name, value, least in (
+            ("mean_order", self.order, int(self.kind == "var")),
+            ("coint_rank", self.rank, 1),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(
+                    f"{name} of mean={self.kind!r} must be an integer of at least {least}; "
+                    f"got {value!r}"
+                )
+
+    @property
+    def n_lags(self) -> int:
+        """Lags of the level y that the mean looks at: the rows that the likelihood loses."""
+        return {"zero": 0, "constant": 0, "var": self.order, "vecm": self.order + 1}[self.kind]
+
+    def names(self, targets: Sequence[object]) -> tuple[str, ...]:
+        """Names of the coefficients, equation by equation, as in statsmodels' VARMAX.
+
+        ``L1.a.b`` is the effect of the first lag of a on b, ``L1.D.a.b`` that of its
+        difference, ``alpha.ec1.b`` that of the first cointegrating relation.
+        """
+        return tuple(f"{one}.{name}" for name in targets for one in self._regressor_names(targets))
+
+    def _regressor_names(self, targets: Sequence[object]) -> list[str]:
+        lags = [(i, name) for i in range(1, self.order + 1) for name in targets]
+        if self.kind == "zero":
+            return []
+        if self.kind == "constant":
+            return ["intercept"]
+        if self.kind == "var":
+            return ["intercept", *(f"L{i}.{name}" for i, name in lags)]
+        relations = [f"alpha.ec{i + 1}" for i in range(self.rank)]
+        return ["intercept", *relations, *(f"L{i}.D.{name}" for i, name in lags)]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The mean of one series of n variables as a linear regression.
+
+    Parameters
+    ----------
+    response : array of shape (T', n)
+    regressors : array of shape (T', r)
+    coefficients : array of shape (n, r)
+        B by ordinary least squares.
+    beta : array of shape (n, rank)
+        Cointegrating vectors of a "vecm", their first rows the identity; else of no column.
+    """
+
+    response: np.ndarray
+    regressors: np.ndarray
+    coefficients: np.ndarray
+    beta: np.ndarray
+
+    @property
+    def residuals(self) -> np.ndarray:
+        """Of the coefficients by least squares, (T', n)."""
+        return self.response - self.regressors @ self.coefficients.T
+
+
+def regression(mean: Mean, values: np.ndarray) -> Regression:
+    """Response, regressors and least squares of a series (T, n).
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows, or the regressors are collinear.
+    """
+    rows, n = values.shape
+    if rows < n * mean.n_lags + n + 2:
+        raise ValueError(
+            f"a mean of {mean.n_lags} lags of {n} variables needs at least "
+            f"{n * mean.n_lags + n + 2} rows; got {rows}"
+        )
+    beta = johansen(values, mean.order, mean.rank) if mean.kind == "vecm" else np.zeros((n, 0))
+    response, regressors = _design(mean, values, beta)
+    scale = np.sqrt((regressors**2).mean(0))
+    if np.linalg.matrix_rank(regressors / np.where(scale > 0, scale, 1.0)) < regressors.shape[1]:
+        raise ValueError(
+            f"the regressors of mean={mean.kind!r} are collinear: a variable is constant, or a "
+            "linear combination of others. Drop it"
+        )
+    solution = np.linalg.lstsq(regressors / scale, response, rcond=None)[0].T / scale
+    return Regression(response, regressors, solution, beta)
+
+
+def _design(mean: Mean, values: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows = len(values)
+    ones = np.ones((rows - mean.n_lags, 1))
+    if mean.kind == "zero":
+        return values, ones[:, :0]
+    if mean.kind == "constant":
+        return values, ones
+    if mean.kind == "var":
+        lagged = [values[mean.order - i : rows - i] for i in range(1, mean.order + 1)]
+        return values[mean.order :], np.hstack([ones, *lagged])
+    change, level, short = differences(values, mean.order)
+    return change, np.hstack([ones, level @ beta, short])
+
+
+def level_form(
+    mean: Mean, coefficients: np.ndarray, beta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""The mean as :math:`\mu_t = c + \sum_i A_i y_{t-i}`.
+
+    Parameters
+    ----------
+    mean : Mean
+    coefficients : array of shape (n, r)
+    beta : array of shape (n, rank)
+
+    Returns
+    -------
+    intercept : array of shape (n,)
+    lags : array of shape (n_lags, n, n)
+        A_1 first.
+    """
+    n = len(coefficients)
+    if mean.kind == "zero":
+        return np.zeros(n), np.zeros((0, n, n))
+    intercept, rest = coefficients[:, 0], coefficients[:, 1:]
+    if mean.kind != "vecm":
+        return intercept, rest.reshape(n, mean.n_lags, n).swapaxes(0, 1)
+    alpha, short = rest[:, : beta.shape[1]], rest[:, beta.shape[1] :]
+    gammas = short.reshape(n, mean.order, n).swapaxes(0, 1)
+    lags = np.zeros((mean.n_lags, n, n))
+    lags[0] = np.eye(n) + alpha @ beta.T
+    lags[:-1] += gammas
+    lags[1:] -= gammas
+    return intercept, lags
+
+
+def residuals(values: np.ndarray, intercept: np.ndarray, lags: np.ndarray) -> np.ndarray:
+    """Errors (T - m, n) of a series (T, n) whose first m rows are history."""
+    rows, m = len(values), len(lags)
+    errors = values[m:] - intercept
+    for i, matrix in enumerate(lags, start=1):
+        errors = errors - values[m - i : rows - i] @ matrix.T
+    return errors
+
+
+def paths(
+    history: np.ndarray, intercept: np.ndarray, lags: np.ndarray, errors: np.ndarray
+) -> np.ndarray:
+    """Values that follow a history under given errors; with zero errors the mean forecasts.
+
+    Parameters
+    ----------
+    history : array of shape (..., m, n)
+        The last m rows, the latest last.
+    intercept : array of shape (..., n)
+    lags : array of shape (..., m, n, n)
+    errors : array of shape (..., h, n)
+
+    Returns
+    -------
+    array of shape (..., h, n)
+    """
+    m, steps = lags.shape[-3], errors.shape[-2]
+    values = np.concatenate([history, errors], axis=-2)
+    for t in range(m, m + steps):
+        values[..., t, :] += intercept
+        for i in range(m):
+            values[..., t, :] += (lags[..., i, :, :] @ values[..., t - 1 - i, :, None])[..., 0]
+    return values[..., m:, :]
+
+
+def responses(lags: np.ndarray, h: int) -> np.ndarray:
+    r"""Moving-average weights :math:`\Psi_0 = I, \Psi_k = \sum_i A_i \Psi_{k-i}`.
+
+    Parameters
+    ----------
+    lags : array of shape (..., m, n, n)
+    h : int
+
+    Returns
+    -------
+    array of shape (..., h, n, n)
+        The response of y_{t+k} to an error at t, for k = 0, ..., h - 1.
+    """
+    *lead, m, n, _ = lags.shape
+    weights = np.zeros((*lead, h, n, n))
+    weights[..., 0, :, :] = np.eye(n)
+    for k in range(1, h):
+        for i in range(min(m, k)):
+            weights[..., k, :, :] += lags[..., i, :, :] @ weights[..., k - 1 - i, :, :]
+    return weights

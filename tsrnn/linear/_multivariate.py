@@ -1,0 +1,55 @@
+"""What the models of several variables ask of a panel, and how they write draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.data import Panel
+
+_COLLINEAR = 1e-10  # eigenvalue of a correlation matrix that counts as zero
+_TAKES_PART = 1e-2  # weight in its eigenvector, by the largest, of a variable that is named
+
+
+def series_of(panel: Panel) -> list[np.ndarray]:
+    """Values (T_i, n) series by series."""
+    return [panel.series(i) for i in range(panel.n_series)]
+
+
+def check_long_enough(panel: Panel, least: int) -> None:
+    """Refuse series that are shorter than the lags of the mean."""
+    short = np.flatnonzero(panel.lengths < least)
+    if len(short):
+        raise ValueError(
+            f"lags of the mean need at least {least} rows of each series; series "
+            f"{panel.ids[short[0]]!r} has {panel.lengths[short[0]]}"
+        )
+
+
+def too_few(rows: int, n: int, n_params: int) -> str:
+    """Why so many rows of n variables are not enough to estimate; empty if they are."""
+    if rows * n >= 2 * n_params:
+        return ""
+    return (
+        f"{n_params} parameters need at least {2 * n_params} values; there are {rows} rows of "
+        f"{n}. Take fewer variables, fewer lags or a longer series"
+    )
+
+
+def collinear(correlations: np.ndarray, targets: Sequence[object]) -> list[object]:
+    """Variables in a linear relation that a correlation matrix (n, n) shows, if any."""
+    roots, vectors = np.linalg.eigh(correlations)
+    if roots[0] > _COLLINEAR:
+        return []
+    weights = np.abs(vectors[:, 0])
+    return [targets[i] for i in np.flatnonzero(weights > _TAKES_PART * weights.max())]
+
+
+def draws_frame(y: np.ndarray, units: pd.Index, targets: Sequence[object]) -> pd.DataFrame:
+    """Draws (rows, S, n): a column a target, or a series and target where there are several."""
+    if y.shape[1] == 1:
+        return pd.DataFrame(y[:, 0], columns=list(targets))
+    columns = pd.MultiIndex.from_product([units, targets])
+    return pd.DataFrame(y.reshape(len(y), -1), columns=columns)

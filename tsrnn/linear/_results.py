@@ -1,0 +1,274 @@
+"""What every fitted linear model tells of its estimates, by unit."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.data import Layout
+from tsrnn.linear._covariance import covariance
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._frames import by_parameter, by_unit, unit_index
+from tsrnn.linear._hypotheses import (
+    check_same_data,
+    check_same_likelihood,
+    check_same_sample,
+    restriction_matrix,
+    restriction_values,
+)
+from tsrnn.linear._inference import (
+    ChiSquareTest,
+    confidence_intervals,
+    criteria,
+    lr_test,
+    one_level,
+    standard_errors,
+    wald_test,
+    z_values,
+)
+from tsrnn.linear._memory import LinearMemory
+
+
+class Results:
+    """Estimates of a fitted linear model as frames; a part of `LinearForecaster`.
+
+    Frames have a row a unit: an id of a long frame, a column of a wide one. A parameter that
+    is on a boundary, not identified or imposed has NaN for its standard error and all that
+    follows from it.
+    """
+
+    multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
+    cov_type: str
+    memory_: LinearMemory
+    estimates_: Estimates
+    _panel_shape: tuple[Layout, tuple[str | int, ...]]
+
+    @property
+    def units_(self) -> pd.Index:
+        """Labels of the fitted units."""
+        check_is_fitted(self, "memory_")
+        return unit_index(self._panel_shape[0], self.memory_.ids, self.multivariate)
+
+    @property
+    def params_(self) -> pd.DataFrame:
+        """Estimated parameters; NaN for a unit that could not be fitted."""
+        return self._by_unit(self._fitted().params)
+
+    @property
+    def bse_(self) -> pd.DataFrame:
+        """Standard errors, of the kind `cov_type`."""
+        return self._by_unit(self._errors(None))
+
+    @property
+    def tvalues_(self) -> pd.DataFrame:
+        """Parameters over their standard errors, compared with the normal distribution."""
+        return self._by_unit(z_values(self._fitted().params, self._errors(None))[0])
+
+    @property
+    def pvalues_(self) -> pd.DataFrame:
+        """Two-sided normal p-values of the hypotheses that a parameter is zero."""
+        return self._by_unit(z_values(self._fitted().params, self._errors(None))[1])
+
+    @property
+    def loglik_(self) -> pd.Series:
+        """Log-likelihood at the estimates."""
+        return self._series(self._fitted().loglik, "loglik")
+
+    @property
+    def aic_(self) -> pd.Series:
+        """Akaike's information criterion."""
+        return self._series(criteria(self._fitted()).aic, "aic")
+
+    @property
+    def bic_(self) -> pd.Series:
+        """Schwarz' Bayesian information criterion."""
+        return self._series(criteria(self._fitted()).bic, "bic")
+
+    @property
+    def hqic_(self) -> pd.Series:
+        """Information criterion of Hannan and Quinn."""
+        return self._series(criteria(self._fitted()).hqic, "hqic")
+
+    @property
+    def nobs_(self) -> pd.Series:
+        """Observations in the likelihood."""
+        return self._series(self._fitted().n_obs, "nobs")
+
+    @property
+    def converged_(self) -> pd.Series:
+        """Whether the optimiser met its tolerance."""
+        return self._series(self._fitted().converged, "converged")
+
+    @property
+    def messages_(self) -> pd.Series:
+        """Warnings of each unit in words, a tuple of them."""
+        made = np.empty(len(self.units_), object)
+        made[:] = self._fitted().messages
+        return self._series(made, "messages")
+
+    def conf_int(self, level: float = 95, cov_type: str | None = None) -> pd.DataFrame:
+        """Normal confidence intervals of the parameters.
+
+        They hold asymptotically, inside the parameter space.
+
+        Parameters
+        ----------
+        level : float
+            Coverage in percent.
+        cov_type : str, optional
+            Kind of standard error; that of the constructor by default.
+
+        Returns
+        -------
+        DataFrame
+            A row a unit and parameter, columns ``lower`` and ``upper``.
+        """
+        level = one_level(level)
+        ends = confidence_intervals(self._fitted().params, self._errors(cov_type), level)
+        columns = dict(zip(("lower", "upper"), ends, strict=True))
+        return by_parameter(self.units_, self.estimates_.names, columns)
+
+    def cov_params(self, unit: Any = None, cov_type: str | None = None) -> pd.DataFrame:
+        """Covariance matrix of the estimated parameters.
+
+        Parameters
+        ----------
+        unit : label, optional
+            One of `units_`. By default the only one, or all, one below the other.
+        cov_type : str, optional
+            "hessian", "opg", "information", "robust", "bollerslev-wooldridge" or
+            "arch-robust"; that of the constructor by default.
+        """
+        cov, names = self._covariance(cov_type), self.estimates_.names
+        if unit is None and len(cov) > 1:
+            columns = {name: cov[:, :, j] for j, name in enumerate(names)}
+            return by_parameter(self.units_, names, columns)
+        return pd.DataFrame(cov[self._unit_number(unit)], index=list(names), columns=list(names))
+
+    def wald_test(
+        self, restrictions: Any, values: Any = 0.0, cov_type: str | None = None
+    ) -> pd.DataFrame:
+        r"""Test linear restrictions on the parameters, unit by unit.
+
+        .. math:: W = (R \theta - r)' (R C R')^{-1} (R \theta - r) \to \chi^2(J)
+
+        Parameters
+        ----------
+        restrictions : str, list of str or array of shape (J, k)
+            Names of parameters, or the matrix R with a column a parameter.
+        values : float or array of shape (J,), default 0
+            r.
+        cov_type : str, optional
+            Kind of the covariance C; that of the constructor by default.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``statistic``, ``df``, ``p_value``; NaN where a parameter tested has no
+            standard error.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, or R or r does not fit.
+        """
+        matrix = restriction_matrix(restrictions, self._fitted().names)
+        made = wald_test(
+            self._fitted().params,
+            self._covariance(cov_type),
+            matrix,
+            restriction_values(values, len(matrix)),
+        )
+        return self._test_frame(made)
+
+    def lr_test(self, restricted: Results) -> pd.DataFrame:
+        r"""Likelihood-ratio test of a model within this one, unit by unit.
+
+        .. math:: LR = 2 (\ell_u - \ell_r) \to \chi^2(k_u - k_r)
+
+        The limit needs a restriction inside the parameter space and a larger model that is
+        identified under it. On a boundary (no ARCH effect, alpha = 0; the normal distribution
+        as a Student's t, 1 / nu = 0) the p-value is too large; with common roots (one more lag
+        on both sides of an ARMA) there is no chi-square limit. That the models are nested is
+        for the caller to know.
+
+        Parameters
+        ----------
+        restricted : LinearForecaster
+            Fitted to the same data, with fewer parameters.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``statistic``, ``df``, ``p_value``.
+
+        Raises
+        ------
+        TypeError
+            If the other is no linear model.
+        ValueError
+            If the likelihoods are not of the same observations or of another kind, or the
+            other model has no fewer parameters.
+        """
+        if not isinstance(restricted, Results):
+            raise TypeError(
+                "restricted must be a fitted model of tsrnn.linear; got a "
+                f"{type(restricted).__name__}"
+            )
+        check_is_fitted(self, "estimates_")
+        check_is_fitted(restricted, "estimates_")
+        check_same_data(self.units_, restricted.units_, self.memory_, restricted.memory_)
+        check_same_sample(self.units_, self.estimates_, restricted.estimates_)
+        check_same_likelihood(self._conventions(), restricted._conventions())
+        return self._test_frame(lr_test(restricted.estimates_, self._fitted()))
+
+    def _conventions(self) -> dict[str, str]:
+        """What the likelihood is, in the words of the summary: comparable ones are equal."""
+        return {}
+
+    def _set_estimates(self, estimates: Estimates) -> None:
+        """Keep what a fit has found; for the `_fit_panel` of a subclass to call."""
+        self.estimates_ = estimates
+
+    def _fitted(self) -> Estimates:
+        check_is_fitted(self, "estimates_")
+        return self.estimates_
+
+    def _covariance(self, cov_type: str | None) -> np.ndarray:
+        return covariance(self._fitted(), self.cov_type if cov_type is None else cov_type)
+
+    def _errors(self, cov_type: str | None) -> np.ndarray:
+        return standard_errors(self._covariance(cov_type))
+
+    def _by_unit(self, values: np.ndarray) -> pd.DataFrame:
+        return by_unit(self.units_, self._fitted().names, values)
+
+    def _series(self, values: np.ndarray, name: str) -> pd.Series:
+        return pd.Series(values, index=self.units_, name=name)
+
+    def _test_frame(self, test: ChiSquareTest) -> pd.DataFrame:
+        columns = {"statistic": test.statistic, "df": test.df, "p_value": test.p_value}
+        return pd.DataFrame(columns, index=self.units_)
+
+    def _unit_number(self, unit: Any) -> int:
+        units = self.units_
+        if unit is None and len(units) == 1:
+            return 0
+        if unit is None:
+            raise ValueError(f"name one of {len(units)} units, such as unit={units[0]!r}")
+        number = units.get_indexer([unit])[0] if _fits_in(units, unit) else -1
+        if number < 0:
+            raise ValueError(
+                f"unit must be one of the {len(units)} fitted, such as {units[0]!r}; got {unit!r}"
+            )
+        return int(number)
+
+
+def _fits_in(index: pd.Index, label: Any) -> bool:
+    """Whether a label is of the kind of an index: as many parts as it has levels."""
+    parts = len(label) if isinstance(label, tuple) else 1
+    return isinstance(label, Hashable) and parts == index.nlevels

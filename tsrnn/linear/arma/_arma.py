@@ -1,0 +1,314 @@
+"""ARMA and ARIMA models behind the forecaster contract."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+from tqdm import tqdm
+
+from tsrnn.contract import level_name
+from tsrnn.data import Panel
+from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._rnn import DifferenceEquation
+from tsrnn.linear.arma._arguments import specification
+from tsrnn.linear.arma._clock import steps_between
+from tsrnn.linear.arma._fit import fit_units, joined
+from tsrnn.linear.arma._panels import batches, rows_of, unit_exog, unit_values
+from tsrnn.linear.arma._results import ARMAResults, check_admissible
+from tsrnn.linear.arma._specification import Specification
+from tsrnn.linear.arma._state import (
+    begin,
+    forecast,
+    innovations,
+    inputs_of,
+    last_memory,
+    n_memory,
+)
+
+
+class ARMA(ARMAResults):
+    r"""ARMA and ARIMA models with regressors by maximum likelihood, one series or many.
+
+    .. math::
+
+        y_t = x_t'\beta + u_t, \qquad
+        \phi(B) (1 - B)^d u_t = \theta(B) e_t, \qquad e_t \sim N(0, \sigma^2)
+
+    with :math:`\phi(B) = 1 - \phi_1 B - \dots - \phi_p B^p` and
+    :math:`\theta(B) = 1 + \theta_1 B + \dots + \theta_q B^q`. Its one-step forecasts are the
+    states of a linear recurrent network, for p = q = 1
+    :math:`h_t = \Theta h_{t-1} + (\Phi - \Theta) y_{t-1}` with :math:`\Phi = \phi_1` and
+    :math:`\Theta = -\theta_1` (Cai et al., 2026, section 2.1).
+
+    Every series and target is fitted by itself, all of them in one batch: Fisher scoring, then
+    Newton's method, with exact derivatives. Names, parameters and log-likelihood are those of
+    statsmodels' ARIMA.
+
+    Parameters
+    ----------
+    order : tuple of int, default (1, 1)
+        (p, q), or (p, d, q) with d differences.
+    trend : {"n", "c", "t", "ct"}, optional
+        Among the regressors: nothing, a constant (parameter ``const``), the number of the row
+        from 1 (``drift``), or both. By default "c" with d = 0, else "n". Terms of an order
+        below d are refused.
+    likelihood : {"exact", "conditional"}
+        From the stationary distribution of the state, or from a state that is zero before the
+        first row. With d > 0 both are given the first d observations.
+    cov_type : str, default "hessian"
+        Kind of standard errors: "hessian", "opg" (statsmodels' default), "information",
+        "robust" or "bollerslev-wooldridge".
+    missing : {"error", "interpolate", "keep"}
+        "keep" leaves missing values out of the exact likelihood.
+    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+        As in all linear models. Exogenous columns are regressors; to forecast, name them all
+        in `known_ahead`.
+
+    Notes
+    -----
+    Estimates are the highest of several local maxima where roots of both sides are close to
+    each other or a root of the moving average is close to the unit circle, which is where
+    others exist. They are stationary, and invertible but for roots on the unit circle, which
+    is a boundary: parameters there have no standard error, nor have those of roots that cancel.
+    With the conditional likelihood, roots of the autoregression are not restricted.
+
+    Intervals are normal, take the parameters as known, and hold if the model is right. Rows are
+    counted on the calendar, from the first one fitted to, also where `predict` is given data
+    that begin elsewhere. Regressors must be known for every row.
+
+    `to_rnn` is the network of the series less drift and regressors, differenced d times.
+
+    References
+    ----------
+    Hannan, E., Rissanen, J. (1982). Recursive estimation of mixed autoregressive-moving average
+    order. Biometrika.
+    de Jong, P. (1988). The likelihood for a state space model. Biometrika.
+    Cai, Li, Huang and Li (2026), section 2.1.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.linear import ARMA
+    >>> noise = np.random.default_rng(0).normal(size=(2, 201))
+    >>> series = pd.DataFrame(noise[:, 1:].T + 0.5 * noise[:, :-1].T, columns=["a", "b"])
+    >>> model = ARMA(order=(0, 1)).fit(series)
+    >>> model.params_.shape
+    (2, 3)
+    >>> model.predict(h=2).shape
+    (2, 2)
+    """
+
+    column_name: ClassVar[str] = "ARMA"
+    takes_exog: ClassVar[bool] = True
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+
+    def __init__(
+        self,
+        order: tuple[int, ...] = (1, 1),
+        trend: str | None = None,
+        likelihood: str = "exact",
+        *,
+        cov_type: str = "hessian",
+        horizon: int | None = None,
+        target: Any = None,
+        known_ahead: Any = None,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        freq: Any = None,
+        missing: str = "error",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            cov_type=cov_type,
+            horizon=horizon,
+            target=target,
+            known_ahead=known_ahead,
+            id_col=id_col,
+            time_col=time_col,
+            freq=freq,
+            missing=missing,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.order = order
+        self.trend = trend
+        self.likelihood = likelihood
+
+    def _fit_panel(self, panel: Panel) -> LinearMemory:
+        self._set_estimates(self._estimated(panel, None))
+        return self._memory(panel, self.estimates_.params, np.zeros(panel.n_series, np.int64))
+
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+        check_admissible(self._spec(), params)
+        estimates = self._estimated(panel, params)
+        lost = np.flatnonzero(~estimates.fitted)
+        if len(lost):
+            raise ValueError(f"unit {lost[0]} cannot be filtered: {estimates.messages[lost[0]][0]}")
+        self._set_estimates(estimates)
+        return self._memory(panel, params, np.zeros(panel.n_series, np.int64))
+
+    def _estimated(self, panel: Panel, given: np.ndarray | None) -> Estimates:
+        """Estimates of all units of a panel."""
+        spec, parts, order = self._spec(), [], []
+        n_units = panel.n_series * panel.values.shape[1]
+        progress = tqdm(total=n_units, desc="ARMA", disable=not self.verbose, leave=False)
+        for units in batches(panel):
+            own = None if given is None else given[units]
+            y, exog = unit_values(panel, units), unit_exog(panel, units)
+            parts.append(fit_units(spec, y, exog, own))
+            order.append(units)
+            progress.update(len(units))
+        progress.close()
+        return joined(parts).placed(n_units, np.concatenate(order), {})
+
+    def _memory_of(self, panel: Panel) -> LinearMemory:
+        return self._memory(panel, self._params_of(panel.ids), self._steps_before(panel))
+
+    def _memory(self, panel: Panel, params: np.ndarray, steps: np.ndarray) -> LinearMemory:
+        spec, n_targets = self._spec(), panel.values.shape[1]
+        memory = np.full((len(params), n_memory(spec)), np.nan)
+        for batch in batches(panel):
+            units = batch[np.isfinite(params[batch]).all(1)]
+            if not len(units):
+                continue
+            series = units // n_targets
+            y, exog = unit_values(panel, units), unit_exog(panel, units)
+            begun = begin(spec, params[units], y, exog, steps[series])
+            left = panel.lengths[series] - begun.rows
+            memory[units] = last_memory(spec, params[units], begun.inputs, begun.memory, left)
+        arrays = {
+            "memory": memory.reshape(panel.n_series, n_targets, -1),
+            "steps": steps + panel.lengths,
+        }
+        return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
+
+    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+        spec, params = self._spec(), self._params_of(memory.ids)
+        steps, n_targets = memory.arrays["steps"], panel.values.shape[1]
+        state = memory.arrays["memory"].reshape(len(params), -1).copy()
+        for units in batches(panel):
+            series = units // n_targets
+            y, exog = unit_values(panel, units), unit_exog(panel, units)
+            inputs = inputs_of(spec, y, exog, steps[series])
+            state[units] = last_memory(
+                spec, params[units], inputs, state[units], panel.lengths[series]
+            )
+        arrays = {
+            "memory": state.reshape(memory.arrays["memory"].shape),
+            "steps": steps + panel.lengths,
+        }
+        return LinearMemory(memory.ids, panel.last_times, memory.target_scale, arrays)
+
+    def _forecast(
+        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        spec, params = self._spec(), self._params_of(memory.ids)
+        n_series, n_targets, _ = memory.arrays["memory"].shape
+        steps = np.repeat(memory.arrays["steps"], n_targets)
+        exog = self._future_regressors(spec, future, n_targets)
+        state = memory.arrays["memory"].reshape(len(params), -1)
+        mean, variance = forecast(spec, params, state, steps, h, exog)
+        forecasts = {"": mean}
+        for level in levels:
+            half = ndtri(0.5 + level / 200) * np.sqrt(variance)
+            forecasts[f"-lo-{level_name(level)}"] = mean - half
+            forecasts[f"-hi-{level_name(level)}"] = mean + half
+        return {
+            name: values.reshape(n_series, n_targets, h).swapaxes(1, 2)
+            for name, values in forecasts.items()
+        }
+
+    def _future_regressors(
+        self, spec: Specification, future: np.ndarray | None, n_targets: int
+    ) -> np.ndarray | None:
+        names = self._panel_shape[1]
+        absent = [name for name in names if name not in self.known_ahead_]
+        if absent:
+            raise ValueError(
+                f"forecasts need the future of all regressors; not known ahead are {absent}. "
+                f"Construct with known_ahead={list(names)}, fit again and give them as X_future"
+            )
+        if not names:
+            return None
+        assert future is not None  # by the contract, with columns that are known ahead
+        columns = [self.known_ahead_.index(name) for name in names]
+        return np.repeat(future[:, :, columns], n_targets, axis=0)
+
+    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        spec, params = self._spec(), self._params_of(panel.ids)
+        steps, n_targets = self._steps_before(panel), panel.values.shape[1]
+        errors, scaled = [], []
+        for batch in batches(panel):
+            units = batch[np.isfinite(params[batch]).all(1)]
+            if not len(units):
+                continue
+            y, exog = unit_values(panel, units), unit_exog(panel, units)
+            begun = begin(spec, params[units], y, exog, steps[units // n_targets])
+            e, v = innovations(spec, params[units], begun, y.shape[1])
+            errors.append((units, e))
+            scaled.append((units, e / np.sqrt(v)))
+        return panel.values - rows_of(panel, errors), rows_of(panel, scaled)
+
+    def _steps_before(self, panel: Panel) -> np.ndarray:
+        """Steps (S,) from the first row fitted to to the first one of the panel."""
+        begun = self._sample[0][self._series_of(panel.ids)]
+        first = panel.times[panel.indptr[:-1]]
+        return steps_between(begun, first, panel.freq, panel.layout.tz)
+
+    def _params_of(self, ids: pd.Index) -> np.ndarray:
+        """Parameters (S C, k) of the units of some series."""
+        params, k = self.estimates_.params, len(self.estimates_.names)
+        return params.reshape(len(self.memory_.ids), -1, k)[self._series_of(ids)].reshape(-1, k)
+
+    def _spec(self) -> Specification:
+        regressors = self._panel_shape[1] if hasattr(self, "_panel_shape") else ()
+        return specification(self.order, self.trend, self.likelihood, self.missing, regressors)
+
+    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+        return self._spec().names
+
+    def _model_name(self) -> str:
+        spec = self._spec()
+        orders = (spec.p, spec.d, spec.q) if spec.d else (spec.p, spec.q)
+        return f"AR{'I' * bool(spec.d)}MA{orders}, trend {spec.trend!r}"
+
+    def _n_arma(self) -> int:
+        spec = self._spec()
+        return spec.p + spec.q
+
+    def _conventions(self) -> dict[str, str]:
+        spec = self._spec()
+        state = "stationary" if spec.exact else "zero"
+        return {
+            "Likelihood": "exact" if spec.exact else "conditional",
+            "Initial state": f"{state}, {spec.d} rows given" if spec.d else state,
+        }
+
+    def _recursion(self, unit: int) -> Recursion:
+        spec, params = self._spec(), self.estimates_.params[unit]
+        phi, theta = params[spec.n_mean : -1][: spec.p], params[spec.n_mean : -1][spec.p :]
+        r = max(spec.p, spec.q, 1)
+        phi, theta = padded(phi, r), padded(theta, r)
+        mu = params[:1] if "c" in spec.trend else np.zeros(1)
+        equation = DifferenceEquation(
+            -theta[:, None, None], (phi + theta)[:, None, None], mu * (1 - phi.sum())
+        )
+        return Recursion(equation, mu, mu)
+
+    @classmethod
+    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        theta = -equation.recurrent[:, 0, 0]
+        phi = equation.inputs[:, 0, 0] - theta
+        persistence = 1 - phi.sum()
+        lags = range(1, len(theta) + 1)
+        return {
+            "const": equation.intercept[0] / persistence if persistence else np.nan,
+            **{f"ar.L{i}": phi[i - 1] for i in lags},
+            **{f"ma.L{i}": theta[i - 1] for i in lags},
+        }

@@ -1,0 +1,137 @@
+"""Lag polynomials over many units: admissibility, roots, reflection, impulse responses.
+
+Coefficients have shape (lags, N), those of phi(B) = 1 - phi_1 B - ... here called "of an AR".
+Those of theta(B) = 1 + theta_1 B + ... are the same with the other sign.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def partial_autocorrelations(phi: np.ndarray) -> np.ndarray:
+    """Reflection coefficients of an AR by the Durbin-Levinson step-down, shape (p, N).
+
+    All roots of phi lie outside the unit circle exactly if all are below one in modulus. After
+    the first that is not, going down from the last, the others are NaN.
+    """
+    result = np.empty_like(phi)
+    rest = phi
+    for k in range(len(phi) - 1, -1, -1):
+        last = result[k] = rest[k]
+        inside = np.abs(last) < 1
+        scale = np.where(inside, 1 - last**2, np.nan)
+        rest = (rest[:k] + last * rest[:k][::-1]) / scale
+    return result
+
+
+def is_stable(phi: np.ndarray) -> np.ndarray:
+    """Whether all roots of an AR lie outside the unit circle, shape (N,)."""
+    with np.errstate(invalid="ignore"):
+        return (np.abs(partial_autocorrelations(phi)) < 1).all(0)
+
+
+def from_partial(partial: np.ndarray) -> np.ndarray:
+    """Coefficients of the AR with the given partial autocorrelations, shape (p, N)."""
+    phi = partial[:0]
+    for k in range(len(partial)):
+        phi = np.concatenate([phi - partial[k] * phi[::-1], partial[k : k + 1]])
+    return phi
+
+
+def inverse_roots(phi: np.ndarray) -> np.ndarray:
+    """Inverse roots of an AR, the eigenvalues of its companion matrix, complex (p, N)."""
+    p, n = phi.shape
+    if p == 0:
+        return np.empty((0, n), dtype=complex)
+    companion = np.zeros((n, p, p))
+    companion[:, range(p - 1), range(1, p)] = 1
+    companion[:, :, 0] = phi.T
+    return np.linalg.eigvals(companion).astype(complex).T
+
+
+def from_inverse_roots(roots: np.ndarray) -> np.ndarray:
+    """Coefficients of the AR with the given inverse roots, shape (p, N)."""
+    polynomial = np.ones((1, roots.shape[1]), dtype=complex)
+    for root in roots:
+        zero = np.zeros_like(polynomial[:1])
+        polynomial = np.concatenate([polynomial, zero]) - root * np.concatenate([zero, polynomial])
+    return -polynomial[1:].real
+
+
+def with_inverse_root(phi: np.ndarray, root: float) -> np.ndarray:
+    """Coefficients (p + 1, N) of the AR with one real inverse root more."""
+    zero = np.zeros((1, phi.shape[1]))
+    own = np.concatenate([zero + 1, -phi])
+    return -(np.concatenate([own, zero]) - root * np.concatenate([zero, own]))[1:]
+
+
+def reflected(phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Move roots that lie inside the unit circle out of it.
+
+    A moving average with the roots reflected has the same autocovariances if the variance of
+    its innovations is multiplied by the returned factor.
+
+    Parameters
+    ----------
+    phi : array of shape (p, N)
+
+    Returns
+    -------
+    phi : array of shape (p, N)
+    factor : array of shape (N,)
+        Product of the squared moduli of the inverse roots that were outside.
+    """
+    phi, factor = phi.copy(), np.ones(phi.shape[1])
+    which = np.flatnonzero(~is_stable(phi))
+    if len(which):
+        roots = inverse_roots(phi[:, which])
+        modulus = np.abs(roots)
+        outside = modulus > 1
+        factor[which] = np.prod(np.where(outside, modulus, 1) ** 2, axis=0)
+        roots = np.where(outside, 1 / np.where(outside, roots, 1).conj(), roots)
+        phi[:, which] = from_inverse_roots(roots)
+    return phi, factor
+
+
+def impulse_responses(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
+    r"""Weights psi of u_t = sum of psi_j e_{t-j}.
+
+    .. math:: \psi_0 = 1, \quad \psi_j = \theta_j + \sum_{i=1}^{\min(j, p)} \phi_i \psi_{j-i}
+
+    Parameters
+    ----------
+    phi, theta : arrays of shape (p, N) and (q, N)
+    h : int
+
+    Returns
+    -------
+    array of shape (h + 1, N)
+    """
+    psi = np.zeros((h + 1, phi.shape[1]))
+    psi[0] = 1
+    for j in range(1, h + 1):
+        if j <= len(theta):
+            psi[j] = theta[j - 1]
+        for i in range(1, min(j, len(phi)) + 1):
+            psi[j] += phi[i - 1] * psi[j - i]
+    return psi
+
+
+def impulse_response_derivatives(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
+    r"""Derivatives of `impulse_responses` by phi, then theta: shape (p + q, h + 1, N).
+
+    With :math:`\psi(B) = \theta(B) / \phi(B)`, those by phi_i are :math:`B^i \psi(B) / \phi(B)`
+    and those by theta_j are :math:`B^j / \phi(B)`.
+    """
+    one = np.zeros((0, phi.shape[1]))
+    by_theta = impulse_responses(phi, one, h)
+    by_phi = impulse_responses(phi, one, h)
+    psi = impulse_responses(phi, theta, h)
+    convolved = np.stack([(by_phi[: j + 1] * psi[: j + 1][::-1]).sum(0) for j in range(h + 1)])
+    shifts = [(convolved, i + 1) for i in range(len(phi))]
+    shifts += [(by_theta, i + 1) for i in range(len(theta))]
+    result = np.zeros((len(shifts), h + 1, phi.shape[1]))
+    for row, (series, lag) in zip(result, shifts, strict=True):
+        row[lag:] = series[: max(h + 1 - lag, 0)]
+    return result

@@ -1,0 +1,265 @@
+"""Series made ready for the likelihood: differenced, centred, scaled, regressors orthogonal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tsrnn.linear.arma._form import Form
+from tsrnn.linear.arma._specification import Specification
+
+_NOTHING = 1e-13  # of the size of the data: what rounding leaves of a constant series
+_COLLINEAR = 1e-10  # of the size of a regressor: what rounding leaves of its part by itself
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Series in units of their own, and the way back.
+
+    With m coefficients of the mean, those of the user are ``shift + jacobian @ inner``, and
+    sigma2 is ``scale ** 2`` times the inner one.
+
+    Attributes
+    ----------
+    form : Form
+    inputs : array of shape (N, T, inputs of the form)
+    n_obs : array of shape (N,)
+    scale : array of shape (N,)
+    shift : array of shape (N, m)
+    jacobian : array of shape (N, m, m)
+    mean : array of shape (N, m)
+        Inner coefficients by ordinary least squares.
+    noise : array of shape (N, T') or None
+        What least squares leave of the differenced series, 0 where missing, if the series
+        themselves are not differenced.
+    gaps : bool
+    """
+
+    form: Form
+    inputs: np.ndarray
+    n_obs: np.ndarray
+    scale: np.ndarray
+    shift: np.ndarray
+    jacobian: np.ndarray
+    mean: np.ndarray
+    noise: np.ndarray | None
+    gaps: bool
+
+
+def trend_and_regressors(spec: Specification, n_rows: int, exog: np.ndarray | None) -> np.ndarray:
+    """Columns whose coefficients are parameters, besides the constant: (N or 1, T, m).
+
+    Parameters
+    ----------
+    spec : Specification
+    n_rows : int
+        T.
+    exog : array of shape (N, T, n) or None
+    """
+    columns = []
+    if "t" in spec.trend:
+        columns.append(np.arange(1.0, n_rows + 1)[None, :, None])
+    if exog is not None and exog.shape[2]:
+        if columns:
+            columns[0] = np.broadcast_to(columns[0], (*exog.shape[:2], 1))
+        columns.append(exog)
+    return np.concatenate(columns, axis=2) if columns else np.zeros((1, n_rows, 0))
+
+
+def has_gaps(seen: np.ndarray) -> np.ndarray:
+    """Whether a row is missing of which a later one is there, (N,), for rows seen (N, T)."""
+    return (seen[:, 1:] & ~seen[:, :-1]).any(1)
+
+
+def _refusals(spec: Specification, y: np.ndarray, seen: np.ndarray, gaps: bool) -> dict[int, str]:
+    """Why series cannot be fitted, as far as that is seen at once, by their number."""
+    counts = seen.sum(1)
+    reasons = {}
+    for i in np.flatnonzero(counts < y.shape[1]):
+        if np.isinf(y[i]).any():
+            reasons[int(i)] = "the series has infinite values. Replace or drop them."
+    for i in np.flatnonzero(counts < spec.fewest):
+        reasons.setdefault(
+            int(i),
+            f"{len(spec.names)} parameters of order {(spec.p, spec.d, spec.q)} need at least "
+            f"{spec.fewest} observations; the series has {counts[i]}. Take a lower order.",
+        )
+    if gaps and spec.d > 1:
+        rows = seen.argmax(1)[:, None] + np.arange(spec.d)
+        rows = np.minimum(rows, y.shape[1] - 1)
+        for i in np.flatnonzero(~np.take_along_axis(seen, rows, 1).all(1)):
+            reasons.setdefault(
+                int(i),
+                f"with d = {spec.d} the first {spec.d} observations must follow each other. "
+                "Drop those before the first gap.",
+            )
+    return reasons
+
+
+def prepare(
+    spec: Specification, y: np.ndarray, X: np.ndarray, gaps: bool
+) -> tuple[Prepared | None, np.ndarray, dict[int, str]]:
+    """Prepare series that all have gaps, or all none.
+
+    Parameters
+    ----------
+    spec : Specification
+    y : array of shape (N, T)
+        NaN where missing and after the end.
+    X : array of shape (N or 1, T, m)
+        Of `trend_and_regressors`, with numbers in every row.
+    gaps : bool
+
+    Returns
+    -------
+    prepared : Prepared or None
+        None if no series is left.
+    kept : array of numbers
+        Those that could be prepared.
+    reasons : dict
+        Why the others could not.
+    """
+    seen = np.isfinite(y)
+    reasons = _refusals(spec, y, seen, gaps)
+    kept = np.setdiff1d(np.arange(len(y)), list(reasons))
+    if len(kept) == 0:
+        return None, kept, reasons
+    if reasons:
+        y, seen, X = y[kept], seen[kept], X if len(X) == 1 else X[kept]
+    in_state = gaps and spec.d > 0
+    if spec.d:
+        y, X = _from_first(y, X, spec.d) if in_state else _differenced(y, X, spec)
+        seen = np.isfinite(y)
+    made, wrong = _standardised(spec, y, seen, X, gaps, in_state)
+    reasons |= {int(kept[i]): reason for i, reason in wrong.items()}
+    fine = np.setdiff1d(np.arange(len(kept)), list(wrong))
+    return (_selected(made, fine) if len(fine) else None), kept[fine], reasons
+
+
+def _differenced(
+    y: np.ndarray, X: np.ndarray, spec: Specification
+) -> tuple[np.ndarray, np.ndarray]:
+    """Differences; a trend whose differences are all one is the constant."""
+    for _ in range(spec.d):
+        y, X = np.diff(y, axis=1), np.diff(X, axis=1)
+    return y, X[:, :, 1:] if spec.constant and spec.d else X
+
+
+def _from_first(y: np.ndarray, X: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows after the first d observations, less the polynomial through these.
+
+    So the levels that a filter starts from are zero, whatever the coefficients.
+    """
+    N, T = y.shape
+    first = np.isfinite(y).argmax(1)
+    rows = np.minimum(first[:, None] + np.arange(T), T - 1)
+    after = first[:, None] + np.arange(T) < T
+    y = np.where(after, np.take_along_axis(y, rows, 1), np.nan)
+    X = np.take_along_axis(np.broadcast_to(X, (N, *X.shape[1:])), rows[:, :, None], 1)
+    powers = np.arange(T)[:, None] ** np.arange(d)
+    through = powers[d:] @ np.linalg.inv(powers[:d].astype(float))
+    return y[:, d:] - y[:, :d] @ through.T, X[:, d:] - through @ X[:, :d]
+
+
+def _standardised(
+    spec: Specification,
+    y: np.ndarray,
+    seen: np.ndarray,
+    X: np.ndarray,
+    gaps: bool,
+    in_state: bool,
+) -> tuple[Prepared, dict[int, str]]:
+    masked = not seen.all()
+    n_obs = seen.sum(1)
+    constant = spec.constant and not in_state
+    form = Form(spec.p, spec.q, X.shape[2], constant, spec.d if in_state else 0, masked)
+    y = np.where(seen, y, 0.0) if masked else y
+    centre, X, orthogonal, collinear = _orthogonal(X, seen, n_obs, constant)
+    middle = y.sum(1) / n_obs if constant else np.zeros(len(y))
+    if constant:
+        y = (y - middle[:, None]) * seen if masked else y - middle[:, None]
+    size = np.sqrt(np.einsum("nt,nt->n", y, y) / n_obs + middle**2)
+    slopes, noise, square = _least_squares(y, X, seen, spec.d if in_state else 0)
+    scale = np.sqrt(square)
+    wrong = _degenerate(scale <= _NOTHING * size, collinear, spec)
+    scale[list(wrong)] = 1.0
+    m = form.n_mean
+    jacobian, shift = np.zeros((len(y), m, m)), np.zeros((len(y), m))
+    jacobian[:, constant:, constant:] = orthogonal * scale[:, None, None]
+    if constant:
+        jacobian[:, 0, 0], shift[:, 0] = scale, middle
+        jacobian[:, 0, 1:] = -(centre[:, None] @ jacobian[:, 1:, 1:])[:, 0]
+    inputs = np.empty((*y.shape, len(form.inputs)))
+    np.divide(y, scale[:, None], out=inputs[:, :, 0])
+    inputs[:, :, 1 : 1 + X.shape[2]] = X
+    if masked:
+        inputs[:, :, -1] = seen
+    mean = np.zeros((len(y), m))
+    mean[:, constant:] = slopes / scale[:, None]
+    if noise is not None:
+        noise = noise / scale[:, None]
+    return Prepared(form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps), wrong
+
+
+def _orthogonal(
+    X: np.ndarray, seen: np.ndarray, n_obs: np.ndarray, constant: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Regressors with X'X = n I over the rows seen.
+
+    Returns their means (N, m), 0 without a constant; the new ones (N, T, m); the matrix A
+    (N, m, m) by which the old ones, centred, are multiplied; which series have collinear ones.
+    """
+    N, T, m = len(seen), *X.shape[1:]
+    if m == 0:
+        return np.zeros((N, 0)), np.zeros((N, T, 0)), np.zeros((N, 0, 0)), np.zeros(N, dtype=bool)
+    X = np.where(seen[:, :, None], X, 0.0)
+    size = np.sqrt((X**2).sum(1))
+    centre = X.sum(1) / n_obs[:, None] if constant else np.zeros((N, m))
+    X = np.where(seen[:, :, None], X - centre[:, None], 0.0)
+    Q, R = np.linalg.qr(X)
+    diagonal = np.abs(np.diagonal(R, axis1=1, axis2=2))
+    collinear = (diagonal <= _COLLINEAR * size).any(1) if m <= T else np.ones(N, dtype=bool)
+    R[collinear] = np.eye(m)
+    root = np.sqrt(n_obs)[:, None, None]
+    return centre, Q * root, np.linalg.inv(R) * root, collinear
+
+
+def _least_squares(
+    y: np.ndarray, X: np.ndarray, seen: np.ndarray, d: int
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """Coefficients, residuals if differenced, and their mean square."""
+    if d == 0:
+        slopes = np.einsum("nt,ntm->nm", y, X) / seen.sum(1)[:, None]
+        noise = y - np.einsum("ntm,nm->nt", X, slopes) if X.shape[2] else y
+        return slopes, None, np.einsum("nt,nt->n", noise, noise) / seen.sum(1)
+    for _ in range(d):
+        y, X, seen = np.diff(y, axis=1), np.diff(X, axis=1), seen[:, 1:] & seen[:, :-1]
+    y, X = np.where(seen, y, 0.0), np.where(seen[:, :, None], X, 0.0)
+    slopes = (np.linalg.pinv(X) @ y[:, :, None])[:, :, 0]
+    noise = y - (X @ slopes[:, :, None])[:, :, 0]
+    return slopes, noise, (noise**2).sum(1) / np.maximum(seen.sum(1), 1)
+
+
+def _degenerate(constant: np.ndarray, collinear: np.ndarray, spec: Specification) -> dict[int, str]:
+    left = "differences of the series are" if spec.d else "series is"
+    by = " but for its trend and regressors" if spec.n_mean > spec.constant else ""
+    reasons = {
+        int(i): f"the {left} constant{by}: there is no variance to model."
+        for i in np.flatnonzero(constant)
+    }
+    for i in np.flatnonzero(collinear):
+        reasons[int(i)] = (
+            f"the regressors {list(spec.trend_names + spec.regressors)} are collinear, or do not "
+            "vary, over the observations of the series. Drop one."
+        )
+    return reasons
+
+
+def _selected(prepared: Prepared, which: np.ndarray) -> Prepared:
+    if len(which) == len(prepared.n_obs):
+        return prepared
+    arrays = ("inputs", "n_obs", "scale", "shift", "jacobian", "mean", "noise")
+    kept = {name: getattr(prepared, name) for name in arrays}
+    chosen = {name: None if a is None else a[which] for name, a in kept.items()}
+    return Prepared(form=prepared.form, gaps=prepared.gaps, **chosen)

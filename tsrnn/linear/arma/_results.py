@@ -1,0 +1,249 @@
+"""What a fitted ARMA implies, as frames by unit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from tsrnn.contract import check_levels, positive_integer, seed_of
+from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._frames import by_parameter, given_params
+from tsrnn.linear.arma._form import Form
+from tsrnn.linear.arma._likelihood import admissible
+from tsrnn.linear.arma._polynomials import inverse_roots, is_stable
+from tsrnn.linear.arma._specification import Specification
+from tsrnn.linear.arma._theory import autocovariances, responses, simulate
+
+_ROUNDING = 1e-12  # a root this close to the unit circle counts as on it
+
+
+class ARMAResults(LinearForecaster):
+    """Responses, roots and simulations of a fitted ARMA; a part of `ARMA`."""
+
+    def _spec(self) -> Specification:
+        raise NotImplementedError
+
+    def impulse_responses(
+        self, h: int = 10, level: float = 95, cov_type: str | None = None
+    ) -> pd.DataFrame:
+        r"""Responses of y to an innovation of one.
+
+        .. math:: \psi(B) = \theta(B) / (\phi(B) (1 - B)^d)
+
+        Parameters
+        ----------
+        h : int, default 10
+            Last step after the innovation.
+        level : float
+            Coverage of the bands in percent: normal, by the delta method.
+        cov_type : str, optional
+            Kind of the covariance of the parameters; that of the constructor by default.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``response``, ``std_err``, ``lower`` and ``upper``; a row a unit and step.
+            No band where AR or MA parameters have no standard error.
+        """
+        (level,) = check_levels(level)
+        h = positive_integer("h", h)
+        psi, errors = responses(self._spec(), self._fitted().params, self._covariance(cov_type), h)
+        half = ndtri(0.5 + level / 200) * errors
+        columns = {"response": psi, "std_err": errors, "lower": psi - half, "upper": psi + half}
+        frame = by_parameter(self.units_, [str(k) for k in range(h + 1)], columns)
+        steps = np.tile(np.arange(h + 1), len(self.units_))
+        frame.index = _with_last_level(frame.index, steps, "step")
+        return frame
+
+    def roots(self) -> pd.DataFrame:
+        r"""Roots of :math:`\phi(z)` and :math:`\theta(z)`.
+
+        Returns
+        -------
+        DataFrame
+            A row a unit and root, those of phi as ``AR.1``, ...: ``real`` and ``imaginary``;
+            ``modulus``, above one for a stationary AR and an invertible MA, infinite where the
+            last coefficient is zero; ``period`` in rows, infinite for a positive root and 2 for
+            a negative one; ``half_life``, the rows in which half of what the root carries on is
+            gone: infinite on the unit circle, NaN inside of it.
+        """
+        spec, params = self._spec(), self._fitted().params
+        first, second = spec.n_mean, spec.n_mean + spec.p
+        fitted = self._fitted().fitted
+        ar, ma = (
+            _inverse_roots(part, fitted)
+            for part in (params[:, first:second], -params[:, second:-1])
+        )
+        inverse = np.concatenate([ar, ma]).T
+        names = [f"AR.{i + 1}" for i in range(spec.p)] + [f"MA.{i + 1}" for i in range(spec.q)]
+        zero = inverse == 0
+        with np.errstate(invalid="ignore"):  # of units without parameters
+            roots = 1 / np.where(zero, 1, inverse)
+        real = np.where(zero, np.inf, roots.real)
+        imaginary = np.where(zero, 0.0, roots.imag) + 0.0  # no negative zero
+        modulus = np.hypot(real, imaginary)
+        columns = {
+            "real": real,
+            "imaginary": imaginary,
+            "modulus": modulus,
+            "period": _periods(imaginary, real),
+            "half_life": _half_lives(modulus),
+        }
+        frame = by_parameter(self.units_, names, columns)
+        return frame.rename_axis(index={"parameter": "root"})
+
+    def autocovariances(self, h: int) -> pd.DataFrame:
+        """Autocovariances of the fitted models at lags 0 to h.
+
+        Parameters
+        ----------
+        h : int
+
+        Returns
+        -------
+        DataFrame of shape (h + 1, units)
+            Of the series less trend and regressors, with d > 0 of its differences. NaN for a
+            unit whose AR is not stationary.
+        """
+        spec, params, h = self._spec(), self._fitted().params, positive_integer("h", h)
+        values = np.full((len(params), h + 1), np.nan)
+        with np.errstate(invalid="ignore"):  # of units without parameters
+            fine = is_stable(params.T[spec.n_mean : spec.n_mean + spec.p])
+        fine &= self._fitted().fitted
+        values[fine] = autocovariances(replace(spec, exact=True), params[fine], h)
+        return pd.DataFrame(values.T, pd.RangeIndex(h + 1, name="lag"), self.units_)
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of the fitted units, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            "AR": companion matrices (U, p, p) of :math:`\phi`, which say how forecasts go on;
+            "MA": those (U, q, q) of :math:`-\theta`, the recurrent matrices of the model as a
+            network, which say how long it remembers its inputs. An order of zero has none.
+
+        Raises
+        ------
+        ValueError
+            If both orders are zero.
+        """
+        spec = self._spec()
+        params = self._fitted().params[self._fitted().fitted, spec.n_mean : -1]
+        both = {"AR": params[:, : spec.p], "MA": -params[:, spec.p :]}
+        blocks = {name: _companions(part) for name, part in both.items() if part.shape[1]}
+        if not blocks:
+            raise ValueError(
+                f"order={self.order!r} is white noise and has no recurrence. Fit with p or q of "
+                "at least 1"
+            )
+        return [blocks]
+
+    def simulate(
+        self, n: int, params: Any = None, X: Any = None, random_state: Any = None
+    ) -> pd.DataFrame:
+        """Draw a path of each unit from the model with normal innovations.
+
+        Parameters
+        ----------
+        n : int
+            Rows.
+        params : Series, dict or array_like, optional
+            Parameters by name or in order, of one path ``y``; by default those fitted, of all
+            units. With them the model need not be fitted.
+        X : array_like of shape (n, m), optional
+            Regressors, the same for all units, if the model has some.
+        random_state : int, numpy random generator or None
+            By default that of the constructor.
+
+        Returns
+        -------
+        DataFrame of shape (n, units)
+            From the stationary distribution, with the conditional likelihood from a state of
+            zero; with d > 0 from levels of zero.
+
+        Raises
+        ------
+        ValueError
+            If parameters or regressors do not fit.
+        """
+        n = positive_integer("n", n)
+        if params is None:
+            rows, units, spec = self._fitted().params, self.units_, self._spec()
+        else:
+            units, spec = pd.Index(["y"]), self._spec()
+            rows = given_params(params, units, spec.names)
+            check_admissible(spec, rows)
+        exog = _regressors(spec, X, n, len(rows))
+        seed = seed_of(self.random_state if random_state is None else random_state)
+        paths = np.full((len(rows), n), np.nan)
+        fitted = np.isfinite(rows).all(1)
+        rng = np.random.default_rng(seed)
+        paths[fitted] = simulate(spec, rows[fitted], n, rng, None if exog is None else exog[fitted])
+        return pd.DataFrame(paths.T, columns=units)
+
+
+def check_admissible(spec: Specification, params: np.ndarray) -> None:
+    """Check parameters (N, k) that a user gives.
+
+    Raises
+    ------
+    ValueError
+        If the likelihood is not defined there.
+    """
+    form = Form(spec.p, spec.q)
+    roots = params[:, spec.n_mean : spec.n_mean + form.n_params]
+    fine = (params[:, -1] > 0) & admissible(form, roots, spec.exact)
+    if not fine.all():
+        bad = int(np.flatnonzero(~fine)[0])
+        raise ValueError(
+            "params must have sigma2 > 0, roots of the MA not inside the unit circle and, for "
+            "the exact likelihood, those of the AR outside it; those of unit "
+            f"{bad}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do not"
+        )
+
+
+def _regressors(spec: Specification, X: Any, n: int, n_units: int) -> np.ndarray | None:
+    m = len(spec.regressors)
+    values = np.zeros((n, 0)) if X is None else np.asarray(X, dtype=float)
+    if values.shape != (n, m):
+        raise ValueError(
+            f"X must have shape ({n}, {m}) for the regressors {list(spec.regressors)}; got "
+            f"{values.shape}"
+        )
+    return np.broadcast_to(values, (n_units, n, m)) if m else None
+
+
+def _companions(phi: np.ndarray) -> np.ndarray:
+    """Matrices (n, p, p) whose eigenvalues are the inverse roots of polynomials (n, p)."""
+    n, p = phi.shape
+    matrices = np.tile(np.eye(p, k=1), (n, 1, 1))
+    matrices[:, :, 0] += phi
+    return matrices
+
+
+def _periods(imaginary: np.ndarray, real: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        period = 2 * np.pi / np.abs(np.arctan2(imaginary, real))
+    return np.where(np.isinf(real), np.nan, period)
+
+
+def _half_lives(modulus: np.ndarray) -> np.ndarray:
+    outside = np.where(modulus > 1 + _ROUNDING, modulus, np.nan)
+    on_circle = np.abs(modulus - 1) <= _ROUNDING
+    return np.where(on_circle, np.inf, np.log(2) / np.log(outside))
+
+
+def _inverse_roots(coefficients: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+    result = np.full((coefficients.shape[1], len(coefficients)), np.nan, dtype=complex)
+    result[:, fitted] = inverse_roots(coefficients[fitted].T)
+    return result
+
+
+def _with_last_level(index: pd.Index, values: np.ndarray, name: str) -> pd.MultiIndex:
+    levels = [index.get_level_values(i) for i in range(index.nlevels - 1)]
+    return pd.MultiIndex.from_arrays([*levels, values], names=[*index.names[:-1], name])

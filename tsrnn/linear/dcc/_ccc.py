@@ -1,0 +1,143 @@
+"""Constant conditional correlation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tsrnn.linear._arguments import order_of
+from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._rnn import DifferenceEquation
+from tsrnn.linear.dcc._conditional import ConditionalCorrelation
+from tsrnn.linear.dcc._fit import Order
+
+
+class CCC(ConditionalCorrelation):
+    r"""GARCH variances with constant conditional correlations, one panel of series or many.
+
+    .. math::
+
+        y_t = \mu_t + e_t, \qquad e_t = D_t z_t, \qquad
+        \operatorname{Var}(z_t \mid \text{past}) = R, \qquad
+        D_t^2 = \operatorname{diag}(h_{1t}, \dots, h_{nt})
+
+    with univariate GARCH(p, q) or GJR variances :math:`h_{it}` (Bollerslev, 1990). The variances
+    are estimated equation by equation by quasi maximum likelihood, all equations of all series
+    in one batch, and R by the correlations :math:`\rho_{ij}` of the standardised residuals z.
+
+    Parameters
+    ----------
+    order : tuple of int, default (1, 1)
+        p lags of squared residuals (alpha, and gamma) and q lags of the variance (beta).
+    vol : {"garch", "gjr"}
+    mean : {"constant", "zero", "var", "vecm"}
+        Mean of all targets. A constant is estimated with the variance of its equation; the
+        other two by least squares before the variances. "vecm" is an error-correction mean,
+        whose cointegrating vectors are Johansen's.
+    mean_order : int, default 1
+        Lags of "var", lagged differences of "vecm".
+    coint_rank : int, default 1
+        Cointegrating relations of "vecm".
+    initial_variance : {"backcast", "sample"} or float
+        Variance before the first observation, as in `GARCH`.
+    stationary : bool, default True
+        Hold the persistence of a variance at one where the likelihood rises beyond it.
+    cov_type : {"robust", "hessian"}
+        Standard errors that allow for all steps of the estimation and for other distributions
+        than the normal (Engle and Sheppard, 2001), or those of each step by itself.
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As in all linear models. CCC takes no exogenous columns.
+
+    Notes
+    -----
+    The log-likelihood is that of all variables together. Intervals of forecasts are normal
+    with the variance of the forecast error: right for the first step if the model is, too thin
+    in the tails after it. They take the parameters as known.
+
+    References
+    ----------
+    Bollerslev, T. (1990). Modelling the coherence in short-run nominal exchange rates: a
+    multivariate generalized ARCH model.
+    Engle, R., Sheppard, K. (2001). Theoretical and empirical properties of dynamic conditional
+    correlation multivariate GARCH.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.linear import CCC
+    >>> returns = pd.DataFrame(np.random.default_rng(0).normal(size=(500, 2)), columns=["a", "b"])
+    >>> CCC(order=(1, 0)).fit(returns).params_.columns.tolist()[-3:]
+    ['omega.b', 'alpha[1].b', 'rho.a.b']
+    """
+
+    column_name: ClassVar[str] = "CCC"
+
+    def __init__(
+        self,
+        order: tuple[int, int] = (1, 1),
+        vol: str = "garch",
+        mean: str = "constant",
+        mean_order: int = 1,
+        coint_rank: int = 1,
+        initial_variance: str | float = "backcast",
+        stationary: bool = True,
+        *,
+        cov_type: str = "robust",
+        horizon: int | None = None,
+        target: Any = None,
+        known_ahead: Any = None,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        freq: Any = None,
+        missing: str = "error",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            cov_type=cov_type,
+            horizon=horizon,
+            target=target,
+            known_ahead=known_ahead,
+            id_col=id_col,
+            time_col=time_col,
+            freq=freq,
+            missing=missing,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.order = order
+        self.vol = vol
+        self.mean = mean
+        self.mean_order = mean_order
+        self.coint_rank = coint_rank
+        self.initial_variance = initial_variance
+        self.stationary = stationary
+
+    def _order(self) -> Order:
+        return Order(0, 0, False)
+
+    def _variance_order(self) -> tuple[int, int]:
+        return order_of("order", self.order, "lags of squared residuals and q of the variance")
+
+    def _own_name(self) -> str:
+        return "CCC"
+
+    def _recursion(self, unit: int) -> Recursion:
+        """All variances side by side, in the squared residuals (and those below zero, if gjr)."""
+        spec = self._specification()
+        model = spec.step.model()
+        rows = spec.parts(self.estimates_.params[[unit]]).variance[0]
+        r, n, shocks = model.n_vol, len(rows), range(1 + (model.vol.name == "gjr"))
+        inputs = [
+            [np.diag(lag) for lag in padded(rows[:, model.shock_coefficients(s)].T, r)]
+            for s in shocks
+        ]
+        before = self.memory_.arrays["presample"][unit]
+        equation = DifferenceEquation(
+            np.array([np.diag(lag) for lag in padded(rows[:, model.beta].T, r)]),
+            np.concatenate(inputs, 2).reshape(r, n, -1),
+            rows[:, model.omega],
+        )
+        past = [before * share for share in np.array([1.0, 0.5])[shocks]]
+        return Recursion(equation, before, np.concatenate(past))

@@ -1,0 +1,221 @@
+"""What models of conditional correlation have in common behind the forecaster contract."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from tsrnn.contract import choice, flag, with_intervals
+from tsrnn.data import Panel
+from tsrnn.linear._mean import Mean
+from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._multivariate import check_long_enough, series_of
+from tsrnn.linear._summary import LinearSummary
+from tsrnn.linear.dcc._arguments import initial_of
+from tsrnn.linear.dcc._equations import FirstStep
+from tsrnn.linear.dcc._estimate import Fit, fit_series
+from tsrnn.linear.dcc._fit import Order
+from tsrnn.linear.dcc._forecast import Forecast, forecast
+from tsrnn.linear.dcc._given import at_given
+from tsrnn.linear.dcc._results import CorrelationResults
+from tsrnn.linear.dcc._specification import Parts, Specification
+from tsrnn.linear.dcc._state import Path, State, advance, run
+
+COVARIANCES = ("robust", "hessian")
+VOLATILITIES = ("garch", "gjr")
+
+
+class ConditionalCorrelation(CorrelationResults):
+    """Base of `CCC` and `DCC`; not to be used by itself."""
+
+    multivariate: ClassVar[bool] = True
+
+    vol: str
+    mean: str
+    mean_order: int
+    coint_rank: int
+    initial_variance: str | float
+    stationary: bool
+
+    @abstractmethod
+    def _order(self) -> Order:
+        """Order of the correlations."""
+
+    @abstractmethod
+    def _own_name(self) -> str:
+        """The model of the correlations with its orders."""
+
+    @abstractmethod
+    def _variance_order(self) -> tuple[int, int]:
+        """Order (p, q) of the variances."""
+
+    def summary(self, unit: Any = None, cov_type: str | None = None) -> LinearSummary:
+        """Everything about one unit, or a table of many; print the result.
+
+        Parameters
+        ----------
+        unit : label, optional
+            One of `units_`; by default the only one, or all in a table.
+        cov_type : {"robust", "hessian"}, optional
+            Kind of standard errors; that of the constructor by default.
+        """
+        if cov_type is not None:
+            choice("cov_type", cov_type, COVARIANCES)
+        return super().summary(unit, cov_type)
+
+    def _covariance(self, cov_type: str | None) -> np.ndarray:
+        if cov_type is not None:
+            choice("cov_type", cov_type, COVARIANCES)
+        return super()._covariance(cov_type)
+
+    def _begin(self, panel: Panel) -> None:
+        choice("cov_type", self.cov_type, COVARIANCES)
+        names = panel.target_names
+        if len(names) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two targets to correlate; got "
+                f"{list(names)}. Name them by target=[...], or take GARCH for one"
+            )
+        super()._begin(panel)
+
+    def _fit_panel(self, panel: Panel) -> LinearMemory:
+        found = fit_series(self._specification(), series_of(panel), self.verbose)
+        return self._remember(panel, found)
+
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+        return self._remember(panel, at_given(self._specification(), series_of(panel), params))
+
+    def _remember(self, panel: Panel, found: Fit) -> LinearMemory:
+        self._set_estimates(found.estimates)
+        arrays = {"presample": found.presample, "beta": found.beta}
+        if not found.estimates.fitted.any():  # refused with the reason by the base class
+            return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
+        return self._memory(panel, found.estimates.params, arrays)
+
+    def _memory_of(self, panel: Panel) -> LinearMemory:
+        which = self._series_of(panel.ids)
+        arrays = {name: self.memory_.arrays[name][which] for name in ("presample", "beta")}
+        return self._memory(panel, self.estimates_.params[which], arrays)
+
+    def _memory(
+        self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
+    ) -> LinearMemory:
+        _, _, state = self._run(panel, params, arrays["beta"], arrays["presample"])
+        return LinearMemory(
+            panel.ids, panel.last_times, target_scales(panel), arrays | state._asdict()
+        )
+
+    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+        spec, parts = self._specification(), self._parts_of(memory)
+        new = {name: memory.arrays[name].copy() for name in State._fields}
+        for length in np.unique(panel.lengths):
+            which = np.flatnonzero(panel.lengths == length)
+            values = np.array([panel.series(int(i)) for i in which])
+            state = advance(
+                spec, Parts(*(part[which] for part in parts)), memory.arrays["beta"][which],
+                State(*(new[name][which] for name in State._fields)), values,
+            )  # fmt: skip
+            for name, array in state._asdict().items():
+                new[name][which] = array
+        return LinearMemory(memory.ids, panel.last_times, memory.target_scale, memory.arrays | new)
+
+    def _forecast(
+        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        found = self._forecasts(memory, h)
+        root = np.sqrt(found.error_variance)
+        return with_intervals(
+            found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
+        )
+
+    def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
+        state = State(*(memory.arrays[name] for name in State._fields))
+        parts = self._parts_of(memory)
+        return forecast(self._specification(), parts, memory.arrays["beta"], state, h)
+
+    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        fitted, scaled = (np.full_like(panel.values, np.nan) for _ in range(2))
+        paths, used, _ = self._paths(panel)
+        for i, path in zip(used, paths, strict=True):
+            rows = slice(panel.indptr[i + 1] - len(path.e), panel.indptr[i + 1])
+            fitted[rows] = panel.values[rows] - path.e
+            root = np.linalg.cholesky(path.correlation)
+            z = (path.e / np.sqrt(path.h))[..., None]
+            scaled[rows] = np.linalg.solve(root, z)[..., 0]
+        return fitted, scaled
+
+    def _paths(self, panel: Panel) -> tuple[list[Path], np.ndarray, State]:
+        which = self._series_of(panel.ids)
+        arrays = self.memory_.arrays
+        return self._run(
+            panel, self.estimates_.params[which], arrays["beta"][which], arrays["presample"][which]
+        )
+
+    def _run(
+        self, panel: Panel, params: np.ndarray, beta: np.ndarray, presample: np.ndarray
+    ) -> tuple[list[Path], np.ndarray, State]:
+        """Paths of the series that have parameters, their numbers, and the state of all."""
+        spec = self._specification()
+        check_long_enough(panel, spec.step.mean.n_lags)
+        used = np.flatnonzero(np.isfinite(params).all(1))
+        if not len(used):
+            shapes = [self.memory_.arrays[name].shape[1:] for name in State._fields]
+            return [], used, State(*(np.full((panel.n_series, *s), np.nan) for s in shapes))
+        series = [panel.series(int(i)) for i in used]
+        parts = spec.parts(params[used])
+        paths, state = run(spec, parts, beta[used], presample[used], series)
+        whole = []
+        for array in state:
+            full = np.full((panel.n_series, *array.shape[1:]), np.nan)
+            full[used] = array
+            whole.append(full)
+        return paths, used, State(*whole)
+
+    def _parts_of(self, memory: LinearMemory) -> Parts:
+        params = self.estimates_.params[self._series_of(memory.ids)]
+        return self._specification().parts(params)
+
+    def _specification(self) -> Specification:
+        p, q = self._variance_order()
+        mean = Mean(self.mean, self.mean_order, self.coint_rank)
+        vol = choice("vol", self.vol, VOLATILITIES)
+        return Specification(
+            step=FirstStep(mean, vol, p, q),
+            order=self._order(),
+            targets=tuple(self._panel_shape[0].target_names),
+            initial_variance=initial_of(self.initial_variance),
+            stationary=flag("stationary", self.stationary),
+        )
+
+    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+        return self._specification().names
+
+    def _model_name(self) -> str:
+        return self._own_name()
+
+    def _facts(self, unit: int) -> dict[str, object]:
+        step = self._specification().step
+        variance = {"garch": "GARCH", "gjr": "GJR-GARCH"}[step.vol]
+        return {
+            "Distribution": "normal",
+            "Variances": f"{variance}({step.p}, {step.q})",
+            "Mean": self.mean,
+        }
+
+    def _n_arma(self) -> int:
+        return self._specification().step.mean.n_lags * len(self._panel_shape[0].target_names)
+
+    def _conventions(self) -> dict[str, str]:
+        return {
+            "Estimation": "in steps",
+            "Presample variance": str(self.initial_variance),
+        }
+
+    def _notes(self, unit: int) -> list[str]:
+        return [
+            "Robust standard errors are those of all steps of the estimation together; 'hessian' "
+            "takes earlier steps as known."
+        ]

@@ -1,0 +1,75 @@
+"""Constructor arguments of GARCH, checked and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tsrnn.contract import choice, number, positive_integer
+from tsrnn.linear.garch._mean import Mean
+from tsrnn.linear.garch._model import DENSITIES, VOLATILITIES, Model
+from tsrnn.linear.garch._presample import INITIAL_VARIANCES
+
+MEANS = ("constant", "zero", "ar", "arma")
+
+
+def model_of(
+    order: Any, mean: Any, mean_order: Any, distribution: Any, vol: Any, padded: bool
+) -> Model:
+    """Check the arguments that make the model, and make it."""
+    p, q = _pair("order", order)
+    if p < 1:
+        raise ValueError(
+            f"order=(p, q) needs p >= 1 lags of squared residuals; got {order!r}. p counts "
+            "alphas and q betas, as in the package arch"
+        )
+    made = mean_of(choice("mean", mean, MEANS), mean_order)
+    density = DENSITIES[choice("distribution", distribution, tuple(DENSITIES))]
+    return Model(made, VOLATILITIES[choice("vol", vol, tuple(VOLATILITIES))], density, p, q, padded)
+
+
+def mean_of(mean: str, mean_order: Any) -> Mean:
+    """Mean by name, with the orders that it has."""
+    if mean in ("constant", "zero"):
+        if mean_order is not None:
+            raise ValueError(
+                f"mean={mean!r} has no order; got mean_order={mean_order!r}. Leave it out, or "
+                "take mean='ar' or 'arma'"
+            )
+        return Mean(mean == "constant")
+    if mean == "ar":
+        return Mean(True, _lags(1 if mean_order is None else mean_order))
+    p, q = _pair("mean_order", (1, 1) if mean_order is None else mean_order)
+    if q < 1:
+        raise ValueError(f"mean='arma' needs mean_order=(p, q) with q >= 1; got {mean_order!r}")
+    return Mean(True, tuple(range(1, p + 1)), q)
+
+
+def initial_of(initial_variance: Any, mean: Mean) -> str | float:
+    """Check the presample variance."""
+    if not isinstance(initial_variance, str):
+        return number("initial_variance", initial_variance, lowest=0.0, open_=True)
+    kind = choice("initial_variance", initial_variance, INITIAL_VARIANCES)
+    if kind == "fcp" and mean.n_ma:
+        raise ValueError(
+            "initial_variance='fcp' is for means that are regressions; with mean='arma' take one "
+            f"of {tuple(k for k in INITIAL_VARIANCES if k != 'fcp')}"
+        )
+    return kind
+
+
+def _pair(name: str, value: Any) -> tuple[int, int]:
+    legal = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
+    if not legal or any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in value):
+        raise ValueError(f"{name} must be two integers (p, q) of at least 0; got {value!r}")
+    return int(value[0]), int(value[1])
+
+
+def _lags(value: Any) -> tuple[int, ...]:
+    """Lags 1 to p from p, or those of a list."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return tuple(range(1, positive_integer("mean_order", value) + 1))
+    lags = tuple(positive_integer("mean_order", lag) for lag in value)
+    if not lags or tuple(sorted(set(lags))) != lags:
+        raise ValueError(f"mean_order must be rising lags such as [1, 5]; got {value!r}")
+    return lags

@@ -1,0 +1,169 @@
+"""Densities of standardised innovations: normal, Student t."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from scipy import special, stats
+from torch import Tensor
+
+Fields = tuple[Tensor, ...]
+
+
+class Constant(NamedTuple):
+    """Part of an observation's log-likelihood that its shape alone decides, with derivatives.
+
+    Each of shape (N,).
+    """
+
+    value: np.ndarray
+    slope: np.ndarray
+    bend: np.ndarray
+
+
+class UnitInformation(NamedTuple):
+    """Expected information of an observation, by residual, log-variance and shape.
+
+    That of the residual is to be divided by h. Each of shape (N,).
+    """
+
+    residual: np.ndarray
+    log_variance: np.ndarray
+    cross: np.ndarray  # of log-variance and shape
+    shape: np.ndarray
+
+
+class Density(ABC):
+    """Density of variance one; `shape` are its parameters of shape (N, n_shape)."""
+
+    name: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def log_kernel(self, z2: Tensor, log_h: Tensor, shape: Fields) -> Tensor:
+        """Log-density of a residual but for its constant; z2 is its square over h."""
+
+    @abstractmethod
+    def constant(self, shape: np.ndarray) -> Constant:
+        """What `log_kernel` leaves out."""
+
+    @abstractmethod
+    def information(self, shape: np.ndarray) -> UnitInformation:
+        """Expected information of an observation."""
+
+    @abstractmethod
+    def kurtosis(self, shape: np.ndarray) -> np.ndarray:
+        """Fourth moment of shape (N,), inf where there is none."""
+
+    @abstractmethod
+    def mean_size(self, shape: np.ndarray) -> np.ndarray:
+        """Expectation of the absolute value, shape (N,)."""
+
+    @abstractmethod
+    def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
+        """Quantile of shape (N,)."""
+
+    @abstractmethod
+    def draw(
+        self, generator: np.random.Generator, size: tuple[int, ...], shape: np.ndarray
+    ) -> np.ndarray:
+        """Draws of shape (N, *size)."""
+
+
+@dataclass(frozen=True)
+class Normal(Density):
+    r""":math:`-\frac12 (\log 2\pi + \log h + e^2/h)`."""
+
+    name = "normal"
+    names = ()
+
+    def log_kernel(self, z2: Tensor, log_h: Tensor, shape: Fields) -> Tensor:
+        return -0.5 * (log_h + z2)
+
+    def constant(self, shape: np.ndarray) -> Constant:
+        zero = np.zeros(len(shape))
+        return Constant(zero - 0.5 * math.log(2 * math.pi), zero, zero)
+
+    def information(self, shape: np.ndarray) -> UnitInformation:
+        one, zero = np.ones(len(shape)), np.zeros(len(shape))
+        return UnitInformation(one, one / 2, zero, zero)
+
+    def kurtosis(self, shape: np.ndarray) -> np.ndarray:
+        return np.full(len(shape), 3.0)
+
+    def mean_size(self, shape: np.ndarray) -> np.ndarray:
+        return np.full(len(shape), math.sqrt(2 / math.pi))
+
+    def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
+        return np.full(len(shape), special.ndtri(probability))
+
+    def draw(
+        self, generator: np.random.Generator, size: tuple[int, ...], shape: np.ndarray
+    ) -> np.ndarray:
+        return generator.standard_normal((len(shape), *size))
+
+
+@dataclass(frozen=True)
+class Student(Density):
+    r"""Student's t of :math:`\nu > 2` degrees of freedom with variance one.
+
+    .. math::
+
+        \log\frac{\Gamma(\frac{\nu+1}2)}{\Gamma(\frac\nu2) \sqrt{\pi (\nu - 2)}}
+        - \tfrac12 \log h - \tfrac{\nu+1}2 \log\Bigl(1 + \frac{e^2}{(\nu - 2) h}\Bigr)
+    """
+
+    name = "t"
+    names = ("nu",)
+
+    def log_kernel(self, z2: Tensor, log_h: Tensor, shape: Fields) -> Tensor:
+        (nu,) = shape
+        return -0.5 * (log_h + (nu + 1) * torch.log(1 + z2 / (nu - 2)))
+
+    def constant(self, shape: np.ndarray) -> Constant:
+        nu = shape[:, 0]
+        a, b, c = (nu + 1) / 2, nu / 2, nu - 2
+        return Constant(
+            special.gammaln(a) - special.gammaln(b) - 0.5 * np.log(np.pi * c),
+            0.5 * (special.psi(a) - special.psi(b) - 1 / c),
+            0.25 * (special.polygamma(1, a) - special.polygamma(1, b)) + 0.5 / c**2,
+        )
+
+    def information(self, shape: np.ndarray) -> UnitInformation:
+        """That of location, log squared scale s² and nu, with s² = h (nu - 2) / nu put in."""
+        nu = shape[:, 0]
+        scale = nu / (2 * (nu + 3))
+        cross = -1 / ((nu + 1) * (nu + 3))
+        trigamma = special.polygamma(1, nu / 2) - special.polygamma(1, (nu + 1) / 2)
+        own = 0.25 * trigamma - (nu + 5) / (2 * nu * (nu + 1) * (nu + 3))
+        by_nu = 2 / (nu * (nu - 2))  # of log s² with h held
+        return UnitInformation(
+            nu * (nu + 1) / ((nu - 2) * (nu + 3)),
+            scale,
+            cross + scale * by_nu,
+            own + 2 * cross * by_nu + scale * by_nu**2,
+        )
+
+    def kurtosis(self, shape: np.ndarray) -> np.ndarray:
+        nu = shape[:, 0]
+        return np.where(nu > 4, 3 + 6 / np.where(nu > 4, nu - 4, 1.0), np.inf)
+
+    def mean_size(self, shape: np.ndarray) -> np.ndarray:
+        nu = shape[:, 0]
+        ratio = np.exp(special.gammaln((nu - 1) / 2) - special.gammaln(nu / 2))
+        return np.sqrt((nu - 2) / np.pi) * ratio
+
+    def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
+        nu = shape[:, 0]
+        return stats.t.ppf(probability, nu) * np.sqrt((nu - 2) / nu)
+
+    def draw(
+        self, generator: np.random.Generator, size: tuple[int, ...], shape: np.ndarray
+    ) -> np.ndarray:
+        nu = shape[:, 0].reshape(-1, *(1 for _ in size))
+        return generator.standard_t(nu, (len(shape), *size)) * np.sqrt((nu - 2) / nu)

@@ -1,0 +1,90 @@
+"""Run a model with given parameters over data: residuals, variances, and the state at the end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from tsrnn.kernels import Lanes, recurrence, sums
+from tsrnn.linear.garch._model import AUXILIARY, Model
+from tsrnn.linear.garch._presample import Presample
+from tsrnn.linear.garch._sample import design
+
+_CELLS = 2**24  # numbers of a chunk's states
+
+
+class State(NamedTuple):
+    """What N units carry on from their last observation.
+
+    Attributes
+    ----------
+    memory : ndarray of shape (N, n_memory)
+    recent : ndarray of shape (N, longest lag)
+        Last values of y, the newest last.
+    """
+
+    memory: np.ndarray
+    recent: np.ndarray
+
+
+def initial_memory(model: Model, params: np.ndarray, presample: np.ndarray) -> np.ndarray:
+    """Memory (N, n_memory) that follows from presample variances (N,)."""
+    fixed = Presample(model, "fixed", presample, np.zeros((len(params), 1, 1)))
+    return fixed.memory(params, 0).value
+
+
+def begin(
+    model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
+) -> State:
+    """State of N units after series (N, T) of at least the longest lag."""
+    first = model.mean.n_dropped
+    state = State(initial_memory(model, params, presample), y[:, :first])
+    return advance(model, params, state, y[:, first:], lengths - first)
+
+
+def advance(
+    model: Model, params: np.ndarray, state: State, y: np.ndarray, lengths: np.ndarray
+) -> State:
+    """State of N units after further rows (N, T), of which the first `lengths` count."""
+    if not lengths.any():
+        return state
+    whole = np.concatenate([state.recent, y], 1)
+    n_recent = state.recent.shape[1]
+    inputs = design(model, np.nan_to_num(whole), lengths + n_recent)
+    found = sums(model.cell, Lanes(inputs), params, state.memory, terms=("l",), order=0)
+    last = lengths[:, None] + np.arange(n_recent)
+    return State(found.memory.T, np.take_along_axis(whole, last, 1))
+
+
+def run(
+    model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals and variances, each (N, T), of series (N, T); NaN where there are none."""
+    first, (n, steps) = model.mean.n_dropped, y.shape
+    e, h = np.full((n, steps), np.nan), np.full((n, steps), np.nan)
+    chunk = max(1, _CELLS // (steps * model.cell.n))
+    for start in range(0, n if steps > first else 0, chunk):
+        part = slice(start, start + chunk)
+        states = _states(model, params[part], presample[part], y[part], lengths[part])
+        e[part, first:], h[part, first:] = (states[AUXILIARY.index(name)] for name in "eh")
+    outside = np.arange(steps) >= lengths[:, None]
+    e[outside] = h[outside] = np.nan
+    return e, h
+
+
+def _states(
+    model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
+) -> np.ndarray:
+    """Auxiliary fields (fields, N, T) of some units."""
+    inputs = design(model, np.nan_to_num(y), lengths)
+    initial = np.zeros((1, model.cell.n, len(y)))
+    initial[0, : model.n_memory] = initial_memory(model, params, presample).T
+    states, _ = recurrence(
+        model.cell,
+        torch.from_numpy(np.ascontiguousarray(inputs.transpose(1, 2, 0)[None])),
+        torch.from_numpy(np.ascontiguousarray(params.T)),
+        torch.from_numpy(initial),
+    )
+    return states[0, :, model.n_memory :].permute(1, 2, 0).numpy()

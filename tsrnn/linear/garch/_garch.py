@@ -1,0 +1,324 @@
+"""GARCH models behind the forecaster contract."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import choice, flag, level_name, positive_integer, seed_of
+from tsrnn.data import Panel
+from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._rnn import DifferenceEquation
+from tsrnn.linear.garch._arguments import initial_of, model_of
+from tsrnn.linear.garch._filter import State, advance, begin, run
+from tsrnn.linear.garch._fit import Fit, at_given, fit
+from tsrnn.linear.garch._forecast import analytic_quantiles, simulated_quantiles
+from tsrnn.linear.garch._model import Model
+from tsrnn.linear.garch._moments import half_life, persistence, unconditional_variance
+from tsrnn.linear.garch._panels import rows_of, units_of
+from tsrnn.linear.garch._simulate import expected_mean
+from tsrnn.linear.garch._variance import VarianceResults, state_of
+
+INTERVALS = ("simulated", "analytic")
+
+
+class GARCH(VarianceResults):
+    r"""GARCH, GJR-GARCH and EGARCH by maximum likelihood, one series or many.
+
+    .. math::
+
+        y_t = \mu_t + e_t, \qquad e_t = \sqrt{h_t}\, z_t, \qquad
+        h_t = \omega + \sum_{i=1}^p \alpha_i e_{t-i}^2 + \sum_{j=1}^q \beta_j h_{t-j}
+
+    with independent :math:`z_t` of variance one; ``vol="gjr"`` adds
+    :math:`\gamma_i 1[e_{t-i} < 0] e_{t-i}^2`, and ``vol="egarch"`` is
+    :math:`\log h_t = \omega + \sum_i (\alpha_i (|z_{t-i}| - \sqrt{2/\pi}) + \gamma_i z_{t-i})
+    + \sum_j \beta_j \log h_{t-j}`. In :math:`e_t^2` it is a linear recurrent network with the
+    state h (Cai et al., 2026, section 2.1; for GARCH(1,1) also Zhao et al., 2024).
+
+    Every series and target is fitted by itself, all of them in one batch: Fisher scoring, then
+    Newton's method, with exact derivatives of the whole likelihood. Names, parameters and
+    log-likelihood are those of the package arch.
+
+    Parameters
+    ----------
+    order : tuple of int, default (1, 1)
+        p lags of squared residuals (alpha, and gamma) and q lags of the variance (beta), as
+        in arch.
+    mean : {"constant", "zero", "ar", "arma"}
+        Conditional mean :math:`\mu_t`. Lags of y drop as many first rows from the likelihood;
+        moving averages begin with residuals of zero.
+    mean_order : int, list of int or tuple of int, optional
+        Lags of "ar", 1 by default; (p, q) of "arma", (1, 1) by default.
+    distribution : {"normal", "t"}
+        Of z; Student's t is scaled to a variance of one and has nu degrees of freedom.
+    vol : {"garch", "gjr", "egarch"}
+    initial_variance : {"backcast", "sample", "fcp", "unconditional"} or float
+        Variance before the first observation, and in place of the squared residuals there:
+        the mean of the first 75 squared residuals at the starting values with weights
+        0.94^t, as in arch; the mean of all of them; that mean at the current parameters of
+        the mean (Fiorentini, Calzolari and Panattoni, 1996); what the current parameters
+        imply; or a number.
+    stationary : bool, default True
+        Hold the persistence at one where the likelihood rises beyond it ("garch", "gjr").
+    intervals : {"simulated", "analytic"}
+        Prediction intervals beyond the first step: quantiles of simulated paths, or the
+        shape of the innovations with the variance of the forecast error, which later steps
+        do not have exactly.
+    n_simulations : int, default 2000
+        Paths of each series.
+    cov_type : str, default "robust"
+        Kind of standard errors: that of quasi maximum likelihood, "hessian", "opg",
+        "information", "bollerslev-wooldridge" or "arch-robust".
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As in all linear models. GARCH takes no exogenous columns.
+
+    Notes
+    -----
+    Intervals take the parameters as known; their coverage is the nominal one if the model is
+    right, up to that and to the error of simulation. Forecasts of variances of "egarch" beyond
+    the first step are means of simulated paths, whose expectation is infinite for Student's t
+    unless the effect of shocks is negative.
+
+    Bounds: omega at least 1e-8 of the variance of the series, alpha, alpha + gamma and beta not
+    negative, beta at most one ("egarch": below one in absolute value), nu from 2.05 to 500. A
+    parameter on its bound has no standard error.
+
+    References
+    ----------
+    Bollerslev, T. (1986). Generalized autoregressive conditional heteroskedasticity.
+    Fiorentini, G., Calzolari, G., Panattoni, L. (1996). Analytic derivatives and the
+    computation of GARCH estimates.
+    Glosten, L., Jagannathan, R., Runkle, D. (1993). On the relation between the expected value
+    and the volatility of the nominal excess return on stocks.
+    Nelson, D. (1991). Conditional heteroskedasticity in asset returns: a new approach.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.linear import GARCH
+    >>> returns = pd.Series(np.random.default_rng(0).normal(size=500), name="r")
+    >>> GARCH(order=(1, 0)).fit(returns).params_.columns.tolist()
+    ['mu', 'omega', 'alpha[1]']
+    """
+
+    column_name: ClassVar[str] = "GARCH"
+
+    def __init__(
+        self,
+        order: tuple[int, int] = (1, 1),
+        mean: str = "constant",
+        mean_order: Any = None,
+        distribution: str = "normal",
+        vol: str = "garch",
+        initial_variance: str | float = "backcast",
+        stationary: bool = True,
+        intervals: str = "simulated",
+        n_simulations: int = 2000,
+        *,
+        cov_type: str = "robust",
+        horizon: int | None = None,
+        target: Any = None,
+        known_ahead: Any = None,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        freq: Any = None,
+        missing: str = "error",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            cov_type=cov_type,
+            horizon=horizon,
+            target=target,
+            known_ahead=known_ahead,
+            id_col=id_col,
+            time_col=time_col,
+            freq=freq,
+            missing=missing,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.order = order
+        self.mean = mean
+        self.mean_order = mean_order
+        self.distribution = distribution
+        self.vol = vol
+        self.initial_variance = initial_variance
+        self.stationary = stationary
+        self.intervals = intervals
+        self.n_simulations = n_simulations
+
+    def _fit_panel(self, panel: Panel) -> LinearMemory:
+        model, (y, lengths) = self._model_for(panel), units_of(panel)
+        initial = initial_of(self.initial_variance, model.mean)
+        return self._remember(panel, fit(model, y, lengths, initial, self.stationary))
+
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+        model, (y, lengths) = self._model_for(panel), units_of(panel)
+        self._check_long_enough(panel, 1)
+        initial = initial_of(self.initial_variance, model.mean)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = at_given(model, y, lengths, params, initial)
+        bad = np.flatnonzero(~np.isfinite(found.estimates.loglik))
+        if len(bad):
+            raise ValueError(
+                f"params must give positive, finite variances; those of unit {bad[0]}, "
+                f"{dict(zip(model.names, params[bad[0]].tolist(), strict=True))}, do not"
+            )
+        return self._remember(panel, found)
+
+    def _remember(self, panel: Panel, found: Fit) -> LinearMemory:
+        """Keep the estimates; the memory of the series that they are of."""
+        self._set_estimates(found.estimates)
+        return self._memory(panel, found.estimates.params, found.presample)
+
+    def _memory_of(self, panel: Panel) -> LinearMemory:
+        self._check_long_enough(panel, 0)
+        presample = self.memory_.arrays["presample"][self._series_of(panel.ids)]
+        return self._memory(panel, self._params_of(panel.ids), presample.reshape(-1))
+
+    def _memory(self, panel: Panel, params: np.ndarray, presample: np.ndarray) -> LinearMemory:
+        state = begin(self._model_for(panel), params, presample, *units_of(panel))
+        arrays = _by_series(panel.n_series, state) | {
+            "presample": presample.reshape(panel.n_series, -1)
+        }
+        return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
+
+    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+        params = self._params_of(memory.ids)
+        state = advance(self._model_for(panel), params, state_of(memory), *units_of(panel))
+        arrays = memory.arrays | _by_series(panel.n_series, state)
+        return LinearMemory(memory.ids, panel.last_times, memory.target_scale, arrays)
+
+    def _forecast(
+        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        model, params, state = self._model(), self._params_of(memory.ids), state_of(memory)
+        forecasts = {"": expected_mean(model, params, state, h)}
+        if levels:
+            ends = [0.5 + sign * level / 200 for level in levels for sign in (-1, 1)]
+            names = [f"-{end}-{level_name(level)}" for level in levels for end in ("lo", "hi")]
+            quantiles = self._quantiles(model, params, state, h, ends)
+            forecasts |= dict(zip(names, quantiles, strict=True))
+        n_series = len(memory.ids)
+        return {
+            name: values.reshape(n_series, -1, h).swapaxes(1, 2)
+            for name, values in forecasts.items()
+        }
+
+    def _quantiles(
+        self, model: Model, params: np.ndarray, state: State, h: int, ends: list[float]
+    ) -> np.ndarray:
+        intervals = choice("intervals", self.intervals, INTERVALS)
+        if h == 1 or (intervals == "analytic" and not model.vol.log):
+            return analytic_quantiles(model, params, state, h, ends)
+        if intervals == "analytic":
+            raise ValueError(
+                "vol='egarch' has no analytic forecasts of variances beyond the first step; take "
+                "intervals='simulated', or h=1"
+            )
+        shape = h, positive_integer("n_simulations", self.n_simulations)
+        return simulated_quantiles(model, params, state, shape, seed_of(self.random_state), ends)
+
+    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        e, h = self._residuals_and_variances(panel)
+        return panel.values - e, e / np.sqrt(h)
+
+    def _residuals_and_variances(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals and conditional variances, each (rows, C), at the estimates."""
+        presample = self.memory_.arrays["presample"][self._series_of(panel.ids)].reshape(-1)
+        found = run(self._model_for(panel), self._params_of(panel.ids), presample, *units_of(panel))
+        return rows_of(panel, found[0]), rows_of(panel, found[1])
+
+    def _model(self, padded: bool = False) -> Model:
+        return model_of(self.order, self.mean, self.mean_order, self.distribution, self.vol, padded)
+
+    def _model_for(self, panel: Panel) -> Model:
+        """The model, with a mark of the ends of series where these differ."""
+        flag("stationary", self.stationary)
+        return self._model(padded=len(np.unique(panel.lengths)) > 1)
+
+    def _params_of(self, ids: pd.Index) -> np.ndarray:
+        """Parameters (S C, k) of the units of some series."""
+        params, k = self.estimates_.params, len(self.estimates_.names)
+        return params.reshape(len(self.memory_.ids), -1, k)[self._series_of(ids)].reshape(-1, k)
+
+    def _check_long_enough(self, panel: Panel, more: int) -> None:
+        least = self._model().mean.n_dropped + more
+        short = np.flatnonzero(panel.lengths < least)
+        if len(short):
+            raise ValueError(
+                f"lags of y need at least {least} rows of each series; series "
+                f"{panel.ids[short[0]]!r} has {panel.lengths[short[0]]}"
+            )
+
+    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+        return self._model().names
+
+    def _model_name(self) -> str:
+        model = self._model()
+        name = {"garch": "GARCH", "gjr": "GJR-GARCH", "egarch": "EGARCH"}[model.vol.name]
+        return f"{name}({model.p}, {model.q}), {self.mean} mean"
+
+    def _recursion(self, unit: int) -> Recursion:
+        model, params = self._model(), self.estimates_.params[unit]
+        if model.vol.log:
+            raise ValueError(
+                "an EGARCH is no linear network: its input, the standardised residual, depends on "
+                "its state. GARCH and GJR-GARCH are"
+            )
+        r, shocks = model.n_vol, range(1 + (model.vol.name == "gjr"))
+        inputs = [padded(params[model.shock_coefficients(s)], r) for s in shocks]
+        equation = DifferenceEquation(
+            padded(params[model.beta], r)[:, None, None],
+            np.stack(inputs, 1)[:, None],
+            params[[model.omega]],
+        )
+        before = self.memory_.arrays["presample"].reshape(-1)[unit]
+        return Recursion(equation, np.array([before]), before * np.array([1.0, 0.5])[shocks])
+
+    @classmethod
+    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        names = ("alpha", "gamma")[: equation.inputs.shape[2]]
+        lags = range(1, len(equation.recurrent) + 1)
+        return {
+            "omega": equation.intercept[0],
+            **{
+                f"{name}[{i}]": equation.inputs[i - 1, 0, s]
+                for s, name in enumerate(names)
+                for i in lags
+            },
+            **{f"beta[{i}]": equation.recurrent[i - 1, 0, 0] for i in lags},
+        }
+
+    def _n_arma(self) -> int:
+        mean = self._model().mean
+        return len(mean.lags) + mean.n_ma
+
+    def _conventions(self) -> dict[str, str]:
+        return {"Presample variance": str(self.initial_variance)}
+
+    def _facts(self, unit: int) -> dict[str, object]:
+        distribution = {"normal": "normal", "t": "Student's t"}[self.distribution]
+        row = self.estimates_.params[unit : unit + 1]
+        if not np.isfinite(row).all():
+            return {"Distribution": distribution}
+        model = self._model()
+        return {
+            "Distribution": distribution,
+            "Persistence": f"{persistence(model, row)[0]:.4f}",
+            "Half-life": f"{half_life(model, row)[0]:.4g}",
+            "Uncond. variance": f"{unconditional_variance(model, row)[0]:.5g}",
+        }
+
+
+def _by_series(n_series: int, state: State) -> dict[str, np.ndarray]:
+    """Arrays with the series as their first axis."""
+    return {
+        name: np.array(array).reshape(n_series, len(array) // n_series, array.shape[-1])
+        for name, array in state._asdict().items()
+    }

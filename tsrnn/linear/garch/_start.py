@@ -1,0 +1,160 @@
+"""Starting values: least squares for the mean, a grid for the variance."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from tsrnn.linear.garch._coordinates import spectral_radius
+from tsrnn.linear.garch._likelihood import Likelihood
+from tsrnn.linear.garch._model import Model
+from tsrnn.linear.garch._presample import N_BACKCAST, mean_moments, products_of
+from tsrnn.linear.garch._sample import Sample
+
+_NU = 8.0
+
+
+class Grid(NamedTuple):
+    """Candidates for the parameters of the variance."""
+
+    levels: tuple[float, ...]  # of the persistence
+    alphas: tuple[float, ...]
+    gammas: tuple[float, ...]
+    log_gammas: tuple[float, ...]
+
+
+_COARSE = Grid((0.98, 0.9, 0.6), (0.05, 0.15), (0.05,), (-0.05,))
+_FINE = Grid((0.98, 0.9, 0.7, 0.5), (0.02, 0.05, 0.1, 0.2), (0.0, 0.1), (-0.1, 0.0, 0.1))
+
+
+class MeanStart(NamedTuple):
+    """A mean to begin with.
+
+    Attributes
+    ----------
+    params : ndarray of shape (N, k_mean)
+    first : ndarray of shape (N, at most 75)
+        First residuals.
+    variance : ndarray of shape (N,)
+        Mean of all squared residuals.
+    """
+
+    params: np.ndarray
+    first: np.ndarray
+    variance: np.ndarray
+
+
+def mean_start(model: Model, sample: Sample) -> MeanStart:
+    """Least squares for regressions, the method of Hannan and Rissanen for ARMA means."""
+    if model.mean.n_ma:
+        return _hannan_rissanen(model, sample)
+    moments = mean_moments(model, sample)
+    params = _solved(moments)
+    weights = np.concatenate([np.ones((len(params), 1)), -params], 1)
+    variance = np.einsum("ni,nij,nj->n", weights, moments, weights)
+    return MeanStart(params, _first_residuals(model, sample, params), variance)
+
+
+def _solved(moments: np.ndarray) -> np.ndarray:
+    """Coefficients of a regression of the first variable on the others."""
+    inverse = np.linalg.pinv(moments[:, 1:, 1:], hermitian=True)
+    return (inverse @ moments[:, 1:, :1])[..., 0]
+
+
+def _first_residuals(model: Model, sample: Sample, params: np.ndarray) -> np.ndarray:
+    inputs = sample.inputs[:, :N_BACKCAST]
+    e = inputs[..., 0].copy()
+    if model.mean.constant:
+        e -= params[:, :1]
+    for i in range(len(model.mean.lags)):
+        e -= params[:, model.mean.constant + i, None] * inputs[..., 1 + i]
+    return e
+
+
+def _hannan_rissanen(model: Model, sample: Sample) -> MeanStart:
+    """Residuals of a long autoregression stand in for those of the past."""
+    n_ma, steps, observed = model.mean.n_ma, sample.inputs.shape[1], sample.observed
+    y = np.where(observed, sample.inputs[..., 0], 0.0)
+    one = observed.astype(float)
+    longest = max(1, min(10 + 2 * n_ma, steps // 4))
+    past = [_lagged(y, lag) * one for lag in range(1, longest + 1)]
+    guess = _left_over(y, [one, *past])[1]
+    known = [one] * model.mean.constant
+    known += [sample.inputs[..., 1 + i] * one for i in range(len(model.mean.lags))]
+    known += [_lagged(guess, j) * one for j in range(1, n_ma + 1)]
+    params, e = _left_over(y, known)
+    part = slice(params.shape[1] - n_ma, None)
+    radius = np.maximum(spectral_radius(-params[:, part]) / 0.9, 1.0)
+    params[:, part] /= radius[:, None] ** np.arange(1, n_ma + 1)
+    return MeanStart(params, e[:, :N_BACKCAST], (e**2).sum(1) / sample.n_obs)
+
+
+def _lagged(y: np.ndarray, lag: int) -> np.ndarray:
+    result = np.zeros_like(y)
+    result[:, lag:] = y[:, :-lag]
+    return result
+
+
+def _left_over(y: np.ndarray, known: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (N, m) of a regression and its residuals (N, T)."""
+    params = _solved(products_of([y, *known]))
+    return params, y - sum(params[:, i, None] * x for i, x in enumerate(known))
+
+
+def starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bool) -> np.ndarray:
+    """Best candidates (levels, N, k), one a persistence, the best first.
+
+    Parameters
+    ----------
+    model : Model
+    likelihood : Likelihood
+    mean : MeanStart
+    whole : bool
+        Whether to look at the whole grid, or at a coarse one.
+    """
+    levels, grid = candidates(model, whole)
+    n = len(mean.params)
+    params = np.empty((n, len(grid), len(model.names)))
+    params[:, :, model.mean_part] = mean.params[:, None]
+    params[:, :, model.omega :] = grid
+    variance = mean.variance[:, None]
+    params[:, :, model.omega] *= np.log(variance) if model.vol.log else variance
+    value = _values(likelihood, params)
+    value = np.where(np.isfinite(value), value, -np.inf).reshape(n, levels, -1)
+    best = value.argmax(2)  # of each persistence
+    order = np.argsort(-np.take_along_axis(value, best[..., None], 2)[..., 0], axis=1)
+    chosen = order * value.shape[2] + np.take_along_axis(best, order, 1)
+    return np.take_along_axis(params, chosen[..., None], 1).swapaxes(0, 1)
+
+
+def _values(likelihood: Likelihood, params: np.ndarray) -> np.ndarray:
+    """Log-likelihoods (N, c) of c candidates a unit: in the lanes of one pass where N is small."""
+    n, count, k = params.shape
+    units = np.arange(n)
+    if n < count:
+        return likelihood.values(params.reshape(-1, k), np.repeat(units, count)).reshape(n, count)
+    return np.stack([likelihood.values(params[:, j], units) for j in range(count)], 1)
+
+
+def candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
+    """Levels of the persistence, and parameters from omega on, one level after the other.
+
+    Omega is for a variance of one, or for a logarithm of it of one.
+    """
+    p, q, vol = model.p, model.q, model.vol
+    grid = _FINE if whole else _COARSE
+    leverages = [grid.log_gammas if vol.log else grid.gammas] * (len(vol.coefficients) - 1)
+    rows = []
+    for level, alpha, *leverage in itertools.product(grid.levels, grid.alphas, *leverages):
+        shocks = [alpha, *leverage]
+        taken = float(np.dot(vol.expected, shocks))
+        beta = level - taken if q else 0.0
+        if not q and not vol.log:
+            shocks, taken = [level * shock / taken for shock in shocks], level
+        row = [1 - beta - taken]
+        row += [shock / p for shock in shocks for _ in range(p)]
+        row += [beta / q for _ in range(q)]
+        rows.append(row + [_NU] * len(model.density.names))
+    return len(grid.levels), np.array(rows)

@@ -1,0 +1,224 @@
+"""What a fitted GARCH model tells of variances."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.contract import choice, positive_integer, seed_of
+from tsrnn.data import Panel, future_times, write_frame
+from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._frames import given_params, in_shape_of_data
+from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear.garch._filter import State, initial_memory
+from tsrnn.linear.garch._forecast import bootstrapped_variance, simulated_variance
+from tsrnn.linear.garch._model import Model, Step
+from tsrnn.linear.garch._moments import (
+    half_life,
+    persistence,
+    resting_variance,
+    unconditional_variance,
+)
+from tsrnn.linear.garch._panels import units_of
+from tsrnn.linear.garch._simulate import expected_variance, simulate
+
+METHODS = ("auto", "analytic", "simulation", "bootstrap")
+
+
+class VarianceResults(LinearForecaster):
+    """Conditional and forecast variances, persistence and simulation; a part of `GARCH`."""
+
+    @property
+    def persistence_(self) -> pd.Series:
+        r"""Sum of :math:`\alpha_i + \gamma_i / 2` and :math:`\beta_j`; "egarch": of the betas."""
+        return self._derived(persistence, "persistence")
+
+    @property
+    def half_life_(self) -> pd.Series:
+        """Steps in which half a deviation of the (log-)variance from its mean is gone."""
+        return self._derived(half_life, "half_life")
+
+    @property
+    def unconditional_variance_(self) -> pd.Series:
+        """Variance of the residuals; inf where there is none."""
+        return self._derived(unconditional_variance, "unconditional_variance")
+
+    def conditional_volatility(self, df: Any = None) -> Any:
+        r"""Conditional standard deviations :math:`\sqrt{h_t}` within the data.
+
+        Parameters
+        ----------
+        df : frame, optional
+            Data in place of those fitted to.
+
+        Returns
+        -------
+        frame
+            In the shape of the data; a column ``volatility`` in a long frame. NaN in the first
+            rows, which lags of y take out of the likelihood.
+        """
+        panel = self._data(df)
+        volatility = np.sqrt(self._residuals_and_variances(panel)[1])
+        return in_shape_of_data(panel, volatility, "volatility")
+
+    def predict_variance(self, h: int | None = None, X: Any = None, method: str = "auto") -> Any:
+        """Forecasts of the variance of the residuals.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+        method : {"auto", "analytic", "simulation", "bootstrap"}
+            Expectations in closed form, which "egarch" has for the first step only; means of
+            simulated paths; or of paths with innovations drawn from the standardised
+            residuals of the data fitted to. "auto" is "analytic" where that exists.
+
+        Returns
+        -------
+        frame
+            In the shape of the data; a column ``variance`` in a long frame.
+
+        Raises
+        ------
+        ValueError
+            If the method does not exist for this model or horizon.
+        """
+        check_is_fitted(self, "memory_")
+        choice("method", method, METHODS)
+        h = self.horizon_ if h is None else positive_integer("h", h)
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        variance = self._variances(memory, h, method)
+        layout, n_series = self._panel_shape[0], len(memory.ids)
+        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
+        by_series = variance.reshape(n_series, -1, h).swapaxes(1, 2)
+        return write_frame(layout, memory.ids, times, {"": by_series}, model="variance")
+
+    def news_impact(self, z: Any = None) -> pd.DataFrame:
+        r"""Variance after a shock, all before it being at rest (Engle and Ng, 1993).
+
+        Parameters
+        ----------
+        z : array_like, optional
+            Standardised residuals; by default 81 from -4 to 4.
+
+        Returns
+        -------
+        DataFrame
+            :math:`h_{t+1}` with a row a residual and a column a unit, from an :math:`h_t` at
+            which the recursion rests: :math:`\omega / (1 - P)` with the persistence P, or its
+            exponential for "egarch". NaN for a unit whose recursion does not rest anywhere.
+        """
+        sizes = np.linspace(-4, 4, 81) if z is None else np.asarray(z, float).reshape(-1)
+        model, params = self._model(), self._fitted().params
+        columns = torch.from_numpy(np.array(params.T))[..., None].unbind(0)
+        memory = initial_memory(model, params, resting_variance(model, params))
+        fields = tuple(torch.from_numpy(np.array(memory.T))[..., None].unbind(0))
+        h, _ = model.vol.variance(fields[model.mean.n_ma :])
+        e = torch.sqrt(h) * torch.from_numpy(sizes)
+        after = Step(model).remembered(fields, e, h, columns)
+        variance = model.vol.variance(after[model.mean.n_ma :])[0].numpy()
+        return pd.DataFrame(variance.T, index=pd.Index(sizes, name="z"), columns=self.units_)
+
+    def simulate(
+        self, n: int, params: Any = None, burn: int = 500, variance: float | None = None
+    ) -> pd.DataFrame:
+        """Draw series from the model.
+
+        Parameters
+        ----------
+        n : int
+            Rows.
+        params : Series, dict or array_like, optional
+            Parameters by name or in order; by default those fitted, of all units. With them
+            the model need not be fitted.
+        burn : int, default 500
+            Rows drawn before and thrown away.
+        variance : float, optional
+            Where the variance starts; by default where its recursion rests.
+
+        Returns
+        -------
+        DataFrame
+            A column a unit, ``y`` where parameters are given. The draws are those of
+            `random_state`.
+
+        Raises
+        ------
+        ValueError
+            If an argument cannot be used, or the recursion rests nowhere and no variance is
+            given.
+        """
+        n = positive_integer("n", n)
+        model = self._model()
+        units = pd.Index(["y"]) if params is not None else self.units_
+        rows = self._fitted().params if params is None else given_params(params, units, model.names)
+        start = resting_variance(model, rows) if variance is None else np.full(len(rows), variance)
+        if not (np.isfinite(start) | np.isnan(rows).any(1)).all():
+            raise ValueError(
+                "variance must be given to start from: with a persistence of one or more, the "
+                "recursion rests nowhere"
+            )
+        generator = np.random.default_rng(seed_of(self.random_state))
+        state = State(
+            initial_memory(model, rows, start), np.zeros((len(rows), model.mean.n_dropped))
+        )
+        shape = (n + burn, 1)
+        z = np.full((len(rows), *shape), np.nan)
+        for i in np.flatnonzero(np.isfinite(rows).all(1)):
+            z[i] = model.density.draw(generator, shape, rows[i : i + 1, model.shape_part])[0]
+        y = simulate(model, rows, state, z).y[:, burn:, 0]
+        return pd.DataFrame(y.T, columns=units)
+
+    def _variances(self, memory: LinearMemory, h: int, method: str) -> np.ndarray:
+        """Forecasts (S C, h) of variances."""
+        model, params, state = self._model(), self._params_of(memory.ids), state_of(memory)
+        closed = h == 1 or not model.vol.log
+        if method == "analytic" and not closed:
+            raise ValueError(
+                "vol='egarch' has no analytic forecasts of variances beyond the first step; take "
+                "method='simulation' or 'bootstrap'"
+            )
+        if method in ("auto", "analytic") and closed:
+            return expected_variance(model, params, state, h)
+        shape = h, positive_integer("n_simulations", self.n_simulations)
+        seed = seed_of(self.random_state)
+        if method != "bootstrap":
+            return simulated_variance(model, params, state, shape, seed)
+        panel = self._data(None)
+        residuals = units_of(panel, self._in_sample(panel)[1], fill=np.nan)[0]
+        own = residuals.reshape(len(self.memory_.ids), -1, residuals.shape[1])
+        own = own[self._series_of(memory.ids)].reshape(len(params), -1)
+        return bootstrapped_variance(model, params, state, shape, seed, own)
+
+    def _derived(self, function: Callable[[Model, np.ndarray], np.ndarray], name: str) -> pd.Series:
+        params = self._fitted().params
+        fitted = np.isfinite(params).all(1)
+        values = np.full(len(params), np.nan)
+        values[fitted] = function(self._model(), params[fitted])
+        return self._series(values, name)
+
+    @abstractmethod
+    def _model(self) -> Model:
+        """The model that the arguments describe."""
+
+    @abstractmethod
+    def _params_of(self, ids: pd.Index) -> np.ndarray:
+        """Parameters (S C, k) of the units of some series."""
+
+    @abstractmethod
+    def _residuals_and_variances(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals and conditional variances, each (rows, C), at the estimates."""
+
+
+def state_of(memory: LinearMemory) -> State:
+    """State of all units of a memory."""
+    arrays = (memory.arrays[name] for name in State._fields)
+    return State(*(a.reshape(a.shape[0] * a.shape[1], a.shape[2]) for a in arrays))

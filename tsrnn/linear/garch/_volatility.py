@@ -1,0 +1,68 @@
+"""What variance recursions have in common; each is a small file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Fields = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Volatility:
+    r"""A linear recursion for the variance or its logarithm, driven by shocks.
+
+    .. math:: g_t = \omega + \sum_{i=1}^p a_i' s_{t-i} + \sum_{j=1}^q \beta_j g_{t-j}
+
+    with :math:`g_t = h_t` or :math:`\log h_t` and s the `shocks`, functions of the residual and
+    its variance. It runs in companion form: field k of the memory is the part of
+    :math:`g_{t+k}` that is known before :math:`e_t`, so that field 0 is :math:`g_t`.
+
+    Parameters
+    ----------
+    name : str
+    coefficients : tuple of str
+        Greek names of the coefficients of the shocks, ``("alpha", "gamma")``.
+    shocks : callable
+        ``shocks(e, h) -> tuple`` of tensors.
+    expected : tuple of float
+        Expectation of the shocks given the past, in units of h.
+    log : bool
+        Whether g is the logarithm of the variance.
+    even : bool
+        Whether shocks are even functions of the residual. The expected information of mean and
+        variance together is zero then, as densities are symmetric (Engle, 1982).
+    """
+
+    name: str
+    coefficients: tuple[str, ...]
+    shocks: Callable[[Tensor, Tensor], Fields]
+    expected: tuple[float, ...]
+    log: bool = False
+    even: bool = False
+
+    def names(self, p: int, q: int) -> tuple[str, ...]:
+        """Names of the parameters, those of a coefficient together."""
+        greek = [*((name, p) for name in self.coefficients), ("beta", q)]
+        return ("omega", *(f"{name}[{i + 1}]" for name, n in greek for i in range(n)))
+
+    def variance(self, memory: Fields) -> tuple[Tensor, Tensor]:
+        """Return h and log h of this step."""
+        g = memory[0]
+        return (torch.exp(g), g) if self.log else (g, torch.log(g))
+
+    def advance(
+        self, memory: Fields, shocks: Fields, params: Fields, order: tuple[int, int]
+    ) -> Fields:
+        """Memory after the shocks of a step."""
+        (p, q), (omega, *rest) = order, params
+        new = []
+        for k in range(len(memory)):
+            terms = [rest[s * p + k] * shock for s, shock in enumerate(shocks) if k < p]
+            terms += [rest[len(shocks) * p + k] * memory[0]] if k < q else []
+            terms += [memory[k + 1]] if k + 1 < len(memory) else []
+            new.append(sum(terms, start=omega) if k == 0 else sum(terms[1:], start=terms[0]))
+        return tuple(new)

@@ -1,0 +1,165 @@
+"""What the data say of the unknown state and of missing values, and its part of the likelihood.
+
+With E the columns of residuals whitened by the innovations' covariance and G = E'E, the sum of
+squares of e = E (1, -u) is quadratic in the unknowns u = (x, m): x has the stationary
+distribution N(mean, P) as its prior, the missing values m a flat one. Integrating them out,
+
+    -2 log L = ... + (1, -u*) G (1, -u*)' + (x* - mean)' P^{-1} (x* - mean)
+               + log |I + P M| + log |G_mm|,
+
+u* being the posterior mean and M the information on x once m is integrated out. P may be
+singular: it is never inverted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Posterior(NamedTuple):
+    """Gaussian distribution of the unknowns of U units given their data.
+
+    Attributes
+    ----------
+    value : array of shape (U,)
+        What is added to -2 log L beside constants and T log |Sigma|.
+    mean, cov : arrays of shape (U, c), (U, c, c)
+    weight : array of shape (U, 1 + c, 1 + c)
+        Derivative of `value` by G: E[(1, -u)(1, -u)'].
+    by_prior_mean, by_prior_cov : arrays of shape (U, d), (U, d, d)
+        Derivatives of `value` by the prior's moments.
+    gain : array of shape (U, c, d)
+        cov[:, :d] P^{-1}, how the posterior mean follows the prior mean.
+    pull : array of shape (U, d)
+        P^{-1} (x* - mean).
+    precision : array of shape (U, d, d)
+        (P + M^{-1})^{-1}.
+    """
+
+    value: np.ndarray
+    mean: np.ndarray
+    cov: np.ndarray
+    weight: np.ndarray
+    by_prior_mean: np.ndarray
+    by_prior_cov: np.ndarray
+    gain: np.ndarray
+    pull: np.ndarray
+    precision: np.ndarray
+
+
+class Change(NamedTuple):
+    """Derivatives of a posterior by k parameters.
+
+    Attributes
+    ----------
+    weight : array of shape (U, k, 1 + c, 1 + c)
+    pull : array of shape (U, k, d)
+    by_prior_cov : array of shape (U, k, d, d)
+    """
+
+    weight: np.ndarray
+    pull: np.ndarray
+    by_prior_cov: np.ndarray
+
+
+def posterior(G: np.ndarray, prior_mean: np.ndarray, prior_cov: np.ndarray) -> Posterior:
+    """Integrate the unknowns out.
+
+    Parameters
+    ----------
+    G : array of shape (U, 1 + c, 1 + c)
+        Cross products of the whitened columns.
+    prior_mean, prior_cov : arrays of shape (U, d), (U, d, d), d <= c
+        Of the first d unknowns; the others have a flat prior.
+    """
+    d = prior_mean.shape[1]
+    M, b = G[:, 1:, 1:], G[:, 1:, 0]
+    log_det, cov, gain, information = _covariance(M, prior_cov)
+    ahead = b - (M[:, :, :d] @ prior_mean[..., None])[..., 0]
+    mean = (cov @ ahead[..., None])[..., 0]
+    mean[:, :d] += prior_mean
+    pull = (gain.swapaxes(1, 2) @ ahead[..., None])[..., 0]
+    signed = np.concatenate([np.ones((len(G), 1)), -mean], 1)
+    value = log_det + _quadratic(G, signed) + _quadratic(prior_cov, pull)
+    weight = signed[:, :, None] * signed[:, None, :]
+    weight[:, 1:, 1:] += cov
+    by_prior_cov = information - pull[:, :, None] * pull[:, None, :]
+    return Posterior(value, mean, cov, weight, -2 * pull, by_prior_cov, gain, pull, information)
+
+
+def _quadratic(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Quadratic form x'Ax of each unit, (U,)."""
+    return ((matrices @ vectors[..., None])[..., 0] * vectors).sum(1)
+
+
+def _covariance(
+    M: np.ndarray, P: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Log-determinant, covariance, gain and (P + M^-1)^-1, the flat unknowns eliminated first."""
+    units, c, _ = M.shape
+    d = P.shape[1]
+    log_det = np.zeros(units)
+    own = M[:, :d, :d]
+    if c > d:
+        flat = np.linalg.inv(M[:, d:, d:])
+        log_det += np.linalg.slogdet(M[:, d:, d:])[1]
+        loading = -flat @ M[:, d:, :d]
+        own = own + M[:, :d, d:] @ loading
+    if d:
+        spread = np.eye(d) + P @ own
+        log_det += np.linalg.slogdet(spread)[1]
+        gain = np.linalg.inv(spread)
+    else:
+        gain = np.empty((units, 0, 0))
+    cov, information = gain @ P, own @ gain
+    if c > d:
+        across = cov @ loading.swapaxes(1, 2)
+        corner = flat + loading @ across
+        cov = np.block([[cov, across], [across.swapaxes(1, 2), corner]])
+        gain = np.concatenate([gain, loading @ gain], 1)
+    return log_det, cov, gain, (information + information.swapaxes(1, 2)) / 2
+
+
+def moved(
+    found: Posterior, dG: np.ndarray, d_prior_mean: np.ndarray, d_prior_cov: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of mean (U, k, c) and covariance (U, k, c, c) of a posterior.
+
+    From those (U, k, ...) of what it was made of.
+    """
+    cov, gain = found.cov[:, None], found.gain[:, None]
+    mean = (cov @ _ahead(found, dG)[..., None])[..., 0]
+    mean += (gain @ _toward(found, d_prior_mean, d_prior_cov)[..., None])[..., 0]
+    d_cov = gain @ d_prior_cov @ gain.swapaxes(2, 3) - cov @ dG[:, :, 1:, 1:] @ cov
+    return mean, d_cov
+
+
+def change(
+    found: Posterior, dG: np.ndarray, d_prior_mean: np.ndarray, d_prior_cov: np.ndarray
+) -> Change:
+    """Derivatives of a posterior from those (U, k, ...) of what it was made of."""
+    mean, cov = moved(found, dG, d_prior_mean, d_prior_cov)
+    gain, precision = found.gain[:, None], found.precision[:, None]
+    back = gain.swapaxes(2, 3)
+    pull = (back @ _ahead(found, dG)[..., None])[..., 0]
+    pull -= (precision @ _toward(found, d_prior_mean, d_prior_cov)[..., None])[..., 0]
+    weight = np.zeros(dG.shape)
+    weight[:, :, 0, 1:] = weight[:, :, 1:, 0] = -mean
+    outer = mean[..., :, None] * found.mean[:, None, None, :]
+    weight[:, :, 1:, 1:] = cov + outer + outer.swapaxes(2, 3)
+    outer = pull[..., :, None] * found.pull[:, None, None, :]
+    by_prior_cov = back @ dG[:, :, 1:, 1:] @ gain - precision @ d_prior_cov @ precision
+    by_prior_cov -= outer + outer.swapaxes(2, 3)
+    return Change(weight, pull, by_prior_cov)
+
+
+def _ahead(found: Posterior, dG: np.ndarray) -> np.ndarray:
+    """How the data's pull changes where the unknowns are, (U, k, c)."""
+    return dG[:, :, 1:, 0] - (dG[:, :, 1:, 1:] @ found.mean[:, None, :, None])[..., 0]
+
+
+def _toward(found: Posterior, d_prior_mean: np.ndarray, d_prior_cov: np.ndarray) -> np.ndarray:
+    """How the prior's centre moves, and where a wider prior would let the state go, (U, k, d)."""
+    return d_prior_mean + (d_prior_cov @ found.pull[:, None, :, None])[..., 0]

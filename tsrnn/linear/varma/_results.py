@@ -1,0 +1,217 @@
+"""What a fitted VARMA model tells of its dynamics."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.contract import check_levels, flag, level_name, positive_integer, seed_of
+from tsrnn.data import future_times
+from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._frames import given_params
+from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._tidy import tidy
+from tsrnn.linear.varma._forecast import Forecast
+from tsrnn.linear.varma._shape import Shape
+from tsrnn.linear.varma._simulate import draw
+from tsrnn.linear.varma._system import roots, spectral_radius
+from tsrnn.linear.varma._theory import companion, impulse_responses, response_errors
+
+
+class DynamicsResults(LinearForecaster):
+    """Impulse responses, roots, simulation, covariances of forecasts; a part of `VARMA`."""
+
+    def impulse_responses(
+        self, h: int | None = None, orthogonalised: bool = False, level: Any = None
+    ) -> pd.DataFrame:
+        r"""Responses of the targets to a shock, with bands by the delta method.
+
+        .. math:: \Psi_0 = I, \qquad
+            \Psi_k = \Theta_k + \sum_{i=1}^{\min(k, p)} \Phi_i \Psi_{k-i}
+
+        (Luetkepohl, 2005, section 11.3), and :math:`\Psi_k L` with :math:`\Sigma = L L'`
+        lower triangular if orthogonalised: a shock of one standard deviation to what the
+        targets before it in the data do not explain.
+
+        Parameters
+        ----------
+        h : int, optional
+            Steps after the shock; `horizon_` by default.
+        orthogonalised : bool, default False
+        level : float or list of float, optional
+            Coverage in percent of normal bands, pointwise; with `cov_type`'s covariance.
+
+        Returns
+        -------
+        DataFrame
+            A row a unit, ``step`` 0 to h, ``impulse`` and ``response``: ``value``, and for
+            bands ``lo-95``, ``hi-95``, NaN where parameters have no standard errors.
+        """
+        shape, params = self._shape(), self._fitted().params
+        h = self.horizon_ if h is None else positive_integer("h", h)
+        scaled = flag("orthogonalised", orthogonalised)
+        levels = check_levels(level)
+        values = impulse_responses(shape, params, h, scaled)
+        columns = {"value": values}
+        if levels:
+            errors = response_errors(shape, params, self._covariance(None), h, scaled)
+            for one in levels:
+                half = ndtri(0.5 + one / 200) * errors
+                columns[f"lo-{level_name(one)}"] = values - half
+                columns[f"hi-{level_name(one)}"] = values + half
+        names = list(self._panel_shape[0].target_names)
+        index = pd.MultiIndex.from_product(
+            [self.units_, range(h + 1), names, names],
+            names=[self.units_.name, "step", "impulse", "response"],
+        )
+        tidy_columns = {name: part.swapaxes(2, 3).ravel() for name, part in columns.items()}
+        return self._keyed(pd.DataFrame(tidy_columns, index=index).reset_index())
+
+    def roots(self) -> pd.DataFrame:
+        r"""Inverse roots of the autoregressive and the moving-average polynomial.
+
+        Those :math:`\lambda` with :math:`\det(\lambda^p I - \Phi_1 \lambda^{p-1} - \dots) = 0`
+        and :math:`\det(\lambda^q I + \Theta_1 \lambda^{q-1} + \dots) = 0`: eigenvalues of the
+        matrices of `recurrent_blocks`. The model is stationary, and invertible, if all are
+        below one in modulus.
+
+        Returns
+        -------
+        DataFrame
+            A row a unit, ``part`` ("AR" or "MA") and root: ``real``, ``imag``, ``modulus``, and
+            ``period``, the steps of a cycle, inf for a positive real root. Largest first.
+        """
+        shape, estimates = self._shape(), self._fitted()
+        fitted = np.flatnonzero(estimates.fitted)
+        coefficients = shape.unpack(estimates.params[fitted])
+        parts = []
+        for name, lags in (("AR", coefficients.ar), ("MA", -coefficients.ma)):
+            found = roots(lags)
+            found = np.take_along_axis(found, np.argsort(-np.abs(found), 1, stable=True), 1)
+            unit = np.repeat(fitted, found.shape[1])
+            parts.append(_root_frame(self.units_[unit], name, found.ravel()))
+        frame = pd.concat(parts, ignore_index=True)
+        order = np.argsort(self.units_.get_indexer(pd.Index(frame.iloc[:, 0])), kind="stable")
+        return self._keyed(frame.iloc[order].reset_index(drop=True))
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of the fitted units, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            "AR", shape (U, n p, n p): the companion matrix of :math:`\Phi`, by which forecasts
+            move; "MA", (U, n q, n q): that of :math:`-\Theta`, the network's own recurrence
+            :math:`h_t = -\Theta h_{t-1} + (\Phi + \Theta) y_{t-1}` by which what was seen is
+            forgotten (Cai et al., 2026, section 2.1). No entry where p or q is 0.
+        """
+        estimates = self._fitted()
+        coefficients = self._shape().unpack(estimates.params[estimates.fitted])
+        parts = {"AR": coefficients.ar, "MA": -coefficients.ma}
+        return [{name: companion(lags) for name, lags in parts.items() if lags.shape[1]}]
+
+    def simulate(self, n: int, params: Any = None) -> pd.DataFrame:
+        """Draw series from the model, with normal innovations, from its stationary state.
+
+        Parameters
+        ----------
+        n : int
+            Rows.
+        params : DataFrame, Series, dict or array_like, optional
+            Parameters in place of those fitted, by name or in order.
+
+        Returns
+        -------
+        DataFrame
+            A column a target; of several series, a column a series and target. A trend counts
+            from the first row. The draws are those of `random_state`.
+
+        Raises
+        ------
+        ValueError
+            If an argument cannot be used, the autoregression is not stationary, or the model
+            has exogenous columns.
+        """
+        check_is_fitted(self, "memory_")
+        shape, n = self._shape(), positive_integer("n", n)
+        if shape.n_exog:
+            raise ValueError(
+                "simulate draws the series alone; this model has exogenous columns "
+                f"{list(self._panel_shape[1])}. Fit one without them"
+            )
+        estimates = self._fitted()
+        values = estimates.params
+        if params is not None:
+            values = given_params(params, self.units_, estimates.names)
+        fitted = np.flatnonzero(np.isfinite(values).all(1))
+        radius = spectral_radius(shape.unpack(values[fitted]).ar)
+        if (radius >= 1).any():
+            raise ValueError(
+                "to start from its stationary state, the autoregression must have inverse roots "
+                f"below one in modulus; that of {self.units_[fitted[radius.argmax()]]!r} has "
+                f"{radius.max():.4g}"
+            )
+        y = np.full((len(values), n, shape.n), np.nan)
+        generator = np.random.default_rng(seed_of(self.random_state))
+        y[fitted] = draw(shape, values[fitted], n, generator)
+        names = list(self._panel_shape[0].target_names)
+        if len(values) == 1:
+            return pd.DataFrame(y[0], columns=names)
+        columns = pd.MultiIndex.from_product([self.units_, names])
+        return pd.DataFrame(y.swapaxes(0, 1).reshape(n, -1), columns=columns)
+
+    def forecast_covariance(self, h: int | None = None, X: Any = None) -> pd.DataFrame:
+        """Covariances of the forecast errors, the parameters taken as known.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+
+        Returns
+        -------
+        DataFrame
+            A row a step and pair of targets: the id and time, ``first``, ``second``,
+            ``covariance``.
+        """
+        check_is_fitted(self, "memory_")
+        h = self.horizon_ if h is None else positive_integer("h", h)
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        effect = np.zeros((len(memory.ids), h, self._shape().n))
+        matrices = self._forecasts(memory, effect).cov
+        layout = self._panel_shape[0]
+        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
+        flat = matrices.reshape(-1, *matrices.shape[2:])
+        return tidy(layout, memory.ids.repeat(h), times.ravel(), flat, "covariance", diagonal=True)
+
+    def _keyed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Without the column of units where the data have no ids."""
+        return frame if self._panel_shape[0].id_col is not None else frame.iloc[:, 1:]
+
+    @abstractmethod
+    def _shape(self) -> Shape:
+        """The model that the arguments and the data describe."""
+
+    @abstractmethod
+    def _forecasts(self, memory: LinearMemory, effect: np.ndarray) -> Forecast:
+        """Forecasts with trend and exogenous part (S, h, n)."""
+
+
+def _root_frame(units: pd.Index, part: str, values: np.ndarray) -> pd.DataFrame:
+    angle = np.abs(np.angle(values))
+    period = np.divide(2 * np.pi, angle, out=np.full(len(values), np.inf), where=angle > 0)
+    columns = {
+        "part": part,
+        "real": values.real,
+        "imag": values.imag,
+        "modulus": np.abs(values),
+        "period": period,
+    }
+    return pd.DataFrame(columns, index=units).reset_index()

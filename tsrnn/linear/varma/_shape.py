@@ -1,0 +1,166 @@
+"""Where the parameters of a VARMA model stand in a vector, and what they are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+TRENDS = {"n": (), "c": ("intercept",), "ct": ("intercept", "drift")}
+
+
+class Coefficients(NamedTuple):
+    """Parameters of U units as matrices.
+
+    Attributes
+    ----------
+    design : array of shape (U, n, n_design)
+        Of trend and exogenous columns.
+    ar : array of shape (U, p, n, n)
+    ma : array of shape (U, q, n, n)
+    chol : array of shape (U, n, n)
+        Lower triangular factor of the innovations' covariance.
+    """
+
+    design: np.ndarray
+    ar: np.ndarray
+    ma: np.ndarray
+    chol: np.ndarray
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Dimensions of a model and the order of its parameters, that of statsmodels' VARMAX.
+
+    Parameters
+    ----------
+    n : int
+        Number of targets.
+    p, q : int
+        Lags of the series and of the innovations.
+    trend : {"n", "c", "ct"}
+    n_exog : int
+    exact : bool
+        Whether the state before the first observation is a stationary draw, or zero.
+    """
+
+    n: int
+    p: int
+    q: int
+    trend: str
+    n_exog: int
+    exact: bool
+
+    @property
+    def n_trend(self) -> int:
+        """Trend columns."""
+        return len(TRENDS[self.trend])
+
+    @property
+    def n_design(self) -> int:
+        """Trend and exogenous columns."""
+        return self.n_trend + self.n_exog
+
+    @property
+    def lags(self) -> int:
+        """Blocks of the state, max(p, q)."""
+        return max(self.p, self.q)
+
+    @property
+    def d(self) -> int:
+        """Dimension of the state."""
+        return self.n * self.lags
+
+    @property
+    def n_mean(self) -> int:
+        """Parameters of the conditional mean; those of the covariance follow them."""
+        return self.n * (self.n_design + self.n * (self.p + self.q))
+
+    @property
+    def k(self) -> int:
+        """All parameters."""
+        return self.n_mean + self.n * (self.n + 1) // 2
+
+    @cached_property
+    def at_ar(self) -> np.ndarray:
+        """Positions of the autoregressive coefficients, (n, p, n): equation, lag, variable."""
+        return self._positions(self.n * self.n_trend, self.p)
+
+    @cached_property
+    def at_ma(self) -> np.ndarray:
+        """Positions of the moving-average coefficients, (n, q, n)."""
+        return self._positions(self.n * (self.n_trend + self.n * self.p), self.q)
+
+    @cached_property
+    def at_design(self) -> np.ndarray:
+        """Positions of the coefficients of trend and exogenous columns, (n, n_design)."""
+        n, first = self.n, self.n_mean - self.n * self.n_exog
+        trend = np.arange(n * self.n_trend).reshape(n, self.n_trend)
+        exog = first + np.arange(n * self.n_exog).reshape(n, self.n_exog)
+        return np.hstack([trend, exog])
+
+    @cached_property
+    def at_chol(self) -> np.ndarray:
+        """Positions of the lower triangle of the covariance's factor, row by row."""
+        return np.arange(self.n_mean, self.k)
+
+    @cached_property
+    def triangle(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of the entries of the covariance's factor."""
+        return np.tril_indices(self.n)
+
+    @cached_property
+    def on_diagonal(self) -> np.ndarray:
+        """Numbers of those entries that are on its diagonal."""
+        return np.flatnonzero(self.triangle[0] == self.triangle[1])
+
+    def _positions(self, first: int, lags: int) -> np.ndarray:
+        return first + np.arange(self.n * lags * self.n).reshape(self.n, lags, self.n)
+
+    def unpack(self, params: np.ndarray) -> Coefficients:
+        """Matrices of parameters (U, k)."""
+        chol = np.zeros((len(params), self.n, self.n))
+        chol[:, *self.triangle] = params[:, self.at_chol]
+        return Coefficients(
+            params[:, self.at_design],
+            params[:, self.at_ar].swapaxes(1, 2),
+            params[:, self.at_ma].swapaxes(1, 2),
+            chol,
+        )
+
+    def pack(self, coefficients: Coefficients) -> np.ndarray:
+        """Parameters (U, k) of matrices."""
+        params = np.empty((len(coefficients.chol), self.k))
+        params[:, self.at_design] = coefficients.design
+        params[:, self.at_ar] = coefficients.ar.swapaxes(1, 2)
+        params[:, self.at_ma] = coefficients.ma.swapaxes(1, 2)
+        params[:, self.at_chol] = coefficients.chol[:, *self.triangle]
+        return params
+
+    def names(self, targets: list[str], exog: list[str]) -> tuple[str, ...]:
+        """Names of the parameters, as statsmodels' VARMAX spells them."""
+        by_lag = [
+            [
+                pattern.format(lag=lag, cause=cause, effect=effect)
+                for effect in targets
+                for lag in range(1, lags + 1)
+                for cause in targets
+            ]
+            for pattern, lags in (
+                ("L{lag}.{cause}.{effect}", self.p),
+                ("L{lag}.e({cause}).{effect}", self.q),
+            )
+        ]
+        rows, columns = self.triangle
+        return (
+            *(f"{term}.{y}" for y in targets for term in TRENDS[self.trend]),
+            *by_lag[0],
+            *by_lag[1],
+            *(f"beta.{x}.{y}" for y in targets for x in exog),
+            *(
+                f"sqrt.var.{targets[i]}" if i == j else f"sqrt.cov.{targets[j]}.{targets[i]}"
+                for i, j in zip(rows, columns, strict=True)
+            ),
+        )

@@ -1,0 +1,320 @@
+"""VARMA models behind the forecaster contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from tsrnn.contract import choice, positive_integer, with_intervals
+from tsrnn.data import Panel
+from tsrnn.layers import ParaRNN
+from tsrnn.linear._as_rnn import Recursion
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._rnn import DifferenceEquation
+from tsrnn.linear.varma._fit import fit, given
+from tsrnn.linear.varma._forecast import (
+    Forecast,
+    State,
+    forecast,
+    predictions,
+    standardised,
+    state_after,
+    state_on,
+)
+from tsrnn.linear.varma._panels import rows_of, sample_of, trend_of
+from tsrnn.linear.varma._recursion import named, recursion
+from tsrnn.linear.varma._results import DynamicsResults
+from tsrnn.linear.varma._sample import Sample
+from tsrnn.linear.varma._shape import TRENDS, Coefficients, Shape
+from tsrnn.linear.varma._system import spectral_radius, system
+
+LIKELIHOODS = ("exact", "conditional")
+
+
+class VARMA(DynamicsResults):
+    r"""Vector autoregressive moving average models by maximum likelihood, one series or many.
+
+    .. math::
+
+        y_t = c + d\,t + B x_t + \sum_{i=1}^p \Phi_i y_{t-i} + e_t
+        + \sum_{j=1}^q \Theta_j e_{t-j}, \qquad e_t \sim N(0, \Sigma)
+
+    It is a linear recurrent network: what is expected of y_t moves by
+
+    .. math:: h_{t+1} = c + \sum_i (-\Theta_i) h_{t+1-i} + \sum_i (\Phi_i + \Theta_i) y_{t+1-i}
+
+    (Cai et al., 2026, section 2.1, who write the moving average with a minus). All targets of a
+    series are one unit, and all series are fitted at once: Hannan-Rissanen, then Fisher scoring,
+    then Newton's method, with exact derivatives. Equation, names and likelihood are those of
+    statsmodels' VARMAX: exogenous columns enter the transition.
+
+    Parameters
+    ----------
+    order : tuple of int, default (1, 0)
+        p lags of y and q lags of the innovations, at least one in all.
+    trend : {"c", "n", "ct"}
+        Constant, nothing, or constant and linear trend; t is 1 in the first row of the data
+        fitted to, and in the first row of other data given to `predict`.
+    likelihood : {"exact", "conditional"}
+        Before the first row the state is a draw from its stationary distribution, or known:
+        no innovations, and y where the trend by itself puts it (zero without a trend).
+        The exact one needs a stationary autoregression and takes missing values.
+    n_starts : int, default 3
+        Most searches for the maximum, of which a model with a moving average may have several;
+        further ones begin where the first one is in doubt.
+    cov_type : str, default "hessian"
+        Kind of standard errors: "hessian", "opg", "information", "robust" or
+        "bollerslev-wooldridge".
+    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+        As in all linear models. To forecast, every exogenous column must be in `known_ahead`.
+    missing : {"error", "interpolate", "keep"}
+        "keep": the exact likelihood of what is there, single targets of a row too.
+
+    Attributes
+    ----------
+    params_, bse_, tvalues_, pvalues_ : DataFrame
+        A row a series: ``intercept.y1`` and ``drift.y1``; ``L1.y2.y1``, the effect of the last
+        y2 on y1; ``L1.e(y2).y1``; ``beta.x.y1``; then the lower triangular factor of
+        :math:`\Sigma`, ``sqrt.var.y1`` and ``sqrt.cov.y1.y2``.
+
+    Notes
+    -----
+    With p > 0 and q > 0 the coefficients are identified only if no factors of the two polynomials
+    cancel; `messages_` say how far each unit is from that, and one too close has no standard
+    errors.
+
+    Intervals are normal with the exact covariance of every step, the parameters taken as known:
+    their coverage is the nominal one for normal innovations, up to the error of estimation.
+
+    References
+    ----------
+    Luetkepohl, H. (2005). New introduction to multiple time series analysis.
+    Hannan, E. J., Rissanen, J. (1982). Recursive estimation of mixed autoregressive-moving
+    average order.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.linear.varma import VARMA
+    >>> y = pd.DataFrame(np.random.default_rng(0).standard_normal((200, 2)), columns=["a", "b"])
+    >>> VARMA(order=(1, 0)).fit(y).params_.columns.tolist()[:4]
+    ['intercept.a', 'intercept.b', 'L1.a.a', 'L1.b.a']
+    """
+
+    column_name: ClassVar[str] = "VARMA"
+    multivariate: ClassVar[bool] = True
+    takes_exog: ClassVar[bool] = True
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+
+    def __init__(
+        self,
+        order: tuple[int, int] = (1, 0),
+        trend: str = "c",
+        likelihood: str = "exact",
+        *,
+        n_starts: int = 3,
+        cov_type: str = "hessian",
+        horizon: int | None = None,
+        target: Any = None,
+        known_ahead: Any = None,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        freq: Any = None,
+        missing: str = "error",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            cov_type=cov_type,
+            horizon=horizon,
+            target=target,
+            known_ahead=known_ahead,
+            id_col=id_col,
+            time_col=time_col,
+            freq=freq,
+            missing=missing,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.order = order
+        self.trend = trend
+        self.likelihood = likelihood
+        self.n_starts = n_starts
+
+    def _fit_panel(self, panel: Panel) -> LinearMemory:
+        shape, names = self._shape(), self._param_names(panel)
+        sample, targets = sample_of(shape, panel), [str(name) for name in panel.target_names]
+        n_starts = positive_integer("n_starts", self.n_starts)
+        return self._remember(panel, sample, fit(sample, names, targets, n_starts))
+
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+        shape, names = self._shape(), self._param_names(panel)
+        sample = sample_of(shape, panel)
+        gaps = np.flatnonzero(sample.n_missing)
+        if len(gaps) and not shape.exact:
+            raise ValueError(
+                f"the conditional likelihood needs every value; series {panel.ids[gaps[0]]!r} "
+                f"misses {sample.n_missing[gaps[0]]}. Take likelihood='exact', or fill them"
+            )
+        return self._remember(panel, sample, given(sample, params, names))
+
+    def _remember(self, panel: Panel, sample: Sample, estimates: Estimates) -> LinearMemory:
+        self._set_estimates(estimates)
+        return self._memory(panel, sample, estimates.params)
+
+    def _memory_of(self, panel: Panel) -> LinearMemory:
+        which = self._series_of(panel.ids)
+        presample = self.memory_.arrays["presample"][which]
+        sample = sample_of(self._shape(), panel, presample=presample)
+        return self._memory(panel, sample, self._fitted().params[which])
+
+    def _memory(self, panel: Panel, sample: Sample, params: np.ndarray) -> LinearMemory:
+        shape, state = self._shape(), self._no_state(panel.n_series)
+        usable = np.flatnonzero(np.isfinite(params).all(1))
+        if len(usable):
+            after = state_after(shape.unpack(params[usable]), sample.select(usable))
+            state.mean[usable], state.cov[usable] = after
+        arrays = state._asdict() | {"rows": panel.lengths, "presample": sample.presample}
+        return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
+
+    def _no_state(self, n_series: int) -> State:
+        d = self._shape().d
+        return State(np.full((n_series, d), np.nan), np.full((n_series, d, d), np.nan))
+
+    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+        shape, params, old = self._shape(), self._params_of(memory.ids), memory.arrays
+        sample = sample_of(shape, panel, old["rows"], old["presample"])
+        state = self._no_state(panel.n_series)
+        usable = np.flatnonzero(np.isfinite(params).all(1))
+        if len(usable):
+            before = State(old["mean"][usable], old["cov"][usable])
+            after = state_on(shape.unpack(params[usable]), sample.select(usable), before)
+            state.mean[usable], state.cov[usable] = after
+        arrays = old | state._asdict() | {"rows": old["rows"] + panel.lengths}
+        return LinearMemory(memory.ids, panel.last_times, memory.target_scale, arrays)
+
+    def _forecast(
+        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        shape = self._shape()
+        trend = trend_of(shape, memory.arrays["rows"], h)
+        design = np.concatenate([trend, self._future_exog(len(memory.ids), h, future)], 2)
+        coefficients = shape.unpack(self._params_of(memory.ids))
+        found = self._forecasts(memory, design @ coefficients.design.swapaxes(1, 2))
+        root = np.sqrt(np.diagonal(found.cov, axis1=2, axis2=3))
+        return with_intervals(
+            found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
+        )
+
+    def _forecasts(self, memory: LinearMemory, effect: np.ndarray) -> Forecast:
+        shape = self._shape()
+        matrices = system(shape, shape.unpack(self._params_of(memory.ids)))
+        return forecast(matrices, State(memory.arrays["mean"], memory.arrays["cov"]), effect)
+
+    def _future_exog(self, n_series: int, h: int, future: np.ndarray | None) -> np.ndarray:
+        """Exogenous columns ahead (S, h, n_exog), in the order of the data's."""
+        names = self._panel_shape[1]
+        unknown = [name for name in names if name not in self.known_ahead_]
+        if unknown:
+            raise ValueError(
+                f"forecasts need the exogenous columns ahead; not known are {unknown}. Construct "
+                f"with known_ahead={list(names)} and give them as X_future, or fit without them"
+            )
+        if future is None:
+            return np.empty((n_series, h, 0))
+        return future[..., [self.known_ahead_.index(name) for name in names]]
+
+    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        shape, which = self._shape(), self._series_of(panel.ids)
+        presample = self.memory_.arrays["presample"][which]
+        sample, params = sample_of(shape, panel, presample=presample), self._fitted().params[which]
+        mean, scaled = (np.full_like(sample.y, np.nan) for _ in range(2))
+        usable = np.flatnonzero(np.isfinite(params).all(1))
+        if len(usable):
+            own = sample.select(usable)
+            found = predictions(shape.unpack(params[usable]), own)
+            steps = own.y.shape[1]
+            mean[usable, :steps] = found.mean
+            scaled[usable, :steps] = standardised(own, found)
+        return rows_of(panel, mean), rows_of(panel, scaled)
+
+    def _params_of(self, ids: pd.Index) -> np.ndarray:
+        return self._fitted().params[self._series_of(ids)]
+
+    def _coefficients(self, unit: int) -> Coefficients:
+        return self._shape().unpack(self._fitted().params[unit : unit + 1])
+
+    def _shape(self) -> Shape:
+        p, q = _order(self.order)
+        targets, exog = self._panel_shape[0].target_names, self._panel_shape[1]
+        if len(targets) < 2:
+            raise ValueError(
+                f"VARMA needs at least two targets; got one, {targets[0]!r}. Take "
+                f"ARMA(order={(p, 0, q)}) for it, or name more targets"
+            )
+        trend = choice("trend", self.trend, tuple(TRENDS))
+        exact = choice("likelihood", self.likelihood, LIKELIHOODS) == "exact"
+        return Shape(len(targets), p, q, trend, len(exog), exact)
+
+    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+        targets, exog = (
+            [str(name) for name in names] for names in (panel.target_names, panel.exog_names)
+        )
+        return self._shape().names(targets, exog)
+
+    def _model_name(self) -> str:
+        shape = self._shape()
+        return f"VARMA({shape.p}, {shape.q})" if shape.q else f"VAR({shape.p})"
+
+    def _n_arma(self) -> int:
+        shape = self._shape()
+        return shape.n * (shape.p + shape.q)
+
+    def _conventions(self) -> dict[str, str]:
+        return {"Likelihood": self.likelihood}
+
+    def _facts(self, unit: int) -> dict[str, object]:
+        facts: dict[str, object] = {"Trend": self.trend}
+        if self._fitted().fitted[unit]:
+            own = self._coefficients(unit)
+            for name, lags in (("Largest AR root", own.ar), ("Largest MA root", -own.ma)):
+                if lags.shape[1]:
+                    facts[name] = f"{spectral_radius(lags)[0]:.4f}"
+        return facts
+
+    def _recursion(self, unit: int) -> Recursion:
+        shape, own = self._shape(), self._coefficients(unit)
+        if shape.n_exog or shape.trend == "ct":
+            raise ValueError(
+                "the layer takes in the targets alone; a model with a linear trend or exogenous "
+                "columns has further inputs. Fit one with trend='c' or 'n' and none of these"
+            )
+        return recursion(shape, own, self.memory_.arrays["presample"][unit])
+
+    @classmethod
+    def _outputs_of(cls, layer: ParaRNN) -> int:
+        return int(layer.input_size)
+
+    @classmethod
+    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        return named(equation)
+
+
+def _order(value: Any) -> tuple[int, int]:
+    legal = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
+    if (
+        not legal
+        or any(isinstance(n, bool) or not isinstance(n, int | np.integer) for n in value)
+        or min(value) < 0
+        or max(value) < 1
+    ):
+        raise ValueError(
+            "order must be two integers (p, q), p lags of y and q lags of the innovations, at "
+            f"least one in all; got {value!r}"
+        )
+    return int(value[0]), int(value[1])

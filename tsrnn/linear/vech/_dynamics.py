@@ -1,0 +1,184 @@
+"""What a fitted vech model does: its coefficients, its network, shocks, draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.contract import positive_integer, seed_of
+from tsrnn.layers import ParaRNN
+from tsrnn.linear._arguments import burn_of
+from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._frames import given_params
+from tsrnn.linear._multivariate import draws_frame
+from tsrnn.linear._rnn import DifferenceEquation
+from tsrnn.linear.vech._algebra import n_variables
+from tsrnn.linear.vech._recursion import companion
+from tsrnn.linear.vech._results import CovarianceResults
+from tsrnn.linear.vech._state import State, draw, impulse
+from tsrnn.linear.vech._structure import natural
+
+
+class Dynamics(CovarianceResults):
+    """Coefficients, responses, simulation; a part of `VECMGARCH`."""
+
+    def volatility_response(self, shock: Any, h: int = 20, unit: Any = None) -> pd.DataFrame:
+        r"""Volatility impulse response (Hafner and Herwartz, 2006).
+
+        .. math:: V_k = E[h_{T+1+k} | e_{T+1} = shock] - E[h_{T+1+k}]
+
+        after the data seen so far: by how much a shock of the next step moves forecasts of the
+        covariance k = 1, ..., h steps later. A shock at the root of the next variances leaves
+        them where they are.
+
+        Parameters
+        ----------
+        shock : array_like of shape (n,)
+            In the units of the data.
+        h : int, default 20
+        unit : label, optional
+            One of `units_`; not needed where there is one.
+
+        Returns
+        -------
+        DataFrame
+            A row a ``step`` and pair of targets, ``first``, ``second``, ``response``.
+
+        Raises
+        ------
+        ValueError
+            If the shock has another shape, or a unit must be named or has no parameters.
+        """
+        check_is_fitted(self, "memory_")
+        i, spec, h = self._usable(unit), self._specification(), positive_integer("h", h)
+        e = _shock_of(shock, spec.n)
+        memory = self.memory_.select(np.array([i]))
+        now = self._forecasts(memory, 1).covariance[0, 0]
+        matrices = impulse(self._model(i), now, e, h)
+        rows, columns = np.triu_indices(spec.n)
+        targets = np.array(spec.targets, dtype=object)
+        return pd.DataFrame(
+            {
+                "step": np.repeat(np.arange(1, h + 1), len(rows)),
+                "first": np.tile(targets[rows], h),
+                "second": np.tile(targets[columns], h),
+                "response": matrices[:, rows, columns].ravel(),
+            }
+        )
+
+    def coefficients(self, unit: Any = None) -> dict[str, np.ndarray]:
+        """The vech form of any structure, in the units of the data.
+
+        Parameters
+        ----------
+        unit : label, optional
+            One of `units_`; not needed where there is one.
+
+        Returns
+        -------
+        dict
+            ``b`` of shape (N,), ``theta`` of shape (p, N, N), ``phi`` of shape (q, N, N) and
+            ``persistence``, the spectral radius that is below one if the covariance is
+            stationary.
+
+        Raises
+        ------
+        ValueError
+            If a unit must be named or has no parameters.
+        """
+        check_is_fitted(self, "memory_")
+        model = self._model(self._usable(unit))
+        sums = np.zeros((max(len(model.theta), len(model.phi)), *model.theta.shape[1:]))
+        sums[: len(model.theta)] += model.theta
+        sums[: len(model.phi)] += model.phi
+        radius = np.abs(np.linalg.eigvals(companion(list(sums)))).max()
+        return {
+            "b": model.constant, "theta": model.theta, "phi": model.phi,
+            "persistence": np.array(radius),
+        }  # fmt: skip
+
+    def _usable(self, unit: Any) -> int:
+        """Number of a unit that has parameters."""
+        i = self._unit_number(unit)
+        if not self._fitted().fitted[i]:
+            raise ValueError(
+                f"unit {self.units_[i]!r} could not be fitted and has no parameters; messages_ "
+                "says why"
+            )
+        return i
+
+    def _recursion(self, unit: int) -> Recursion:
+        model = self._model(unit)
+        r = max(len(model.theta), len(model.phi))
+        before = self.memory_.arrays["presample"][unit]
+        equation = DifferenceEquation(padded(model.phi, r), padded(model.theta, r), model.constant)
+        return Recursion(equation, before, before)
+
+    @classmethod
+    def _outputs_of(cls, layer: ParaRNN) -> int:
+        return layer.input_size
+
+    @classmethod
+    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        r, size = equation.recurrent.shape[:2]
+        full = natural("full", n_variables(size), r, r, targeting=False)
+        values = (equation.intercept, *equation.inputs, *equation.recurrent)
+        found = [block.params(value) for block, value in zip(full.blocks, values, strict=True)]
+        return dict(zip(full.names, np.concatenate(found), strict=True))
+
+    def simulate(self, n: int, params: Any = None, burn: int = 500) -> pd.DataFrame:
+        """Draw series from the model, with normal innovations.
+
+        Parameters
+        ----------
+        n : int
+            Rows.
+        params : DataFrame, Series, dict or array_like, optional
+            Parameters in place of those fitted, by name or in order.
+        burn : int, default 500
+            Rows drawn before and thrown away. Means with lags begin at zero, covariances at
+            the presample one.
+
+        Returns
+        -------
+        DataFrame
+            A column a target; of several series, a column a series and target. The draws are
+            those of `random_state`.
+
+        Raises
+        ------
+        ValueError
+            If an argument cannot be used, or a covariance is not positive definite.
+        """
+        check_is_fitted(self, "memory_")
+        spec, n = self._specification(), positive_integer("n", n)
+        values = self._fitted().params
+        if params is not None:
+            values = given_params(params, self.units_, spec.names)
+        burn = burn_of(burn)
+        rng = np.random.default_rng(seed_of(self.random_state))
+        y = np.full((n, len(values), spec.n), np.nan)
+        for i in np.flatnonzero(np.isfinite(values).all(1)):
+            presample = self.memory_.arrays["presample"][i]
+            model = spec.model(values[i], self.memory_.arrays["beta"][i], presample)
+            state = State(
+                np.zeros((len(model.lags), spec.n)),
+                np.tile(presample, (spec.p, 1)),
+                np.tile(presample, (spec.q, 1)),
+            )
+            y[:, i] = draw(model, state, rng.standard_normal((burn + n, spec.n)))[burn:]
+        return draws_frame(y, self.units_, spec.targets)
+
+
+def _shock_of(shock: Any, n: int) -> np.ndarray:
+    message = f"shock must be {n} finite numbers, one a target; got {shock!r}"
+    try:
+        e = np.asarray(shock, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(message) from None
+    if e.shape != (n,) or not np.isfinite(e).all():
+        raise ValueError(message)
+    return e

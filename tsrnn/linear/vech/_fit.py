@@ -1,0 +1,182 @@
+"""Maximum likelihood of one series after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from tsrnn.linear._estimates import BY_UNIT, Estimates
+from tsrnn.linear._optimise import Evaluate, Optimum, maximise
+from tsrnn.linear.vech._canonical import canonical, fixed, natural, ranks
+from tsrnn.linear.vech._evaluate import derivatives, evaluation
+from tsrnn.linear.vech._messages import agreement_of, messages, of_persistence
+from tsrnn.linear.vech._sample import Prepared, check_size, prepare
+from tsrnn.linear.vech._specification import Specification
+from tsrnn.linear.vech._start import starts
+
+_ROUGH, _ROUGH_ITER = 1e-6, 100  # how far every start is followed
+_MAX_ITER = 300
+
+
+class Fit(NamedTuple):
+    """Estimates of S series, and what else their models need.
+
+    Attributes
+    ----------
+    estimates : Estimates
+    factors : array of shape (S, kf)
+        The coordinates of estimation, the mean's coefficients in front.
+    presample : array of shape (S, N)
+    beta : array of shape (S, n, rank)
+    agreement : array of shape (S,)
+        Starts that reached the best optimum found.
+    """
+
+    estimates: Estimates
+    factors: np.ndarray
+    presample: np.ndarray
+    beta: np.ndarray
+    agreement: np.ndarray
+
+
+class _One(NamedTuple):
+    estimates: Estimates
+    factors: np.ndarray
+    presample: np.ndarray
+    beta: np.ndarray
+    agreement: int
+
+
+def fit_series(
+    spec: Specification,
+    series: Sequence[np.ndarray],
+    rng: np.random.Generator,
+    verbose: int,
+    names: Sequence[object] | None = None,
+) -> Fit:
+    """Estimate each of the series (T_i, n); what cannot be fitted is NaN and says why."""
+    names = range(len(series)) if names is None else names
+    return _each(names, lambda i: _fit_one(spec, series[i], rng), verbose)
+
+
+def at_given(
+    spec: Specification,
+    series: Sequence[np.ndarray],
+    params: np.ndarray,
+    names: Sequence[object] | None = None,
+) -> Fit:
+    """The same at natural parameters (S, k) that are given."""
+    names = range(len(series)) if names is None else names
+    return _each(names, lambda i: _one_at(spec, series[i], params[i]), 0)
+
+
+def _each(names: Sequence[object], one: Callable[[int], _One], verbose: int) -> Fit:
+    n_series = len(names)
+    done: dict[int, _One] = {}
+    reasons: dict[int, str] = {}
+    for i in tqdm(range(n_series), "fit", disable=not verbose, leave=False):
+        try:
+            done[i] = one(i)
+        except ValueError as error:
+            reasons[i] = f"{error}."
+    if not done:
+        raise ValueError(f"no series could be fitted; {names[0]!r}: {reasons[0]}")
+    which = np.array(list(done))
+    parts = list(done.values())
+    estimates = _stacked([part.estimates for part in parts]).placed(n_series, which, reasons)
+
+    def placed(name: str) -> np.ndarray:
+        rows = np.array([getattr(part, name) for part in parts], dtype=np.float64)
+        whole = np.full((n_series, *rows.shape[1:]), np.nan)
+        whole[which] = rows
+        return whole
+
+    return Fit(estimates, placed("factors"), placed("presample"), placed("beta"),
+               placed("agreement"))  # fmt: skip
+
+
+def _fit_one(spec: Specification, values: np.ndarray, rng: np.random.Generator) -> _One:
+    data = prepare(spec, values)
+    check_size(spec, len(data.sample.response))
+    structure = spec.factors
+    begin = starts(spec.kind, (spec.p, spec.q), data.sample, data.coefficients, spec.targeting,
+                   spec.n_starts, rng)  # fmt: skip
+    evaluate = evaluation(structure, data.sample, spec.stationary)
+    tried = maximise(evaluate, begin, tol=_ROUGH, max_iter=_ROUGH_ITER)
+    best = int(np.argmax(tried.value))
+    if not np.isfinite(tried.value[best]):
+        raise ValueError("no starting value has covariances that are positive definite")
+    found = _finished(spec, evaluate, tried.params[best])
+    params = canonical(spec, found.params[0])
+    agreement = agreement_of(tried.value)
+    estimates = replace(
+        _estimates(spec, data, natural(spec, params)),
+        iterations=tried.iterations[[best]] + found.iterations,
+        converged=found.converged,
+        fixed=fixed(spec, params)[None],
+        messages=(messages(spec, params, bool(found.converged[0]), agreement),),
+    )
+    units = data.units(structure)
+    return _One(estimates, params * units, data.presample, data.beta, agreement)
+
+
+def _finished(spec: Specification, evaluate: Evaluate, params: np.ndarray) -> Optimum:
+    """The optimum near the best of the starts."""
+    if any(ranks(spec, canonical(spec, params))[: spec.p]):
+        found = maximise(evaluate, params[None], scoring=0, max_iter=_MAX_ITER)
+        if any(ranks(spec, canonical(spec, found.params[0]))[: spec.p]):
+            return found
+        params = found.params[0]
+    return _constant(spec, evaluate, params)
+
+
+def _constant(spec: Specification, evaluate: Evaluate, params: np.ndarray) -> Optimum:
+    """The best constant covariance: without Theta, Phi is not identified, and is zero."""
+    sizes = [block.size for block in spec.factors.blocks]
+    free = np.ones(len(params), dtype=bool)
+    free[len(params) - sum(sizes[not spec.targeting :]) :] = False
+    start = np.where(free, params, 0.0)[None]
+    bound = np.where(free, np.inf, 0.0)
+    return maximise(evaluate, start, lower=-bound, upper=bound, max_iter=_MAX_ITER)
+
+
+def _one_at(spec: Specification, values: np.ndarray, params: np.ndarray) -> _One:
+    data = prepare(spec, values)
+    estimates = _estimates(spec, data, params / data.units(spec.natural))
+    width = data.sample.n_mean + spec.factors.size
+    return _One(estimates, np.full(width, np.nan), data.presample, data.beta, 0)
+
+
+def _estimates(spec: Specification, data: Prepared, params: np.ndarray) -> Estimates:
+    """Estimates of one unit, of natural parameters of its sample, in the user's units."""
+    structure = spec.natural
+    found = derivatives(structure, data.sample, params)
+    if found is None:
+        raise ValueError("the covariances are not positive definite at these parameters")
+    units = data.units(structure)
+    squares = np.outer(units, units)
+    return Estimates(
+        names=spec.names,
+        params=(params * units)[None],
+        loglik=np.array([found.value + data.shift]),
+        n_obs=np.array([len(data.sample.response)]),
+        gradient=(found.gradient / units)[None],
+        hessian=(found.hessian / squares)[None],
+        opg=(found.opg / squares)[None],
+        information=(found.information / squares)[None],
+        iterations=np.array([0]),
+        converged=np.array([True]),
+        fixed=np.zeros((1, len(params)), dtype=bool),
+        messages=(tuple(of_persistence(spec, params)),),
+    )
+
+
+def _stacked(parts: list[Estimates]) -> Estimates:
+    """Estimates of one unit each as those of many."""
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_UNIT}
+    messages_ = tuple(part.messages[0] for part in parts)
+    return replace(parts[0], **arrays, messages=messages_)  # type: ignore[arg-type]

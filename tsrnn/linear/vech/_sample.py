@@ -1,0 +1,108 @@
+"""A series made ready for estimation: regression of the mean, unit variances, checks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tsrnn.linear._mean import regression
+from tsrnn.linear._multivariate import collinear, too_few
+from tsrnn.linear.vech._algebra import vech
+from tsrnn.linear.vech._likelihood import Sample
+from tsrnn.linear.vech._specification import Specification
+from tsrnn.linear.vech._structure import Structure
+
+
+class Prepared(NamedTuple):
+    """A series in units in which residuals of least squares and regressors have mean square one.
+
+    Attributes
+    ----------
+    sample : Sample
+    coefficients : array of shape (n, r)
+        Of least squares.
+    scale : array of shape (n,)
+        Unit of every variable.
+    regressor_scale : array of shape (r,)
+    beta : array of shape (n, rank)
+        Cointegrating vectors, for data as they came.
+    """
+
+    sample: Sample
+    coefficients: np.ndarray
+    scale: np.ndarray
+    regressor_scale: np.ndarray
+    beta: np.ndarray
+
+    def units(self, structure: Structure) -> np.ndarray:
+        """What parameters (k,) of this sample are multiplied by for data as they came."""
+        mean = self.scale[:, None] / self.regressor_scale
+        return np.concatenate([mean.ravel(), np.exp(structure.units @ np.log(self.scale))])
+
+    @property
+    def presample(self) -> np.ndarray:
+        """vech(e e') before the first observation, for data as they came."""
+        return self.sample.presample * vech(np.outer(self.scale, self.scale))
+
+    @property
+    def shift(self) -> float:
+        """What is added to the log-likelihood for data as they came."""
+        return -len(self.sample.response) * float(np.log(self.scale).sum())
+
+
+def prepare(spec: Specification, values: np.ndarray) -> Prepared:
+    """Make a series (T, n) ready.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be fitted; the message says why.
+    """
+    _check_values(spec, values)
+    found = regression(spec.mean, values)
+    errors = found.residuals
+    steps = len(errors)
+    scale = np.sqrt((errors**2).mean(0))
+    _check_collinear(spec, errors, scale)
+    errors = errors / scale
+    regressor_scale = np.sqrt((found.regressors**2).mean(0))
+    sample = Sample(
+        found.response / scale,
+        found.regressors / regressor_scale,
+        vech(errors.T @ errors / steps),
+    )
+    coefficients = found.coefficients * regressor_scale / scale[:, None]
+    return Prepared(sample, coefficients, scale, regressor_scale, found.beta)
+
+
+def check_size(spec: Specification, steps: int) -> None:
+    """Refuse to estimate from too few rows."""
+    reason = too_few(steps, spec.n, len(spec.names))
+    if reason:
+        raise ValueError(f"{reason}, or a simpler structure")
+    least = max(spec.p, spec.q) + spec.n + 1
+    if steps < least:
+        raise ValueError(
+            f"{spec.n} variables and these lags need at least {least} rows after those that the "
+            f"mean takes; there are {steps}. Take fewer lags or a longer series"
+        )
+
+
+def _check_values(spec: Specification, values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite; there are infinite or missing ones")
+    for name, column in zip(spec.targets, values.T, strict=True):
+        if len(column) > 1 and np.ptp(column) == 0:
+            raise ValueError(f"{name!r} is constant. Drop it")
+
+
+def _check_collinear(spec: Specification, errors: np.ndarray, scale: np.ndarray) -> None:
+    if (scale == 0).any():
+        raise ValueError(
+            f"the mean leaves no residual of {spec.targets[int(np.argmin(scale))]!r}. Drop it"
+        )
+    z = errors / scale
+    names = collinear(z.T @ z / len(z), spec.targets)
+    if names:
+        raise ValueError(f"{names} are perfectly collinear. Drop one of them")

@@ -1,0 +1,99 @@
+"""A model with its orders, and its parameters as coefficients in the user's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tsrnn.linear._mean import Mean, level_form
+from tsrnn.linear.vech._likelihood import coefficients
+from tsrnn.linear.vech._structure import Structure, factors, natural
+
+
+class Model(NamedTuple):
+    """Coefficients of one series, or of S series with a leading axis.
+
+    Attributes
+    ----------
+    intercept : array of shape (n,)
+        Of the mean of y in levels.
+    lags : array of shape (m, n, n)
+    constant : array of shape (N,)
+        b.
+    theta : array of shape (p, N, N)
+    phi : array of shape (q, N, N)
+    """
+
+    intercept: np.ndarray
+    lags: np.ndarray
+    constant: np.ndarray
+    theta: np.ndarray
+    phi: np.ndarray
+
+
+@dataclass(frozen=True)
+class Specification:
+    """Everything that is chosen before the data are seen.
+
+    Parameters
+    ----------
+    kind : str
+        The structure.
+    p, q : int
+        Lags of vech(e e') and of h.
+    targeting : bool
+    mean : Mean
+    targets : tuple
+        Names of the n variables.
+    stationary : bool
+        Whether the spectral radius must stay below one.
+    n_starts : int
+    """
+
+    kind: str
+    p: int
+    q: int
+    targeting: bool
+    mean: Mean
+    targets: tuple[object, ...]
+    stationary: bool
+    n_starts: int
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+        return len(self.targets)
+
+    @property
+    def natural(self) -> Structure:
+        """In the coordinates that are reported."""
+        return natural(self.kind, self.n, self.p, self.q, self.targeting)
+
+    @property
+    def factors(self) -> Structure:
+        """In the coordinates of estimation."""
+        return factors(self.kind, self.n, self.p, self.q, self.targeting)
+
+    @property
+    def mean_names(self) -> tuple[str, ...]:
+        """Names of the coefficients of the mean."""
+        return self.mean.names(self.targets)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters."""
+        return self.mean_names + self.natural.names
+
+    def model(self, params: np.ndarray, beta: np.ndarray, presample: np.ndarray) -> Model:
+        """Coefficients at natural parameters (k,); s is the target where there is one."""
+        n, size = self.n, len(presample)
+        coefs = coefficients(self.natural, len(self.mean_names), params)
+        intercept, lags = level_form(self.mean, coefs.mean, beta)
+        theta = np.array(coefs.theta).reshape(self.p, size, size)
+        phi = np.array(coefs.phi).reshape(self.q, size, size)
+        constant = coefs.intercept
+        if constant is None:
+            constant = presample - (theta.sum(0) + phi.sum(0)) @ presample
+        return Model(intercept.reshape(n), lags, constant, theta, phi)

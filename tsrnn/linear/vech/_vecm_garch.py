@@ -1,0 +1,324 @@
+"""The vech model and its restrictions behind the forecaster contract."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from tsrnn.contract import choice, flag, positive_integer, seed_of, with_intervals
+from tsrnn.data import Panel
+from tsrnn.linear._arguments import order_of
+from tsrnn.linear._mean import Mean
+from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._multivariate import check_long_enough, series_of
+from tsrnn.linear.vech._canonical import ranks
+from tsrnn.linear.vech._dynamics import Dynamics
+from tsrnn.linear.vech._fit import Fit, at_given, fit_series
+from tsrnn.linear.vech._inference import face_covariance
+from tsrnn.linear.vech._specification import Model, Specification
+from tsrnn.linear.vech._state import Forecast, Path, State, advance, begin, forecast
+from tsrnn.linear.vech._structure import STRUCTURES
+
+
+class VECMGARCH(Dynamics):
+    r"""Multivariate GARCH in vech form: full, diagonal, scalar, or BEKK.
+
+    .. math::
+
+        y_t = \mu_t + e_t, \qquad \operatorname{Var}(e_t \mid \text{past}) = H_t, \qquad
+        h_t = vech(H_t) = b + \sum_{i=1}^p \Theta_i\, vech(e_{t-i} e_{t-i}')
+        + \sum_{j=1}^q \Phi_j\, h_{t-j}
+
+    (Bollerslev, Engle and Wooldridge, 1988): a linear recurrent network with the state h and
+    the input vech(e e') (Cai et al., 2026, section 2.1, who call it VECM-GARCH; Zhao et al.,
+    2024, saw it for GARCH(1, 1)). "VECM" in the name is the vech model. The vector
+    error-correction model that econometricians call VECM is a *mean*, given by ``mean="vecm"``.
+
+    ============ ===============================================================================
+    structure    H_t is positive semidefinite because
+    ============ ===============================================================================
+    "full"       b is a covariance matrix; Theta and Phi map X to :math:`\sum_k A_k' X A_k`
+    "diagonal"   h_ij has its own lags and e_i e_j only, with coefficients that are positive
+                 semidefinite matrices
+    "scalar"     Theta and Phi are numbers of at least zero
+    "bekk"       :math:`H_t = C C' + \sum_i A_i' e e' A_i + \sum_j G_j' H_{t-j} G_j` (Engle and
+                 Kroner, 1995), that is :math:`\Theta = D^+ (A' \otimes A') D`,
+                 :math:`\Phi = D^+ (G' \otimes G') D`
+    ============ ===============================================================================
+
+    Fitted by Gaussian quasi maximum likelihood: from a scalar model over a diagonal BEKK to the
+    structure wanted, several starts, scoring and then Newton's method with the exact Hessian.
+    Mean and covariance are estimated jointly; cointegrating vectors of a "vecm" are Johansen's
+    and taken as known, as they converge faster. Before the first observation vech(e e') and h
+    are the mean of vech(e e') of least squares.
+
+    Parameters
+    ----------
+    order : tuple of int, default (1, 1)
+        p lags of e e' and q lags of H.
+    structure : {"full", "diagonal", "scalar", "bekk"}, default "bekk"
+    mean : {"zero", "constant", "var", "vecm"}, default "constant"
+    mean_order : int, default 1
+        Lags of "var", lagged differences of "vecm".
+    coint_rank : int, default 1
+        Cointegrating relations of "vecm".
+    targeting : bool, default False
+        Instead of estimating b, let it be such that the stationary covariance is that of the
+        residuals of least squares. Standard errors take that one as known, and the constant is
+        not held positive semidefinite.
+    stationary : bool, default False
+        Keep the spectral radius of Theta + Phi below one.
+    n_starts : int, default 3
+        Starting values tried; `agreement_` says how many reached the best optimum.
+    cov_type : str, default "robust"
+        Standard errors: the sandwich of quasi maximum likelihood, "hessian", "opg",
+        "information" or "bollerslev-wooldridge".
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As of every linear model.
+
+    Attributes
+    ----------
+    params_, bse_, tvalues_, pvalues_ : DataFrame
+        A row a series: coefficients of the mean as in statsmodels' VARMAX; then ``C[i,j]``,
+        ``A1[i,j]``, ``G1[i,j]`` of a BEKK, or ``b[i,j]`` with ``theta1``, ``phi1`` (scalar),
+        ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full).
+    agreement_ : Series
+        Starts that came within 0.01 of the best log-likelihood.
+
+    Notes
+    -----
+    Signs: first diagonal elements of A and G, and the diagonal of C, are positive.
+
+    Coefficients of "full" and "diagonal" lie on the boundary of the positive semidefinite ones
+    more often than not. Standard errors are then those of the models of the same rank (by the
+    delta method from the factors), and `messages` in the summary say so.
+
+    Intervals of forecasts are Gaussian with the exact covariance of every step, parameters taken
+    as known; from the second step on y is not Gaussian, so that they are approximations.
+
+    References
+    ----------
+    Bollerslev, Engle and Wooldridge (1988), Journal of Political Economy 96.
+    Engle and Kroner (1995), Econometric Theory 11.
+    Hafner and Herwartz (2006), Journal of International Money and Finance 25.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.linear import VECMGARCH
+    >>> returns = pd.DataFrame(np.random.default_rng(0).standard_normal((300, 2)),
+    ...                        columns=["a", "b"], index=pd.RangeIndex(300))
+    >>> model = VECMGARCH(structure="scalar", targeting=True).fit(returns)
+    >>> model.predict_covariances(h=1)[["first", "second"]].values.tolist()
+    [['a', 'a'], ['a', 'b'], ['b', 'b']]
+    """
+
+    column_name: ClassVar[str] = "VECMGARCH"
+    multivariate: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        order: tuple[int, int] = (1, 1),
+        *,
+        structure: str = "bekk",
+        mean: str = "constant",
+        mean_order: int = 1,
+        coint_rank: int = 1,
+        targeting: bool = False,
+        stationary: bool = False,
+        n_starts: int = 3,
+        cov_type: str = "robust",
+        horizon: int | None = None,
+        target: Any = None,
+        known_ahead: Any = None,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        freq: Any = None,
+        missing: str = "error",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            cov_type=cov_type,
+            horizon=horizon,
+            target=target,
+            known_ahead=known_ahead,
+            id_col=id_col,
+            time_col=time_col,
+            freq=freq,
+            missing=missing,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.order = order
+        self.structure = structure
+        self.mean = mean
+        self.mean_order = mean_order
+        self.coint_rank = coint_rank
+        self.targeting = targeting
+        self.stationary = stationary
+        self.n_starts = n_starts
+
+    @property
+    def agreement_(self) -> pd.Series:
+        """Number of starts that came within 0.01 of the best log-likelihood, 0 without a fit."""
+        return self._series(
+            np.nan_to_num(self.memory_.arrays["agreement"]).astype(int), "agreement"
+        )
+
+    def _fit_panel(self, panel: Panel) -> LinearMemory:
+        rng = np.random.default_rng(seed_of(self.random_state))
+        series, names = series_of(panel), list(panel.ids)
+        return self._remember(
+            panel, fit_series(self._specification(), series, rng, self.verbose, names)
+        )
+
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+        series, names = series_of(panel), list(panel.ids)
+        return self._remember(panel, at_given(self._specification(), series, params, names))
+
+    def _remember(self, panel: Panel, found: Fit) -> LinearMemory:
+        self._set_estimates(found.estimates)
+        arrays = found._asdict()
+        del arrays["estimates"]
+        return self._memory(panel, found.estimates.params, arrays)
+
+    def _memory_of(self, panel: Panel) -> LinearMemory:
+        check_long_enough(panel, self._specification().mean.n_lags)
+        which = self._series_of(panel.ids)
+        arrays = {name: array[which] for name, array in self.memory_.arrays.items()}
+        return self._memory(panel, self._fitted().params[which], arrays)
+
+    def _memory(
+        self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
+    ) -> LinearMemory:
+        spec, ends = self._specification(), []
+        for i, own in enumerate(params):
+            presample = arrays["presample"][i]
+            model = spec.model(own, arrays["beta"][i], presample)
+            values = panel.series(i)
+            if np.isnan(own).any():  # not fitted: it may even be too short to run over
+                values = np.full((spec.mean.n_lags, spec.n), np.nan)
+            ends.append(_run(model, values, presample)[1])
+        return LinearMemory(
+            panel.ids, panel.last_times, target_scales(panel), arrays | _stacked(ends)
+        )
+
+    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+        old = [memory.arrays[name] for name in State._fields]
+        which = self._series_of(memory.ids)
+        state = _stacked([
+            advance(self._model(k), State(*(array[i] for array in old)), panel.series(i))[1]
+            for i, k in enumerate(which)
+        ])  # fmt: skip
+        return LinearMemory(
+            memory.ids, panel.last_times, memory.target_scale, memory.arrays | state
+        )
+
+    def _forecast(
+        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        found = self._forecasts(memory, h)
+        root = np.sqrt(np.diagonal(found.error, axis1=2, axis2=3))
+        return with_intervals(
+            found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
+        )
+
+    def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
+        models = [self._model(i) for i in self._series_of(memory.ids)]
+        model = Model(*(np.array(part) for part in zip(*models, strict=True)))
+        return forecast(model, State(*(memory.arrays[name] for name in State._fields)), h)
+
+    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        fitted, scaled = (np.full_like(panel.values, np.nan) for _ in range(2))
+        for i, path in enumerate(self._paths(panel)):
+            if path is None:
+                continue
+            rows = slice(panel.indptr[i + 1] - len(path.errors), panel.indptr[i + 1])
+            fitted[rows] = panel.values[rows] - path.errors
+            root = np.linalg.cholesky(path.covariances)
+            scaled[rows] = np.linalg.solve(root, path.errors[..., None])[..., 0]
+        return fitted, scaled
+
+    def _paths(self, panel: Panel) -> list[Path | None]:
+        check_long_enough(panel, self._specification().mean.n_lags)
+        which = self._series_of(panel.ids)
+        usable = self._fitted().fitted
+        presample = self.memory_.arrays["presample"]
+        return [
+            _run(self._model(k), panel.series(i), presample[k])[0] if usable[k] else None
+            for i, k in enumerate(which)
+        ]
+
+    def _covariance(self, cov_type: str | None) -> np.ndarray:
+        result = super()._covariance(cov_type)
+        spec, estimates = self._specification(), self._fitted()
+        if spec.kind not in ("full", "diagonal"):
+            return result
+        kind = self.cov_type if cov_type is None else cov_type
+        whole = spec.n if spec.kind == "diagonal" else spec.n**2
+        for i, factors in enumerate(self.memory_.arrays["factors"]):
+            if np.isfinite(factors).all() and min(ranks(spec, factors)) < whole:
+                one = estimates.select(np.array([i]))
+                result[i] = face_covariance(spec, one, factors, kind)
+        return result
+
+    def _model(self, i: int) -> Model:
+        arrays = self.memory_.arrays
+        params = self._fitted().params[i]
+        return self._specification().model(params, arrays["beta"][i], arrays["presample"][i])
+
+    def _specification(self) -> Specification:
+        p, q = order_of("order", self.order, "lags of e e' and q lags of H")
+        return Specification(
+            kind=choice("structure", self.structure, STRUCTURES),
+            p=p,
+            q=q,
+            targeting=flag("targeting", self.targeting),
+            mean=Mean(self.mean, self.mean_order, self.coint_rank),
+            targets=tuple(self._panel_shape[0].target_names),
+            stationary=flag("stationary", self.stationary),
+            n_starts=positive_integer("n_starts", self.n_starts),
+        )
+
+    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+        return self._specification().names
+
+    def _model_name(self) -> str:
+        spec = self._specification()
+        name = "BEKK" if spec.kind == "bekk" else f"{spec.kind} vech"
+        return f"{name}({spec.p}, {spec.q}), {spec.mean.kind} mean"
+
+    def _n_arma(self) -> int:
+        return self._specification().mean.n_lags * len(self._panel_shape[0].target_names)
+
+    def _conventions(self) -> dict[str, str]:
+        return {
+            "Distribution": "normal",
+            "Constant": "targeted" if self.targeting else "estimated",
+            "Presample": "mean square",
+        }
+
+    def _facts(self, unit: int) -> dict[str, object]:
+        agreement = self.memory_.arrays["agreement"][unit]
+        facts: dict[str, object] = {}
+        if np.isfinite(self._fitted().params[unit]).all():
+            radius = self.coefficients(self.units_[unit])["persistence"]
+            facts["Spectral radius"] = f"{radius:.4f}"
+        if agreement > 0:
+            facts["Starts that agree"] = f"{int(agreement)} of {self.n_starts}"
+        return facts
+
+
+def _run(model: Model, values: np.ndarray, presample: np.ndarray) -> tuple[Path, State]:
+    """Run over a series from its start."""
+    state = begin(model, values, presample)
+    return advance(model, state, values[len(model.lags) :])
+
+
+def _stacked(parts: list[State]) -> dict[str, np.ndarray]:
+    """States of all series by name."""
+    return {name: np.array([getattr(part, name) for part in parts]) for name in State._fields}
