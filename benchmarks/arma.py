@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from tsrnn.linear.arma._theory import simulate
 T = 300
 MANY = 10_000
 SAMPLE = 20
+LONGEST = 600  # rows of a bundled series
 LOWER = -1e-6  # a log-likelihood below statsmodels' by more is a failure
 MODELS = {(1, 0, 1): [0.0, 0.7, 0.3, 1.0], (2, 0, 1): [0.0, 1.2, -0.5, 0.4, 1.0]}
 SINGLES = {**MODELS, (2, 1, 1): [1.2, -0.5, 0.4, 1.0]}
@@ -32,7 +34,8 @@ BUNDLED = (
     "co2", "core_cpi", "corporate_yields", "crude", "danish_data", "elec_equip", "elnino",
     "frenchdata", "interest_inflation", "macrodata", "nile", "sunspots", "vix",
 )  # fmt: skip
-REAL_ORDERS = ((1, 1, 1), (2, 1, 1), (0, 1, 2), (2, 1, 2), (1, 0, 1), (2, 0, 0))
+REAL_ORDERS = ((1, 1, 1), (2, 1, 1), (0, 1, 2), (2, 1, 2))
+Case = tuple[str, tuple[int, int, int], np.ndarray]
 
 
 def series(order: tuple[int, int, int], params: list[float], n: int, seed: int) -> np.ndarray:
@@ -103,44 +106,47 @@ def hundred_thousand() -> None:
           f"frame at most {peak / 2**30:.2f} GiB")  # fmt: skip
 
 
-def agreement() -> None:
-    lower, higher, total = [], 0, 0
+def simulated_cases() -> Iterator[Case]:
     rng = np.random.default_rng(7)
     for i in range(500):
         p, q = (int(v) for v in rng.integers(0, 4, 2))
-        n_rows = int(rng.integers(50, 301))
-        roots = (
-            from_partial(rng.uniform(-0.95, 0.95, (p, 1))),
-            from_partial(rng.uniform(-0.95, 0.95, (q, 1))),
-        )
-        params = np.concatenate([[[5.0]], roots[0], -roots[1], [[1.0]]]).T
+        phi = from_partial(rng.uniform(-0.95, 0.95, (p, 1)))
+        theta = -from_partial(rng.uniform(-0.95, 0.95, (q, 1)))
+        params = np.concatenate([[[5.0]], phi, theta, [[1.0]]]).T
         spec = Specification(p, 0, q, "c", exact=True)
-        y = simulate(spec, params, n_rows, rng)
-        gap = gap_to_statsmodels(y, fit_units(spec, y).loglik, (p, 0, q))
-        total, higher = total + 1, higher + (gap > 1e-4)
-        if gap < LOWER:
-            lower.append((f"simulated {i}", (p, 0, q), n_rows, f"{gap:.2e}"))
+        yield f"simulated {i}", (p, 0, q), simulate(spec, params, int(rng.integers(50, 301)), rng)
+
+
+def bundled_cases() -> Iterator[Case]:
     for name in BUNDLED:
         frame = getattr(datasets, f"load_{name}")()
         for column in frame:
-            y = frame[column].dropna().to_numpy()[None, -1000:]
             for order in REAL_ORDERS:
-                spec = Specification(*order, "n" if order[1] else "c", exact=True)
-                gap = gap_to_statsmodels(y, fit_units(spec, y).loglik, order)
-                total, higher = total + 1, higher + (gap > 1e-4)
-                if gap < LOWER:
-                    lower.append((f"{name} {column}", order, y.shape[1], f"{gap:.2e}"))
-    print(
-        f"\n{total} optima: {len(lower)} lower than statsmodels' by 1e-6, {higher} higher by 1e-4"
-    )
-    print_table(("series", "order", "rows", "difference"), lower)
+                y = frame[column].dropna().to_numpy()[None, -LONGEST:]
+                yield f"{name} {column}", order, y
+
+
+def agreement(cases: Iterator[Case]) -> None:
+    lower, gaps = [], []
+    for name, order, y in cases:
+        spec = Specification(*order, "n" if order[1] else "c", exact=True)
+        gap = gap_to_statsmodels(y, fit_units(spec, y).loglik, order)
+        gaps.append(gap)
+        if gap < LOWER:
+            lower.append((name, order, y.shape[1], f"{gap:.2e}"))
+    higher = sum(gap > -100 * LOWER for gap in gaps)
+    print(f"\n{len(gaps)} optima: {len(lower)} lower than statsmodels' by 1e-6, "
+          f"{higher} higher by 1e-4")  # fmt: skip
+    if lower:
+        print_table(("series", "order", "rows", "difference"), lower)
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     print_machine()
     if "--agreement" in sys.argv:
-        agreement()
+        agreement(simulated_cases())
+        agreement(bundled_cases())
     else:
         batches()
         singles()

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms
+from _timing import median_ms, print_machine, print_table
 
 from tsrnn.linear.dcc import CCC, DCC
 
@@ -47,14 +47,16 @@ def panel(model: DCC, rows: int, replications: int) -> pd.DataFrame:
 def speed(n: int, rows: int) -> None:
     model, _ = template(n, False)
     data = model.set_params(random_state=1).simulate(rows)
-    print(f"{n} series of {rows} observations, fit with standard errors")
+    print(f"{n} variables, {rows} rows, fit with standard errors\n")
+    table = []
     for name, one in (("CCC", CCC()), ("DCC", DCC()), ("cDCC", DCC(corrected=True))):
         start = time.perf_counter()
         one.fit(data)
         first = 1e3 * (time.perf_counter() - start)
-        print(
-            f"{name:>6} {median_ms(lambda one=one: one.fit(data), 5):8.1f} ms   first {first:8.1f}"
-        )
+        ms = median_ms(lambda one=one: one.fit(data), 3, warm_up=0)
+        loglik, converged = one.loglik_.iloc[0], bool(one.converged_.iloc[0])
+        table.append((name, f"{ms:.1f}", f"{first:.1f}", f"{loglik:.4f}", converged))
+    print_table(("model", "ms", "first fit, ms", "loglik", "converged"), table)
 
 
 def coverage(n: int, rows: int, replications: int, corrected: bool) -> None:
@@ -66,7 +68,9 @@ def coverage(n: int, rows: int, replications: int, corrected: bool) -> None:
     seconds = time.perf_counter() - start
     print(f"\n{'cDCC' if corrected else 'DCC'}: {replications} series of {n} x {rows}, fit in "
           f"{seconds:.1f} s, {int(fitted.converged_.sum())} converged")  # fmt: skip
-    print(pd.DataFrame(rows_of(fitted, truth)).to_string(index=False, float_format="%.3f"))
+    found = rows_of(fitted, truth)
+    cells = [[f"{x:.3f}" if isinstance(x, float) else x for x in row.values()] for row in found]
+    print_table(list(found[0]), cells)
 
 
 def rows_of(fitted: DCC, truth: pd.Series) -> list[dict[str, object]]:
@@ -102,6 +106,7 @@ def main() -> None:
     parser.add_argument("--variables", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1000)
     given = parser.parse_args()
+    print_machine()
     if not given.replications:
         speed(given.variables, given.rows)
         return

@@ -46,10 +46,10 @@ def time_fits() -> None:
     for structure, n in cases:
         frame = simulated(1000, n, seed=0)
         model = VECMGARCH(structure=structure, mean="zero", random_state=0)
-        ms = median_ms(lambda model=model, frame=frame: model.fit(frame), 3)
+        ms = median_ms(lambda model=model, frame=frame: model.fit(frame), 1)
         table.append((
             structure, f"{n} x 1000", model.params_.shape[1], f"{ms:.0f}",
-            int(model.estimates_.iterations[0]), f"{model.agreement_.iloc[0]:.0f} of 3",
+            int(model.estimates_.iterations[0]), f"{model.agreement_.iloc[0]} of 3",
             f"{model.loglik_.iloc[0]:.4f}", bool(model.converged_.iloc[0]),
         ))  # fmt: skip
     header = ("structure", "data", "parameters", "ms", "iterations", "agree", "loglik", "converged")
@@ -70,7 +70,7 @@ def print_optimum() -> None:
     ]
     print(f"\nBEKK(1, 1), {SOURCE.name}, columns {list(prices.columns)}, {len(returns)} returns")
     print(f"log-likelihood {model.loglik_.iloc[0]:.8f}, starts that agree "
-          f"{model.agreement_.iloc[0]:.0f} of 6, largest gradient "
+          f"{model.agreement_.iloc[0]} of 6, largest gradient "
           f"{np.abs(model.estimates_.gradient).max():.1e}")  # fmt: skip
     print_table(("parameter", "estimate", *KINDS), rows)
 

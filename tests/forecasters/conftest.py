@@ -80,21 +80,35 @@ FORECASTERS = {
 }
 
 
-@pytest.fixture(scope="session", params=FORECASTERS)
-def name(request):
+def pytest_generate_tests(metafunc):
+    """Run over the forecasters of one target, and all where a module says `MULTIVARIATE_TOO`."""
+    if "forecaster" in metafunc.fixturenames:
+        every = getattr(metafunc.module, "MULTIVARIATE_TOO", False)
+        names = [name for name, entry in FORECASTERS.items() if every or entry.n_targets == 1]
+        metafunc.parametrize("forecaster", names, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def forecaster(request):
     """Return the name of a forecaster among `FORECASTERS`."""
     return request.param
 
 
 @pytest.fixture(scope="session")
-def entry(name):
-    return FORECASTERS[name]
+def entry(forecaster):
+    return FORECASTERS[forecaster]
 
 
 @pytest.fixture(scope="session")
-def columns(name, entry):
+def column(forecaster):
+    """Return the column of a forecaster's forecasts in a long frame of one target."""
+    return forecaster
+
+
+@pytest.fixture(scope="session")
+def columns(forecaster, entry):
     """Return the columns of a forecaster's forecasts in a long frame."""
-    return [name] if entry.n_targets == 1 else entry.settings["target"]
+    return [forecaster] if entry.n_targets == 1 else entry.settings["target"]
 
 
 @pytest.fixture(scope="session")

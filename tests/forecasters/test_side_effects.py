@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+MULTIVARIATE_TOO = True
 SCRIPT = """
 import sys
 import numpy as np

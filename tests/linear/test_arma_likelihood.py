@@ -252,8 +252,7 @@ class TestDerivatives:
         )
 
     @pytest.mark.parametrize(("p", "q"), ORDERS)
-    @pytest.mark.parametrize("order", [0, 1, 2])
-    def test_by_sums_of_squares_equal_those_of_the_filter(self, p, q, order):
+    def test_by_sums_of_squares_equal_those_of_the_filter(self, p, q):
         rng = np.random.default_rng(6)
         form = Form(p, q, 1, True, masked=True)
         inputs = rng.normal(size=(5, 30, 3))
@@ -262,11 +261,11 @@ class TestDerivatives:
         params = np.column_stack([rng.normal(size=(5, 2)), admissible_params(p, q, 5, rng)])
         parts = [
             Likelihood(form, Lanes(inputs), inputs[:, :, -1].sum(1), exact=True, gaps=gaps).parts(
-                params, np.arange(5), order
+                params, np.arange(5), 2
             )
             for gaps in (False, True)
         ]
-        for ours, expected in list(zip(*parts, strict=True))[: order + 1]:
+        for ours, expected in list(zip(*parts, strict=True))[:3]:
             np.testing.assert_allclose(ours, expected, rtol=1e-8, atol=1e-8)
 
     def test_on_and_across_the_edge_of_the_invertible_region(self):

@@ -16,7 +16,7 @@ from tsrnn.linear.vech import VECMGARCH
 def run(layer, start, x):
     """Return the layer's first output after each input, the value before the first in front."""
     with torch.no_grad():
-        output, _ = layer(torch.from_numpy(np.ascontiguousarray(x))[None], start)
+        output, _ = layer(torch.tensor(x)[None], start)
     n = start.shape[-1] if layer.hidden_size == 1 else 1
     first = start[0, :, :n].numpy()
     return np.concatenate([first, output[0, :, :n].numpy()])[:, 0]

@@ -184,9 +184,10 @@ class TestInference:
     def test_units_of_two_levels_are_named_whole(self, normal, draws_panel):
         frame = draws_panel.assign(z=-2 * draws_panel["y"])
         model = normal(target=["y", "z"]).fit(frame)
-        assert model.summary(("b", "z")).params.loc["mu", "coef"] == model.params_.loc[
-            ("b", "z"), "mu"
-        ]
+        assert (
+            model.summary(("b", "z")).params.loc["mu", "coef"]
+            == model.params_.loc[("b", "z"), "mu"]
+        )
         for unit in ("b", ["b", "z"], ("b", "q"), ("b", "z", "z")):
             with pytest.raises(ValueError, match=r"such as \('a', 'y'\); got "):
                 model.summary(unit)

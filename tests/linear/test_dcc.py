@@ -424,6 +424,40 @@ class TestErrors:
         with pytest.raises(ValueError, match=text):
             DCC().filter(data, params)
 
+    def test_of_few_rows(self, data):
+        short = data[["y0", "y1"]].iloc[:10]
+        with pytest.raises(ValueError, match="11 parameters need at least 22 values; there are 10"):
+            DCC().fit(short)
+        with pytest.raises(ValueError, match="407 parameters need at least 814 values"):
+            CCC(order=(200, 1)).fit(data[["y0", "y1"]].iloc[:300])
+
+    def test_of_a_constant_column(self, data):
+        with pytest.raises(ValueError, match=r"column 'y1': .* Mend the column or drop it\.$"):
+            CCC().fit(data.assign(y1=1.0))
+
+    def test_of_a_series_that_was_not_fitted(self, data):
+        frame = long_of({"good": data[:300], "bad": data[:300].assign(y1=1.0)})
+        with pytest.warns(UserWarning, match=r"'bad'.* drop it\. The parameters"):
+            fitted = CCC(target=["y0", "y1", "y2"]).fit(frame)
+        bad = frame[frame["unique_id"] == "bad"]
+        assert fitted.predict(bad, h=2)[["y0", "y1", "y2"]].isna().all(axis=None)
+        assert "constant" in str(fitted.summary("bad"))
+        with pytest.raises(ValueError, match=r"none of the series \['bad'\] could be fitted"):
+            fitted.correlations(bad)
+
+    def test_of_simulation(self, ccc):
+        for burn in (-1, 1.5, "long"):
+            with pytest.raises(ValueError, match="burn must be an integer of at least 0; got"):
+                ccc.simulate(3, burn=burn)
+        with pytest.raises(ValueError, match="positive definite"):
+            ccc.simulate(3, params=ccc.params_.assign(**{"rho.y0.y1": 1.5}))
+        with pytest.raises(ValueError, match="to simulate"):
+            ccc.simulate(3, params=ccc.params_.assign(**{"omega.y0": -1.0}))
+
+    def test_orders_are_numbers_of_any_integer_type(self, data):
+        order = (np.int64(1), np.int32(0))
+        assert CCC(order=order).fit(data[["y0", "y1"]]).params_.shape[1] == 7
+
     def test_of_another_covariance(self, dcc):
         for call in (dcc.cov_params, dcc.summary, dcc.conf_int):
             with pytest.raises(ValueError, match="cov_type must be one of"):

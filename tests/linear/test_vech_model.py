@@ -206,6 +206,39 @@ def test_a_panel_is_fitted_series_by_series(panel):
     assert model.simulate(5).shape == (5, 6)
     with pytest.raises(ValueError, match="name one of 3 units"):
         model.coefficients()
+    for call in (model.coefficients, lambda unit: model.volatility_response([1, 1], unit=unit)):
+        with pytest.raises(ValueError, match="unit 'bad' could not be fitted"):
+            call("bad")
+    with pytest.raises(ValueError, match=r"none of the series \['bad'\] could be fitted"):
+        model.covariances(panel[panel["unique_id"] == "bad"])
+    assert model.agreement_.to_dict() == {"x": 1, "bad": 0, "z": 1}
+    assert model.agreement_.dtype == np.int64
+
+
+def test_a_panel_of_bad_series_is_refused_by_name(panel):
+    bad = panel[panel["unique_id"] == "bad"]
+    with pytest.raises(ValueError, match=r"no series could be fitted; 'bad': \['a', 'b'\] are"):
+        VECMGARCH(target=["a", "b"]).fit(bad)
+
+
+def test_few_rows_are_refused_by_fit_and_not_by_filter(model, frame):
+    with pytest.raises(ValueError, match="13 parameters need at least 26 values; there are 10 row"):
+        VECMGARCH().fit(frame[:10])
+    with pytest.raises(ValueError, match="needs at least 4 rows; got 1"):
+        VECMGARCH().fit(frame[:1])
+    assert len(VECMGARCH(mean="var").filter(frame[:8], model.params_).covariances()) == 3 * 7
+
+
+def test_arguments_of_what_a_model_does(model):
+    for shock in ([1], "x", [1, np.nan]):
+        with pytest.raises(ValueError, match="shock must be 2 finite numbers, one a target; got"):
+            model.volatility_response(shock)
+    with pytest.raises(ValueError, match="burn must be an integer of at least 0; got -1"):
+        model.simulate(3, burn=-1)
+    explosive = model.params_.copy()
+    explosive["G1[1,1]"] = 3.0
+    with pytest.raises(ValueError, match="too large for a number after"):
+        model.simulate(2000, params=explosive)
 
 
 def test_saved_and_loaded(frame, tmp_path):

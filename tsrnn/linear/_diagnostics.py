@@ -110,7 +110,9 @@ def _arch_lm(squares: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _jarque_bera(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     d = x - x.mean(1, keepdims=True)
-    variance = (d**2).mean(1)
-    skewness, kurtosis = (d**3).mean(1) / variance**1.5, (d**4).mean(1) / variance**2
+    squares = d**2
+    variance = squares.mean(1)
+    skewness = (squares * d).mean(1) / variance**1.5
+    kurtosis = (squares**2).mean(1) / variance**2
     statistic = x.shape[1] / 6 * (skewness**2 + (kurtosis - 3) ** 2 / 4)
     return statistic, chi2.sf(statistic, 2), skewness, kurtosis

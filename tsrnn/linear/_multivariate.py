@@ -44,7 +44,7 @@ def collinear(correlations: np.ndarray, targets: Sequence[object]) -> list[objec
     if roots[0] > _COLLINEAR:
         return []
     weights = np.abs(vectors[:, 0])
-    return [targets[i] for i in np.flatnonzero(weights > _TAKES_PART * weights.max())]
+    return [targets[int(i)] for i in np.flatnonzero(weights > _TAKES_PART * weights.max())]
 
 
 def draws_frame(y: np.ndarray, units: pd.Index, targets: Sequence[object]) -> pd.DataFrame:

@@ -260,7 +260,7 @@ class Results:
             return 0
         if unit is None:
             raise ValueError(f"name one of {len(units)} units, such as unit={units[0]!r}")
-        number = units.get_indexer([unit])[0] if _fits_in(units, unit) else -1
+        number = units.get_indexer(pd.Index([unit]))[0] if _fits_in(units, unit) else -1
         if number < 0:
             raise ValueError(
                 f"unit must be one of the {len(units)} fitted, such as {units[0]!r}; got {unit!r}"

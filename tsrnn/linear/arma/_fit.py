@@ -36,7 +36,8 @@ def fit_units(
         NaN and a message for a unit that could not be fitted.
     """
     X = trend_and_regressors(spec, y.shape[1], exog)
-    gaps, reasons = has_gaps(np.isfinite(y)), {}
+    gaps = has_gaps(np.isfinite(y))
+    reasons: dict[int, str] = {}
     parts: list[tuple[np.ndarray, Estimates]] = []
     for with_gaps in (False, True):
         which = np.flatnonzero(gaps == with_gaps)
@@ -48,9 +49,8 @@ def fit_units(
         reasons |= {int(which[i]): reason for i, reason in refused.items()}
         if prepared is not None:
             units = which[kept]
-            parts.append(
-                (units, _estimated(spec, prepared, given if given is None else given[units]))
-            )
+            at = None if given is None else given[units]
+            parts.append((units, _estimated(spec, prepared, at)))
     if not parts:
         return _nothing(spec.names, len(y), reasons)
     order = np.concatenate([which for which, _ in parts])

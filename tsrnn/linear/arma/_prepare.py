@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -259,7 +259,13 @@ def _degenerate(constant: np.ndarray, collinear: np.ndarray, spec: Specification
 def _selected(prepared: Prepared, which: np.ndarray) -> Prepared:
     if len(which) == len(prepared.n_obs):
         return prepared
-    arrays = ("inputs", "n_obs", "scale", "shift", "jacobian", "mean", "noise")
-    kept = {name: getattr(prepared, name) for name in arrays}
-    chosen = {name: None if a is None else a[which] for name, a in kept.items()}
-    return Prepared(form=prepared.form, gaps=prepared.gaps, **chosen)
+    return replace(
+        prepared,
+        inputs=prepared.inputs[which],
+        n_obs=prepared.n_obs[which],
+        scale=prepared.scale[which],
+        shift=prepared.shift[which],
+        jacobian=prepared.jacobian[which],
+        mean=prepared.mean[which],
+        noise=None if prepared.noise is None else prepared.noise[which],
+    )

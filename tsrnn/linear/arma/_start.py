@@ -85,7 +85,7 @@ def further_starts(gamma: np.ndarray, p: int, q: int) -> list[np.ndarray]:
     -------
     list of arrays of shape (N, p + q)
     """
-    made = []
+    made: list[tuple[np.ndarray, float | None, float]] = []
     for sign in (-1.0, 1.0):
         if q:
             made.append((hannan_rissanen(gamma, p, q - 1), None, 0.95 * sign))

@@ -33,18 +33,21 @@ def fit(sample: Sample, names: tuple[str, ...], targets: list[str], searches: in
     n_units = len(sample.y)
     reasons = unusable(sample, targets)
     which = np.array([i for i in range(n_units) if i not in reasons], int)
-    if len(which):
-        chosen = sample.select(which)
-        first, spread = start(fit_scaling(chosen).standardised(chosen))
-        refused = collinear(spread, targets)
-        reasons |= {int(which[i]): reason for i, reason in refused.items()}
-        kept = np.array([i for i in range(len(which)) if i not in refused], int)
-        which, first = which[kept], first[kept]
     if not len(which):
         return _nothing(sample.shape, names).placed(n_units, which, reasons)
     chosen = sample.select(which)
     scaling = fit_scaling(chosen)
-    found = search(scaling.standardised(chosen), first, searches)
+    standard = scaling.standardised(chosen)
+    first, spread = start(standard)
+    refused = collinear(spread, targets)
+    reasons |= {int(which[i]): reason for i, reason in refused.items()}
+    kept = np.array([i for i in range(len(which)) if i not in refused], int)
+    which, first = which[kept], first[kept]
+    if not len(which):
+        return _nothing(sample.shape, names).placed(n_units, which, reasons)
+    chosen, standard = chosen.select(kept), standard.select(kept)
+    scaling = Scaling(*(part[kept] for part in scaling.parts))
+    found = search(standard, first, searches)
     return _estimates(chosen, scaling, names, found).placed(n_units, which, reasons)
 
 

@@ -36,25 +36,25 @@ def outer_products(given: Prepared) -> OuterProducts:
     """
     found = innovations(given)
     by_row = scores(found)
-    inverse = np.linalg.inv(found.cov)[:, :, None]
-    of_mean = found.d_error @ inverse[:, :, 0]
-    of_cov = inverse @ found.d_cov
+    inverse = np.linalg.inv(found.cov)
     units, _, k = by_row.shape
-    information = np.einsum("utki,utli->ukl", of_mean, found.d_error, optimize=True)
-    left = of_cov.transpose(0, 2, 1, 3, 4).reshape(units, k, -1)
-    right = of_cov.transpose(0, 2, 1, 4, 3).reshape(units, k, -1)
-    information += left @ right.swapaxes(1, 2) / 2
+    left = (found.d_error @ inverse).swapaxes(1, 2).reshape(units, k, -1)
+    right = found.d_error.swapaxes(1, 2).reshape(units, k, -1)
+    information = left @ right.swapaxes(1, 2)
+    of_cov = (inverse[:, :, None] @ found.d_cov).swapaxes(1, 2)
+    turned = of_cov.swapaxes(3, 4).reshape(units, k, -1)
+    information += of_cov.reshape(units, k, -1) @ turned.swapaxes(1, 2) / 2
     return OuterProducts(by_row.swapaxes(1, 2) @ by_row, information)
 
 
 def scores(found: Innovations) -> np.ndarray:
     """Derivative of each row's log-likelihood, (U, T, k)."""
     inverse = np.linalg.inv(found.cov)
-    pressed = (inverse @ found.error[..., None])[..., 0]
-    result = -np.einsum("utij,utkij->utk", inverse, found.d_cov, optimize=True) / 2
-    result -= np.einsum("utki,uti->utk", found.d_error, pressed)
-    result += np.einsum("utkij,uti,utj->utk", found.d_cov, pressed, pressed, optimize=True) / 2
-    return result
+    pressed = inverse @ found.error[..., None]
+    by_cov = (pressed @ pressed.swapaxes(2, 3) - inverse) / 2
+    flat = found.d_cov.reshape(*found.d_error.shape[:3], -1)
+    result = flat @ by_cov.reshape(*by_cov.shape[:2], -1, 1) - found.d_error @ pressed
+    return result[..., 0]
 
 
 def innovations(given: Prepared) -> Innovations:

@@ -30,11 +30,13 @@ from tsrnn.linear.varma._stationary import (
     of_no_dimension,
     with_derivatives,
 )
-from tsrnn.linear.varma._sums import by_unit, products, sums_over_time
+from tsrnn.linear.varma._sums import Sums, by_unit, products, sums_over_time
 from tsrnn.linear.varma._system import spectral_radius, system
 
 # Numbers that the sensitivities of units evaluated together may take.
 _TOGETHER = 2**23
+# Squared distance from a maximum, in standard errors, below which Newton's method is faster.
+_NEAR = 0.2
 
 
 class Prepared(NamedTuple):
@@ -133,28 +135,58 @@ def prepared(params: np.ndarray, sample: Sample) -> Prepared:
 
 
 def evaluated(given: Prepared, exact: bool) -> Evaluation:
-    """Log-likelihood, gradient and curvature; the latter a Gauss-Newton matrix unless `exact`."""
+    """Log-likelihood, gradient and curvature.
+
+    Unless `exact`, the curvature of units that are still far from a maximum is a Gauss-Newton
+    matrix.
+    """
     sample, coefficients, white, residuals, prior = given
-    shape, lanes, n_mean = sample.shape, residuals.lanes, sample.shape.n_mean
+    shape = sample.shape
     sums = sums_over_time(shape, residuals, white)
     found = posterior(sums.G, prior.mean, prior.cov)
     gradient = (sums.slopes * found.weight[:, None]).sum((2, 3))
     gradient += (prior.d_mean * found.by_prior_mean[:, None]).sum(2)
     gradient += (prior.d_cov * found.by_prior_cov[:, None]).sum((2, 3))
     diagonal = np.diagonal(coefficients.chol, axis1=1, axis2=2)
-    gradient[:, n_mean + shape.on_diagonal] += 2 * sample.rows[:, None] / diagonal
-    bent = np.zeros((len(gradient), shape.k, shape.k))
-    bent[:, :n_mean, :n_mean] = of_mean(residuals, found.weight)
+    gradient[:, shape.n_mean + shape.on_diagonal] += 2 * sample.rows[:, None] / diagonal
+    first = of_mean(residuals, found.weight)
     if exact:
-        adjoint = of_filter(shape, coefficients, white, residuals, sums, found.weight)
-        bent[:, :n_mean, :n_mean] += adjoint
-        bent += through_posterior(shape, prior, found, sums.slopes)
-        bent += of_covariance(shape, coefficients, sample.rows, lanes, sums, found.weight)
+        bent = _hessian(given, sums, found, first)
     else:
-        flat = sums.shifts.reshape(len(bent), -1, shape.n**2)
-        of_chol = sample.rows[:, None, None] * (flat @ flat.swapaxes(1, 2))
-        bent[:, n_mean:, n_mean:] = of_chol
+        bent = _gauss_newton(sample, sums, first)
+        near = _is_near(gradient, bent)
+        if near.any():
+            bent[near] = _hessian(given, sums, found, first)[near]
     return Evaluation(_value(coefficients, sample, found), -gradient / 2, bent / 2)
+
+
+def _hessian(given: Prepared, sums: Sums, found: Posterior, first: np.ndarray) -> np.ndarray:
+    """Second derivatives (U, k, k) of -2 log L."""
+    sample, coefficients, white, residuals, prior = given
+    shape, weight, n_mean = sample.shape, found.weight, sample.shape.n_mean
+    result = through_posterior(shape, prior, found, sums.slopes)
+    result += of_covariance(shape, coefficients, sample.rows, residuals.lanes, sums, weight)
+    adjoint = of_filter(shape, coefficients, white, residuals, sums, weight)
+    result[:, :n_mean, :n_mean] += first + adjoint
+    return result
+
+
+def _gauss_newton(sample: Sample, sums: Sums, first: np.ndarray) -> np.ndarray:
+    """Positive semidefinite part of the second derivatives of -2 log L."""
+    shape, units = sample.shape, len(first)
+    result = np.zeros((units, shape.k, shape.k))
+    result[:, : shape.n_mean, : shape.n_mean] = first
+    flat = sums.shifts.reshape(units, -1, shape.n**2)
+    of_chol = sample.rows[:, None, None] * (flat @ flat.swapaxes(1, 2))
+    result[:, shape.n_mean :, shape.n_mean :] = of_chol
+    return result
+
+
+def _is_near(gradient: np.ndarray, bent: np.ndarray) -> np.ndarray:
+    """Whether a Gauss-Newton step of -2 log L is within a fraction of the standard errors."""
+    lifted = bent + 1e-12 * np.trace(bent, axis1=1, axis2=2)[:, None, None] * np.eye(bent.shape[1])
+    step = np.linalg.solve(lifted, gradient[..., None])[..., 0]
+    return (gradient * step).sum(1) < 2 * _NEAR
 
 
 def _value(coefficients: Coefficients, sample: Sample, found: Posterior) -> np.ndarray:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from tsrnn.linear.vech._density import Density, curvature, information, square_slopes, symmetric
 from tsrnn.linear.vech._likelihood import Forward, Sample
@@ -149,9 +148,9 @@ def _add(matrix: np.ndarray, begin: int, rows: np.ndarray) -> None:
 
 def _quadratic(moving: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Sum over time of S' W S for S (T, N, k) and W (N, N, T)."""
-    S = torch.from_numpy(moving)
-    W = torch.from_numpy(np.ascontiguousarray(weights.transpose(2, 0, 1)))
-    return (S.flatten(0, 1).T @ torch.bmm(W, S).flatten(0, 1)).numpy()
+    k = moving.shape[2]
+    weighted = np.ascontiguousarray(weights.transpose(2, 0, 1)) @ moving
+    return moving.reshape(-1, k).T @ weighted.reshape(-1, k)
 
 
 def _outer(weights: np.ndarray, regressors: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from tsrnn.linear._frames import given_params
 from tsrnn.linear._multivariate import draws_frame
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.vech._algebra import n_variables
+from tsrnn.linear.vech._blocks import Linear
 from tsrnn.linear.vech._recursion import companion
 from tsrnn.linear.vech._results import CovarianceResults
 from tsrnn.linear.vech._state import State, draw, impulse
@@ -126,7 +127,8 @@ class Dynamics(CovarianceResults):
         r, size = equation.recurrent.shape[:2]
         full = natural("full", n_variables(size), r, r, targeting=False)
         values = (equation.intercept, *equation.inputs, *equation.recurrent)
-        found = [block.params(value) for block, value in zip(full.blocks, values, strict=True)]
+        blocks = [block for block in full.blocks if isinstance(block, Linear)]  # all of them
+        found = [block.params(value) for block, value in zip(blocks, values, strict=True)]
         return dict(zip(full.names, np.concatenate(found), strict=True))
 
     def simulate(self, n: int, params: Any = None, burn: int = 500) -> pd.DataFrame:
