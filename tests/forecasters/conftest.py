@@ -63,12 +63,8 @@ FORECASTERS = {
         **OWN,
     ),
     "VARMA": Entry(VARMA, BOTH, fewest=8, too_short="need at least 8 observed rows", **OWN),
-    "CCC": Entry(
-        CCC, BOTH, fewest=5, too_short="need more than 4 observations", exogenous=False, **OWN
-    ),
-    "DCC": Entry(
-        DCC, BOTH, fewest=5, too_short="need more than 4 observations", exogenous=False, **OWN
-    ),
+    "CCC": Entry(CCC, BOTH, fewest=9, too_short="need at least 18 values", exogenous=False, **OWN),
+    "DCC": Entry(DCC, BOTH, fewest=11, too_short="need at least 22 values", exogenous=False, **OWN),
     "VECMGARCH": Entry(
         VECMGARCH,
         BOTH | {"structure": "scalar", "targeting": True, "n_starts": 1, "random_state": 0},

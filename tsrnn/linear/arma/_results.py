@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from tsrnn.contract import check_levels, positive_integer, seed_of
+from tsrnn.contract import positive_integer, seed_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import by_parameter, given_params
+from tsrnn.linear._inference import one_level
 from tsrnn.linear.arma._form import Form
 from tsrnn.linear.arma._likelihood import admissible
 from tsrnn.linear.arma._polynomials import inverse_roots, is_stable
@@ -49,7 +50,7 @@ class ARMAResults(LinearForecaster):
             Columns ``response``, ``std_err``, ``lower`` and ``upper``; a row a unit and step.
             No band where AR or MA parameters have no standard error.
         """
-        (level,) = check_levels(level)
+        level = one_level(level)
         h = positive_integer("h", h)
         psi, errors = responses(self._spec(), self._fitted().params, self._covariance(cov_type), h)
         half = ndtri(0.5 + level / 200) * errors

@@ -7,14 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tsrnn.linear._optimise import Evaluation, Optimum, maximise
+from tsrnn.linear.varma._identification import identification
 from tsrnn.linear.varma._likelihood import evaluate
 from tsrnn.linear.varma._sample import Sample
 from tsrnn.linear.varma._shape import Shape
 from tsrnn.linear.varma._system import spectral_radius
 
 # Further starts: what the autoregressive and moving average coefficients are multiplied by.
-_FURTHER = ((0.5, 0.5), (0.1, 0.1), (0.5, -0.5), (1.0, 0.2))
-_SLOW = 10  # iterations of a search that meets nothing but one maximum
+_FURTHER = ((0.5, 0.5), (0.2, 1.0), (0.5, -0.5), (1.0, 0.2))
+_SLOW = 8  # iterations of a search that meets nothing but one maximum
 _SAME = 1e-4  # log-likelihoods that count as one
 # Squared distance in standard errors from which the last step of Newton's method is taken.
 _TOLERANCE = 1e-9
@@ -45,14 +46,14 @@ def search(sample: Sample, first: np.ndarray, searches: int) -> Found:
     """Maximise from starting values (U, k).
 
     Likelihoods with a moving average have several maxima. A search that is slow, does not
-    converge or ends at the edge of invertibility is doubted: others begin nearer to white
-    noise, `searches` in all, and the highest end counts.
+    converge, or ends at the edge of invertibility or where factors cancel is doubted: others
+    begin elsewhere, `searches` in all, and the highest end counts.
     """
     shape = sample.shape
     best = _maximise(sample, first)
     units = np.arange(len(first))
     count, agreeing = np.ones_like(units), np.ones_like(units)
-    doubtful = units[_doubtful(shape, best)] if shape.q else units[:0]
+    doubtful = units[_doubtful(sample, best)] if shape.q else units[:0]
     starts = _FURTHER[: searches - 1]
     if not (len(doubtful) and starts):
         return Found(best.params, best.iterations, _inside(shape, best), count, agreeing)
@@ -80,9 +81,13 @@ def _maximise(sample: Sample, first: np.ndarray) -> Optimum:
     return maximise(objective, first, tol=_TOLERANCE)
 
 
-def _doubtful(shape: Shape, best: Optimum) -> np.ndarray:
-    radius = spectral_radius(shape.unpack(best.params).ma)
-    return ~best.converged | (best.iterations > _SLOW) | (radius > 1 - EDGE)
+def _doubtful(sample: Sample, best: Optimum) -> np.ndarray:
+    coefficients = sample.shape.unpack(best.params)
+    doubts = ~best.converged | (best.iterations > _SLOW)
+    doubts |= spectral_radius(coefficients.ma) > 1 - EDGE
+    if sample.shape.p:
+        doubts |= ~identification(sample.shape, coefficients, sample.rows).identified
+    return doubts
 
 
 def _inside(shape: Shape, best: Optimum) -> np.ndarray:
