@@ -129,6 +129,8 @@ class TestRefusals:
             ({"order": (1, 2, 1), "trend": "t"}, "differencing removes"),
             ({"order": (1, 1, 1), "trend": "ct"}, "differencing removes"),
             ({"order": (1, -1)}, "integers of at least 0"),
+            ({"order": (13, 0)}, "up to 12 lags"),
+            ({"order": (0, 7)}, "a moving average up to 6"),
             ({"order": (1, 1), "trend": "linear"}, "trend must be"),
             ({"likelihood": "css"}, "likelihood must be"),
             ({"likelihood": "conditional", "missing": "keep"}, "needs likelihood='exact'"),

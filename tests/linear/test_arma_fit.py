@@ -48,6 +48,17 @@ def test_optimum_is_not_below_that_of_statsmodels(p, q):
                 np.testing.assert_allclose(cov, theirs.cov_params(), rtol=0.05, atol=1e-4)
 
 
+def test_a_long_autoregression_is_not_below_that_of_statsmodels():
+    y = simulated(Specification(1, 0, 0, "c", exact=True), [0, 0.6, 1], 1, 120, seed=3)
+    spec = Specification(6, 0, 0, "c", exact=True)
+    ours = fit_units(spec, y)
+    assert ours.converged[0]
+    theirs = statsmodels_fit(y[0], (6, 0, 0), "c")
+    assert ours.loglik[0] > theirs.llf - 1e-6
+    hessian = theirs.model.hessian(ours.params[0], method="approx", approx_centered=True)
+    np.testing.assert_allclose(ours.hessian[0], hessian * 120, rtol=1e-2, atol=1.0)
+
+
 def test_gradient_is_zero_at_the_optimum():
     y = simulated(EXACT, [2.0, 0.6, 0.3, 1.0], 20, 150)
     ours = fit_units(EXACT, y)

@@ -15,6 +15,7 @@ from tsrnn.linear.arma._filter_cell import filter_cell
 from tsrnn.linear.arma._fit import fit_units
 from tsrnn.linear.arma._form import Form
 from tsrnn.linear.arma._likelihood import Likelihood
+from tsrnn.linear.arma._parts import parts_by_sums, with_differences
 from tsrnn.linear.arma._polynomials import from_partial
 from tsrnn.linear.arma._specification import Specification
 from tsrnn.linear.arma._state import begin, innovations
@@ -267,6 +268,16 @@ class TestDerivatives:
         ]
         for ours, expected in list(zip(*parts, strict=True))[:3]:
             np.testing.assert_allclose(ours, expected, rtol=1e-8, atol=1e-8)
+
+    @pytest.mark.parametrize("exact", [True, False])
+    def test_by_differences_equal_those_that_are_compiled(self, exact):
+        rng = np.random.default_rng(8)
+        form, inputs = Form(2, 1, 0, True), Lanes(rng.normal(size=(4, 50, 1)))
+        params = np.column_stack([rng.normal(size=4), admissible_params(2, 1, 4, rng)])
+        expected = parts_by_sums(form, exact, inputs, params, 2)
+        ours = with_differences(parts_by_sums, form, exact, inputs, params)
+        for actual, wanted in zip(ours[:3], expected[:3], strict=True):
+            np.testing.assert_allclose(actual, wanted, rtol=1e-8, atol=1e-7)
 
     def test_on_and_across_the_edge_of_the_invertible_region(self):
         rng = np.random.default_rng(7)

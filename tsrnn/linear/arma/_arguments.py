@@ -10,6 +10,7 @@ from tsrnn.contract import choice
 from tsrnn.linear.arma._specification import TRENDS, Specification
 
 LIKELIHOODS = ("exact", "conditional")
+MOST_LAGS, MOST_MIXED = 12, 6  # beyond, compiling the exact likelihood takes minutes
 
 
 def specification(
@@ -24,6 +25,13 @@ def specification(
     """
     p, d, q = _orders(order)
     exact = choice("likelihood", likelihood, LIKELIHOODS) == "exact"
+    most = MOST_MIXED if exact and q else MOST_LAGS
+    if max(p, q) > most:
+        raise ValueError(
+            f"order may have up to {MOST_LAGS} lags, and with the exact likelihood and a moving "
+            f"average up to {MOST_MIXED}; got {order!r}. Take fewer lags, or "
+            "likelihood='conditional' for long moving averages"
+        )
     if missing == "keep" and not exact:
         raise ValueError(
             "missing='keep' needs likelihood='exact': the conditional one has no place for "

@@ -11,12 +11,19 @@ from tsrnn.kernels import Lanes, Running, sums
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._filter_cell import filter_cell
 from tsrnn.linear.arma._form import Form
-from tsrnn.linear.arma._parts import Parts, parts_by_filter, parts_by_sums, presample
+from tsrnn.linear.arma._parts import (
+    Parts,
+    parts_by_filter,
+    parts_by_sums,
+    presample,
+    with_differences,
+)
 from tsrnn.linear.arma._polynomials import is_stable
 
 # The exact likelihood is level across the edge of the invertible region, so that an optimum on
 # it can be approached from both sides; beyond, sums grow with the length of the series.
 OVERSHOOT = 2.0
+LARGEST = 4  # dimension of a state whose second derivatives are compiled: code grows as its square
 
 
 class Moments(NamedTuple):
@@ -104,7 +111,10 @@ class Likelihood:
         full = np.zeros((lanes.n, params.shape[1]))
         full[places] = params
         made = parts_by_filter if self._gaps or self.form.d else parts_by_sums
-        parts = made(self.form, self.exact, lanes, full, order)
+        if order == 2 and self.form.dimension > LARGEST:
+            parts = with_differences(made, self.form, self.exact, lanes, full)
+        else:
+            parts = made(self.form, self.exact, lanes, full, order)
         return parts if len(places) == lanes.n else parts.select(places)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,8 @@ from tsrnn.linear.arma._sum_cells import closing_cell, presample_cell, residual_
 
 First = dict[tuple[int, int], np.ndarray]
 Second = dict[tuple[int, int, int], np.ndarray]
+
+_STEP = 1e-4  # in parameters, of series of variance one
 
 
 class Parts(NamedTuple):
@@ -117,6 +119,28 @@ def parts_by_filter(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, o
         return parts
     squares, spreads = made.products[:, :, :k, :k]
     return parts._replace(squares=squares, spreads=spreads)
+
+
+def with_differences(
+    made: Callable[..., Parts], form: Form, exact: bool, lanes: Lanes, params: np.ndarray
+) -> Parts:
+    """Parts whose second derivatives are differences of exact gradients, of fourth order.
+
+    They have some ten digits. Parameters are as for `made`, one of the two above.
+    """
+    columns = []
+    for j in range(params.shape[1]):
+        slopes = []
+        for steps in (1, -1, 2, -2):
+            moved = params.copy()
+            moved[:, j] += steps * _STEP
+            gradient = made(form, exact, lanes, moved, 1).gradient
+            assert gradient is not None  # by its order
+            slopes.append(gradient)
+        columns.append((8 * (slopes[0] - slopes[1]) - (slopes[2] - slopes[3])) / (12 * _STEP))
+    hessian = np.stack(columns, axis=-1)
+    parts = made(form, exact, lanes, params, 1)
+    return Parts(parts.value, parts.gradient, (hessian + hessian.swapaxes(2, 3)) / 2)
 
 
 def presample(

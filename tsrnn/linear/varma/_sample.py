@@ -67,8 +67,8 @@ class Sample:
     def level(self) -> np.ndarray:
         """Row of the design that the state before the first row is stationary under.
 
-        The second one, where there are two: statsmodels' VARMAX, whose state at the first row is (y_1, ...), has it
-        from the intercept that leads to the second row.
+        The second one, where there are two: statsmodels' VARMAX, whose state at the first row is
+        (y_1, ...), has it from the intercept that leads to the second row.
         """
         return self.design[np.arange(len(self.rows)), np.minimum(1, self.rows - 1)]
 
