@@ -52,7 +52,9 @@ class ARMA(ARMAResults):
     Parameters
     ----------
     order : tuple of int, default (1, 1)
-        (p, q), or (p, d, q) with d differences.
+        (p, q), or (p, d, q) with d differences. Up to 12 lags; with the exact likelihood and a
+        moving average up to 6. Beyond 4, the first fit compiles for some seconds, and second
+        derivatives are differences of exact gradients, of some ten digits.
     trend : {"n", "c", "t", "ct"}, optional
         Among the regressors: nothing, a constant (parameter ``const``), the number of the row
         from 1 (``drift``), or both. By default "c" with d = 0, else "n". Terms of an order

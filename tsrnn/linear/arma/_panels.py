@@ -29,14 +29,17 @@ def batches(panel: Panel) -> Iterator[np.ndarray]:
 def unit_values(panel: Panel, units: np.ndarray) -> np.ndarray:
     """Values of some units, (n, T), NaN after their ends."""
     series, target = np.divmod(units, panel.values.shape[1])
-    return _rows(panel, panel.values, series, np.nan)[np.arange(len(units)), :, target]
+    rows, within = _rows(panel, series)
+    values = panel.values[rows, target[:, None]]
+    return values if within is None else np.where(within, values, np.nan)
 
 
 def unit_exog(panel: Panel, units: np.ndarray) -> np.ndarray | None:
     """Exogenous columns of some units, (n, T, m), 0 after their ends; None if there are none."""
     if not panel.exog.shape[1]:
         return None
-    return _rows(panel, panel.exog, units // panel.values.shape[1], 0.0)
+    rows, within = _rows(panel, units // panel.values.shape[1])
+    return panel.exog[rows] if within is None else np.where(within[..., None], panel.exog[rows], 0)
 
 
 def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -51,11 +54,10 @@ def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.nda
     return result
 
 
-def _rows(panel: Panel, table: np.ndarray, series: np.ndarray, fill: float) -> np.ndarray:
-    lengths = panel.lengths[series]
-    longest = int(lengths.max())
-    steps = np.arange(longest)
-    if (lengths == longest).all():
-        return table[panel.indptr[series][:, None] + steps]
-    rows = np.minimum(panel.indptr[series][:, None] + steps, panel.indptr[series + 1][:, None] - 1)
-    return np.where((steps < lengths[:, None])[:, :, None], table[rows], fill)
+def _rows(panel: Panel, series: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Numbers of the rows of some series, (n, T), and which are theirs; None if all are."""
+    lengths, steps = panel.lengths[series], np.arange(int(panel.lengths[series].max()))
+    rows = panel.indptr[series][:, None] + steps
+    if (lengths == len(steps)).all():
+        return rows, None
+    return np.minimum(rows, panel.indptr[series + 1][:, None] - 1), steps < lengths[:, None]
