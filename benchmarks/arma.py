@@ -49,9 +49,10 @@ def series(order: tuple[int, int, int], params: list[float], n: int, seed: int) 
 def statsmodels_loglik(y: np.ndarray, order: tuple[int, int, int]) -> float:
     """Log-likelihood of statsmodels' optimum; of the differences where d > 0."""
     y, p, q = np.diff(y, order[1]), order[0], order[2]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return float(ARIMA(y, order=(p, 0, q), trend="n" if order[1] else "c").fit().llf)
+    model = ARIMA(y, order=(p, 0, q), trend="n" if order[1] else "c")
+    params = model.fit().params
+    model.ssm.tolerance = 0  # else variances count as settled early, and digits are lost
+    return float(model.loglike(params))
 
 
 def gap_to_statsmodels(y: np.ndarray, loglik: np.ndarray, order: tuple[int, int, int]) -> float:

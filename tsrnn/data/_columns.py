@@ -31,14 +31,14 @@ def choose_columns(
     """
     targets = _targets(table, target) if layout is None else layout.target_names
     renamed = table.kind == "series" and layout is not None
-    present = targets if renamed else table.names
+    present, chosen = set(targets if renamed else table.names), set(targets)
     missing = [name for name in targets if name not in present]
     if missing:
         raise ValueError(
             f"the target {quoted(missing)} is not a column; the columns are "
             f"{quoted(table.names, 10)}. Name it by target."
         )
-    others = [] if table.kind == "series" else [n for n in table.names if n not in targets]
+    others = [] if table.kind == "series" else [n for n in table.names if n not in chosen]
     if exog is not None:
         return targets, exact_columns(others, exog, "exogenous columns")
     _refuse_text(table.columns, others)
