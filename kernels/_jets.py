@@ -33,16 +33,15 @@ class Jet:
 class Builder:
     """Writes operations down once each, without those that do nothing."""
 
-    def __init__(self, prefix: str = "v") -> None:
+    def __init__(self) -> None:
         self.ops: list[Op] = []
         self._made: dict[tuple[object, ...], str] = {}
-        self._prefix = prefix
 
     def op(self, name: str, *args: Operand) -> Operand:
         """Name of the result of an operation."""
         key = (name, *args)
         if key not in self._made:
-            self.ops.append(Op(f"{self._prefix}{len(self.ops)}", name, args))
+            self.ops.append(Op(f"j{len(self.ops)}", name, args))
             self._made[key] = self.ops[-1].out
         return self._made[key]
 
@@ -114,9 +113,7 @@ def _slope_and_bend(b: Builder, slope: Operand, factor: Operand) -> tuple[Operan
     return slope, b.mul(slope, factor)
 
 
-def jets(
-    graph: Graph, known: Mapping[str, Jet], order: int, builder: Builder | None = None
-) -> tuple[Builder, list[Jet]]:
+def jets(graph: Graph, known: Mapping[str, Jet], order: int) -> tuple[Builder, list[Jet]]:
     """Run a graph on jets.
 
     Parameters
@@ -138,7 +135,7 @@ def jets(
     ValueError
         If the graph has an operation without a rule here.
     """
-    b = builder or Builder("j")
+    b = Builder()
     values = dict(known)
 
     def jet_of(operand: Operand) -> Jet:

@@ -19,7 +19,7 @@ import torch
 from tsrnn.kernels import _cpu
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._graph import Graph, GraphStep, Operand, without_unused
-from tsrnn.kernels._jets import Builder, Jet, Pair, jets
+from tsrnn.kernels._jets import Builder, Jet, jets
 from tsrnn.kernels._lanes import Lanes
 from tsrnn.kernels._trace import trace_step
 
@@ -294,6 +294,3 @@ def _patterns(
         if more_ones <= ones and more_twos <= twos:
             return names.first, names.second
         ones, twos = ones | more_ones, twos | more_twos
-
-
-__all__ = ["Pair", "Sums", "sums"]
