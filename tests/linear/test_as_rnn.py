@@ -60,7 +60,8 @@ class TestGARCH:
 
 class TestCorrelations:
     @pytest.fixture(scope="class")
-    def pair(self):
+    @classmethod
+    def pair(cls):
         draw = np.random.default_rng(1)
         common = draw.normal(size=(500, 1))
         weight = np.sin(np.arange(500) / 50)[:, None]
@@ -79,6 +80,25 @@ class TestCorrelations:
         for i, name in enumerate("uv"):
             expected = frame.loc[frame["first"] == name, "covariance"]
             np.testing.assert_allclose(both[:, i], expected, rtol=1e-10)
+
+    @pytest.mark.parametrize("vol", ["garch", "gjr"])
+    @pytest.mark.parametrize("order", [(1, 1), (1, 2)])
+    def test_a_ccc_is_read_back(self, pair, vol, order):
+        named = pair.rename(columns={"u": "y1", "v": "y2"})
+        model = CCC(order, vol).fit(named)
+        layer = model.to_rnn()
+        found = CCC.from_rnn(layer, np.eye(2, layer.hidden_size))
+        shared = found.index.intersection(model.params_.columns)
+        assert len(shared) == model.params_.shape[1] - 3  # all but two means and a correlation
+        np.testing.assert_allclose(found[shared], model.params_[shared].iloc[0], atol=1e-10)
+        assert found.drop(shared).abs().max() < 1e-10 or order == (1, 1)
+        if order == (1, 1):
+            pd.testing.assert_series_equal(CCC.from_rnn(layer), found)
+
+    def test_variances_that_depend_on_each_other_are_no_ccc(self):
+        layer = ParaRNN(2, 2, 2, nonlinearity="identity").double()
+        with pytest.raises(ValueError, match="depends on another"):
+            CCC.from_rnn(layer)
 
     @pytest.mark.parametrize("order", [(1, 1), (2, 1), (1, 2)])
     def test_correlations_of_a_dcc(self, pair, order):

@@ -387,9 +387,9 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("arguments", "text"),
         [
-            ({"order": (0, 1)}, "order must be two integers"),
+            ({"order": (0, 1)}, "p >= 1"),
             ({"order": 1}, "order must be two integers"),
-            ({"garch_order": (0, 1)}, "garch_order must be two integers"),
+            ({"garch_order": (0, 1)}, "p >= 1"),
             ({"vol": "egarch"}, "vol must be one of"),
             ({"mean": "ar"}, "mean"),
             ({"initial_variance": "fcp"}, "initial_variance must be one of"),

@@ -114,7 +114,7 @@ def test_forecast_variance_is_that_of_simulated_paths(model):
               np.repeat(one.lags[None], many, 0), errors)  # fmt: skip
     found = model._forecasts(memory, h)
     for k in range(h):
-        np.testing.assert_allclose(np.cov(y[:, k].T), found.error[0, k], rtol=0.06, atol=0.01)
+        np.testing.assert_allclose(np.cov(y[:, k].T), found.total[0, k], rtol=0.06, atol=0.01)
 
 
 def test_update_is_running_over_all_rows(frame):
@@ -260,7 +260,7 @@ def test_settings_are_kept_and_cloned():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"order": (0, 1)}, "order must be two integers"),
+        ({"order": (0, 1)}, "p >= 1"),
         ({"structure": "dvech"}, "structure must be one of"),
         ({"mean": "ar"}, "mean must be one of"),
         ({"n_starts": 0}, "n_starts must be"),

@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def order_of(name: str, value: Any, what: str) -> tuple[int, int]:
-    """Two lags (p, q), p at least 1."""
+def order_of(name: str, value: Any, what: str, least: tuple[int, int] = (1, 0)) -> tuple[int, int]:
+    """Two lags (p, q) of at least so many each, at least one in all."""
     legal = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
-    if not legal or not all(_is_count(n) for n in value) or value[0] < 1:
-        raise ValueError(f"{name} must be two integers (p, q), p >= 1 {what}; got {value!r}")
+    if not legal or not all(_is_count(n) for n in value):
+        raise ValueError(f"{name} must be two integers (p, q), {what}; got {value!r}")
+    for letter, n, lowest in zip("pq", value, least, strict=True):
+        if n < lowest:
+            raise ValueError(f"{name}=(p, q), {what}, needs {letter} >= {lowest}; got {value!r}")
+    if not any(value):
+        raise ValueError(f"{name}=(p, q), {what}, needs a lag of either; got {value!r}")
     return int(value[0]), int(value[1])
 
 

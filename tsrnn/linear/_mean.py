@@ -232,3 +232,24 @@ def responses(lags: np.ndarray, h: int) -> np.ndarray:
         for i in range(min(m, k)):
             weights[..., k, :, :] += lags[..., i, :, :] @ weights[..., k - 1 - i, :, :]
     return weights
+
+
+def accumulated(lags: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    r"""Covariances :math:`\sum_{j<k} \Psi_j H_{T+k-j} \Psi_j'` of forecasts k steps ahead.
+
+    Parameters
+    ----------
+    lags : array of shape (S, m, n, n)
+    covariance : array of shape (S, h, n, n)
+        Of the error of each step.
+
+    Returns
+    -------
+    array of shape (S, h, n, n)
+    """
+    weights = responses(lags, covariance.shape[1])
+    total = np.empty_like(covariance)
+    for k in range(covariance.shape[1]):
+        psi = weights[:, : k + 1]
+        total[:, k] = (psi @ covariance[:, k::-1] @ psi.swapaxes(-1, -2)).sum(1)
+    return total

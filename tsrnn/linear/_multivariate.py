@@ -47,6 +47,12 @@ def collinear(correlations: np.ndarray, targets: Sequence[object]) -> list[objec
     return [targets[int(i)] for i in np.flatnonzero(weights > _TAKES_PART * weights.max())]
 
 
+def scaled_to_unit_diagonal(matrices: np.ndarray) -> np.ndarray:
+    """Correlation matrices of covariance matrices (..., n, n)."""
+    scale = 1 / np.sqrt(np.diagonal(matrices, axis1=-2, axis2=-1))
+    return scale[..., :, None] * matrices * scale[..., None, :]
+
+
 def draws_frame(y: np.ndarray, units: pd.Index, targets: Sequence[object]) -> pd.DataFrame:
     """Draws (rows, S, n): a column a target, or a series and target where there are several."""
     if y.shape[1] == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +26,9 @@ _ROUNDING = 1e-12  # a root this close to the unit circle counts as on it
 class ARMAResults(LinearForecaster):
     """Responses, roots and simulations of a fitted ARMA; a part of `ARMA`."""
 
+    @abstractmethod
     def _spec(self) -> Specification:
-        raise NotImplementedError
+        """The model that the arguments describe."""
 
     def impulse_responses(
         self, h: int = 10, level: float = 95, cov_type: str | None = None

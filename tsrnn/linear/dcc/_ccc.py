@@ -6,11 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import Recursion, padded
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.dcc._conditional import ConditionalCorrelation
 from tsrnn.linear.dcc._fit import Order
+
+_ROUNDING = 1e-8  # of coefficients read from a layer that should be zero
 
 
 class CCC(ConditionalCorrelation):
@@ -118,7 +121,7 @@ class CCC(ConditionalCorrelation):
         return Order(0, 0, False)
 
     def _variance_order(self) -> tuple[int, int]:
-        return order_of("order", self.order, "lags of squared residuals and q of the variance")
+        return order_of("order", self.order, "p lags of squared residuals and q of the variance")
 
     def _own_name(self) -> str:
         return "CCC"
@@ -141,3 +144,30 @@ class CCC(ConditionalCorrelation):
         )
         past = [before * share for share in np.array([1.0, 0.5])[shocks]]
         return Recursion(equation, before, np.concatenate(past))
+
+    @classmethod
+    def _outputs_of(cls, layer: ParaRNN) -> int:
+        """As many as inputs, or half of them if there is a second set for gamma."""
+        count: int = layer.input_size
+        return count if layer.hidden_size % count == 0 else count // 2
+
+    @classmethod
+    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        recurrent, inputs, intercept = equation
+        n, lags = len(intercept), range(1, len(recurrent) + 1)
+        shocks = inputs.reshape(len(lags), n, -1, n).swapaxes(1, 2)
+        diagonals = {"beta": recurrent} | {
+            name: shocks[:, s] for s, name in enumerate(("alpha", "gamma")[: shocks.shape[1]])
+        }
+        for lag in np.concatenate(list(diagonals.values())):
+            if np.abs(lag - np.diag(np.diag(lag))).max() > _ROUNDING:
+                raise ValueError(
+                    "a variance of this layer depends on another; VECMGARCH.from_rnn reads such. "
+                    "A GJR model of two lags and more needs its readout, of shape (n, states)"
+                )
+        found = {}
+        for k in range(n):
+            found[f"omega.y{k + 1}"] = intercept[k]
+            for name in (name for name in ("alpha", "gamma", "beta") if name in diagonals):
+                found |= {f"{name}[{i}].y{k + 1}": diagonals[name][i - 1, k, k] for i in lags}
+        return found

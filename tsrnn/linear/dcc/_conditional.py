@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+import pandas as pd
+from scipy.stats import chi2
 
-from tsrnn.contract import choice, flag, with_intervals
+from tsrnn.contract import choice, flag, positive_integer
 from tsrnn.data import Panel
+from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory, target_scales
 from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._arguments import initial_of
+from tsrnn.linear.dcc._constancy import constancy_statistic
+from tsrnn.linear.dcc._draw import draw
 from tsrnn.linear.dcc._equations import FirstStep
 from tsrnn.linear.dcc._estimate import Fit, fit_series
 from tsrnn.linear.dcc._fit import Order
-from tsrnn.linear.dcc._forecast import Forecast, forecast
+from tsrnn.linear.dcc._forecast import forecast
 from tsrnn.linear.dcc._given import at_given
-from tsrnn.linear.dcc._results import CorrelationResults
 from tsrnn.linear.dcc._specification import Parts, Specification
-from tsrnn.linear.dcc._state import Path, State, advance, run
+from tsrnn.linear.dcc._state import State, advance, run
 
 COVARIANCES = ("robust", "hessian")
 VOLATILITIES = ("garch", "gjr")
 
 
-class ConditionalCorrelation(CorrelationResults):
+class ConditionalCorrelation(MatrixForecaster):
     """Base of `CCC` and `DCC`; not to be used by itself."""
-
-    multivariate: ClassVar[bool] = True
 
     vol: str
     mean: str
@@ -65,6 +66,39 @@ class ConditionalCorrelation(CorrelationResults):
         if cov_type is not None:
             choice("cov_type", cov_type, COVARIANCES)
         return super().summary(unit, cov_type)
+
+    def constant_correlation_test(self, lags: int = 5) -> pd.DataFrame:
+        r"""Test of constant against dynamic correlation (Engle and Sheppard, 2001).
+
+        Products :math:`\epsilon_i \epsilon_j` of residuals without variance dynamics and
+        correlation are regressed on a constant and their own lags, all pairs together; under
+        constant correlations all coefficients are zero.
+
+        Parameters
+        ----------
+        lags : int, default 5
+
+        Returns
+        -------
+        DataFrame
+            Columns ``statistic``, ``df`` = lags + 1, ``p_value``, a row a series.
+
+        Notes
+        -----
+        The chi-square limit is that of known parameters. Estimated correlations make the
+        constant of the regression close to zero, so that the test rejects a little less often
+        than its level says.
+        """
+        lags = positive_integer("lags", lags)
+        panel = self._data(None)
+        statistics = np.full(panel.n_series, np.nan)
+        for i, path in self._paths(panel).items():
+            if len(path.errors) > 2 * lags:
+                scale = np.sqrt(np.diagonal(path.covariances, axis1=1, axis2=2))
+                statistics[i] = constancy_statistic(path.errors / scale, lags)
+        df = lags + 1
+        columns = {"statistic": statistics, "df": df, "p_value": chi2.sf(statistics, df)}
+        return pd.DataFrame(columns, index=self.units_)
 
     def _covariance(self, cov_type: str | None) -> np.ndarray:
         if cov_type is not None:
@@ -103,7 +137,7 @@ class ConditionalCorrelation(CorrelationResults):
     def _memory(
         self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
     ) -> LinearMemory:
-        _, _, state = self._run(panel, params, arrays["beta"], arrays["presample"])
+        _, state = self._run(panel, params, arrays["beta"], arrays["presample"])
         return LinearMemory(
             panel.ids, panel.last_times, target_scales(panel), arrays | state._asdict()
         )
@@ -122,48 +156,36 @@ class ConditionalCorrelation(CorrelationResults):
                 new[name][which] = array
         return LinearMemory(memory.ids, panel.last_times, memory.target_scale, memory.arrays | new)
 
-    def _forecast(
-        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        found = self._forecasts(memory, h)
-        root = np.sqrt(found.error_variance)
-        return with_intervals(
-            found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
-        )
-
     def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
         state = State(*(memory.arrays[name] for name in State._fields))
         parts = self._parts_of(memory)
         return forecast(self._specification(), parts, memory.arrays["beta"], state, h)
 
-    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-        fitted, scaled = (np.full_like(panel.values, np.nan) for _ in range(2))
-        paths, used, _ = self._paths(panel)
-        for i, path in zip(used, paths, strict=True):
-            rows = slice(panel.indptr[i + 1] - len(path.e), panel.indptr[i + 1])
-            fitted[rows] = panel.values[rows] - path.e
-            root = np.linalg.cholesky(path.correlation)
-            z = (path.e / np.sqrt(path.h))[..., None]
-            scaled[rows] = np.linalg.solve(root, z)[..., 0]
-        return fitted, scaled
+    def _paths(self, panel: Panel) -> dict[int, Path]:
+        which, arrays = self._series_of(panel.ids), self.memory_.arrays
+        beta, presample = arrays["beta"][which], arrays["presample"][which]
+        return self._run(panel, self.estimates_.params[which], beta, presample)[0]
 
-    def _paths(self, panel: Panel) -> tuple[list[Path], np.ndarray, State]:
-        which = self._series_of(panel.ids)
-        arrays = self.memory_.arrays
-        return self._run(
-            panel, self.estimates_.params[which], arrays["beta"][which], arrays["presample"][which]
-        )
+    def _draw(
+        self,
+        params: np.ndarray,
+        series: np.ndarray,
+        rows: tuple[int, int],
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        spec = self._specification()
+        return draw(spec, spec.parts(params), self.memory_.arrays["beta"][series], rows, rng)
 
     def _run(
         self, panel: Panel, params: np.ndarray, beta: np.ndarray, presample: np.ndarray
-    ) -> tuple[list[Path], np.ndarray, State]:
-        """Paths of the series that have parameters, their numbers, and the state of all."""
+    ) -> tuple[dict[int, Path], State]:
+        """Paths of the series that have parameters, by number, and the state of all."""
         spec = self._specification()
         check_long_enough(panel, spec.step.mean.n_lags)
         used = np.flatnonzero(np.isfinite(params).all(1))
         if not len(used):
             shapes = [self.memory_.arrays[name].shape[1:] for name in State._fields]
-            return [], used, State(*(np.full((panel.n_series, *s), np.nan) for s in shapes))
+            return {}, State(*(np.full((panel.n_series, *s), np.nan) for s in shapes))
         series = [panel.series(int(i)) for i in used]
         parts = spec.parts(params[used])
         paths, state = run(spec, parts, beta[used], presample[used], series)
@@ -172,7 +194,7 @@ class ConditionalCorrelation(CorrelationResults):
             full = np.full((panel.n_series, *array.shape[1:]), np.nan)
             full[used] = array
             whole.append(full)
-        return paths, used, State(*whole)
+        return dict(zip(used.tolist(), paths, strict=True)), State(*whole)
 
     def _parts_of(self, memory: LinearMemory) -> Parts:
         params = self.estimates_.params[self._series_of(memory.ids)]

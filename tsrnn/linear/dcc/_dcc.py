@@ -138,11 +138,11 @@ class DCC(ConditionalCorrelation):
         self.stationary = stationary
 
     def _order(self) -> Order:
-        p, q = order_of("order", self.order, "lags of outer products and q of Q")
+        p, q = order_of("order", self.order, "p lags of outer products and q of Q")
         return Order(p, q, flag("corrected", self.corrected))
 
     def _variance_order(self) -> tuple[int, int]:
-        what = "lags of squared residuals and q of the variance"
+        what = "p lags of squared residuals and q of the variance"
         return order_of("garch_order", self.garch_order, what)
 
     def _own_name(self) -> str:

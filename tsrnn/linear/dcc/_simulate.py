@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tsrnn.linear._multivariate import scaled_to_unit_diagonal
+
 
 def simulate_correlated(
     target: np.ndarray,
@@ -95,9 +97,3 @@ class Walk:
         if self._b.shape[1]:
             new = new + (self._b[:, :, None, None] * (self.q - target)).sum(1)
         self.q = np.concatenate([new[:, None], self.q[:, :-1]], 1)
-
-
-def scaled_to_unit_diagonal(matrices: np.ndarray) -> np.ndarray:
-    """Correlation matrices of covariance matrices (..., n, n)."""
-    scale = 1 / np.sqrt(np.diagonal(matrices, axis1=-2, axis2=-1))
-    return scale[..., :, None] * matrices * scale[..., None, :]

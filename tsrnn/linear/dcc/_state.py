@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from tsrnn.linear._matrices import Path
 from tsrnn.linear._mean import residuals
+from tsrnn.linear._multivariate import scaled_to_unit_diagonal
 from tsrnn.linear.dcc._equations import level_forms
 from tsrnn.linear.dcc._likelihood import paths
-from tsrnn.linear.dcc._simulate import Walk, scaled_to_unit_diagonal
+from tsrnn.linear.dcc._simulate import Walk
 from tsrnn.linear.dcc._specification import Parts, Specification
 from tsrnn.linear.dcc._tensor_jets import constants
 from tsrnn.linear.garch import _filter as garch
@@ -36,14 +38,6 @@ class State(NamedTuple):
     variance: np.ndarray
     outer: np.ndarray
     q: np.ndarray
-
-
-class Path(NamedTuple):
-    """Residuals (T, n), variances (T, n) and correlations (T, n, n) of one series."""
-
-    e: np.ndarray
-    h: np.ndarray
-    correlation: np.ndarray
 
 
 def run(
@@ -72,12 +66,18 @@ def run(
     memory = garch.begin(model, *rows, units, own).memory.reshape(len(e), n, -1)
     q, driver = _correlate(spec, parts, e / np.sqrt(h), lengths)
     done = [
-        Path(e[i, :end], h[i, :end], scaled_to_unit_diagonal(q[i, :end]))
+        Path(e[i, :end], covariances_of(h[i, :end], scaled_to_unit_diagonal(q[i, :end])))
         for i, end in enumerate(lengths)
     ]
     outer_tail, q_tail = _tails(spec, parts.target, driver, q, lengths)
     history = np.array([y[len(y) - m :] for y in series]).reshape(len(e), m, n)
     return done, State(history, memory, outer_tail, q_tail)
+
+
+def covariances_of(variance: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+    """Covariance matrices (..., n, n) of variances (..., n) and correlations (..., n, n)."""
+    root = np.sqrt(variance)
+    return root[..., :, None] * correlation * root[..., None, :]
 
 
 def _correlate(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tsrnn.contract import choice, number, positive_integer
+from tsrnn.linear._arguments import order_of
 from tsrnn.linear.garch._mean import Mean
 from tsrnn.linear.garch._model import DENSITIES, VOLATILITIES, Model
 from tsrnn.linear.garch._presample import INITIAL_VARIANCES
@@ -17,12 +18,9 @@ def model_of(
     order: Any, mean: Any, mean_order: Any, distribution: Any, vol: Any, padded: bool
 ) -> Model:
     """Check the arguments that make the model, and make it."""
-    p, q = _pair("order", order)
-    if p < 1:
-        raise ValueError(
-            f"order=(p, q) needs p >= 1 lags of squared residuals; got {order!r}. p counts "
-            "alphas and q betas, as in the package arch"
-        )
+    p, q = order_of(
+        "order", order, "p lags of squared residuals (alpha) and q of the variance (beta)"
+    )
     made = mean_of(choice("mean", mean, MEANS), mean_order)
     density = DENSITIES[choice("distribution", distribution, tuple(DENSITIES))]
     return Model(made, VOLATILITIES[choice("vol", vol, tuple(VOLATILITIES))], density, p, q, padded)
@@ -39,9 +37,8 @@ def mean_of(mean: str, mean_order: Any) -> Mean:
         return Mean(mean == "constant")
     if mean == "ar":
         return Mean(True, _lags(1 if mean_order is None else mean_order))
-    p, q = _pair("mean_order", (1, 1) if mean_order is None else mean_order)
-    if q < 1:
-        raise ValueError(f"mean='arma' needs mean_order=(p, q) with q >= 1; got {mean_order!r}")
+    orders = (1, 1) if mean_order is None else mean_order
+    p, q = order_of("mean_order", orders, "p lags of y and q of its innovations", least=(0, 1))
     return Mean(True, tuple(range(1, p + 1)), q)
 
 
@@ -56,13 +53,6 @@ def initial_of(initial_variance: Any, mean: Mean) -> str | float:
             f"of {tuple(k for k in INITIAL_VARIANCES if k != 'fcp')}"
         )
     return kind
-
-
-def _pair(name: str, value: Any) -> tuple[int, int]:
-    legal = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
-    if not legal or any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in value):
-        raise ValueError(f"{name} must be two integers (p, q) of at least 0; got {value!r}")
-    return int(value[0]), int(value[1])
 
 
 def _lags(value: Any) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy.special import ndtri
 from tsrnn.contract import choice, positive_integer, with_intervals
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
+from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import Recursion
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._memory import LinearMemory, target_scales
@@ -250,7 +250,7 @@ class VARMA(DynamicsResults):
         return self._shape().unpack(self._fitted().params[unit : unit + 1])
 
     def _shape(self) -> Shape:
-        p, q = _order(self.order)
+        p, q = order_of("order", self.order, "p lags of y and q of the innovations", least=(0, 0))
         targets, exog = self._panel_shape[0].target_names, self._panel_shape[1]
         if len(targets) < 2:
             raise ValueError(
@@ -303,18 +303,3 @@ class VARMA(DynamicsResults):
     @classmethod
     def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
         return named(equation)
-
-
-def _order(value: Any) -> tuple[int, int]:
-    legal = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
-    if (
-        not legal
-        or any(isinstance(n, bool) or not isinstance(n, int | np.integer) for n in value)
-        or min(value) < 0
-        or max(value) < 1
-    ):
-        raise ValueError(
-            "order must be two integers (p, q), p lags of y and q lags of the innovations, at "
-            f"least one in all; got {value!r}"
-        )
-    return int(value[0]), int(value[1])

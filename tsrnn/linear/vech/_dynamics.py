@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import positive_integer, seed_of
+from tsrnn.contract import positive_integer
 from tsrnn.layers import ParaRNN
-from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._as_rnn import Recursion, padded
-from tsrnn.linear._frames import given_params
-from tsrnn.linear._multivariate import draws_frame
+from tsrnn.linear._matrices import MatrixForecaster
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.vech._algebra import n_variables
 from tsrnn.linear.vech._blocks import Linear
 from tsrnn.linear.vech._recursion import companion
-from tsrnn.linear.vech._results import CovarianceResults
-from tsrnn.linear.vech._state import State, draw, impulse
+from tsrnn.linear.vech._specification import Model, Specification
+from tsrnn.linear.vech._state import begin, draw, impulse
 from tsrnn.linear.vech._structure import natural
 
 
-class Dynamics(CovarianceResults):
+class Dynamics(MatrixForecaster):
     """Coefficients, responses, simulation; a part of `VECMGARCH`."""
 
     def volatility_response(self, shock: Any, h: int = 20, unit: Any = None) -> pd.DataFrame:
@@ -131,48 +130,28 @@ class Dynamics(CovarianceResults):
         found = [block.params(value) for block, value in zip(blocks, values, strict=True)]
         return dict(zip(full.names, np.concatenate(found), strict=True))
 
-    def simulate(self, n: int, params: Any = None, burn: int = 500) -> pd.DataFrame:
-        """Draw series from the model, with normal innovations.
+    def _draw(
+        self,
+        params: np.ndarray,
+        series: np.ndarray,
+        rows: tuple[int, int],
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        spec, arrays, draws = self._specification(), self.memory_.arrays, []
+        for own, i in zip(params, series, strict=True):
+            presample = arrays["presample"][i]
+            model = spec.model(own, arrays["beta"][i], presample)
+            state = begin(model, np.zeros((spec.mean.n_lags, spec.n)), presample)
+            draws.append(draw(model, state, rng.standard_normal((sum(rows), spec.n)))[rows[1] :])
+        return np.stack(draws, 1)
 
-        Parameters
-        ----------
-        n : int
-            Rows.
-        params : DataFrame, Series, dict or array_like, optional
-            Parameters in place of those fitted, by name or in order.
-        burn : int, default 500
-            Rows drawn before and thrown away. Means with lags begin at zero, covariances at
-            the presample one.
+    @abstractmethod
+    def _specification(self) -> Specification:
+        """The model that the arguments and the data describe."""
 
-        Returns
-        -------
-        DataFrame
-            A column a target; of several series, a column a series and target. The draws are
-            those of `random_state`.
-
-        Raises
-        ------
-        ValueError
-            If an argument cannot be used, or a covariance is not positive definite.
-        """
-        check_is_fitted(self, "memory_")
-        spec, n = self._specification(), positive_integer("n", n)
-        values = self._fitted().params
-        if params is not None:
-            values = given_params(params, self.units_, spec.names)
-        burn = burn_of(burn)
-        rng = np.random.default_rng(seed_of(self.random_state))
-        y = np.full((n, len(values), spec.n), np.nan)
-        for i in np.flatnonzero(np.isfinite(values).all(1)):
-            presample = self.memory_.arrays["presample"][i]
-            model = spec.model(values[i], self.memory_.arrays["beta"][i], presample)
-            state = State(
-                np.zeros((len(model.lags), spec.n)),
-                np.tile(presample, (spec.p, 1)),
-                np.tile(presample, (spec.q, 1)),
-            )
-            y[:, i] = draw(model, state, rng.standard_normal((burn + n, spec.n)))[burn:]
-        return draws_frame(y, self.units_, spec.targets)
+    @abstractmethod
+    def _model(self, i: int) -> Model:
+        """Coefficients of fitted series i."""
 
 
 def _shock_of(shock: Any, n: int) -> np.ndarray:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._mean import paths, residuals, responses
+from tsrnn.linear._matrices import Forecast, Path
+from tsrnn.linear._mean import accumulated, paths, residuals
 from tsrnn.linear.vech._algebra import unvech, vech
 from tsrnn.linear.vech._density import squares
 from tsrnn.linear.vech._recursion import states
@@ -29,13 +30,6 @@ class State(NamedTuple):
     history: np.ndarray
     squares: np.ndarray
     states: np.ndarray
-
-
-class Path(NamedTuple):
-    """Errors (T, n) and covariances (T, n, n) of one series."""
-
-    errors: np.ndarray
-    covariances: np.ndarray
 
 
 def begin(model: Model, values: np.ndarray, presample: np.ndarray) -> State:
@@ -63,23 +57,6 @@ def advance(model: Model, state: State, values: np.ndarray) -> tuple[Path, State
     return Path(errors, unvech(h)), end
 
 
-class Forecast(NamedTuple):
-    """Forecasts of S series.
-
-    Attributes
-    ----------
-    mean : array of shape (S, h, n)
-    covariance : array of shape (S, h, n, n)
-        Of the error of each step.
-    error : array of shape (S, h, n, n)
-        Covariance of the forecast of y, with errors of the steps before.
-    """
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    error: np.ndarray
-
-
 def forecast(model: Model, state: State, h: int) -> Forecast:
     r"""Look h steps ahead, all arrays with a leading axis S.
 
@@ -90,12 +67,7 @@ def forecast(model: Model, state: State, h: int) -> Forecast:
     errors = np.zeros((len(model.intercept), h, n))
     mean = paths(state.history, model.intercept, model.lags, errors)
     covariance = unvech(expected(model, state, h))
-    weights = responses(model.lags, h)
-    error = np.zeros_like(covariance)
-    for k in range(h):
-        psi = weights[:, : k + 1]
-        error[:, k] = (psi @ covariance[:, k::-1] @ psi.swapaxes(-1, -2)).sum(1)
-    return Forecast(mean, covariance, error)
+    return Forecast(mean, covariance, accumulated(model.lags, covariance))
 
 
 def expected(model: Model, state: State, h: int) -> np.ndarray:

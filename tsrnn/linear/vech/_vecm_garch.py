@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 
-from tsrnn.contract import choice, flag, positive_integer, seed_of, with_intervals
+from tsrnn.contract import choice, flag, positive_integer, seed_of
 from tsrnn.data import Panel
 from tsrnn.linear._arguments import order_of
+from tsrnn.linear._matrices import Forecast, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory, target_scales
 from tsrnn.linear._multivariate import check_long_enough, series_of
@@ -19,7 +19,7 @@ from tsrnn.linear.vech._dynamics import Dynamics
 from tsrnn.linear.vech._fit import Fit, at_given, fit_series
 from tsrnn.linear.vech._inference import face_covariance
 from tsrnn.linear.vech._specification import Model, Specification
-from tsrnn.linear.vech._state import Forecast, Path, State, advance, begin, forecast
+from tsrnn.linear.vech._state import State, advance, begin, forecast
 from tsrnn.linear.vech._structure import STRUCTURES
 
 
@@ -117,7 +117,6 @@ class VECMGARCH(Dynamics):
     """
 
     column_name: ClassVar[str] = "VECMGARCH"
-    multivariate: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -218,40 +217,19 @@ class VECMGARCH(Dynamics):
             memory.ids, panel.last_times, memory.target_scale, memory.arrays | state
         )
 
-    def _forecast(
-        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        found = self._forecasts(memory, h)
-        root = np.sqrt(np.diagonal(found.error, axis1=2, axis2=3))
-        return with_intervals(
-            found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
-        )
-
     def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
         models = [self._model(i) for i in self._series_of(memory.ids)]
         model = Model(*(np.array(part) for part in zip(*models, strict=True)))
         return forecast(model, State(*(memory.arrays[name] for name in State._fields)), h)
 
-    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-        fitted, scaled = (np.full_like(panel.values, np.nan) for _ in range(2))
-        for i, path in enumerate(self._paths(panel)):
-            if path is None:
-                continue
-            rows = slice(panel.indptr[i + 1] - len(path.errors), panel.indptr[i + 1])
-            fitted[rows] = panel.values[rows] - path.errors
-            root = np.linalg.cholesky(path.covariances)
-            scaled[rows] = np.linalg.solve(root, path.errors[..., None])[..., 0]
-        return fitted, scaled
-
-    def _paths(self, panel: Panel) -> list[Path | None]:
+    def _paths(self, panel: Panel) -> dict[int, Path]:
         check_long_enough(panel, self._specification().mean.n_lags)
-        which = self._series_of(panel.ids)
-        usable = self._fitted().fitted
-        presample = self.memory_.arrays["presample"]
-        return [
-            _run(self._model(k), panel.series(i), presample[k])[0] if usable[k] else None
-            for i, k in enumerate(which)
-        ]
+        usable, presample = self._fitted().fitted, self.memory_.arrays["presample"]
+        return {
+            i: _run(self._model(k), panel.series(i), presample[k])[0]
+            for i, k in enumerate(self._series_of(panel.ids))
+            if usable[k]
+        }
 
     def _covariance(self, cov_type: str | None) -> np.ndarray:
         result = super()._covariance(cov_type)
@@ -272,7 +250,7 @@ class VECMGARCH(Dynamics):
         return self._specification().model(params, arrays["beta"][i], arrays["presample"][i])
 
     def _specification(self) -> Specification:
-        p, q = order_of("order", self.order, "lags of e e' and q lags of H")
+        p, q = order_of("order", self.order, "p lags of e e' and q lags of H")
         return Specification(
             kind=choice("structure", self.structure, STRUCTURES),
             p=p,

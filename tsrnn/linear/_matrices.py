@@ -1,0 +1,237 @@
+"""What a fitted model of a covariance matrix tells of it, over time and ahead."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.contract import positive_integer, seed_of, with_intervals
+from tsrnn.data import Panel, future_times
+from tsrnn.linear._arguments import burn_of
+from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._frames import given_params
+from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._multivariate import draws_frame, scaled_to_unit_diagonal
+from tsrnn.linear._tidy import tidy
+
+
+class Path(NamedTuple):
+    """Errors (T, n) and their conditional covariances (T, n, n) of one series."""
+
+    errors: np.ndarray
+    covariances: np.ndarray
+
+
+class Forecast(NamedTuple):
+    """Forecasts of S series.
+
+    Attributes
+    ----------
+    mean : array of shape (S, h, n)
+    covariance : array of shape (S, h, n, n)
+        Of the error of each step.
+    total : array of shape (S, h, n, n)
+        Covariance of the forecast of y, with errors of the steps before.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    total: np.ndarray
+
+
+class MatrixForecaster(LinearForecaster):
+    """Base of the models whose conditional covariance is a matrix; not to be used by itself.
+
+    A subclass answers in addition `_paths`, `_forecasts` and `_draw`.
+    """
+
+    multivariate: ClassVar[bool] = True
+
+    def covariances(self, df: Any = None) -> pd.DataFrame:
+        """Conditional variances and covariances of the residuals within the data.
+
+        Parameters
+        ----------
+        df : frame, optional
+            Data in place of those fitted to.
+
+        Returns
+        -------
+        DataFrame
+            A row a time and pair of targets: the id and time of the data, ``first``,
+            ``second``, ``covariance``; a pair of a target with itself has its variance. Rows
+            that the lags of the mean take are left out.
+        """
+        return self._within(df, "covariance")
+
+    def correlations(self, df: Any = None) -> pd.DataFrame:
+        """Conditional correlations of the residuals within the data.
+
+        Parameters
+        ----------
+        df : frame, optional
+            Data in place of those fitted to.
+
+        Returns
+        -------
+        DataFrame
+            As of `covariances`, with a column ``correlation`` and pairs of different targets.
+        """
+        return self._within(df, "correlation")
+
+    def predict_covariances(self, h: int | None = None, X: Any = None) -> pd.DataFrame:
+        """Forecasts of variances and covariances of the residuals.
+
+        Given the parameters variances are exact, and so are covariances of a vech model. In a
+        DCC, covariances from the second step on are made of the correlations that
+        `predict_correlations` approximates.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+
+        Returns
+        -------
+        DataFrame
+            As of `covariances`.
+        """
+        return self._ahead(h, X, "covariance")
+
+    def predict_correlations(self, h: int | None = None, X: Any = None) -> pd.DataFrame:
+        r"""Forecasts of correlations, those of the forecast covariances.
+
+        The first step is exact given the parameters. From the second on they are not the
+        expected correlations: a ratio of expectations is not the expectation of the ratio. In a
+        DCC, Q is forecast by its recursion with :math:`E[u u'] \approx E[Q]` (exact for the
+        corrected model) and scaled to a unit diagonal (Engle and Sheppard, 2001).
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+
+        Returns
+        -------
+        DataFrame
+            As of `correlations`.
+        """
+        return self._ahead(h, X, "correlation")
+
+    def simulate(self, n: int, params: Any = None, burn: int = 500) -> pd.DataFrame:
+        """Draw series from the model, with normal innovations.
+
+        Parameters
+        ----------
+        n : int
+            Rows.
+        params : DataFrame, Series, dict or array_like, optional
+            Parameters in place of those fitted, by name or in order.
+        burn : int, default 500
+            Rows drawn before and thrown away. Means with lags begin at zero, covariances of a
+            vech model at the presample one, variances of CCC and DCC where they rest.
+
+        Returns
+        -------
+        DataFrame
+            A column a target; of several series, a column a series and target. The draws are
+            those of `random_state`.
+
+        Raises
+        ------
+        ValueError
+            If an argument cannot be used, parameters are not admissible, a covariance is not
+            positive definite, or a variance has no resting point to start from.
+        """
+        check_is_fitted(self, "memory_")
+        rows = positive_integer("n", n), burn_of(burn)
+        values, targets = self._fitted().params, self._panel_shape[0].target_names
+        if params is not None:
+            values = given_params(params, self.units_, self._fitted().names)
+        usable = np.flatnonzero(np.isfinite(values).all(1))
+        y = np.full((rows[0], len(values), len(targets)), np.nan)
+        if len(usable):
+            rng = np.random.default_rng(seed_of(self.random_state))
+            y[:, usable] = self._draw(values[usable], usable, rows, rng)
+        return draws_frame(y, self.units_, targets)
+
+    @abstractmethod
+    def _paths(self, panel: Panel) -> dict[int, Path]:
+        """The model run over the series that have parameters, by their number in the panel."""
+
+    @abstractmethod
+    def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
+        """Forecasts after a memory."""
+
+    @abstractmethod
+    def _draw(
+        self,
+        params: np.ndarray,
+        series: np.ndarray,
+        rows: tuple[int, int],
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Draws (rows[0], K, n) after a burn-in of rows[1], of fitted series by number."""
+
+    def _forecast(
+        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        found = self._forecasts(memory, h)
+        root = np.sqrt(np.diagonal(found.total, axis1=2, axis2=3))
+        return with_intervals(
+            found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
+        )
+
+    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        fitted, scaled = (np.full_like(panel.values, np.nan) for _ in range(2))
+        for i, path in self._paths(panel).items():
+            rows = _rows(panel, i, path)
+            fitted[rows] = panel.values[rows] - path.errors
+            root = np.linalg.cholesky(path.covariances)
+            scaled[rows] = np.linalg.solve(root, path.errors[..., None])[..., 0]
+        return fitted, scaled
+
+    def _within(self, df: Any, name: str) -> pd.DataFrame:
+        panel = self._data(df)
+        found = self._paths(panel)
+        if not found:
+            raise ValueError(
+                f"none of the series {list(panel.ids)} could be fitted, so that there is no "
+                "matrix of theirs; messages_ says why"
+            )
+        ids = panel.ids[list(found)].repeat([len(path.errors) for path in found.values()])
+        times = np.concatenate([panel.times[_rows(panel, i, path)] for i, path in found.items()])
+        matrices = np.concatenate([path.covariances for path in found.values()])
+        return self._tidy(ids, times, matrices, name)
+
+    def _ahead(self, h: int | None, X: Any, name: str) -> pd.DataFrame:
+        check_is_fitted(self, "memory_")
+        h = self.horizon_ if h is None else positive_integer("h", h)
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        matrices = self._forecasts(memory, h).covariance
+        times = future_times((memory.last_times, self.freq_), h, tz=self._panel_shape[0].tz)
+        flat = matrices.reshape(-1, *matrices.shape[2:])
+        return self._tidy(memory.ids.repeat(h), times.ravel(), flat, name)
+
+    def _tidy(
+        self, ids: pd.Index, times: np.ndarray, matrices: np.ndarray, name: str
+    ) -> pd.DataFrame:
+        if name == "correlation":
+            matrices = scaled_to_unit_diagonal(matrices)
+        own = name == "covariance"
+        return tidy(self._panel_shape[0], ids, times, matrices, name, diagonal=own)
+
+
+def _rows(panel: Panel, i: int, path: Path) -> slice:
+    """Rows of a panel that a path of its series i ends with."""
+    end = int(panel.indptr[i + 1])
+    return slice(end - len(path.errors), end)
