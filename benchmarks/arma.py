@@ -27,14 +27,11 @@ from tsrnn.linear.arma._theory import simulate
 T = 300
 MANY = 10_000
 SAMPLE = 20
-LONGEST = 600  # rows of a bundled series
+FEWEST = 20  # rows of a bundled series
 LOWER = -1e-6  # a log-likelihood below statsmodels' by more is a failure
 MODELS = {(1, 0, 1): [0.0, 0.7, 0.3, 1.0], (2, 0, 1): [0.0, 1.2, -0.5, 0.4, 1.0]}
 SINGLES = {**MODELS, (2, 1, 1): [1.2, -0.5, 0.4, 1.0]}
-BUNDLED = (
-    "co2", "core_cpi", "corporate_yields", "crude", "danish_data", "elec_equip", "elnino",
-    "frenchdata", "interest_inflation", "macrodata", "nile", "sunspots", "vix",
-)  # fmt: skip
+DOWNLOADED = "load_ett"
 REAL_ORDERS = ((1, 1, 1), (2, 1, 1), (0, 1, 2), (2, 1, 2))
 Case = tuple[str, tuple[int, int, int], np.ndarray]
 
@@ -122,12 +119,12 @@ def simulated_cases() -> Iterator[Case]:
 
 
 def bundled_cases() -> Iterator[Case]:
-    for name in BUNDLED:
-        frame = getattr(datasets, f"load_{name}")()
-        for column in frame:
-            for order in REAL_ORDERS:
-                y = frame[column].dropna().to_numpy()[None, -LONGEST:]
-                yield f"{name} {column}", order, y
+    loaders = [name for name in datasets.__all__ if name.startswith("load_") and name != DOWNLOADED]
+    for name in loaders:
+        for column, values in getattr(datasets, name)().items():
+            y = values.dropna().to_numpy(dtype=float)[None]
+            if y.shape[1] >= FEWEST:
+                yield from ((f"{name} {column}", order, y) for order in REAL_ORDERS)
 
 
 def agreement(cases: Iterator[Case]) -> None:

@@ -17,6 +17,12 @@ class _Step:
         return (ACTIVATIONS[self.nonlinearity](u + W @ h),)
 
 
+_FORMS = {
+    name: MatrixForm(f"para_rnn_{name}", ("h",), ("u",), ("W",), _Step(name))
+    for name in ACTIVATIONS
+}
+
+
 def para_rnn(block_size: int, nonlinearity: str = "tanh") -> Cell:
     r"""Block of `block_size` = d_s units: :math:`h_t = \sigma(W h_{t-1} + u_t)`.
 
@@ -43,8 +49,7 @@ def para_rnn(block_size: int, nonlinearity: str = "tanh") -> Cell:
         If the block size is no positive integer or the nonlinearity is unknown.
     """
     check_activation(nonlinearity)
-    form = MatrixForm(f"para_rnn_{nonlinearity}", ("h",), ("u",), ("W",), _Step(nonlinearity))
-    return form.block(block_size)
+    return _FORMS[nonlinearity].block(block_size)
 
 
 def linear(dimension: int) -> Cell:

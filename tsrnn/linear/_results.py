@@ -263,7 +263,7 @@ class Results:
         number = units.get_indexer(pd.Index([unit]))[0] if _fits_in(units, unit) else -1
         if number < 0:
             raise ValueError(
-                f"unit must be one of the {len(units)} fitted, such as {units[0]!r}; got {unit!r}"
+                f"unit must be one of the {len(units)} fitted, such as {units.tolist()[0]!r}; got {unit!r}"
             )
         return int(number)
 

@@ -58,7 +58,9 @@ def _inverse_factor(H: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     if not np.isfinite(H).all():
         return None
     for j in range(n):
-        rest = H[j:, j] - np.einsum("ikt,kt->it", lower[j:, :j], lower[j, :j] * pivots[:j])
+        rest = H[j:, j].copy()
+        for k in range(j):
+            rest -= lower[j:, k] * (lower[j, k] * pivots[k])
         if not rest[0].min() > 0:  # NaN is not
             return None
         pivots[j], lower[j:, j] = rest[0], rest / rest[0]
@@ -66,8 +68,9 @@ def _inverse_factor(H: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         return None
     inverse = np.zeros_like(H)
     for i in range(n):
-        inverse[i, :i] = -np.einsum("kt,kjt->jt", lower[i, :i], inverse[:i, :i])
         inverse[i, i] = 1.0
+        for k in range(i):
+            inverse[i, : k + 1] -= lower[i, k] * inverse[k, : k + 1]
     return inverse, pivots
 
 

@@ -83,8 +83,8 @@ def gradient(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
 def expected(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
     """Expected information (k, k), conditional on the past at every time."""
     matrix = _quadratic(sens.states, information(dens.precision))
-    m = sample.n_mean
-    matrix[:m, :m] += _outer(dens.precision, sample.regressors)
+    if m := sample.n_mean:
+        matrix[:m, :m] += _outer(dens.precision, sample.regressors)
     return matrix
 
 
@@ -156,5 +156,5 @@ def _quadratic(moving: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _outer(weights: np.ndarray, regressors: np.ndarray) -> np.ndarray:
     """Sum over time of W x x' for W (n, n, T), by coefficients of the mean."""
     size = len(weights) * regressors.shape[1]
-    sums = np.einsum("ijt,tm,ts->imjs", weights, regressors, regressors, optimize=True)
+    sums = np.einsum("ijt,tm->imjt", weights, regressors) @ regressors
     return sums.reshape(size, size)

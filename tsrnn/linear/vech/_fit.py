@@ -18,7 +18,7 @@ from tsrnn.linear.vech._sample import Prepared, check_size, prepare
 from tsrnn.linear.vech._specification import Specification
 from tsrnn.linear.vech._start import starts
 
-_ROUGH, _ROUGH_ITER = 1e-6, 100  # how far every start is followed
+_ROUGH, _ROUGH_ITER = 1e-4, 100  # how far every start is followed
 _MAX_ITER = 300
 
 
