@@ -258,12 +258,13 @@ class Results:
         units = self.units_
         if unit is None and len(units) == 1:
             return 0
+        one = units[:1].tolist()[0]
         if unit is None:
-            raise ValueError(f"name one of {len(units)} units, such as unit={units[0]!r}")
+            raise ValueError(f"name one of {len(units)} units, such as unit={one!r}")
         number = units.get_indexer(pd.Index([unit]))[0] if _fits_in(units, unit) else -1
         if number < 0:
             raise ValueError(
-                f"unit must be one of the {len(units)} fitted, such as {units.tolist()[0]!r}; got {unit!r}"
+                f"unit must be one of the {len(units)} fitted, such as {one!r}; got {unit!r}"
             )
         return int(number)
 
