@@ -21,6 +21,7 @@ PAGES = [
     "docs/getting_started.md",
     "docs/kernels.md",
     "docs/linear.md",
+    "docs/networks.md",
     "docs/own_cell.md",
 ]
 NEEDS_NETWORK = {"load_ett"}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         plotting,
         storage,
     )
-    from tsrnn.forecasters import ParaRNNForecaster
+    from tsrnn.forecasters import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
     from tsrnn.interpret import recurrence_features
     from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
     from tsrnn.storage import load
@@ -31,6 +31,9 @@ _HOMES = {
     "CCC": "tsrnn.linear",
     "DCC": "tsrnn.linear",
     "GARCH": "tsrnn.linear",
+    "LEMForecaster": "tsrnn.forecasters",
+    "LRUForecaster": "tsrnn.forecasters",
+    "NewtonForecaster": "tsrnn.forecasters",
     "ParaRNNForecaster": "tsrnn.forecasters",
     "VARMA": "tsrnn.linear",
     "VECMGARCH": "tsrnn.linear",
@@ -57,6 +60,9 @@ __all__ = [
     "GARCH",
     "VARMA",
     "VECMGARCH",
+    "LEMForecaster",
+    "LRUForecaster",
+    "NewtonForecaster",
     "ParaRNNForecaster",
     "__version__",
     "contract",

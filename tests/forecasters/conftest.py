@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn import ParaRNNForecaster
+from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
 from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
 
 SMALL = {
@@ -42,10 +42,21 @@ class Entry(NamedTuple):
 BOTH = {"horizon": 6, "target": ["y", "z"]}
 OWN = {"new_series": False, "draws": False}  # each series has parameters of its own
 
-# By the column of its forecasts in a long frame of one target. The contract runs over every one.
+# The contract runs over every one.
 FORECASTERS = {
     "ParaRNN": Entry(
         ParaRNNForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"
+    ),
+    "LEM": Entry(LEMForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"),
+    "LRU": Entry(LRUForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"),
+    "Newton": Entry(
+        NewtonForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"
+    ),
+    "Attention": Entry(
+        ParaRNNForecaster,
+        SMALL | {"cell": "attention"},
+        fewest=18,
+        too_short="needs at least 18 rows for horizon=6",
     ),
     "ARMA": Entry(
         ARMA,
@@ -98,13 +109,13 @@ def entry(forecaster):
 @pytest.fixture(scope="session")
 def column(forecaster):
     """Return the column of a forecaster's forecasts in a long frame of one target."""
-    return forecaster
+    return FORECASTERS[forecaster].cls.column_name
 
 
 @pytest.fixture(scope="session")
-def columns(forecaster, entry):
+def columns(column, entry):
     """Return the columns of a forecaster's forecasts in a long frame."""
-    return [forecaster] if entry.n_targets == 1 else entry.settings["target"]
+    return [column] if entry.n_targets == 1 else entry.settings["target"]
 
 
 @pytest.fixture(scope="session")

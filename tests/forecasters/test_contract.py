@@ -295,8 +295,9 @@ class TestComposition:
         model = make(target=None)
         with joblib.Parallel(n_jobs=2) as parallel:
             models = parallel(joblib.delayed(clone(model).fit)(frame) for frame in frames)
+        # Workers have one thread: matrix products of torch may differ in the last digit.
         for made, frame in zip(models, frames, strict=True):
-            same(made.predict(), model.fit(frame).predict(), rtol=0)
+            same(made.predict(), model.fit(frame).predict(), rtol=1e-6)
 
     @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
     def test_copies_are_whole(self, early, data, cut, same, copied):

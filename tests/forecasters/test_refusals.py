@@ -121,7 +121,7 @@ class TestConstructor:
             ("nonlinearity", "sin", "('tanh', 'relu', 'identity')"),
             ("aggregation", "mean", "('linear', 'ffn')"),
             ("multivariate", "both", "('independent', 'joint')"),
-            ("intervals", "bootstrap", "('conformal', 'gaussian')"),
+            ("intervals", "bootstrap", "('conformal', 'gaussian', 'quantile', 'student-t')"),
             ("loss", "huber", "('mse', 'mae')"),
             ("missing", "drop", "('error', 'interpolate')"),
             ("missing", "keep", "('error', 'interpolate')"),

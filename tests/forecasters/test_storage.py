@@ -139,8 +139,8 @@ class TestRoundTrip:
         model = small(**chosen).fit(wave)
         assert {name: model.get_params()[name] for name in chosen} == chosen
         assert all(type(model.get_params()[name]) is type(v) for name, v in chosen.items())
-        plain = {type(value) for value in vars(model.settings_).values()}
-        assert plain <= {int, float, str, bool}
+        used = vars(model.settings_) | model.settings_.options
+        assert {type(value) for value in used.values()} <= {int, float, str, bool, dict}
         expected = small(**{name: value.item() for name, value in chosen.items()}).fit(wave)
         pd.testing.assert_series_equal(model.predict(), expected.predict())
         loaded = back(model, path)

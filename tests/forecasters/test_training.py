@@ -289,7 +289,7 @@ class TestSettings:
             "patience": None,
             "max_epochs": 1,
         }
-        settings = vars(model.settings_)
+        settings = vars(model.settings_) | model.settings_.options
         assert {name: settings[name] for name in expected} == expected
         assert model.linear_path_ == {}
         assert model.model_.linear is None
@@ -309,7 +309,8 @@ class TestSettings:
             "patience": 3,
             "nonlinearity": "relu",
         }
-        settings = vars(small(preset="paper", **chosen).fit(wide).settings_)
+        used = small(preset="paper", **chosen).fit(wide).settings_
+        settings = vars(used) | used.options
         assert {name: settings[name] for name in chosen} == chosen
 
     @pytest.mark.parametrize("block_size", [1, 4, 16])

@@ -285,7 +285,7 @@ def test_layers_can_be_saved_copied_and_converted(cell):
 @pytest.mark.parametrize("cell", ["gru", "lstm", LEAKY], ids=name_of)
 def test_a_network_around_a_cell(cell, assert_close):
     torch.manual_seed(0)
-    net, x = RecurrentNetwork(3, 4, 8, num_layers=2, cell=cell).double(), normal(2, 6, 3)
+    net, x = RecurrentNetwork(ParaRNN(3, 8, num_layers=2, cell=cell), 4).double(), normal(2, 6, 3)
     output, h_n = net(x)
     assert h_n.shape == (2, 2, net.rnn.state_size)
     states, _ = net.rnn(x)

@@ -50,7 +50,7 @@ def test_the_uniform_start_is_that_of_torch():
 
 
 def network(aggregation):
-    return lambda: RecurrentNetwork(3, 2, 8, 2, 2, aggregation=aggregation, input_projection=True)
+    return lambda: RecurrentNetwork(ParaRNN(8, 8, 2, 2), 2, aggregation=aggregation, input_size=3)
 
 
 MAKERS = [

@@ -6,15 +6,19 @@ import pickle
 import pytest
 import torch
 
-from tsrnn.layers import RecurrentNetwork
+from tsrnn.layers import ParaRNN, RecurrentNetwork
 
 SIGMA = {"tanh": torch.tanh, "relu": torch.relu, "identity": lambda x: x}
 
 
 def network(**kwargs):
     torch.manual_seed(0)
-    settings = {"input_size": 3, "output_size": 4, "hidden_size": 8, "num_layers": 2} | kwargs
-    net = RecurrentNetwork(**settings).double()
+    outer = {k: kwargs.pop(k) for k in ("aggregation", "ffn_size") if k in kwargs}
+    output_size = kwargs.pop("output_size", 4)
+    projection = kwargs.pop("input_projection", False)
+    layers = {"input_size": 8 if projection else 3, "hidden_size": 8, "num_layers": 2} | kwargs
+    rnn = ParaRNN(**layers)
+    net = RecurrentNetwork(rnn, output_size, input_size=3 if projection else None, **outer).double()
     with torch.no_grad():
         for parameter in net.parameters():  # no zero biases: everything counts
             parameter.add_(0.1 * torch.randn_like(parameter))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.tsa.arima.model import ARIMA
 
+from tsrnn.datasets import load_fertility
 from tsrnn.linear._covariance import covariance
 from tsrnn.linear.arma._fit import fit_units
 from tsrnn.linear.arma._polynomials import from_partial, is_stable
@@ -46,6 +47,26 @@ def test_optimum_is_not_below_that_of_statsmodels(p, q):
             cov = covariance(ours.select(np.array([i])), "opg")[0]
             if np.isfinite(cov).all():
                 np.testing.assert_allclose(cov, theirs.cov_params(), rtol=0.05, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("country", "order"),
+    [
+        ("Angola", (0, 1, 2)),  # maxima side by side along the unit circle
+        ("Armenia", (0, 1, 2)),
+        ("Iceland", (2, 1, 2)),  # pairs of roots that almost cancel
+        ("Sweden", (2, 1, 2)),
+    ],
+)
+def test_likelihoods_with_several_maxima(country, order):
+    y = load_fertility()[country].dropna().to_numpy()
+    found = fit_units(Specification(*order, "n", exact=True), y[None])
+    model = ARIMA(np.diff(y), order=(order[0], 0, order[2]), trend="n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        params = model.fit().params
+    model.ssm.tolerance = 0
+    assert found.loglik[0] > model.loglike(params) - 1e-6
 
 
 def test_a_long_autoregression_is_not_below_that_of_statsmodels():

@@ -37,11 +37,20 @@ def level_name(level: float) -> str:
 
 
 def with_intervals(
-    point: np.ndarray, half_widths: dict[float, np.ndarray]
+    point: np.ndarray, widths: dict[float, np.ndarray] | dict[float, tuple[np.ndarray, np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """Point forecasts and their symmetric intervals under the suffixes of their columns."""
+    """Point forecasts and intervals under the suffixes of their columns.
+
+    Parameters
+    ----------
+    point : array
+    widths : dict
+        By level, half the width of an interval around the point, or what is to be added to the
+        point for its two ends.
+    """
     forecasts = {"": point}
-    for level, half in half_widths.items():
-        forecasts[f"-lo-{level_name(level)}"] = point - half
-        forecasts[f"-hi-{level_name(level)}"] = point + half
+    for level, width in widths.items():
+        lower, upper = width if isinstance(width, tuple) else (-width, width)
+        forecasts[f"-lo-{level_name(level)}"] = point + lower
+        forecasts[f"-hi-{level_name(level)}"] = point + upper
     return forecasts

@@ -29,12 +29,12 @@ def additive_parts(
     named = {"level": parts.level}
     if model.linear is not None:
         named["linear path"] = parts.linear
-    if model.future is not None:
+    if len(model.futures):
         named["known ahead"] = parts.future
     blocks = network.contributions(states)  # (U, K, h C)
     for k in range(blocks.shape[1]):
         named[f"block {k + 1}"] = scale * blocks[:, k].unflatten(-1, shape)
-    named["constant"] = scale * network.output.bias.unflatten(0, shape)
+    named["constant"] = scale * network.constant().unflatten(0, shape)
     return named
 
 

@@ -35,7 +35,7 @@ def run_filter(
     first : integer Tensor of shape (U,)
         Row from which on `visit` is called.
     state : Tensor of shape (layers, U, state_size), optional
-        State before row `begin`; zero by default.
+        State before row `begin`; that of no past by default.
     begin : integer Tensor of shape (U,), optional
         First row to take in; each unit's first by default.
     visit : callable, optional
@@ -49,16 +49,15 @@ def run_filter(
     """
     begin = units.starts if begin is None else begin
     ends = units.indptr[1:]
-    rnn = model.network.rnn
+    network = model.network
     if state is None:
-        state = torch.zeros(rnn.num_layers, len(units), rnn.state_size)
+        state = network.initial_state(len(units))
     state = state.clone()
     for group in _groups(ends - begin):
         for offset in range(0, int((ends - begin)[group].max()), STEPS_AT_ONCE):
             rows, lengths = _rows(begin[group] + offset, ends[group])
             x = units.inputs(rows).to(state.dtype)
-            x = x if model.network.input is None else model.network.input(x)
-            states, state[:, group] = rnn(x, state[:, group], lengths)
+            states, state[:, group] = network.run(x, state[:, group], lengths)
             if visit is not None:
                 wanted = rows >= first[group][:, None]
                 wanted &= torch.arange(rows.shape[1]) < lengths[:, None]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from tsrnn.forecasters._distribution import Distribution
 from tsrnn.forecasters._filter import run_filter
-from tsrnn.forecasters._linear_path import fit_linear_path
+from tsrnn.forecasters._linear_path import fit_linear_path, refit_linear_path
+from tsrnn.forecasters._loss import losses
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._segments import Batch, Segments
 from tsrnn.forecasters._settings import Settings
@@ -20,76 +22,152 @@ from tsrnn.forecasters._units import Units
 FORECASTS_PER_SEGMENT = 192
 VALIDATION_POSITIONS = 100_000
 SLOW_RATE = 0.1
+ROWS_OF_START = 20_000
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
 
 
 @dataclass
 class Estimate:
-    """What a fit leaves besides the model."""
+    """What a fit leaves: networks trained by themselves, and how training went."""
 
+    members: list[ForecastModel] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
-    best_epoch: int = 0
+    best_epochs: list[int] = field(default_factory=list)
     linear_path: dict[str, float | str] = field(default_factory=dict)
 
 
-def estimate(
-    model: ForecastModel,
-    units: Units,
-    split: Tensor,
-    settings: Settings,
-    *,
-    generator: torch.Generator,
-    device: str = "cpu",
-    callbacks: Sequence[Any] = (),
-    verbose: int = 0,
-) -> Estimate:
-    """Fit `model` in place to the rows of each unit before `split`, validated on those after.
+@dataclass(frozen=True)
+class Training:
+    """The data of a fit and how to train on them.
 
-    Parameters
+    Attributes
     ----------
-    model : ForecastModel
     units : Units
         In float64.
     split : integer Tensor of shape (U,)
         First row of the validation part of each unit.
     settings : Settings
+    make : callable
+        Makes an empty model of one network.
     generator : torch.Generator
     device : str
     callbacks : sequence of lightning callbacks
     verbose : int
     """
-    from tsrnn.forecasters._training import train  # Lightning is slow to load and only trains
 
-    model.network.rnn.prepare(verbose=bool(verbose))
-    # A network of zeros leaves the local level and the linear path as the start.
-    model.reset_parameters(generator, zero_output=settings.local_level or settings.linear_path)
-    result = Estimate()
-    if model.linear is not None:
-        train_rows = full_origins(units.starts, split, settings.horizon)
-        held_rows = full_origins(split - 1, units.indptr[1:], settings.horizon, units.starts)
-        result.linear_path = fit_linear_path(model, units, train_rows, held_rows, settings.season)
-    network_units = units.to(torch.float32)
-    segments = Segments(
-        units.starts,
-        split,
-        warm_up=max(settings.input_size, 8),
-        length=max(FORECASTS_PER_SEGMENT, settings.horizon),
-        batch_size=settings.batch_size,
-        generator=generator,
-    )
-    result.history, result.best_epoch = train(
-        model,
-        segments,
-        loss=_TrainingLoss(model, network_units.to(torch.float32, device), settings.loss),
-        validate=_Validation(model, network_units, split, settings),
-        groups=_parameter_groups(model, settings),
-        max_epochs=settings.max_epochs,
-        patience=settings.patience,
-        device=device,
-        callbacks=callbacks,
-        verbose=verbose,
-    )
-    return result
+    units: Units
+    split: Tensor
+    settings: Settings
+    make: Callable[[], ForecastModel]
+    generator: torch.Generator
+    device: str = "cpu"
+    callbacks: Sequence[Any] = ()
+    verbose: int = 0
+
+    def estimate(self) -> Estimate:
+        """Train on the rows of each unit before `split`, validated on those after."""
+        from tsrnn.forecasters._training import train  # Lightning is slow to load and only trains
+
+        found, settings = Estimate(), self.settings
+        validation_units = self.units.to(torch.float32)
+        for number in range(1, settings.n_estimators + 1):
+            model = self._started()
+            if model.linear is not None:
+                self._start_linear_path(model, found)
+            self._start_distribution(model, self.split)
+            history, best_epoch = train(
+                model,
+                self._segments(self.split),
+                loss=self._loss(model),
+                validate=_Validation(model, validation_units, self.split, settings),
+                groups=_parameter_groups(model, settings),
+                max_epochs=settings.max_epochs,
+                patience=settings.patience,
+                device=self.device,
+                callbacks=self.callbacks,
+                verbose=self.verbose,
+            )
+            numbered = {"network": number} if settings.n_estimators > 1 else {}
+            found.members.append(model)
+            found.history += [numbered | epoch for epoch in history]
+            found.best_epochs.append(best_epoch)
+        return found
+
+    def estimate_on_all(self, before: Estimate) -> list[ForecastModel]:
+        """Train anew on all rows, as many epochs at the same rates as were best before."""
+        from tsrnn.forecasters._training import train_for
+
+        members: list[ForecastModel] = []
+        for number, best_epoch in enumerate(before.best_epochs, start=1):
+            model = self._started()
+            if model.linear is not None:
+                rows = full_origins(self.units.starts, self.units.indptr[1:], model.horizon)
+                season = self.settings.season
+                refit_linear_path(model, self.units, rows, season, before.linear_path)
+            self._start_distribution(model, self.units.indptr[1:])
+            own = [e for e in before.history if e.get("network", 1) == number]
+            train_for(
+                model,
+                self._segments(self.units.indptr[1:]),
+                loss=self._loss(model),
+                groups=_parameter_groups(model, self.settings),
+                rates=[epoch["learning_rate"] for epoch in own[:best_epoch]],
+                device=self.device,
+                callbacks=self.callbacks,
+                verbose=self.verbose,
+            )
+            members.append(model)
+        return members
+
+    def _started(self) -> ForecastModel:
+        model, settings = self.make(), self.settings
+        model.network.prepare(verbose=bool(self.verbose))
+        # A network of zeros leaves the local level and the linear path as the start.
+        zero = settings.local_level or settings.linear_path
+        model.reset_parameters(self.generator, zero_output=zero)
+        return model
+
+    def _start_linear_path(self, model: ForecastModel, found: Estimate) -> None:
+        """Ridge regression for the first network; the others start from the same."""
+        units, h = self.units, self.settings.horizon
+        train_rows = full_origins(units.starts, self.split, h)
+        if found.linear_path:
+            season = self.settings.season
+            refit_linear_path(model, units, train_rows, season, found.linear_path)
+            return
+        held_rows = full_origins(self.split - 1, units.indptr[1:], h, units.starts)
+        found.linear_path = fit_linear_path(
+            model, units, train_rows, held_rows, self.settings.season
+        )
+
+    @torch.no_grad()
+    def _start_distribution(self, model: ForecastModel, ends: Tensor) -> None:
+        """Begin with errors as large as those of the local level and the linear path."""
+        units = self.units
+        rows, starts = full_origins(units.starts, ends, model.horizon)
+        chosen = subset(len(rows), ROWS_OF_START)
+        rows, starts = rows[chosen], starts[chosen]
+        for head in cast("Iterable[Distribution]", model.distributions):
+            target, _ = model.targets(units, rows, rows + model.horizon + 1)
+            error = target - model.without_network(units, rows, starts)
+            spread = units.spread[rows][:, None]
+            varies = (spread > 0).all(-1).all(-1)
+            head.start((error / spread)[varies].square().mean(0).sqrt())
+
+    def _segments(self, ends: Tensor) -> Segments:
+        settings = self.settings
+        return Segments(
+            self.units.starts,
+            ends,
+            warm_up=max(settings.input_size, 8),
+            length=max(FORECASTS_PER_SEGMENT, settings.horizon),
+            batch_size=settings.batch_size,
+            generator=self.generator,
+        )
+
+    def _loss(self, model: ForecastModel) -> _TrainingLoss:
+        units = self.units.to(torch.float32, self.device)
+        return _TrainingLoss(model, units, self.settings.loss)
 
 
 def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str, Any]]:
@@ -97,14 +175,13 @@ def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str
 
     The linear path starts at its optimum and moves slowly. So do recurrent matrices
     that start stable: else their eigenvalues are pushed out of the unit disk, which
-    forecasts no better and cannot be read. Parameters of a cell without matrices move fast.
+    forecasts no better and cannot be read.
     """
-    stable = settings.init == "stable" and bool(model.network.rnn.matrix_names)
+    careful = {id(parameter) for parameter in model.network.recurrent_parameters()}
     slow: list[Tensor] = []
     fast: list[Tensor] = []
-    for name, parameter in model.named_parameters():
-        recurrent = "weight_hh" in name and stable
-        (slow if recurrent or parameter is model.linear else fast).append(parameter)
+    for parameter in model.parameters():
+        (slow if id(parameter) in careful or parameter is model.linear else fast).append(parameter)
     return [
         {"params": fast, "lr": settings.learning_rate, "weight_decay": settings.weight_decay},
         {"params": slow, "lr": SLOW_RATE * settings.learning_rate, "weight_decay": 0.0},
@@ -130,18 +207,15 @@ class _TrainingLoss:
     def __call__(self, batch: Batch) -> Tensor:
         model, units = self._model, self._units
         x = units.inputs(batch.rows)
-        x = x if model.network.input is None else model.network.input(x)
-        states, _ = model.network.rnn(x, lengths=batch.lengths)
+        states, _ = model.network.run(x, lengths=batch.lengths)
         first = int(batch.first.min())
         rows = batch.rows[:, first:]
         starts = batch.starts[:, None].expand_as(rows)
-        forecast = model.parts(units, rows, starts, states[:, first:]).total()
-        target, known = model.targets(units, rows, batch.ends[:, None].expand_as(rows))
+        ends = batch.ends[:, None].expand_as(rows)
+        size, known = losses(model, self._loss, units, rows, starts, ends, states[:, first:])
         position = torch.arange(first, batch.rows.shape[1], device=rows.device)
         counts = (position >= batch.first[:, None]) & (position < batch.lengths[:, None])
-        weight = (known & counts[..., None, None]).to(forecast.dtype)
-        error = forecast - target
-        size = error.abs() if self._loss == "mae" else error.square()
+        weight = (known & counts[..., None, None]).to(size.dtype)
         return (weight * size).sum() / (weight.sum() * model.n_targets).clamp(min=1)
 
 
@@ -151,7 +225,7 @@ class _Validation:
     def __init__(
         self, model: ForecastModel, units: Units, split: Tensor, settings: Settings
     ) -> None:
-        self._model, self._units, self._absolute = model, units, settings.loss == "mae"
+        self._model, self._units, self._loss = model, units, settings.loss
         self._ends = units.indptr[1:]
         positions = int((self._ends - split).sum())
         most = max(1, len(units) * VALIDATION_POSITIONS // positions)
@@ -168,10 +242,9 @@ class _Validation:
 
         def visit(rows: Tensor, unit: Tensor, states: Tensor) -> None:
             nonlocal total, count
-            forecast = model.parts(units, rows, units.starts[unit], states).total()
-            target, known = model.targets(units, rows, self._ends[unit])
-            error = torch.where(known, forecast - target, 0.0)
-            total += float((error.abs() if self._absolute else error.square()).sum())
+            starts, ends = units.starts[unit], self._ends[unit]
+            size, known = losses(model, self._loss, units, rows, starts, ends, states)
+            total += float(torch.where(known, size, 0.0).sum())
             count += float(known.sum()) * model.n_targets
 
         device = next(model.parameters()).device

@@ -6,9 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy.special import ndtri
+from torch import Tensor
 
 from tsrnn.contract import warn_user
+from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._subset import subset
 
 OWN_ERRORS = 100  # errors of a step that a series needs to have intervals of its own
@@ -137,6 +140,31 @@ def calibrate(errors: np.ndarray, method: str) -> Calibration:
         errors = errors[:, np.isfinite(errors).any((0, 2, 3))]
     chosen = subset(errors.shape[1], MOST_ERRORS).numpy()
     return Calibration(np.ascontiguousarray(errors[:, chosen]), method)
+
+
+@torch.no_grad()
+def learned_bounds(
+    model: ForecastModel, states: Tensor, levels: list[float]
+) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+    """Ends of the intervals of a learned distribution, by level, over the local spread.
+
+    Parameters
+    ----------
+    model : ForecastModel
+    states : Tensor of shape (n, hidden_size)
+    levels : list of float
+        Coverages in percent.
+
+    Returns
+    -------
+    dict
+        Arrays (n, horizon, C), lower and upper.
+    """
+    bounds = {}
+    for level in levels:
+        ends = model.quantiles(states, (0.5 - level / 200, 0.5 + level / 200)).numpy()
+        bounds[level] = (ends[..., 0], ends[..., 1])
+    return bounds
 
 
 def growth_beyond(horizon: int, h: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -57,19 +57,45 @@ def fit_linear_path(
     sample, held = _sample(model, units, train), _sample(model, units, validation)
     best = (float("inf"), "", 0.0, *_empty(model))
     for name, prior in _naive_weights(model, units, season).items():
-        rest = sample.targets - (sample.lags @ prior.flatten(1)).view_as(sample.targets)
-        for penalty, lag_weights, known_weights in _ridge_path(sample, rest):
-            lag_weights = lag_weights + prior
+        for penalty, lag_weights, known_weights in _towards(prior, sample, PENALTIES):
             fitted = torch.einsum("np,phc->nhc", held.lags, lag_weights)
             fitted += torch.einsum("nhe,hec->nhc", held.known, known_weights)
             error = float((held.targets - fitted).square().mean())
             if error < best[0]:
                 best = (error, name, penalty, lag_weights, known_weights)
-    assert model.linear is not None
-    model.linear.copy_(best[3].flatten(1))
-    if model.linear_known is not None:
-        model.linear_known.copy_(best[4])
+    _set(model, best[3], best[4])
     return {"prior": best[1], "penalty": best[2]}
+
+
+@torch.no_grad()
+def refit_linear_path(
+    model: ForecastModel,
+    units: Units,
+    rows: tuple[Tensor, Tensor],
+    season: int,
+    chosen: dict[str, float | str],
+) -> None:
+    """Set the linear path from other rows, with what `fit_linear_path` has chosen."""
+    sample = _sample(model, units, rows)
+    prior = _naive_weights(model, units, season)[str(chosen["prior"])]
+    ((_, lag_weights, known_weights),) = _towards(prior, sample, (float(chosen["penalty"]),))
+    _set(model, lag_weights, known_weights)
+
+
+def _set(model: ForecastModel, lag_weights: Tensor, known_weights: Tensor) -> None:
+    assert model.linear is not None
+    model.linear.copy_(lag_weights.flatten(1))
+    if model.linear_known is not None:
+        model.linear_known.copy_(known_weights)
+
+
+def _towards(
+    prior: Tensor, sample: _Sample, penalties: Sequence[float]
+) -> Iterator[tuple[float, Tensor, Tensor]]:
+    """Penalties with the weights that are shrunk towards `prior`."""
+    rest = sample.targets - (sample.lags @ prior.flatten(1)).view_as(sample.targets)
+    for penalty, lag_weights, known_weights in _ridge_path(sample, rest, penalties):
+        yield penalty, lag_weights + prior, known_weights
 
 
 def _sample(model: ForecastModel, units: Units, origins: tuple[Tensor, Tensor]) -> _Sample:
@@ -86,7 +112,9 @@ def _sample(model: ForecastModel, units: Units, origins: tuple[Tensor, Tensor]) 
     return _Sample(units.lags(rows, starts), known, targets)
 
 
-def _ridge_path(sample: _Sample, targets: Tensor) -> list[tuple[float, Tensor, Tensor]]:
+def _ridge_path(
+    sample: _Sample, targets: Tensor, penalties: Sequence[float]
+) -> list[tuple[float, Tensor, Tensor]]:
     """Weights of lags (p, h, C) and of known futures (h, n_known, C) for every penalty."""
     lags, known, _ = sample
     n_lags, n_known = lags.shape[1], known.shape[2]
@@ -99,7 +127,7 @@ def _ridge_path(sample: _Sample, targets: Tensor) -> list[tuple[float, Tensor, T
     )
     # Without known futures all steps have one Gram matrix.
     steps: Iterable[int | slice] = range(targets.shape[1]) if n_known else [slice(None)]
-    solved: list[list[Tensor]] = [[] for _ in PENALTIES]
+    solved: list[list[Tensor]] = [[] for _ in penalties]
     for k in steps:
         full = gram
         if n_known:
@@ -110,11 +138,11 @@ def _ridge_path(sample: _Sample, targets: Tensor) -> list[tuple[float, Tensor, T
         values = values.clamp(min=0)
         unit = values.mean().clamp(min=1e-12)
         rotated = vectors.T @ moments[k]
-        for i, penalty in enumerate(PENALTIES):
+        for i, penalty in enumerate(penalties):
             weights = vectors @ (rotated / (values + penalty * unit)[:, None])
             solved[i].append(weights)
     path = []
-    for penalty, per_step in zip(PENALTIES, solved, strict=True):
+    for penalty, per_step in zip(penalties, solved, strict=True):
         weights = torch.stack(per_step) if n_known else per_step[0]  # (h, p + n_known, C)
         path.append((penalty, weights[:, :n_lags].transpose(0, 1), weights[:, n_lags:]))
     return path

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
+from tsrnn.forecasters._distribution import HEADS, Distribution
+from tsrnn.forecasters._layers import LayerChoice, make_layer
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units
-from tsrnn.layers import RecurrentNetwork
+from tsrnn.layers import Ensemble, RecurrentNetwork
 
 CONTEXT_SIZE = 8
 FUTURE_WIDTH = 32
@@ -60,25 +63,21 @@ class ForecastModel(nn.Module):
         self.horizon = settings.horizon
         self.n_targets = n_targets
         self.known = [n_targets + i for i in known]
-        self.network = RecurrentNetwork(
-            n_targets + n_exog,
-            self.horizon * n_targets,
-            settings.hidden_size,
-            settings.block_size,
-            settings.n_layers,
-            cell=settings.cell,
-            nonlinearity=settings.nonlinearity,
-            aggregation=settings.aggregation,
-            input_projection=settings.input_projection,
-            init=settings.init,
-        )
-        lags = (n_targets + n_exog) * settings.input_size
+        inputs, size = n_targets + n_exog, settings.n_estimators
+        networks = [_network(settings, inputs, n_targets) for _ in range(size)]
+        self.network = networks[0] if size == 1 else Ensemble(networks)
+        lags = inputs * settings.input_size
         self.linear = self.linear_known = None
         if settings.linear_path:
             self.linear = nn.Parameter(torch.empty(lags, self.horizon * n_targets))
             if known:
                 self.linear_known = nn.Parameter(torch.empty(self.horizon, len(known), n_targets))
-        self.future = FutureHead(settings.hidden_size, len(known), n_targets) if known else None
+        hidden, futures = settings.hidden_size, range(size if known else 0)
+        self.futures = nn.ModuleList(FutureHead(hidden, len(known), n_targets) for _ in futures)
+        head = HEADS.get(settings.intervals)
+        self.distributions = nn.ModuleList()
+        if head is not None:
+            self.distributions.extend(head(hidden, self.horizon, n_targets) for _ in range(size))
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator, *, zero_output: bool) -> None:
@@ -87,8 +86,8 @@ class ForecastModel(nn.Module):
         for parameter in (self.linear, self.linear_known):
             if parameter is not None:
                 parameter.zero_()
-        if self.future is not None:
-            self.future.reset_parameters(generator)
+        for future in self.futures:
+            future.reset_parameters(generator)  # type: ignore[operator]
 
     def targets(self, units: Units, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """What the forecasts from some rows are to meet.
@@ -137,20 +136,72 @@ class ForecastModel(nn.Module):
             Known futures; taken from the rows that follow by default.
         """
         shape = (self.horizon, self.n_targets)
-        level = units.level[rows][..., None, : self.n_targets].expand(*rows.shape, *shape)
+        level, linear = self._level_and_lags(units, rows, starts)
         spread = units.spread[rows][..., None, :]
-        linear = ahead = level.new_zeros(())
-        if self.linear is not None:
-            linear = (units.lags(rows, starts) @ self.linear).unflatten(-1, shape)
-            linear = torch.where(spread > 0, linear, 0.0)
-        if self.future is not None:
+        ahead = level.new_zeros(())
+        if len(self.futures):
             known = self.known_futures(units, rows, future)
-            ahead = spread * self.future(known, states)
+            parts = states.chunk(len(self.futures), -1)
+            effects = [head(known, part) for head, part in zip(self.futures, parts, strict=True)]
+            ahead = spread * torch.stack(effects).mean(0)
             if self.linear_known is not None:
                 effect = torch.einsum("...he,hec->...hc", known, self.linear_known)
                 ahead = ahead + torch.where(spread > 0, effect, 0.0)
         network = spread * self.network.head(states).unflatten(-1, shape)
         return Parts(level, linear, network, ahead)
+
+    def _level_and_lags(self, units: Units, rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        shape = (self.horizon, self.n_targets)
+        level = units.level[rows][..., None, : self.n_targets].expand(*rows.shape, *shape)
+        if self.linear is None:
+            return level, level.new_zeros(())
+        lags = units.lags(rows, starts)
+        linear = (lags @ self.linear.to(lags.dtype)).unflatten(-1, shape)
+        return level, torch.where(units.spread[rows][..., None, :] > 0, linear, 0.0)
+
+    def without_network(self, units: Units, rows: Tensor, starts: Tensor) -> Tensor:
+        """Forecasts (..., h, C) of the local level and the lags alone."""
+        level, linear = self._level_and_lags(units, rows, starts)
+        return level + linear
+
+    def quantiles(self, states: Tensor, probabilities: Sequence[float]) -> Tensor:
+        """Learned quantiles (..., h, C, n) of errors over the local spread; a mean over members."""
+        parts = states.chunk(len(self.distributions), -1)
+        heads = cast("Iterable[Distribution]", self.distributions)
+        found = [
+            head.quantiles(head(part), probabilities)
+            for head, part in zip(heads, parts, strict=True)
+        ]
+        return torch.stack(found).mean(0)
+
+    def distribution_loss(self, error: Tensor, spread: Tensor, states: Tensor) -> Tensor:
+        """Loss (..., h, C) of the learned distribution at errors of the point forecast."""
+        (head,) = cast("Iterable[Distribution]", self.distributions)  # members learn by themselves
+        return head.loss(error, spread, head(states))
+
+    @classmethod
+    def merged(
+        cls, members: Sequence[ForecastModel], make: Callable[[], ForecastModel]
+    ) -> ForecastModel:
+        """Members trained by themselves as one model of `make`, whose forecast is their mean."""
+        if len(members) == 1:
+            return members[0]
+        empty = make()
+        assert isinstance(empty.network, Ensemble)
+        for i, member in enumerate(members):
+            empty.network.members[i].load_state_dict(member.network.state_dict())
+            for own, theirs in (
+                (empty.futures, member.futures),
+                (empty.distributions, member.distributions),
+            ):
+                if len(theirs):
+                    own[i].load_state_dict(theirs[0].state_dict())
+        with torch.no_grad():
+            for name in ("linear", "linear_known"):
+                mean = getattr(empty, name)
+                if mean is not None:
+                    mean.copy_(torch.stack([getattr(member, name) for member in members]).mean(0))
+        return empty
 
 
 class FutureHead(nn.Module):
@@ -183,6 +234,22 @@ class FutureHead(nn.Module):
         """Known futures (..., h, n_known) and states (..., hidden) to effects (..., h, C)."""
         context = self.context(states)[..., None, :].expand(*known.shape[:-1], CONTEXT_SIZE)
         return self.output(torch.tanh(self.inner(torch.cat([context, known], -1))))
+
+
+def _network(settings: Settings, inputs: int, n_targets: int) -> RecurrentNetwork:
+    projected = settings.input_projection
+    layers = make_layer(
+        LayerChoice(settings.layer, settings.options),
+        settings.hidden_size if projected else inputs,
+        settings.hidden_size,
+        settings.n_layers,
+    )
+    return RecurrentNetwork(
+        layers,
+        settings.horizon * n_targets,
+        aggregation=settings.aggregation,
+        input_size=inputs if projected else None,
+    )
 
 
 def empty_model(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> ForecastModel:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+from tsrnn.contract import choice, positive_integer
+from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters._settings import Presets
+from tsrnn.forecasters._shared import with_shared_arguments
 from tsrnn.kernels import Cell
 
+CELLS = ("rnn", "gru", "lstm", "attention")
+# A window of 16 steps keeps the state of a series small; heads and states as window and width.
+ATTENTION: dict[str, Any] = {"n_states": 16, "window": 16, "n_heads": 4}
+NONLINEARITIES = ("tanh", "relu", "identity")
 
+
+@with_shared_arguments
 class ParaRNNForecaster(RecurrentForecaster):
     r"""Forecasts by a ParaRNN, a recurrent network of small independent blocks.
 
@@ -46,9 +55,11 @@ class ParaRNNForecaster(RecurrentForecaster):
         halved until below 1e-6. The paper does not say how its data are scaled, batched and
         cut into inputs: there, and in clipping gradients and starting the output at zero,
         "paper" does as "default", `local_level` included.
-    cell : {"rnn", "gru", "lstm"} or tsrnn.kernels.Cell
+    cell : {"rnn", "gru", "lstm", "attention"} or tsrnn.kernels.Cell
         What the blocks are: the network above, gated recurrent units or long short-term
-        memory with block-diagonal matrices, or a recurrence of one's own. The state of
+        memory with block-diagonal matrices, or a recurrence of one's own; "attention" is
+        `tsrnn.layers.BlockRecurrentAttention`, section 6.2. With `block_size` as large as
+        `hidden_size` each is its ordinary twin. The state of
         all layers is carried on, the cells of an LSTM included. A forecaster with an
         own cell is kept by pickle, not by `save`.
     hidden_size, block_size, n_layers : int, optional
@@ -56,6 +67,8 @@ class ParaRNNForecaster(RecurrentForecaster):
         outputs.
     nonlinearity : {"tanh", "relu", "identity"}, optional
         "tanh". A choice of ``cell="rnn"``.
+    init : {"stable", "uniform"}, optional
+        How the layers start, see `tsrnn.layers.ParaRNN`: "stable" ("paper": "uniform").
     aggregation : {"linear", "ffn"}, optional
         "linear" ("paper": "ffn"). With "linear", `contributions` splits a forecast by
         block.
@@ -81,7 +94,7 @@ class ParaRNNForecaster(RecurrentForecaster):
     missing : {"error", "interpolate"}
         Refuse missing values and rows, or fill gaps between known values linearly. A value
         filled in uses the one after the gap.
-    intervals : {"conformal", "gaussian"}
+    intervals : {"conformal", "gaussian", "quantile", "student-t"}
         How intervals follow from the forecast errors of the validation part, scaled by
         :math:`s_t`. "conformal": quantiles of the absolute errors, per step. If the
         scaled errors of the validation part and of the future are exchangeable, an
@@ -91,12 +104,15 @@ class ParaRNNForecaster(RecurrentForecaster):
         are normal. Steps with too few errors for a level are warned about; their
         intervals carry no guarantee. Unless every
         series has 100 errors of a step, the errors of all series and targets are pooled:
-        coverage then holds on average over them.
+        coverage then holds on average over them. "quantile" and "student-t" are learned with
+        the network, as functions of the state: quantiles by the check loss, or a Student
+        distribution by maximum likelihood. The point forecast is then the median or the centre
+        of that distribution; the loss is theirs, and there is no guarantee.
     val_size : int, optional
         Rows of the validation part of each series. By default a fifth of the shortest
         series, or `horizon` + 20 if that is more, at most a third.
-    loss : {"mse", "mae"}
-        Training loss, on standardised series.
+    loss : {"mse", "mae"}, optional
+        Training loss, on standardised series; "mse". Learned distributions have their own.
     learning_rate : float, optional
         0.001 ("paper": 0.002), halved when the validation error has not improved for
         three epochs. The linear path moves at a tenth of it.
@@ -109,6 +125,11 @@ class ParaRNNForecaster(RecurrentForecaster):
         30 ("paper": 800).
     patience : int, optional
         Epochs without improvement before training stops: 8 ("paper": none).
+    n_estimators : int, default 1
+        Networks trained from different starts, whose forecasts are averaged.
+    refit : bool, default False
+        Whether to train once more on all rows, the validation part included, for as many epochs
+        and at the learning rates that were best. Intervals still come from the first time.
     device : str
         Where to train, for example "cuda". Forecasts are computed on the CPU. The
         compiled recurrence runs on the CPU; elsewhere it is a loop in torch.
@@ -129,7 +150,8 @@ class ParaRNNForecaster(RecurrentForecaster):
     history_ : list of dict
         Losses and learning rate of every epoch.
     best_epoch_ : int
-        The epoch whose parameters are kept; 0 is the start, the linear path alone.
+        The epoch whose parameters are kept; 0 is the start, the linear path alone. Of several
+        networks the largest; `history_` has each by its number.
     validation_ : DataFrame
         Root mean squared error by step on the validation part, in standard deviations,
         beside the last value and the value a season before.
@@ -158,68 +180,48 @@ class ParaRNNForecaster(RecurrentForecaster):
     """
 
     column_name = "ParaRNN"
+    presets: ClassVar[Presets] = {"default": {"init": "stable"}, "paper": {"init": "uniform"}}
 
     def __init__(
         self,
         horizon: int | None = None,
         *,
-        input_size: int | None = None,
-        preset: str = "default",
         cell: str | Cell = "rnn",
-        hidden_size: int | None = None,
         block_size: int | None = None,
-        n_layers: int | None = None,
         nonlinearity: str | None = None,
-        aggregation: str | None = None,
-        local_level: bool | None = None,
-        linear_path: bool | None = None,
-        multivariate: str | None = None,
-        target: Any = None,
-        known_ahead: str | Sequence[str] | None = None,
-        id_col: str = "unique_id",
-        time_col: str = "ds",
-        freq: str | int | None = None,
-        missing: str = "error",
-        intervals: str = "conformal",
-        val_size: int | None = None,
-        loss: str = "mse",
-        learning_rate: float | None = None,
-        weight_decay: float | None = None,
-        batch_size: int = 32,
-        max_epochs: int | None = None,
-        patience: int | None = None,
-        device: str = "cpu",
-        callbacks: Sequence[Any] | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        init: str | None = None,
+        **shared: Any,
     ) -> None:
-        self.horizon = horizon
-        self.input_size = input_size
-        self.preset = preset
+        super().__init__(horizon, **shared)
         self.cell = cell
-        self.hidden_size = hidden_size
         self.block_size = block_size
-        self.n_layers = n_layers
         self.nonlinearity = nonlinearity
-        self.aggregation = aggregation
-        self.local_level = local_level
-        self.linear_path = linear_path
-        self.multivariate = multivariate
-        self.target = target
-        self.known_ahead = known_ahead
-        self.id_col = id_col
-        self.time_col = time_col
-        self.freq = freq
-        self.missing = missing
-        self.intervals = intervals
-        self.val_size = val_size
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.device = device
-        self.callbacks = callbacks
-        self.random_state = random_state
-        self.verbose = verbose
+        self.init = init
+
+    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+        cell, block_size = filled["cell"], filled["block_size"]
+        if isinstance(cell, Cell):
+            block_size = cell.n_outputs if block_size is None else block_size
+        elif not isinstance(cell, str) or cell not in CELLS:
+            raise ValueError(f"cell must be one of {CELLS} or a tsrnn.kernels.Cell; got {cell!r}")
+        block_size = positive_integer("block_size", 2 if block_size is None else block_size)
+        if isinstance(cell, str) and cell == "attention":
+            return LayerChoice("BlockRecurrentAttention", self._attention(filled, block_size))
+        options = {"cell": cell, "block_size": block_size, "init": filled["init"]}
+        nonlinearity = filled["nonlinearity"]
+        if nonlinearity is not None:
+            options["nonlinearity"] = choice("nonlinearity", nonlinearity, NONLINEARITIES)
+        elif isinstance(cell, str) and cell == "rnn":
+            options["nonlinearity"] = "tanh"
+        return LayerChoice("ParaRNN", options)
+
+    def _attention(self, filled: dict[str, Any], block_size: int) -> dict[str, Any]:
+        """Options of block-recurrent attention; a block of all units is the full matrix."""
+        for name in ("nonlinearity", "init"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} is no choice of cell='attention'; got {getattr(self, name)!r}. Leave "
+                    "it out"
+                )
+        whole = block_size == filled["hidden_size"]
+        return ATTENTION | {"block_size": None if whole else block_size}

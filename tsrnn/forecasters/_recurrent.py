@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,10 +24,12 @@ from tsrnn.contract import (
 from tsrnn.data import Panel, write_frame
 from tsrnn.forecasters._arguments import checked_device
 from tsrnn.forecasters._contributions import additive_parts, contribution_frame
+from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._evaluation import ValidationErrors
 from tsrnn.forecasters._filter import run_filter
-from tsrnn.forecasters._fit import estimate
-from tsrnn.forecasters._intervals import calibrate, growth_beyond
+from tsrnn.forecasters._fit import Training
+from tsrnn.forecasters._intervals import calibrate, growth_beyond, learned_bounds
+from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._mapping import (
     by_series,
     continued_units,
@@ -43,45 +47,62 @@ from tsrnn.forecasters._memory import (
 )
 from tsrnn.forecasters._model import ForecastModel, Parts, empty_model
 from tsrnn.forecasters._rolling import origins_of, rolling_forecasts
-from tsrnn.forecasters._settings import Settings, settings_for
+from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
+from tsrnn.forecasters._shared import SharedArguments
 from tsrnn.forecasters._shares import SHARE_ROWS, SHARE_UNITS, block_shares
 from tsrnn.forecasters._stored import arrays_of, header_of, revive, revived_memory
 from tsrnn.forecasters._subset import subset
 from tsrnn.forecasters._summary import Summary, summarise
 from tsrnn.forecasters._units import Units
+from tsrnn.layers import CellStack, Ensemble
 
 
-class RecurrentForecaster(Forecaster[Memory]):
-    """Base of the forecasters with a recurrent network; not to be used by itself."""
+class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
+    """Base of the forecasters with a recurrent network; not to be used by itself.
+
+    A subclass says what its layers are (`_layer`) and which defaults differ (`presets`).
+    """
 
     not_saved = ("callbacks",)
+    presets: ClassVar[Presets] = {}
+
+    @abstractmethod
+    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+        """The layers that the arguments, filled from the preset, describe."""
 
     def _fit_panel(self, panel: Panel) -> Memory:
         params = self.get_params(deep=False)
-        settings = settings_for(params, panel)
+        filled = resolve(params, self.presets)
+        settings = settings_for(filled, self._layer(filled), panel)
         device = checked_device(params["device"])
         generator = torch.Generator().manual_seed(seed_of(params["random_state"]))
         scaling = fit_scaling(panel, panel.lengths - settings.val_size)
         units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
         split = units.indptr[1:] - settings.val_size
         known = [panel.exog_names.index(name) for name in self.known_ahead_]
-        model = empty_model(settings, len(panel.target_names), len(panel.exog_names), known)
-        callbacks = params["callbacks"]
-        result = estimate(
-            model, units, split, settings, generator=generator, device=device,
-            callbacks=() if callbacks is None else callbacks, verbose=params["verbose"],
+        sizes = len(panel.target_names), len(panel.exog_names), known
+        one, callbacks = replace(settings, n_estimators=1), params["callbacks"]
+        training = Training(
+            units, split, settings, lambda: empty_model(one, *sizes), generator, device,
+            () if callbacks is None else callbacks, params["verbose"],
         )  # fmt: skip
-        model.eval()
+        found, values = training.estimate(), units.to(torch.float32)
+        model = ForecastModel.merged(found.members, lambda: empty_model(settings, *sizes)).eval()
+        errors = ValidationErrors(model, values, split, settings.season)
+        state = errors.state
+        if settings.refit:
+            again = training.estimate_on_all(found)
+            model = ForecastModel.merged(again, lambda: empty_model(settings, *sizes)).eval()
+            state = run_filter(model, values, values.indptr[1:])
         self._set_model(settings, model)
-        self.history_, self.best_epoch_ = result.history, result.best_epoch
-        self.linear_path_ = result.linear_path
-        errors = ValidationErrors(model, units.to(torch.float32), split, settings.season)
+        self.history_, self.best_epoch_ = found.history, max(found.best_epochs)
+        self.linear_path_ = found.linear_path
         self.validation_ = errors.table()
         self.calibration_ = calibrate(errors.scaled, settings.intervals)
         self.sample_ = _sample_inputs(units)
         return Memory(
             panel.ids, panel.last_times, panel.lengths, scaling,
-            tails(panel, settings.input_size), errors.state,
+            tails(panel, settings.input_size), state,
         )  # fmt: skip
 
     def _set_model(self, settings: Settings, model: ForecastModel) -> None:
@@ -128,7 +149,7 @@ class RecurrentForecaster(Forecaster[Memory]):
         """
         units, _ = continued_units(memory, None, self.settings_)
         rows = units.indptr[1:] - 1
-        states = model.network.rnn.outputs(memory.state[-1].double())
+        states = model.network.outputs(memory.state[-1].double())
         ahead = None
         if future is not None:
             ahead = self._standard_future(memory, future)
@@ -151,7 +172,7 @@ class RecurrentForecaster(Forecaster[Memory]):
     def _forecast(
         self, memory: Memory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        widths = self._half_widths(memory, h, levels)
+        widths = self._bounds(memory, h, levels)
         blocks, model = [], self._double_model()
         for done in range(0, h, self.horizon_):
             ahead = None if future is None else future[:, done : done + self.horizon_]
@@ -162,19 +183,22 @@ class RecurrentForecaster(Forecaster[Memory]):
                 memory = self._advance(memory, self._as_rows(memory, point, ahead))
         return with_intervals(np.concatenate(blocks, 1), widths)
 
-    def _half_widths(self, memory: Memory, h: int, levels: list[float]) -> dict[float, np.ndarray]:
-        """Half widths (S, h, C) by level, in data units."""
+    def _bounds(
+        self, memory: Memory, h: int, levels: list[float]
+    ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+        """Ends of the intervals (S, h, C) less the point, by level, in data units."""
         if not levels:
             return {}
         units, _ = continued_units(memory, None, self.settings_)
         last = units.spread[units.indptr[1:] - 1].numpy()[:, None]
         spread = by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
         self._warn_without_spread(memory, spread)
-        growth = growth_beyond(self.horizon_, h)
+        scale = growth_beyond(self.horizon_, h)[:, None] * spread
         steps = np.minimum(np.arange(h), self.horizon_ - 1)
+        states = self.model_.network.outputs(memory.state[-1])
         return {
-            level: half[:, steps] * growth[:, None] * spread
-            for level, half in self._scaled_widths(memory, levels).items()
+            level: (lower[:, steps] * scale, upper[:, steps] * scale)
+            for level, (lower, upper) in self._scaled_bounds(memory, levels, states).items()
         }
 
     def _warn_without_spread(self, memory: Memory, spread: np.ndarray) -> None:
@@ -187,12 +211,19 @@ class RecurrentForecaster(Forecaster[Memory]):
                 "their intervals have no width. Give more rows"
             )
 
-    def _scaled_widths(self, memory: Memory, levels: list[float]) -> dict[float, np.ndarray]:
-        """Half widths (S, horizon, C) by level, in units of the local spread."""
-        which = fitted_units(memory, self.memory_)
+    def _scaled_bounds(
+        self, memory: Memory, levels: list[float], states: Tensor
+    ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+        """Ends (S, horizon, C) by level, in units of the local spread."""
+        if self.settings_.intervals in HEADS:
+            ends = learned_bounds(self.model_, states, levels)
+        else:
+            which = fitted_units(memory, self.memory_)
+            widths = {level: self.calibration_.half_widths(level, which) for level in levels}
+            ends = {level: (-width, width) for level, width in widths.items()}
+        n = len(memory.ids)
         return {
-            level: by_series(self.calibration_.half_widths(level, which), len(memory.ids))
-            for level in levels
+            level: (by_series(low, n), by_series(high, n)) for level, (low, high) in ends.items()
         }
 
     def _in_data_units(self, values: np.ndarray, memory: Memory) -> np.ndarray:
@@ -256,20 +287,27 @@ class RecurrentForecaster(Forecaster[Memory]):
         memory = self.memory_.select(self._check_follows(panel))
         origins = origins_of(panel, h, step)
         units, begin = continued_units(memory, panel, self.settings_)
-        points, spreads = rolling_forecasts(
-            self.model_, memory, units.to(torch.float32), begin, origins, h
-        )
+        found = rolling_forecasts(
+            self.model_, memory, units.to(torch.float32), begin, origins, h,
+            levels if self.settings_.intervals in HEADS else [],
+        )  # fmt: skip
         scaling = memory.scaling.target
-        spreads = spreads * scaling.scale[origins.series][:, None]
+        spreads = found.spreads * scaling.scale[origins.series][:, None]
+        ends = found.bounds
+        if levels and not ends:
+            states = self.model_.network.outputs(memory.state[-1])
+            ends = {
+                level: (lower[origins.series, :h], upper[origins.series, :h])
+                for level, (lower, upper) in self._scaled_bounds(memory, levels, states).items()
+            }
         widths = {
-            level: half[origins.series, :h] * spreads
-            for level, half in self._scaled_widths(memory, levels).items()
+            level: (lower * spreads, upper * spreads) for level, (lower, upper) in ends.items()
         }
         return write_frame(
             self._panel_shape[0],
             memory.ids[origins.series],
             origins.times(panel, h),
-            with_intervals(scaling.inverse(points, series=origins.series), widths),
+            with_intervals(scaling.inverse(found.points, series=origins.series), widths),
             model=self.column_name,
             cutoffs=origins.cutoffs(panel, memory.last_times),
         )
@@ -336,13 +374,18 @@ class RecurrentForecaster(Forecaster[Memory]):
         revive(self, header, arrays)
         return revived_memory(arrays, ids, last_times)
 
-    def block_shares_(self) -> list[np.ndarray]:
+    def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer.
 
-        Judged on the last rows of the data fitted to; see `tsrnn.recurrence_features`.
+        Judged on the last rows of the data fitted to; see `tsrnn.recurrence_features`. None
+        where the layers have no blocks.
         """
         check_is_fitted(self, "memory_")
-        return [share.numpy() for share in block_shares(self.network_, self.sample_)]
+        network = self.network_
+        members = network.networks if isinstance(network, Ensemble) else [network]
+        if not all(isinstance(member.rnn, CellStack) for member in members):
+            return None
+        return [share.numpy() for member in members for share in block_shares(member, self.sample_)]
 
 
 def _sample_inputs(units: Units) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tsrnn.data import Panel
 from tsrnn.forecasters._filter import run_filter
+from tsrnn.forecasters._intervals import learned_bounds
 from tsrnn.forecasters._memory import Memory
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._units import Units
@@ -46,6 +47,23 @@ class Origins(NamedTuple):
         return panel.times[self.first[:, None] + np.arange(h)]
 
 
+class Rolling(NamedTuple):
+    """Forecasts from n origins, standardised.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, h, C)
+    spreads : ndarray of shape (n, 1, C)
+        Local spreads.
+    bounds : dict
+        By level, ends of the intervals (n, h, C) less the point, over the spread.
+    """
+
+    points: np.ndarray
+    spreads: np.ndarray
+    bounds: dict[float, tuple[np.ndarray, np.ndarray]]
+
+
 def origins_of(panel: Panel, h: int, step: int) -> Origins:
     """Origins of the rows of a panel, each with h rows to forecast.
 
@@ -67,9 +85,15 @@ def origins_of(panel: Panel, h: int, step: int) -> Origins:
 
 
 def rolling_forecasts(
-    model: ForecastModel, memory: Memory, units: Units, begin: Tensor, origins: Origins, h: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised forecasts (n, h, C) of all origins and their local spreads (n, 1, C).
+    model: ForecastModel,
+    memory: Memory,
+    units: Units,
+    begin: Tensor,
+    origins: Origins,
+    h: int,
+    levels: list[float],
+) -> Rolling:
+    """Forecast from all origins.
 
     Parameters
     ----------
@@ -82,16 +106,22 @@ def rolling_forecasts(
         First new row of each unit.
     origins : Origins
     h : int
+    levels : list of float
+        Of the intervals of a learned distribution.
     """
     per_series = memory.units_per_series
     counts = np.repeat(origins.counts, per_series)
     place = np.cumsum(counts) - counts
-    visit = _Collect(model, units, begin, torch.as_tensor(counts), origins.step, h)
-    visit(begin - 1, torch.arange(len(units)), model.network.rnn.outputs(memory.state[-1]))
+    visit = _Collect(model, units, begin, torch.as_tensor(counts), origins.step, h, levels)
+    visit(begin - 1, torch.arange(len(units)), model.network.outputs(memory.state[-1]))
     run_filter(model, units, begin, memory.state, begin=begin, visit=visit)
     # Units are series by series, target by target: gather the targets of an origin.
     order = place.reshape(-1, per_series)[origins.series] + origins.ordinal[:, None]
-    return _together(visit.points, order), _together(visit.spreads, order)
+    bounds = {
+        level: (_together(lower, order), _together(upper, order))
+        for level, (lower, upper) in visit.bounds.items()
+    }
+    return Rolling(_together(visit.points, order), _together(visit.spreads, order), bounds)
 
 
 def _together(values: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -110,6 +140,7 @@ class _Collect:
         counts: Tensor,
         step: int,
         h: int,
+        levels: list[float],
     ) -> None:
         self._model, self._units, self._begin = model, units, begin
         self._counts, self._step, self._h = counts, step, h
@@ -117,6 +148,8 @@ class _Collect:
         n = int(counts.sum())
         self.points = np.full((n, h, model.n_targets), np.nan)
         self.spreads = np.full((n, 1, model.n_targets), np.nan)
+        empty = (np.full_like(self.points, np.nan) for _ in range(2 * len(levels)))
+        self.bounds = {level: (next(empty), next(empty)) for level in levels}
 
     @torch.no_grad()
     def __call__(self, rows: Tensor, unit: Tensor, states: Tensor) -> None:
@@ -127,3 +160,7 @@ class _Collect:
         forecast = self._model.parts(self._units, rows, self._units.starts[unit], states).total()
         self.points[at] = forecast[:, : self._h].numpy()
         self.spreads[at] = self._units.spread[rows][:, None].numpy()
+        found = learned_bounds(self._model, states, list(self.bounds))
+        for level, ends in found.items():
+            for own, end in zip(self.bounds[level], ends, strict=True):
+                own[at] = end[:, : self._h]

@@ -10,18 +10,18 @@ import numpy as np
 
 from tsrnn.contract import choice, flag, habits, number, positive_integer, verbosity
 from tsrnn.data import Panel
-from tsrnn.kernels import Cell
+from tsrnn.forecasters._distribution import HEADS
+from tsrnn.forecasters._layers import LayerChoice
 
-# Arguments left at None take their preset's value.
+Presets = dict[str, dict[str, Any]]
+
+# Arguments left at None take their preset's value; a forecaster may change some of them.
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
         "hidden_size": 64,
-        "block_size": 2,
         "n_layers": 2,
-        "nonlinearity": "tanh",
         "aggregation": "linear",
         "input_projection": False,
-        "init": "stable",
         "local_level": True,
         "linear_path": True,
         "multivariate": "independent",
@@ -34,12 +34,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     # data are scaled beyond standardisation; the local level stays on, see docs/benchmarks.md.
     "paper": {
         "hidden_size": 128,
-        "block_size": 2,
         "n_layers": 2,
-        "nonlinearity": "tanh",
         "aggregation": "ffn",
         "input_projection": True,
-        "init": "uniform",
         "local_level": True,
         "linear_path": False,
         "multivariate": "joint",
@@ -50,38 +47,37 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-CELLS = ("rnn", "gru", "lstm")
 _CHOICES = {
-    "nonlinearity": ("tanh", "relu", "identity"),
     "aggregation": ("linear", "ffn"),
     "multivariate": ("independent", "joint"),
-    "intervals": ("conformal", "gaussian"),
-    "loss": ("mse", "mae"),
+    "intervals": ("conformal", "gaussian", *HEADS),
 }
 _POSITIVE_INTEGERS = (
-    "horizon", "input_size", "hidden_size", "block_size", "n_layers", "batch_size", "max_epochs",
-    "patience", "val_size",
+    "horizon", "input_size", "hidden_size", "n_layers", "batch_size", "max_epochs", "patience",
+    "val_size", "n_estimators",
 )  # fmt: skip
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
-_FLAGS = ("local_level", "linear_path")
+_FLAGS = ("local_level", "linear_path", "refit")
+LOSSES = ("mse", "mae")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything a fit needs to know besides the data."""
+    """Everything a fit needs to know besides the data.
+
+    `layer` names the recurrent layers and `options` is what they take beside their sizes.
+    """
 
     horizon: int
     input_size: int
     season: int
     val_size: int
-    cell: str | Cell
+    layer: str
+    options: dict[str, Any]
     hidden_size: int
-    block_size: int
     n_layers: int
-    nonlinearity: str
     aggregation: str
     input_projection: bool
-    init: str
     local_level: bool
     linear_path: bool
     multivariate: str
@@ -92,6 +88,8 @@ class Settings:
     batch_size: int
     max_epochs: int
     patience: int | None
+    n_estimators: int
+    refit: bool
 
     @property
     def joint(self) -> bool:
@@ -99,8 +97,8 @@ class Settings:
         return self.multivariate == "joint"
 
 
-def resolve(params: dict[str, Any]) -> dict[str, Any]:
-    """Fill arguments left at None from the preset and check every value.
+def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
+    """Fill arguments left at None from the preset and check every value that all forecasters have.
 
     Numbers and flags of numpy become those of Python, in the result alone.
 
@@ -109,8 +107,8 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
     ValueError, TypeError
         If an argument is not legal; the message says what is.
     """
-    preset = PRESETS[choice("preset", params["preset"], tuple(PRESETS))]
-    params = params | {"block_size": _block_size(params["cell"], params["block_size"])}
+    chosen = choice("preset", params["preset"], tuple(PRESETS))
+    preset = PRESETS[chosen] | presets.get(chosen, {})
     filled = {k: preset[k] if v is None and k in preset else v for k, v in params.items()}
     filled |= {k: v for k, v in preset.items() if k not in filled}
     for name, legal in _CHOICES.items():
@@ -120,35 +118,40 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
         if name in filled and not (filled[name] is None and name in _MAY_BE_NONE):
             filled[name] = positive_integer(name, filled[name])
     filled |= {name: flag(name, filled[name]) for name in _FLAGS}
+    filled["loss"] = _loss(filled["loss"], filled["intervals"])
     filled["verbose"] = verbosity(filled["verbose"])
     for name, open_ in (("learning_rate", True), ("weight_decay", False)):
         filled[name] = number(name, filled[name], lowest=0.0, open_=open_)
-    if filled["hidden_size"] % filled["block_size"]:
-        raise ValueError(
-            "hidden_size must be a multiple of block_size; got "
-            f"hidden_size={filled['hidden_size']}, block_size={filled['block_size']}"
-        )
     return filled
 
 
-def _block_size(cell: Any, block_size: Any) -> Any:
-    """Block size as it was given, or that of an own cell, which no preset knows."""
-    if isinstance(cell, Cell):
-        return cell.n_outputs if block_size is None else block_size
-    if not isinstance(cell, str) or cell not in CELLS:
-        raise ValueError(f"cell must be one of {CELLS} or a tsrnn.kernels.Cell; got {cell!r}")
-    return block_size
+def _loss(loss: Any, intervals: str) -> str:
+    """Training loss: one by name, or that of the distribution that is learned."""
+    if intervals in HEADS:
+        if loss is not None:
+            raise ValueError(
+                f"intervals={intervals!r} learns by a loss of its own; got loss={loss!r}. Leave "
+                "it out"
+            )
+        return intervals
+    return choice("loss", "mse" if loss is None else loss, LOSSES)
 
 
-def settings_for(params: dict[str, Any], panel: Panel) -> Settings:
+def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Settings:
     """Settings of a fit to `panel`, with what follows from its frequency and lengths.
+
+    Parameters
+    ----------
+    filled : dict
+        What `resolve` gave.
+    layer : LayerChoice
+    panel : Panel
 
     Raises
     ------
     ValueError
         If a series is too short for the horizon or the validation part; the message names it.
     """
-    filled = resolve(params)
     habit = habits(panel.freq)
     shortest = int(panel.lengths.min())
     horizon = filled["horizon"] or max(1, min(habit.horizon, shortest // 3))
@@ -169,7 +172,7 @@ def settings_for(params: dict[str, Any], panel: Panel) -> Settings:
     names = {f.name for f in Settings.__dataclass_fields__.values()}
     chosen = {k: v for k, v in filled.items() if k in names}
     chosen |= {"horizon": horizon, "input_size": input_size, "val_size": val_size}
-    return Settings(**chosen, season=habit.season)
+    return Settings(**chosen, season=habit.season, layer=layer.name, options=layer.options)
 
 
 def _validation_size(shortest: int, horizon: int) -> int:

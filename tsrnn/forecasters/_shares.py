@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tsrnn.layers import RecurrentNetwork
+from tsrnn.layers import CellStack, RecurrentNetwork
 
 SHARE_UNITS = 16
 SHARE_ROWS = 512
@@ -34,6 +34,7 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
         One a layer.
     """
     rnn = network.rnn
+    assert isinstance(rnn, CellStack)  # others have no blocks
     layers = [x if network.input is None else network.input(x)]
     for layer in range(rnn.num_layers):
         layers.append(rnn.run_layer(layer, layers[-1], None)[0])

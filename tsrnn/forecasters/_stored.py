@@ -13,7 +13,7 @@ from tsrnn.data import Scaler
 from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._memory import Memory, Scaling
 from tsrnn.forecasters._model import empty_model
-from tsrnn.forecasters._settings import CELLS, Settings
+from tsrnn.forecasters._settings import Settings
 from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def header_of(forecaster: RecurrentForecaster) -> dict[str, Any]:
     TypeError
         If the cell is one of the user's own.
     """
-    _check_cell(forecaster.settings_.cell)
+    _check_cell(forecaster.settings_.options.get("cell"))
     return {
         "settings": asdict(forecaster.settings_),
         "intervals": forecaster.calibration_.method,
@@ -101,9 +101,9 @@ def revived_memory(arrays: dict[str, np.ndarray], ids: pd.Index, last_times: np.
     )
 
 
-def _check_cell(cell: str | Cell) -> None:
+def _check_cell(cell: Any) -> None:
     if isinstance(cell, Cell):
         raise TypeError(
-            f"to be saved, cell must be one of {CELLS}; got the cell {cell.name!r}, whose step is "
+            f"to be saved, cell must be one by name; got the cell {cell.name!r}, whose step is "
             "code, which files do not hold. Use pickle"
         )

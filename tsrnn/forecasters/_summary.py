@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.interpret import recurrence_features
+from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._recurrent import RecurrentForecaster
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH = 78
 FEATURES_SHOWN = 8
+UNBOUNDED = ("relu", "identity")
 
 _GUARANTEES = {
     "conformal": (
@@ -27,6 +29,15 @@ _GUARANTEES = {
     "gaussian": (
         "Intervals: Gaussian, per step, with the root mean square of the forecast errors of the "
         "validation part scaled by the local spread. They hold if the errors are normal."
+    ),
+    "quantile": (
+        "Intervals: quantiles of the forecast errors as functions of the state, learned with the "
+        "network. They carry no guarantee; see the validation part or a backtest for coverage."
+    ),
+    "student-t": (
+        "Intervals: Student's t with a scale and degrees of freedom that depend on the state, "
+        "learned with the network by maximum likelihood. They hold if errors are of that form "
+        "and carry no guarantee otherwise."
     ),
 }
 
@@ -85,30 +96,42 @@ def summarise(forecaster: RecurrentForecaster) -> Summary:
         "Input size": settings.input_size,
         "Validation rows": settings.val_size,
         "Layers x hidden": f"{settings.n_layers} x {settings.hidden_size}",
-        "Block size": settings.block_size,
         **_kind(settings),
         "Aggregation": settings.aggregation,
         "Parameters": sum(p.numel() for p in model.parameters()),
         "Ridge towards": linear["prior"] if linear else "no linear path",
-        "Best epoch": f"{forecaster.best_epoch_} of {len(forecaster.history_)}",
+        **_ensemble(forecaster),
         "Last learning rate": f"{rate:.1e}",
     }
-    features = recurrence_features(forecaster) if model.network.rnn.matrix_names else None
+    features = recurrence_features(forecaster) if model.network.matrix_names else None
     notes = [_GUARANTEES[settings.intervals], *_feature_notes(forecaster, features)]
     title = f"{type(forecaster).__name__} Results"
     return Summary(title, facts, forecaster.validation_, features, notes)
 
 
+def _ensemble(forecaster: RecurrentForecaster) -> dict[str, object]:
+    """Epochs, and how many networks there are."""
+    settings, history = forecaster.settings_, forecaster.history_
+    facts: dict[str, object] = (
+        {} if settings.n_estimators == 1 else {"Networks": settings.n_estimators}
+    )
+    longest = max(int(entry["epoch"]) for entry in history) if history else 0
+    refit = ", refit" if settings.refit else ""
+    return facts | {"Best epoch": f"{forecaster.best_epoch_} of {longest}{refit}"}
+
+
 def _kind(settings: Settings) -> dict[str, object]:
-    """What the blocks are."""
-    if settings.cell == "rnn":
-        return {"Nonlinearity": settings.nonlinearity}
-    return {"Cell": settings.cell if isinstance(settings.cell, str) else settings.cell.name}
+    """What the layers are."""
+    shown: dict[str, object] = {} if settings.layer == "ParaRNN" else {"Layer": settings.layer}
+    for name, value in settings.options.items():
+        label = name.replace("_", " ").capitalize()
+        shown[label] = value.name if isinstance(value, Cell) else value
+    return shown
 
 
 def _feature_notes(forecaster: RecurrentForecaster, features: pd.DataFrame | None) -> list[str]:
     notes = [] if features is None else [_reading(features)]
-    if features is not None and forecaster.settings_.nonlinearity != "tanh":
+    if features is not None and forecaster.settings_.options.get("nonlinearity") in UNBOUNDED:
         explosive = int((features["modulus"] > 1).sum())
         if explosive:
             notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
@@ -116,7 +139,8 @@ def _feature_notes(forecaster: RecurrentForecaster, features: pd.DataFrame | Non
         notes.append(
             "Training did not improve on the linear path: the network contributes nothing."
         )
-    if forecaster.history_ and len(forecaster.history_) >= forecaster.settings_.max_epochs:
+    epochs = [entry["epoch"] for entry in forecaster.history_]
+    if epochs and max(epochs) >= forecaster.settings_.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
     return notes
 

@@ -26,37 +26,67 @@ History = list[dict[str, float]]
 
 
 class Task(pl.LightningModule):
-    """A model, how to compute its training loss and how to validate it.
+    """A model, how to compute its training loss, and its learning rates.
 
     Parameters
     ----------
     model : nn.Module
     loss : callable
         Batch to scalar tensor.
-    validate : callable
-        To the validation error, a number.
     groups : list of dict
         Parameter groups of the optimiser.
+    """
+
+    def __init__(
+        self, model: nn.Module, loss: Callable[[Any], Tensor], groups: list[dict[str, Any]]
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self._loss = loss
+        self._groups = groups
+        self.history: History = []
+
+    def training_step(self, batch: Any, _: int) -> Tensor:
+        """Training loss of a batch."""
+        loss = self._loss(batch)
+        if not torch.isfinite(loss):
+            raise FloatingPointError(self._diverged(float(loss)))
+        return loss
+
+    def _diverged(self, loss: float) -> str:
+        rate = self.optimizers().param_groups[0]["lr"]  # type: ignore[union-attr]
+        return (
+            f"training diverged: the loss was {loss} in epoch {self.current_epoch + 1} at "
+            f"learning_rate={rate:g}. Take a smaller learning_rate, look for values far from all "
+            "others in the data, or keep local_level=True; nothing was fitted"
+        )
+
+
+class ValidatedTask(Task):
+    """A task whose learning rate follows the validation error.
+
+    Parameters
+    ----------
+    model, loss, groups
+        See `Task`.
+    validate : callable
+        To the validation error, a number.
     """
 
     def __init__(
         self,
         model: nn.Module,
         loss: Callable[[Any], Tensor],
-        validate: Callable[[], float],
         groups: list[dict[str, Any]],
+        validate: Callable[[], float],
     ) -> None:
-        super().__init__()
-        self.model = model
-        self._loss = loss
+        super().__init__(model, loss, groups)
         self._validate = validate
-        self._groups = groups
         self._losses: list[Tensor] = []
-        self.history: History = []
 
     def training_step(self, batch: Any, _: int) -> Tensor:
         """Training loss of a batch."""
-        loss = self._loss(batch)
+        loss = super().training_step(batch, _)
         self._losses.append(loss.detach())
         return loss
 
@@ -80,6 +110,37 @@ class Task(pl.LightningModule):
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"},
         }
+
+
+class PlannedTask(Task):
+    """A task with a learning rate for every epoch.
+
+    Parameters
+    ----------
+    model, loss, groups
+        See `Task`.
+    rates : sequence of float
+        Of the first group; others keep their ratio to it.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[[Any], Tensor],
+        groups: list[dict[str, Any]],
+        rates: Sequence[float],
+    ) -> None:
+        super().__init__(model, loss, groups)
+        self._rates = rates
+
+    def configure_optimizers(self) -> Any:
+        """Adam, with decoupled weight decay, at the planned rates."""
+        optimizer = torch.optim.AdamW(self._groups)
+        first, last = self._groups[0]["lr"], len(self._rates) - 1
+        planned = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda epoch: self._rates[min(epoch, last)] / first
+        )
+        return {"optimizer": optimizer, "lr_scheduler": planned}
 
 
 class _Best(Callback):
@@ -118,9 +179,10 @@ class _EpochBar(Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, Task)
         assert self._bar is not None
-        last = pl_module.history[-1]
-        shown = {"val_loss": f"{last['val_loss']:.4g}", "lr": f"{last['learning_rate']:.1e}"}
-        self._bar.set_postfix(shown, refresh=False)
+        if pl_module.history:
+            last = pl_module.history[-1]
+            shown = {"val_loss": f"{last['val_loss']:.4g}", "lr": f"{last['learning_rate']:.1e}"}
+            self._bar.set_postfix(shown, refresh=False)
         self._bar.update()
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
@@ -179,7 +241,7 @@ def train(
         0 where training did not improve on the start.
     """
     _check_callbacks(callbacks)
-    task = Task(model, loss, validate, groups)
+    task = ValidatedTask(model, loss, groups, validate)
     best = _Best(validate(), model)
     stop: list[Callback] = [_SmallestRate()]
     if patience is not None:
@@ -192,6 +254,33 @@ def train(
     model.to("cpu")
     model.load_state_dict(best.weights)
     return task.history, best.epoch
+
+
+def train_for(
+    model: nn.Module,
+    batches: Iterable[Any],
+    *,
+    loss: Callable[[Any], Tensor],
+    groups: list[dict[str, Any]],
+    rates: Sequence[float],
+    device: str = "cpu",
+    callbacks: Sequence[Callback] = (),
+    verbose: int = 0,
+) -> None:
+    """Train `model` in place for as many epochs as there are learning rates, without validation.
+
+    Parameters as of `train`; rates are those of the first group, epoch by epoch.
+    """
+    if not rates:
+        return
+    _check_callbacks(callbacks)
+    task = PlannedTask(model, loss, groups, rates)
+    bar: list[Callback] = [_EpochBar()] if verbose else []
+    with _quiet():
+        trainer = _trainer(device, len(rates), [*bar, *callbacks])
+        with _interruptible():
+            trainer.fit(task, train_dataloaders=batches)
+    model.to("cpu")
 
 
 def _trainer(device: str, max_epochs: int, callbacks: list[Callback]) -> pl.Trainer:

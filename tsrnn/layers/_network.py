@@ -5,92 +5,78 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import Cell, without_padding
+from tsrnn.kernels import without_padding
 from tsrnn.layers._checks import check_choice, check_sizes
-from tsrnn.layers._para_rnn import ParaRNN
+from tsrnn.layers._recurrent import Recurrent
+from tsrnn.layers._stack import CellStack
 
 AGGREGATIONS = ("linear", "ffn")
 
 
 class RecurrentNetwork(nn.Module):
-    r"""ParaRNN layers between linear maps: Algorithm 1 and section 4.1 of Cai et al. (2026).
+    r"""Recurrent layers between linear maps: Algorithm 1 and section 4.1 of Cai et al. (2026).
 
     .. math:: z_t = Q \, F(h_{t,L}) + c, \qquad h_{t,l} = R_l(h_{t,l-1}), \quad h_{t,0} = P x_t
 
     with recurrent layers R_l and the aggregation F, applied once, after the last
     layer. With ``aggregation="linear"`` F is a matrix W_f and only the product
     Q W_f acts; the two are not identified one by one, so the network holds their
-    product. The same is true of P and the first layer's W_x unless
-    ``input_projection=True``. With ``aggregation="ffn"`` F is the position-wise
-    feedforward network :math:`W_2 \max(0, W_1 h + b_1) + b_2`.
+    product. The same is true of P and the first layer's W_x unless P is asked for.
+    With ``aggregation="ffn"`` F is the position-wise feedforward network
+    :math:`W_2 \max(0, W_1 h + b_1) + b_2`.
 
     Parameters
     ----------
-    input_size, output_size : int
-    hidden_size : int
-    block_size : int, optional
-    num_layers : int, default 1
-    cell : {"rnn", "gru", "lstm"} or Cell
-    nonlinearity : {"tanh", "relu", "identity"}
-        The recurrent layers, see `ParaRNN`.
+    rnn : Recurrent
+        The recurrent layers, such as a `ParaRNN`.
+    output_size : int
     aggregation : {"linear", "ffn"}
-        With "linear" the output is a sum over blocks, see `contributions`.
+        With "linear" the output of a `ParaRNN` is a sum over blocks, see `contributions`.
     ffn_size : int, optional
-        Inner width of "ffn"; 4 times `hidden_size` by default (Vaswani et al., 2017).
-    input_projection : bool, default False
-        Whether P stands before the first layer, as a matrix of its own.
-    init : {"stable", "uniform"}
-        See :meth:`ParaRNN.reset_parameters`.
+        Inner width of "ffn"; 4 times the hidden size by default (Vaswani et al., 2017).
+    input_size : int, optional
+        Inputs of P, a matrix of its own before the first layer; without it there is none.
 
     Raises
     ------
     ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`,
-        or a choice is unknown.
+        If a size is no positive integer, or a choice is unknown.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.layers import ParaRNN, RecurrentNetwork
+    >>> network = RecurrentNetwork(ParaRNN(3, 16), output_size=2)
+    >>> network(torch.zeros(5, 20, 3))[0].shape
+    torch.Size([5, 20, 2])
     """
 
     def __init__(
         self,
-        input_size: int,
+        rnn: Recurrent,
         output_size: int,
-        hidden_size: int,
-        block_size: int | None = None,
-        num_layers: int = 1,
         *,
-        cell: str | Cell = "rnn",
-        nonlinearity: str = "tanh",
         aggregation: str = "linear",
         ffn_size: int | None = None,
-        input_projection: bool = False,
-        init: str = "stable",
+        input_size: int | None = None,
     ) -> None:
         super().__init__()
         check_choice("aggregation", aggregation, AGGREGATIONS)
-        inner = 4 * hidden_size if ffn_size is None else ffn_size
-        check_sizes(
-            input_size=input_size,
-            output_size=output_size,
-            hidden_size=hidden_size,
-            ffn_size=inner,
-        )
+        hidden = rnn.hidden_size
+        inner = 4 * hidden if ffn_size is None else ffn_size
+        check_sizes(output_size=output_size, ffn_size=inner)
         self.aggregation = aggregation
-        width = hidden_size if input_projection else input_size
-        self.input = nn.Linear(input_size, hidden_size) if input_projection else None
-        self.rnn = ParaRNN(
-            width,
-            hidden_size,
-            block_size,
-            num_layers,
-            cell=cell,
-            nonlinearity=nonlinearity,
-            init=init,
-        )
+        self.input = None
+        if input_size is not None:
+            check_sizes(input_size=input_size)
+            self.input = nn.Linear(input_size, rnn.input_size)
+        self.rnn = rnn
         self.ffn = (
-            nn.Sequential(nn.Linear(hidden_size, inner), nn.ReLU(), nn.Linear(inner, hidden_size))
+            nn.Sequential(nn.Linear(hidden, inner), nn.ReLU(), nn.Linear(inner, hidden))
             if aggregation == "ffn"
             else None
         )
-        self.output = nn.Linear(hidden_size, output_size)
+        self.output = nn.Linear(hidden, output_size)
 
     @torch.no_grad()
     def reset_parameters(
@@ -98,7 +84,8 @@ class RecurrentNetwork(nn.Module):
     ) -> None:
         """Draw all parameters anew; with `zero_output` the network starts as zero."""
         self.rnn.reset_parameters(generator)
-        for module in self.modules():
+        own = [self.input, *([] if self.ffn is None else self.ffn), self.output]
+        for module in own:
             if isinstance(module, nn.Linear):
                 bound = module.in_features**-0.5
                 module.weight.uniform_(-bound, bound, generator=generator)
@@ -120,7 +107,7 @@ class RecurrentNetwork(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (B, T, input_size) or (T, input_size)
-        hx : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size), optional
+        hx : Tensor, optional
             State of `rnn`.
         lengths : integers of shape (B,), optional
         start : int, default 0
@@ -139,10 +126,47 @@ class RecurrentNetwork(nn.Module):
         if x.ndim == 2:
             output, h_n = self(x[None], None if hx is None else hx[:, None], lengths, start=start)
             return output[0], h_n[:, 0]
+        states, h_n = self.run(x, hx, lengths)
+        return self.head(states[:, start:]), h_n
+
+    def run(
+        self, x: Tensor, hx: Tensor | None = None, lengths: Tensor | Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs of the last layer (B, T, hidden_size) and the state after the last step."""
         if self.input is not None:
             x = self.input(without_padding(x, lengths))
         states, h_n = self.rnn(x, hx, lengths)
-        return self.head(states[:, start:]), h_n
+        return states, h_n
+
+    @property
+    def hidden_size(self) -> int:
+        """Outputs of the last layer."""
+        return self.rnn.hidden_size
+
+    @property
+    def matrix_names(self) -> tuple[str, ...]:
+        """See `Recurrent`."""
+        return self.rnn.matrix_names
+
+    def initial_state(self, batch: int) -> Tensor:
+        """State of `rnn` before the first step."""
+        return self.rnn.initial_state(batch)
+
+    def outputs(self, states: Tensor) -> Tensor:
+        """Output of the last layer that belongs to its state."""
+        return self.rnn.outputs(states)
+
+    def prepare(self, *, verbose: bool = False) -> None:
+        """Have the compiled kernels ready, see `Recurrent`."""
+        self.rnn.prepare(verbose=verbose)
+
+    def recurrent_parameters(self) -> list[nn.Parameter]:
+        """See `Recurrent`."""
+        return self.rnn.recurrent_parameters()
+
+    def constant(self) -> Tensor:
+        """What the output has beside `contributions`, (output_size,)."""
+        return self.output.bias
 
     def head(self, states: Tensor) -> Tensor:
         """Aggregate and project outputs of `rnn` (..., hidden_size) to (..., output_size)."""
@@ -167,8 +191,13 @@ class RecurrentNetwork(nn.Module):
         Raises
         ------
         ValueError
-            If the aggregation is not linear: there is no such sum.
+            If the aggregation is not linear, or the layers have no blocks: there is no such sum.
         """
+        if not isinstance(self.rnn, CellStack):
+            raise ValueError(
+                f"contributions by block exist for layers of blocks; {type(self.rnn).__name__} "
+                "has none"
+            )
         if self.ffn is not None:
             raise ValueError(
                 "contributions by block exist for aggregation='linear' only; with 'ffn' the "
@@ -182,5 +211,5 @@ class RecurrentNetwork(nn.Module):
         )
 
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
-        """Recurrent matrices of every layer, see :meth:`ParaRNN.recurrent_blocks`."""
+        """Recurrent matrices of every layer, see `Recurrent`."""
         return self.rnn.recurrent_blocks()

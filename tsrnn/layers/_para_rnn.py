@@ -1,30 +1,18 @@
 """The ParaRNN layer: many small recurrent networks side by side."""
 
-from collections.abc import Sequence
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from tsrnn.kernels import (
-    Cell,
-    prepare_projected,
-    projected_recurrence,
-)
-from tsrnn.layers._cells import (
-    block_size_of,
-    check_cell,
-    make_cell,
-    matrices_of,
-    matrix_names,
-    weight_shape,
-)
-from tsrnn.layers._checks import check_choice, check_sizes
+from tsrnn.kernels import Cell
+from tsrnn.layers._cells import block_size_of, check_cell, make_cell
+from tsrnn.layers._checks import check_choice
 from tsrnn.layers._init import draw_stable, draw_uniform
+from tsrnn.layers._stack import CellStack
 
 INITIALISATIONS = ("stable", "uniform")
 
 
-class ParaRNN(nn.Module):
+class ParaRNN(CellStack):
     r"""Stacked ParaRNN layers, called like :class:`torch.nn.RNN` with ``batch_first=True``.
 
     Each layer holds K = `hidden_size` / `block_size` small networks,
@@ -109,40 +97,15 @@ class ParaRNN(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
         check_cell(cell)
-        block_size = block_size_of(cell, block_size)
-        self.cell = make_cell(cell, block_size, nonlinearity)
-        check_sizes(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
-        if hidden_size % block_size:
-            raise ValueError(
-                f"hidden_size must be a multiple of block_size; got hidden_size={hidden_size}, "
-                f"block_size={block_size}"
-            )
+        made = make_cell(cell, block_size_of(cell, block_size), nonlinearity)
         check_choice("init", init, INITIALISATIONS)
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1); got {dropout!r}")
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.block_size = block_size
-        self.num_layers = num_layers
+        super().__init__(
+            input_size, hidden_size, num_layers, made, bias=bias, dropout=dropout, device=device,
+            dtype=dtype,
+        )  # fmt: skip
         self.nonlinearity = nonlinearity if cell == "rnn" else None
-        self.bias = bias
-        self.dropout = dropout
         self.init = init
-        self.n_blocks = hidden_size // block_size
-        self.state_size = self.cell.n * self.n_blocks
-        self.matrix_names = matrix_names(self.cell)
-        made = {"device": device, "dtype": dtype}
-        rows = self.cell.m * self.n_blocks
-        for layer in range(num_layers):
-            width = input_size if layer == 0 else hidden_size
-            shapes: dict[str, tuple[int, ...]] = {
-                f"weight_ih_l{layer}": (rows, width),
-                f"weight_hh_l{layer}": weight_shape(self.cell, self.n_blocks),
-            } | ({f"bias_l{layer}": (rows,)} if bias else {})
-            for name, shape in shapes.items():
-                self.register_parameter(name, nn.Parameter(torch.empty(shape, **made)))  # type: ignore[arg-type]
         self.reset_parameters()
 
     @torch.no_grad()
@@ -158,7 +121,7 @@ class ParaRNN(nn.Module):
         is uniform on (-1/sqrt(d), 1/sqrt(d)) as in :class:`torch.nn.RNN`.
         """
         for layer in range(self.num_layers):
-            weight_ih, weight_hh, bias = self._weights(layer)
+            weight_ih, weight_hh, bias = self.weights(layer)
             if self.init == "stable":
                 params = weight_hh.view(self.cell.p, self.n_blocks)
                 draw_stable(self.cell, weight_ih, params, bias, generator)
@@ -166,101 +129,9 @@ class ParaRNN(nn.Module):
                 given = [p for p in (weight_ih, weight_hh, bias) if p is not None]
                 draw_uniform(given, self.hidden_size**-0.5, generator)
 
-    def forward(
-        self,
-        x: Tensor,
-        hx: Tensor | None = None,
-        lengths: Tensor | Sequence[int] | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Run over sequences.
-
-        Parameters
-        ----------
-        x : Tensor of shape (B, T, input_size) or (T, input_size)
-        hx : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size), optional
-            State before the first step; zero by default.
-        lengths : integers of shape (B,), optional
-            Number of steps of each sequence in a padded batch. Outputs after the
-            end are zero.
-
-        Returns
-        -------
-        output : Tensor of shape (B, T, hidden_size) or (T, hidden_size)
-            Outputs of the last layer.
-        h_n : Tensor of shape of `hx`
-            State of every layer after the last step.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not fit or lengths lie outside 0 to T.
-        """
-        if x.ndim == 2:
-            output, h_n = self(x[None], None if hx is None else hx[:, None], lengths)
-            return output[0], h_n[:, 0]
-        _check_input(x, hx, self)
-        steps = None if lengths is None else torch.as_tensor(lengths, device=x.device)
-        final = []
-        for layer in range(self.num_layers):
-            if layer and self.dropout:
-                x = nn.functional.dropout(x, self.dropout, self.training)
-            x, last = self.run_layer(layer, x, None if hx is None else hx[layer], steps)
-            final.append(last)
-        return x, torch.stack(final)
-
-    def run_layer(
-        self, layer: int, x: Tensor, initial: Tensor | None, lengths: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
-        weight_ih, weight_hh, bias = self._weights(layer)
-        if initial is None:
-            initial = x.new_zeros(len(x), self.state_size)
-        start = initial.unflatten(-1, (self.cell.n, self.n_blocks))
-        params = weight_hh.flatten(0, -2)
-        given = (weight_ih, bias, params, start, lengths)
-        outputs, final = projected_recurrence(self.cell, x, *given)
-        return outputs.flatten(-2), final.flatten(-2)
-
-    def outputs(self, states: Tensor) -> Tensor:
-        """What a layer hands on of states (..., state_size): the first hidden_size numbers."""
-        # A slice of everything would cost a copy in the backward pass.
-        return states if self.cell.n_outputs == self.cell.n else states[..., : self.hidden_size]
-
-    def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
-        for layer in range(self.num_layers):
-            weight, _, bias = self._weights(layer)
-            if weight.device.type != "cpu":
-                return  # kernels of other devices are compiled where they are first used
-            prepare_projected(
-                self.cell, weight.shape[1], bias is not None, weight.dtype, verbose=verbose
-            )
-
-    def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
-        """Recurrent matrices of every layer, a tensor of shape (K, d_s, d_s) each.
-
-        For "rnn" a layer is its one tensor; with several matrices, as in "gru" and "lstm",
-        it is a dict of them by name: A_z, A_r, A_c, or W_i, W_f, W_g, W_o.
-
-        Raises
-        ------
-        ValueError
-            If the cell has no recurrent matrices.
-        """
-        if not self.matrix_names:
-            raise ValueError(f"cell {self.cell.name!r} has no recurrent matrices to read")
-        weights = [self._weights(layer)[1].detach() for layer in range(self.num_layers)]
-        layers = [matrices_of(self.cell, weight_hh.flatten(0, -2)) for weight_hh in weights]
-        if len(self.matrix_names) > 1:
-            return layers
-        return [matrix for matrices in layers for matrix in matrices.values()]
-
-    def _weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        return (
-            getattr(self, f"weight_ih_l{layer}"),
-            getattr(self, f"weight_hh_l{layer}"),
-            getattr(self, f"bias_l{layer}", None),
-        )
+    def recurrent_parameters(self) -> list[nn.Parameter]:
+        """Recurrent matrices, if they start stable."""
+        return super().recurrent_parameters() if self.init == "stable" else []
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""
@@ -273,22 +144,3 @@ class ParaRNN(nn.Module):
             f"{self.input_size}, {self.hidden_size}, block_size={self.block_size}, "
             f"num_layers={self.num_layers}, {kind}"
         )
-
-
-def _check_input(x: Tensor, hx: Tensor | None, layer: ParaRNN) -> None:
-    if x.ndim != 3 or x.shape[2] != layer.input_size or not x.shape[1]:
-        raise ValueError(
-            f"x must have shape (B, T, {layer.input_size}) or (T, {layer.input_size}) with "
-            f"T >= 1; got {tuple(x.shape)}"
-        )
-    expected = (layer.num_layers, len(x), layer.state_size)
-    if hx is not None and tuple(hx.shape) != expected:
-        raise ValueError(f"hx must have shape {expected}; got {tuple(hx.shape)}")
-    weight = layer.weight_ih_l0
-    for name, tensor in (("x", x), ("hx", hx)):
-        if tensor is not None and (tensor.dtype, tensor.device) != (weight.dtype, weight.device):
-            raise ValueError(
-                f"{name} must have the dtype and device of the layer, {weight.dtype} on "
-                f"{weight.device}; got {tensor.dtype} on {tensor.device}. Convert one of them "
-                "with .to()"
-            )

@@ -59,8 +59,8 @@ def from_inverse_roots(roots: np.ndarray) -> np.ndarray:
     return -polynomial[1:].real
 
 
-def with_inverse_root(phi: np.ndarray, root: float) -> np.ndarray:
-    """Coefficients (p + 1, N) of the AR with one real inverse root more."""
+def with_inverse_root(phi: np.ndarray, root: complex) -> np.ndarray:
+    """Coefficients (p + 1, N) of the AR with one inverse root more, complex if that is."""
     zero = np.zeros((1, phi.shape[1]))
     own = np.concatenate([zero + 1, -phi])
     return -(np.concatenate([own, zero]) - root * np.concatenate([zero, own]))[1:]

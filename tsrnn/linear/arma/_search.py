@@ -15,6 +15,8 @@ from tsrnn.linear.arma._start import autocovariances, further_starts, hannan_ris
 # No second maximum was seen in simulations where roots of phi and theta are this far apart, in
 # units of 1 / sqrt(n), those of theta not close to the unit circle, and the search was short.
 _FAR, _EDGE, _SHORT = 8.0, 0.95, 20
+_STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
+_REAL = 1e-6  # imaginary part of a root that counts as real
 
 
 def search(prepared: Prepared, likelihood: Likelihood) -> Optimum:
@@ -41,6 +43,12 @@ def search(prepared: Prepared, likelihood: Likelihood) -> Optimum:
         starts = [np.column_stack([prepared.mean[which], start]) for start in others]
         _try(best, which, likelihood, starts)
         _try(best, which, likelihood, [_on_circle(form, best.params[which])])
+    if len(which) and form.q > 1:
+        turned = [
+            _turned(form, best.params[which], steps * np.pi / prepared.n_obs[which])
+            for steps in _STEPS
+        ]
+        _try(best, which, likelihood, turned)
     return best._replace(params=_mirrored(form, best.params)[0])
 
 
@@ -114,6 +122,20 @@ def _on_circle(form: Form, params: np.ndarray) -> np.ndarray:
     largest = modulus.max(0)
     moved = np.where(modulus > 0.9 * largest, roots / np.maximum(modulus, 1e-9), roots)
     return np.column_stack([params[:, :first], -from_inverse_roots(moved).T])
+
+
+def _turned(form: Form, params: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    """Parameters with the pairs of roots of the moving average turned by an angle (N,).
+
+    Close to the unit circle the likelihood has a maximum every 2 pi / n or so along it, as a
+    periodogram has.
+    """
+    first = form.n_mean + form.p
+    roots = inverse_roots(-params[:, first:].T)
+    turned = np.where(
+        np.abs(roots.imag) > _REAL, roots * np.exp(1j * np.sign(roots.imag) * angle), roots
+    )
+    return np.column_stack([params[:, :first], -from_inverse_roots(turned).T])
 
 
 def _take(best: Optimum, units: np.ndarray, other: Optimum) -> None:

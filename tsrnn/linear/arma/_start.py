@@ -19,6 +19,7 @@ from tsrnn.linear.arma._polynomials import (
     with_inverse_root,
 )
 
+_ANGLES = np.pi * np.arange(1, 8) / 8  # of pairs of roots
 _MOST = 0.97  # partial autocorrelation of a start
 
 
@@ -74,7 +75,8 @@ def further_starts(gamma: np.ndarray, p: int, q: int) -> list[np.ndarray]:
     """Starts near other maxima, of the kinds that likelihoods of ARMA models are known to have.
 
     A moving average with a root close to the unit circle, and models of lower order with a
-    factor on both sides that almost cancels, each at the positive and the negative end.
+    factor on both sides that almost cancels: a real root at the positive and the negative end,
+    or a pair of roots at several angles.
 
     Parameters
     ----------
@@ -85,20 +87,40 @@ def further_starts(gamma: np.ndarray, p: int, q: int) -> list[np.ndarray]:
     -------
     list of arrays of shape (N, p + q)
     """
-    made: list[tuple[np.ndarray, float | None, float]] = []
+    starts = []
+    for ar, ma in _factors(p, q):
+        lower = hannan_rissanen(gamma, p - len(ar), q - len(ma))
+        phi, theta = lower[:, : p - len(ar)].T, lower[:, p - len(ar) :].T
+        starts.append(np.concatenate([_times(phi, ar), -_times(-theta, ma)]).T)
+    return starts
+
+
+def _factors(p: int, q: int) -> list[tuple[tuple[complex, ...], tuple[complex, ...]]]:
+    """Inverse roots of the AR and of the MA that starts of order (p, q) have besides."""
+    found: list[tuple[tuple[complex, ...], tuple[complex, ...]]] = []
     for sign in (-1.0, 1.0):
         if q:
-            made.append((hannan_rissanen(gamma, p, q - 1), None, 0.95 * sign))
+            found.append(((), (0.95 * sign,)))
         if p and q:
-            lower = hannan_rissanen(gamma, p - 1, q - 1)
-            made += [(lower, 0.8 * sign, 0.5 * sign), (lower, 0.7 * sign, 0.99 * sign)]
-    starts = []
-    for lower, ar, ma in made:
-        n_ar = p if ar is None else p - 1
-        phi, theta = lower[:, :n_ar].T, lower[:, n_ar:].T
-        phi = phi if ar is None else with_inverse_root(phi, ar)
-        starts.append(np.concatenate([phi, -with_inverse_root(-theta, ma)]).T)
-    return starts
+            found += [((0.8 * sign,), (0.5 * sign,)), ((0.7 * sign,), (0.99 * sign,))]
+    for angle in _ANGLES:
+        turn = complex(np.cos(angle), np.sin(angle))
+        if q >= 2:
+            found.append(((), _pair(0.95 * turn)))
+        if p >= 2 and q >= 2:
+            found.append((_pair(0.8 * turn), _pair(0.98 * turn)))
+    return found
+
+
+def _pair(root: complex) -> tuple[complex, complex]:
+    return root, root.conjugate()
+
+
+def _times(phi: np.ndarray, roots: tuple[complex, ...]) -> np.ndarray:
+    """Coefficients of a polynomial with further inverse roots, whose product is real."""
+    for root in roots:
+        phi = with_inverse_root(phi, root)
+    return phi.real
 
 
 def long_order(n_rows: int, p: int, q: int) -> int:

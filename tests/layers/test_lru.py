@@ -1,0 +1,343 @@
+"""The linear recurrent unit against its equations in complex numbers, step by step."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+
+from tsrnn.interpret import recurrence_features
+from tsrnn.kernels._cpu import kernels_for
+from tsrnn.layers import LRU
+
+
+def layer(*args, **kwargs):
+    torch.manual_seed(0)
+    return LRU(*args, **{"dtype": torch.float64, **kwargs})
+
+
+def normal(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def loop(lru, x, hx):
+    """Equation (2) with gamma, the readout and the perceptron, one step after the other."""
+    final, n = [], lru.state_units
+    for i in range(lru.num_layers):
+        value = {name: getattr(lru, f"{name}_l{i}") for name in
+                 ("nu_log", "theta_log", "gamma_log", "B", "C", "D")}  # fmt: skip
+        eigenvalue = torch.exp(torch.complex(-value["nu_log"].exp(), value["theta_log"].exp()))
+        B = torch.complex(value["B"][:n], value["B"][n:])
+        C = torch.complex(value["C"][:, :n], -value["C"][:, n:])
+        state, outputs = torch.complex(hx[i][:, :n], hx[i][:, n : 2 * n]), []
+        for k in range(x.shape[1]):
+            drive = (B @ x[:, k].to(B.dtype).T).T * value["gamma_log"].exp()
+            state = eigenvalue * state + drive
+            y = (state @ C.T).real + x[:, k] @ value["D"].T
+            if lru.widths:
+                linear = [part for part in lru.mlps[i] if isinstance(part, torch.nn.Linear)]
+                for part in linear[:-1]:
+                    y = torch.clamp(y @ part.weight.T + part.bias, min=0)
+                y = y @ linear[-1].weight.T + linear[-1].bias
+            outputs.append(y)
+        x = torch.stack(outputs, 1)
+        final.append(torch.cat([state.real, state.imag, y], -1))
+    return x, torch.stack(final)
+
+
+def gradients(lru, run, x, hx):
+    """Outputs, final state and all gradients of one run."""
+    x, hx = x.clone().requires_grad_(), hx.clone().requires_grad_()
+    output, h_n = run(x, hx)
+    loss = (output * normal(*output.shape, seed=5)).sum() + (h_n * normal(*h_n.shape, seed=6)).sum()
+    given = [x, hx, *lru.parameters()]
+    return [output, h_n, *torch.autograd.grad(loss, given, allow_unused=True)]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    sizes=st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 5)),
+    units=st.none() | st.integers(1, 6),
+    num_layers=st.integers(1, 3),
+    steps=st.integers(1, 8),
+    mlp=st.sampled_from([True, False, 3, (4, 2)]),
+    trainable=st.booleans(),
+)
+def test_it_is_the_loop_of_the_paper(sizes, units, num_layers, steps, mlp, trainable, assert_close):
+    batch, inputs, hidden = sizes
+    lru = layer(inputs, hidden, num_layers, state_units=units, mlp=mlp,
+                trainable_recurrence=trainable)  # fmt: skip
+    x, hx = normal(batch, steps, inputs), normal(num_layers, batch, lru.state_size, seed=1)
+    actual = gradients(lru, lru, x, hx)
+    expected = gradients(lru, lambda x, hx: loop(lru, x, hx), x, hx)
+    for one, other in zip(actual, expected, strict=True):
+        # What no output depends on has the gradient zero here and none there.
+        other = torch.zeros_like(one) if other is None else other
+        assert_close(one.detach(), other.detach(), 512)
+
+
+def test_a_long_batch_and_a_single_sequence(assert_close):
+    lru = layer(2, 6, 2, state_units=4, r_min=0.9)
+    x = normal(1, 700, 2)
+    output, h_n = lru(x[0])
+    assert output.shape == (700, 6)
+    expected, last = loop(lru, x, lru.initial_state(1))
+    assert_close(output.detach(), expected[0].detach(), 4096)
+    assert_close(h_n.detach(), last[:, 0].detach(), 4096)
+
+
+def test_single_precision():
+    lru = layer(2, 5, 2, dtype=torch.float32)
+    x, hx = normal(2, 30, 2).float(), normal(2, 2, lru.state_size, seed=1).float()
+    output, h_n = lru(x, hx)
+    double = copy.deepcopy(lru).double()
+    expected, last = loop(double, x.double(), hx.double())
+    assert output.dtype == h_n.dtype == torch.float32
+    torch.testing.assert_close(output.double(), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(h_n.double(), last, rtol=0, atol=1e-5)
+
+
+def test_the_linear_layer_is_a_convolution_with_powers(assert_close):
+    lru = layer(1, 3, mlp=False, state_units=4, r_min=0.5)
+    impulse = torch.zeros(1, 12, 1, dtype=torch.float64)
+    impulse[0, 0] = 1.0
+    response = lru(impulse)[0][0].detach()
+    (eigenvalue,) = lru.eigenvalues()
+    powers = eigenvalue ** torch.arange(12)[:, None]
+    C = torch.complex(*lru.C_l0.detach().unflatten(1, (2, -1)).unbind(1)).conj()
+    kernel = ((powers * lru.input_weights()[:, 0]) @ C.T).real
+    kernel[0] += lru.D_l0.detach()[:, 0]
+    assert_close(response, kernel)
+
+
+@pytest.mark.parametrize("cut", [1, 4, 8])
+def test_two_parts_are_the_whole_and_the_state_has_the_output(cut, assert_close):
+    lru = layer(3, 5, 2, state_units=4)
+    x = normal(2, 9, 3)
+    output, h_n = lru(x)
+    first, middle = lru(x[:, :cut])
+    second, last = lru(x[:, cut:], middle)
+    assert_close(torch.cat([first, second], 1).detach(), output.detach())
+    assert_close(last.detach(), h_n.detach())
+    assert torch.equal(lru.outputs(h_n[-1]), output[:, -1])
+    assert torch.equal(lru.outputs(middle[-1]), first[:, -1])
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+def test_lengths(dtype, assert_close):
+    lru = layer(2, 5, 2, state_units=3)
+    x, hx, lengths = normal(4, 6, 2), normal(2, 4, lru.state_size, seed=1), [6, 0, 1, 4]
+    output, h_n = lru(x, hx, torch.tensor(lengths, dtype=dtype))
+    for i, length in enumerate(lengths):
+        assert not output[i, length:].any()
+        if not length:
+            assert torch.equal(h_n[:, i], hx[:, i])
+            continue
+        alone, last = lru(x[i, :length], hx[:, i])
+        assert_close(output[i, :length].detach(), alone.detach())
+        assert_close(h_n[:, i].detach(), last.detach())
+        assert torch.equal(lru.outputs(h_n[-1, i]), output[i, length - 1])
+    assert torch.equal(lru(x, hx, lengths)[0], output)
+
+
+@pytest.mark.parametrize("input_size", [2, 12])  # projected inside the kernel and before it
+@pytest.mark.parametrize("mlp", [True, False])
+def test_what_padding_holds_reaches_no_gradient(input_size, mlp):
+    lru = layer(input_size, 6, 2, mlp=mlp)
+    gradients = []
+    for padding in (0.0, float("nan")):
+        x = normal(2, 5, input_size)
+        x[1, 3:] = padding
+        x.requires_grad_()
+        lru.zero_grad()
+        output, h_n = lru(x, lengths=[5, 3])
+        (output.square().sum() + h_n.sum()).backward()
+        gradients.append([x.grad, *(p.grad.clone() for p in lru.parameters())])
+    for one, other in zip(*gradients, strict=True):
+        assert torch.isfinite(one).all()
+        assert torch.equal(one, other)
+
+
+def test_gradients_against_finite_differences():
+    lru = layer(2, 3, 2, state_units=2)
+    x = normal(2, 4, 2).requires_grad_()
+    hx = normal(2, 2, lru.state_size, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, hx: lru(x, hx, [4, 2]), (x, hx))
+
+
+@pytest.mark.parametrize("ring", [(0.0, 1.0, 2 * math.pi), (0.4, 0.8, 1.0), (0.99, 1.0, 3.0)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_eigenvalues_are_uniform_on_the_ring(ring, dtype):
+    r_min, r_max, max_phase = ring
+    lru = LRU(1, 1, state_units=4000, r_min=r_min, r_max=r_max, max_phase=max_phase, dtype=dtype)
+    lru.reset_parameters(torch.Generator().manual_seed(0))
+    nu, angle = lru.nu_log_l0.detach().double().exp(), lru.theta_log_l0.detach().double().exp()
+    area = (torch.exp(-2 * nu) - r_min**2) / (r_max**2 - r_min**2)
+    for uniform in (area, angle / max_phase):
+        assert kstest(uniform.numpy(), "uniform").pvalue > 0.01
+    assert abs(np.corrcoef(area, angle)[0, 1]) < 0.05
+    gamma = lru.gamma_log_l0.detach().exp()
+    torch.testing.assert_close(gamma.double(), torch.sqrt(-torch.expm1(-2 * nu)), rtol=1e-5, atol=0)
+    assert all(torch.isfinite(p).all() for p in lru.parameters())
+
+
+def test_states_have_the_variance_of_white_inputs():
+    lru = layer(3, 4, mlp=False, state_units=400, r_max=0.95, dtype=torch.float32)
+    x = torch.randn(200, 100, 3, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        state = lru(x)[1][0, :, :800]
+    assert state.square().sum(1).mean() / 400 == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_random_recurrence_is_no_parameter():
+    lru, trained = layer(2, 4, 2, trainable_recurrence=False), layer(2, 4, 2)
+    names = {f"{name}_l{i}" for name in ("nu_log", "theta_log", "gamma_log", "B") for i in (0, 1)}
+    assert dict(lru.named_buffers()).keys() == names
+    assert dict(trained.named_parameters()).keys() == dict(lru.named_parameters()).keys() | names
+    assert lru.state_dict().keys() == trained.state_dict().keys()
+    assert lru.recurrent_parameters() == []
+    assert [p.shape for p in trained.recurrent_parameters()] == [(4,)] * 6
+    x = normal(3, 5, 2)
+    assert torch.equal(lru(x)[0], trained(x)[0])
+
+
+def test_recurrent_blocks_are_the_eigenvalues():
+    lru = layer(2, 6, 2, state_units=5)
+    for blocks, eigenvalue in zip(lru.recurrent_blocks(), lru.eigenvalues(), strict=True):
+        assert blocks.shape == (5, 2, 2)
+        assert not blocks.requires_grad
+        assert not eigenvalue.requires_grad
+        for block, value in zip(blocks, eigenvalue, strict=True):
+            torch.testing.assert_close(
+                torch.linalg.eigvals(block).imag.abs(), value.imag.abs().expand(2)
+            )
+            torch.testing.assert_close(torch.linalg.eigvals(block).real, value.real.expand(2))
+    assert len(lru.matrix_names) == 1
+
+
+def test_recurrence_features_are_read_from_the_eigenvalues():
+    lru = layer(2, 6, 2, state_units=5)
+    features = recurrence_features(lru)
+    eigenvalues = torch.cat(lru.eigenvalues()).numpy()
+    assert len(features) == 10
+    assert set(features["type"]) == {"C-1"}
+    np.testing.assert_allclose(features["modulus"], np.abs(eigenvalues), rtol=1e-12)
+    np.testing.assert_allclose(features["angle"], np.abs(np.angle(eigenvalues)), rtol=1e-9)
+    nu = torch.cat([lru.nu_log_l0, lru.nu_log_l1]).detach().exp().numpy()
+    np.testing.assert_allclose(features["half_life"], np.log(2) / nu, rtol=1e-9)
+
+
+def test_it_can_be_saved_copied_and_converted():
+    for trainable in (True, False):
+        lru = layer(2, 8, 2, mlp=(4, 3), trainable_recurrence=trainable)
+        x = normal(3, 5, 2)
+        expected = lru(x)[0]
+        loaded = LRU(2, 8, 2, mlp=(4, 3), trainable_recurrence=trainable, dtype=torch.float64)
+        loaded.load_state_dict(lru.state_dict())
+        for other in (loaded, copy.deepcopy(lru), pickle.loads(pickle.dumps(lru))):
+            assert torch.equal(other(x)[0], expected)
+        single = copy.deepcopy(lru).to(torch.float32)
+        torch.testing.assert_close(single(x.float())[0].double(), expected, rtol=0, atol=1e-5)
+
+
+def test_it_is_built_without_memory_under_meta():
+    with torch.device("meta"):
+        lru = LRU(2, 4, 2, trainable_recurrence=False)
+    assert {t.device.type for t in lru.state_dict().values()} == {"meta"}
+
+
+def test_drawing_anew_uses_the_generator_given_and_no_other():
+    lru, other = layer(2, 4, 2), layer(2, 4, 2)
+    before = torch.get_rng_state()
+    for module in (lru, other):
+        module.reset_parameters(torch.Generator().manual_seed(3))
+    assert torch.equal(torch.get_rng_state(), before)
+    for (name, one), two in zip(lru.named_parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+        assert not torch.equal(one, layer(2, 4, 2).get_parameter(name))
+
+
+def test_dropout_is_between_layers_and_in_training_only():
+    lru, plain, x = layer(2, 8, 2, dropout=0.5), layer(2, 8, 2), normal(3, 5, 2)
+    assert not torch.equal(lru(x)[0], plain(x)[0])
+    assert torch.equal(lru.eval()(x)[0], plain(x)[0])
+    assert torch.equal(layer(2, 8, dropout=0.5)(x)[0], layer(2, 8)(x)[0])
+
+
+def test_nothing_is_left_to_compile_after_preparing():
+    lru, x = layer(2, 12, 2), normal(3, 5, 2)
+    kernels_for.cache_clear()
+    lru.prepare()
+    prepared = kernels_for.cache_info().misses
+    for needs_gradient in (False, True):
+        lru(x.requires_grad_(needs_gradient))[0].sum().backward()
+        with torch.no_grad():
+            lru(x)
+    assert kernels_for.cache_info().misses == prepared
+
+
+def test_it_learns_what_it_can_represent():
+    """A sum of damped waves of the input, from data."""
+    torch.manual_seed(0)
+    x = torch.randn(8, 40, 1)
+    teacher, lru = (
+        LRU(1, 1, state_units=2, r_min=0.5, mlp=False),
+        LRU(1, 1, state_units=6, mlp=False),
+    )
+    with torch.no_grad():
+        y = teacher(x)[0]
+    optimiser = torch.optim.Adam(lru.parameters(), lr=0.05)
+    for _ in range(120):
+        optimiser.zero_grad()
+        loss = (lru(x)[0] - y).square().mean()
+        loss.backward()
+        optimiser.step()
+    assert loss < 1e-2 * y.var()
+
+
+def test_sizes_are_shown():
+    assert "2, 6, state_units=3, num_layers=1" in repr(layer(2, 6, state_units=3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"input_size": 0}, "input_size must be a positive integer; got 0"),
+        ({"hidden_size": 2.0}, r"hidden_size must be a positive integer; got 2\.0"),
+        ({"num_layers": "1"}, "num_layers must be a positive integer; got '1'"),
+        ({"state_units": 0}, "state_units must be a positive integer; got 0"),
+        ({"mlp": (4, 0)}, "mlp must be a positive integer; got 0"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1\.0"),
+        ({"r_min": 0.9, "r_max": 0.5}, r"r_min <= r_max.*got r_min=0\.9, r_max=0\.5"),
+        ({"r_min": -0.1}, r"got r_min=-0\.1"),
+        ({"r_max": 1.1}, r"got r_min=0\.0, r_max=1\.1"),
+        ({"r_min": 1.0}, "not both 1"),
+        ({"r_max": 0.0}, "not both 0"),
+        ({"r_max": float("nan")}, "r_max=nan"),
+        ({"max_phase": 0.0}, r"max_phase must lie in \(0, 2 pi\]; got 0\.0"),
+        ({"max_phase": 6.3}, r"got 6\.3"),
+    ],
+)
+def test_errors_of_the_constructor(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LRU(**({"input_size": 2, "hidden_size": 4} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x": normal(3, 5, 1)}, r"x must have shape \(B, T, 2\) or \(T, 2\).*got \(3, 5, 1\)"),
+        ({"x": normal(3, 5, 2).float()}, r"x must have the dtype.*float64.*got torch\.float32"),
+        ({"hx": normal(1, 3, 4)}, r"hx must have shape \(1, 3, 12\); got \(1, 3, 4\)"),
+        ({"lengths": [1, 2, 6]}, "between 0 and T=5; got 6 for sequence 2"),
+        ({"lengths": [1.0, 2.0, 3.0]}, r"integers.*got torch\.float32"),
+    ],
+)
+def test_errors_of_a_call(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        layer(2, 4)(**({"x": normal(3, 5, 2)} | arguments))

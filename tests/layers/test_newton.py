@@ -1,0 +1,449 @@
+"""NewtonGRU, NewtonLSTM and their block against loops written from Danieli et al. (2025)."""
+
+import copy
+import math
+import pickle
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import linear, silu
+
+from tsrnn.kernels._cpu import kernels_for
+from tsrnn.layers._newton import NewtonGRU, NewtonLSTM
+from tsrnn.layers._newton_block import NewtonBlocks
+
+PLAIN = (NewtonGRU, NewtonLSTM)
+CELLS = ("gru", "lstm")
+EVERY = {
+    "gru": lambda **kwargs: NewtonGRU(2, 6, 2, **kwargs),
+    "lstm": lambda **kwargs: NewtonLSTM(2, 6, 2, **kwargs),
+    "lstm in blocks": lambda **kwargs: NewtonLSTM(2, 6, 2, block_size=2, **kwargs),
+    "gru block": lambda **kwargs: NewtonBlocks(2, 6, 2, cell="gru", n_heads=3, **kwargs),
+    "lstm block": lambda **kwargs: NewtonBlocks(
+        2, 6, 2, cell="lstm", expansion=2, n_heads=2, conv_size=3, mlp_size=5, **kwargs
+    ),
+    "no convolution": lambda **kwargs: NewtonBlocks(2, 4, 1, conv_size=1, **kwargs),
+}
+
+
+@pytest.fixture(params=EVERY)
+def module(request):
+    return made(request.param)
+
+
+def made(name, dtype=torch.float64):
+    torch.manual_seed(0)
+    return EVERY[name](dtype=dtype)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def gru_step(h, u, a):
+    """Equation (7a) with (9) on projected inputs u = (u_z, u_r, u_c), each (B, d)."""
+    z, r = torch.sigmoid(a[0] * h + u[0]), torch.sigmoid(a[1] * h + u[1])
+    c = torch.tanh(a[2] * (h * r) + u[2])
+    return (1 - z) * h + z * c
+
+
+def lstm_step(h, c, u, matrices, peepholes):
+    """Equation (7b) on projected inputs u = (u_f, u_z, u_o) and full matrices A_f, A_z, A_o."""
+    (A_f, A_z, A_o), (C_f, C_o) = matrices, peepholes
+    f = torch.sigmoid(h @ A_f.T + u[0] + C_f * c)
+    z = torch.tanh(h @ A_z.T + u[1])
+    c = f * c + (1 - f) * z
+    o = torch.sigmoid(h @ A_o.T + u[2] + C_o * c)
+    return o * torch.tanh(c), c
+
+
+def dense_parameters(params, block_size):
+    """Full matrices (3, d, d) and peepholes (2, d) of the parameters (p, K) of an LSTM."""
+    n = params.shape[1]
+    blocks = params[: 3 * block_size**2].view(3, block_size, block_size, n)
+    full = torch.einsum("vijk,kl->vikjl", blocks, torch.eye(n, dtype=params.dtype))
+    return full.flatten(3).flatten(1, 2), params[3 * block_size**2 :].view(2, -1)
+
+
+def scan(kind, u, params, state, block_size=1):
+    """Recurrence over projected inputs (B, T, 3, d) in a loop: outputs (B, T, d), last state."""
+    outputs = []
+    for t in range(u.shape[1]):
+        step = u[:, t].unbind(1)
+        if kind == "gru":
+            h = state = gru_step(state, step, params.view(3, -1))
+        else:
+            h, c = lstm_step(*state.chunk(2, -1), step, *dense_parameters(params, block_size))
+            state = torch.cat([h, c], -1)
+        outputs.append(h)
+    return torch.stack(outputs, 1), state
+
+
+def stack_loop(rnn, x, hx):
+    """What NewtonGRU and NewtonLSTM should compute."""
+    kind, last = "gru" if isinstance(rnn, NewtonGRU) else "lstm", []
+    for layer in range(rnn.num_layers):
+        weight, params, bias = rnn.weights(layer)
+        u = linear(x, weight, bias).unflatten(-1, (3, -1))
+        x, state = scan(kind, u, params.flatten(0, -2), hx[layer], rnn.block_size)
+        last.append(state)
+    return x, torch.stack(last)
+
+
+def norm(x, scale):
+    return x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt() * scale
+
+
+def block_loop(blocks, x, hx):
+    """What NewtonBlocks should compute: the equations of its docstring, step by step."""
+    kind = "gru" if blocks.cell.n == 1 else "lstm"
+    stream, last = linear(x, blocks.input.weight, blocks.input.bias), []
+    for layer in range(blocks.num_layers):
+        mixer, mlp = blocks.mixers[layer], blocks.mlps[layer]
+        units, taps = blocks.units, mixer.conv.weight.shape[-1]
+        start = hx[layer][:, blocks.hidden_size :][:, : blocks.cell.n * units]
+        past = hx[layer][:, blocks.hidden_size + blocks.cell.n * units :]
+        u, gate = linear(norm(stream, mixer.before.weight), mixer.inwards.weight).chunk(2, -1)
+        seen = [*past.unflatten(-1, (taps - 1, units)).unbind(1)] if taps > 1 else []
+        seen += [*u.unbind(1)]
+        kernel = mixer.conv.weight[:, 0]  # its last tap belongs to the present
+        v = silu(
+            torch.stack(
+                [
+                    mixer.conv.bias
+                    + sum(kernel[:, taps - 1 - j] * seen[t + taps - 1 - j] for j in range(taps))
+                    for t in range(x.shape[1])
+                ],
+                1,
+            )
+        )
+        size = mixer.weight.shape[-1]
+        parts = [
+            torch.cat(
+                [linear(head, w) for head, w in zip(v.split(size, -1), heads, strict=True)], -1
+            )
+            for heads in mixer.weight
+        ]
+        h, state = scan(kind, torch.stack(parts, 2) + mixer.bias, mixer.params, start)
+        y = (h + mixer.skip * v) * silu(gate)
+        stream = stream + linear(norm(y, mixer.gated.weight), mixer.outwards.weight)
+        a, b = linear(norm(stream, mlp.before.weight), mlp.inwards.weight).chunk(2, -1)
+        stream = stream + linear(silu(a) * b, mlp.outwards.weight)
+        if layer == blocks.num_layers - 1:
+            stream = norm(stream, blocks.norm.weight)
+        kept = torch.cat(seen[len(seen) - taps + 1 :], -1) if taps > 1 else past
+        last.append(torch.cat([stream[:, -1], state, kept], -1))
+    return stream, torch.stack(last)
+
+
+def scrambled(module):
+    """The module with parameters none of which is zero or one."""
+    generator = torch.Generator().manual_seed(1)
+    for parameter in module.parameters():
+        parameter.data.add_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return module
+
+
+def check_against_loop(module, batch, steps, assert_close):
+    scrambled(module)
+    loop = block_loop if isinstance(module, NewtonBlocks) else stack_loop
+    results = []
+    for run in (module, lambda x, hx: loop(module, x, hx)):
+        x = normal(batch, steps, module.input_size).requires_grad_()
+        hx = normal(module.num_layers, batch, module.state_size, seed=1).requires_grad_()
+        module.zero_grad()
+        output, h_n = run(x, hx)
+        weighted = (output * normal(*output.shape, seed=2)).sum()
+        (weighted + (h_n * normal(*h_n.shape, seed=3)).sum()).backward()
+        gradients = [x.grad, hx.grad, *(p.grad for p in module.parameters())]
+        results.append([output.detach(), h_n.detach(), *gradients])
+    for actual, expected in zip(*results, strict=True):
+        assert_close(actual, expected, 4096)
+
+
+def test_values_and_all_gradients_are_those_of_a_loop(module, assert_close):
+    check_against_loop(module, 3, 7, assert_close)
+
+
+@settings(deadline=None, max_examples=8)
+@given(
+    cell=st.sampled_from(CELLS),
+    n_heads=st.integers(1, 3),
+    expansion=st.integers(1, 2),
+    conv_size=st.integers(1, 5),
+    layers=st.integers(1, 3),
+    steps=st.integers(1, 6),
+)
+def test_blocks_of_any_shape_are_those_of_a_loop(
+    cell, n_heads, expansion, conv_size, layers, steps, assert_close
+):
+    blocks = NewtonBlocks(
+        2, 6, layers, cell=cell, n_heads=n_heads, expansion=expansion, conv_size=conv_size,
+        dtype=torch.float64,
+    )  # fmt: skip
+    check_against_loop(blocks, 2, steps, assert_close)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_without_bias(kind, assert_close):
+    rnn = kind(2, 4, bias=False, dtype=torch.float64)
+    assert [name for name, _ in rnn.named_parameters()] == ["weight_ih_l0", "weight_hh_l0"]
+    check_against_loop(rnn, 2, 5, assert_close)
+
+
+def test_the_start_is_zero(module, assert_close):
+    x = normal(2, 5, 2)
+    hx = torch.zeros(module.num_layers, 2, module.state_size, dtype=torch.float64)
+    assert_close(module(x)[0].detach(), module(x, hx)[0].detach())
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_two_parts_are_the_whole(module, cut, assert_close):
+    x = normal(3, 9, 2)
+    whole, last = module(x)
+    first, between = module(x[:, :cut])
+    second, end = module(x[:, cut:], between)
+    assert_close(torch.cat([first, second], 1).detach(), whole.detach(), 512)
+    assert_close(end.detach(), last.detach(), 512)
+
+
+def test_the_state_carries_the_last_output(module):
+    output, h_n = module(normal(3, 5, 2))
+    assert torch.equal(module.outputs(h_n[-1]), output[:, -1])
+    output, h_n = module(normal(3, 5, 2), lengths=[5, 1, 3])
+    ends = torch.stack([output[0, 4], output[1, 0], output[2, 2]])
+    assert torch.equal(module.outputs(h_n[-1]), ends)
+
+
+def test_two_dimensions(module, assert_close):
+    x = normal(1, 5, 2)
+    output, h_n = module(x)
+    alone, last = module(x[0])
+    assert_close(alone.detach(), output[0].detach())
+    assert_close(last.detach(), h_n[:, 0].detach())
+
+
+def test_lengths(module, assert_close):
+    x, lengths = normal(4, 6, 2), [6, 0, 1, 4]
+    hx = normal(module.num_layers, 4, module.state_size, seed=1)
+    output, h_n = module(x, hx, lengths)
+    for i, length in enumerate(lengths):
+        assert not output[i, length:].any()
+        if not length:
+            assert torch.equal(h_n[:, i], hx[:, i])
+            continue
+        alone, last = module(x[i, :length], hx[:, i])
+        assert_close(output[i, :length].detach(), alone.detach(), 512)
+        assert_close(h_n[:, i].detach(), last.detach(), 512)
+    assert torch.equal(module(x, hx, torch.tensor(lengths, dtype=torch.int32))[0], output)
+
+
+def test_what_padding_holds_reaches_neither_output_nor_gradient(module):
+    results = []
+    for padding in (0.0, math.nan):
+        x = normal(3, 5, 2)
+        x[1, 3:], x[2] = padding, padding
+        x.requires_grad_()
+        module.zero_grad()
+        output, h_n = module(x, lengths=[5, 3, 0])
+        (output.square().sum() + h_n.sum()).backward()
+        assert not x.grad[1, 3:].any()
+        results.append([output.detach(), h_n.detach(), x.grad[0], x.grad[1, :3]])
+        results[-1] += [p.grad.clone() for p in module.parameters()]
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_the_future_does_not_reach_the_past(module):
+    x = normal(1, 6, 2).requires_grad_()
+    output, _ = module(x)
+    for t in range(6):
+        (gradient,) = torch.autograd.grad(output[0, t].sum(), x, retain_graph=True)
+        assert not gradient[0, t + 1 :].any()
+        assert gradient[0, t].any()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_single_precision(name):
+    module = made(name, torch.float32)
+    x = normal(3, 5, 2)
+    output, h_n = module(x.float())
+    assert output.dtype == h_n.dtype == module.initial_state(1).dtype == torch.float32
+    expected, _ = copy.deepcopy(module).double()(x)
+    torch.testing.assert_close(output.double(), expected, rtol=0, atol=1e-5)
+
+
+def test_copies_compute_the_same(module):
+    x, twin = normal(2, 4, 2), copy.deepcopy(module)
+    expected = scrambled(module)(x)[0]
+    twin.load_state_dict(module.state_dict())
+    for other in (twin, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        assert torch.equal(other(x)[0], expected)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_building_on_the_meta_device_allocates_nothing(name):
+    with torch.device("meta"):
+        module = EVERY[name]()
+    assert all(p.is_meta for p in module.parameters())
+    assert {n: p.shape for n, p in module.named_parameters()} == {
+        n: p.shape for n, p in made(name).named_parameters()
+    }
+
+
+def test_drawing_uses_the_generator_given(module):
+    before = torch.get_rng_state()
+    draws = []
+    for _ in range(2):
+        module.reset_parameters(torch.Generator().manual_seed(3))
+        draws.append([p.clone() for p in module.parameters()])
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(map(torch.equal, *draws))
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_the_draw_of_the_paper(kind):
+    rnn = kind(48, 400, 2, dtype=torch.float64)
+    for layer, width in enumerate((48, 400)):
+        weight, params, bias = rnn.weights(layer)
+        assert weight.abs().max() <= math.sqrt(3 / width)
+        assert abs(weight.std() * math.sqrt(width) - 1) < 0.02
+        assert abs(params.std() * math.sqrt(400) - 1) < 0.1
+        assert not bias.any()
+    assert rnn.recurrent_parameters() == []
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_the_stable_draw_is_of_contractions(kind):
+    rnn = kind(2, 200, init="stable", dtype=torch.float64)
+    (matrices,) = rnn.recurrent_blocks()
+    for matrix in matrices.values():
+        assert matrix.shape == (200, 1, 1)
+        assert matrix.abs().max() < 1
+        assert matrix.abs().max() > 0.9
+    assert len(rnn.recurrent_parameters()) == 1
+
+
+def test_the_draw_of_a_block():
+    blocks = NewtonBlocks(64, 64, 3, n_heads=4, dtype=torch.float64)
+    for layer, (mixer, mlp) in enumerate(zip(blocks.mixers, blocks.mlps, strict=True), 1):
+        assert mixer.weight.abs().max() <= math.sqrt(3 / 16)
+        assert abs(mixer.params.std() * 8 - 1) < 0.25
+        for part in (mixer, mlp):
+            for linear_, scale in ((part.inwards, 1.0), (part.outwards, (2 * layer) ** -0.5)):
+                scaled = linear_.weight * math.sqrt(linear_.in_features) / scale
+                assert abs(scaled.std() - 0.987) < 0.03  # of a normal cut at three deviations
+                assert scaled.abs().max() <= 3
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize(
+    ("millions", "layers", "heads", "width", "mlp"),
+    [
+        (406, 24, 4, 1024, 2816),
+        (1420, 24, 4, 2048, 5632),
+        (2900, 32, 2, 2560, 6912),
+        (6760, 32, 4, 4096, 11008),
+    ],
+)
+def test_parameters_are_as_many_as_in_table_4(cell, millions, layers, heads, width, mlp):
+    tokens = 50_432  # of the tokenizer of DCLM
+    blocks = NewtonBlocks(
+        tokens, width, layers, cell=cell, n_heads=heads, mlp_size=mlp, device="meta"
+    )
+    count = sum(p.numel() for p in blocks.parameters()) + tokens * width  # and the output
+    assert round(count / 1e6, 3 - len(str(millions))) == millions
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_matrices_of_a_block_can_be_read(cell):
+    blocks = NewtonBlocks(2, 6, 3, cell=cell)
+    assert blocks.matrix_names == tuple(f"A_{gate}" for gate in ("zrc" if cell == "gru" else "fzo"))
+    for layer, matrices in enumerate(blocks.recurrent_blocks()):
+        assert tuple(matrices) == blocks.matrix_names
+        for i, matrix in enumerate(matrices.values()):
+            assert torch.equal(matrix[:, 0, 0], blocks.mixers[layer].params[i])
+
+
+def test_one_gru_is_the_diagonal_gru_of_torch(assert_close):
+    """torch gates the old state with its z and applies r after the product: equal if diagonal."""
+    rnn = scrambled(NewtonGRU(3, 4, dtype=torch.float64))
+    twin = torch.nn.GRU(3, 4, batch_first=True, dtype=torch.float64)
+    weight, params, bias = (w.detach() for w in rnn.weights(0))
+    (B_z, B_r, B_c), (a_z, a_r, a_c), (b_z, b_r, b_c) = (
+        weight.chunk(3), params.view(3, 4), bias.chunk(3)
+    )  # fmt: skip
+    twin.weight_ih_l0.data.copy_(torch.cat([B_r, -B_z, B_c]))
+    twin.weight_hh_l0.data.copy_(torch.cat([a_r.diag(), -a_z.diag(), a_c.diag()]))
+    twin.bias_ih_l0.data.copy_(torch.cat([b_r, -b_z, b_c]))
+    twin.bias_hh_l0.data.zero_()
+    x = normal(2, 9, 3)
+    assert_close(rnn(x)[0].detach(), twin(x)[0].detach(), 256)
+
+
+def test_dropout_is_between_layers_and_in_training_only():
+    x = normal(2, 5, 2)
+    torch.manual_seed(0)
+    rnn = NewtonGRU(2, 8, 2, dropout=0.5, dtype=torch.float64)
+    trained = rnn(x)[0]
+    assert not torch.equal(rnn.eval()(x)[0], trained)
+    assert torch.equal(rnn(x)[0], rnn(x)[0])
+
+
+@pytest.mark.parametrize("width", [2, 12])
+@pytest.mark.parametrize("kind", [*PLAIN, NewtonBlocks])
+def test_nothing_is_left_to_compile_after_preparing(kind, width):
+    module = kind(width, 12)
+    kernels_for.cache_clear()
+    module.prepare()
+    prepared = kernels_for.cache_info().misses
+    x = torch.zeros(3, 5, width)
+    for needs_gradient in (False, True):
+        module(x.requires_grad_(needs_gradient))[0].sum().backward()
+        with torch.no_grad():
+            module(x)
+    assert kernels_for.cache_info().misses == prepared
+
+
+def test_sizes_are_shown():
+    assert repr(NewtonGRU(2, 6)) == "NewtonGRU(2, 6, num_layers=1)"
+    assert repr(NewtonLSTM(2, 6, 2)) == "NewtonLSTM(2, 6, num_layers=2, block_size=1)"
+    assert repr(NewtonBlocks(2, 6)).startswith("NewtonBlocks(\n  2, 6, cell='para_gru_1'")
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        (NewtonGRU, {"input_size": 0}, "input_size must be a positive integer; got 0"),
+        (NewtonGRU, {"init": "zero"}, r"init must be one of \('paper', 'stable'\); got 'zero'"),
+        (NewtonGRU, {"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1\.0"),
+        (NewtonLSTM, {"block_size": 3}, "multiple of block_size; got hidden_size=4, block_size=3"),
+        (NewtonLSTM, {"block_size": 0}, "block_size must be a positive integer; got 0"),
+        (NewtonBlocks, {"cell": "rnn"}, r"cell must be one of \('gru', 'lstm'\); got 'rnn'"),
+        (NewtonBlocks, {"n_heads": 3}, "n_heads must divide the units .* = 4; got n_heads=3"),
+        (NewtonBlocks, {"conv_size": 0}, "conv_size must be a positive integer; got 0"),
+        (NewtonBlocks, {"mlp_size": 1.5}, r"mlp_size must be a positive integer; got 1\.5"),
+        (NewtonBlocks, {"hidden_size": -1}, "hidden_size must be a positive integer; got -1"),
+    ],
+)
+def test_errors_of_the_constructor(kind, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**({"input_size": 2, "hidden_size": 4} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x": normal(3, 5, 1)}, r"x must have shape \(B, T, 2\).*got \(3, 5, 1\)"),
+        ({"x": normal(3, 0, 2)}, "T >= 1"),
+        ({"x": normal(3, 5, 2).float()}, r"x must have the dtype.*got torch\.float32"),
+        ({"hx": normal(1, 2, 1)}, r"hx must have shape .*; got \(1, 2, 1\)"),
+        ({"lengths": [1, 2, 6]}, "between 0 and T=5; got 6 for sequence 2"),
+        ({"lengths": [1, 2]}, "lengths must be 3 integers"),
+    ],
+)
+def test_errors_of_a_call(module, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        module(**({"x": normal(3, 5, 2)} | arguments))

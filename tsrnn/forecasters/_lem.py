@@ -1,0 +1,90 @@
+"""The forecaster of long expressive memory."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tsrnn.contract import choice, number, positive_integer
+from tsrnn.forecasters._layers import LayerChoice
+from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters._settings import Presets
+from tsrnn.forecasters._shared import with_shared_arguments
+
+
+@with_shared_arguments
+class LEMForecaster(RecurrentForecaster):
+    r"""Forecasts by long expressive memory, a network whose units learn their own time steps.
+
+    The model is that of `ParaRNNForecaster` with other recurrent layers, `tsrnn.layers.LEM`,
+    equation (3) of Rusch et al. (2022):
+
+    .. math::
+        z_n = (1 - \Delta t_n) \odot z_{n-1} + \Delta t_n \odot \tanh(W_z y_{n-1} + V_z u_n + b_z),
+        \qquad y_n = (1 - \overline{\Delta t}_n) \odot y_{n-1}
+        + \overline{\Delta t}_n \odot \tanh(W_y z_n + V_y u_n + b_y)
+
+    with time steps :math:`\Delta t_n, \overline{\Delta t}_n \in (0, \Delta t)` that depend on
+    state and input. `tsrnn.interpret.time_steps` reads them.
+
+    Parameters
+    ----------
+    horizon : int, optional
+        Steps forecast directly; by frequency.
+    dt : float, default 1
+        The largest time step, in steps of the data.
+    block_size : int, optional
+        Size of the blocks of the matrices W. By default they are full, as published.
+    init : {"uniform", "chrono"}, default "uniform"
+        How the layers start, see `tsrnn.layers.LEM`.
+    chrono_length : float, optional
+        The longest dependency expected, in steps, for ``init="chrono"``.
+    input_size, preset, hidden_size, n_layers, aggregation, local_level, linear_path, \
+multivariate, target, known_ahead, id_col, time_col, freq, missing, intervals, val_size, loss, \
+learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators, refit, \
+device, callbacks, random_state, \
+verbose
+        As in `ParaRNNForecaster`.
+
+    References
+    ----------
+    Rusch, Mishra, Erichson and Mahoney (2022), Long Expressive Memory for Sequence Modeling.
+
+    Examples
+    --------
+    >>> from tsrnn import LEMForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> model = LEMForecaster(horizon=12, max_epochs=2, random_state=0).fit(load_elec_equip())
+    >>> model.predict(3).shape
+    (3,)
+    """
+
+    column_name = "LEM"
+    presets: ClassVar[Presets] = {}
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        dt: float = 1.0,
+        block_size: int | None = None,
+        init: str = "uniform",
+        chrono_length: float | None = None,
+        **shared: Any,
+    ) -> None:
+        super().__init__(horizon, **shared)
+        self.dt = dt
+        self.block_size = block_size
+        self.init = init
+        self.chrono_length = chrono_length
+
+    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+        options: dict[str, Any] = {
+            "dt": number("dt", filled["dt"], lowest=0.0, open_=True),
+            "init": choice("init", filled["init"], ("uniform", "chrono")),
+        }
+        if filled["block_size"] is not None:
+            options["block_size"] = positive_integer("block_size", filled["block_size"])
+        if filled["chrono_length"] is not None:
+            length = number("chrono_length", filled["chrono_length"], lowest=0.0, open_=True)
+            options["chrono_length"] = length
+        return LayerChoice("LEM", options)

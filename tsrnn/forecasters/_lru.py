@@ -1,0 +1,97 @@
+"""The forecaster of linear recurrent units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tsrnn.contract import flag, number, positive_integer
+from tsrnn.forecasters._layers import LayerChoice
+from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters._shared import with_shared_arguments
+
+
+@with_shared_arguments
+class LRUForecaster(RecurrentForecaster):
+    r"""Forecasts by linear recurrences, each followed by a position-wise network.
+
+    The model is that of `ParaRNNForecaster` with other recurrent layers, `tsrnn.layers.LRU`,
+    equation (2) of Orvieto et al. (2023):
+
+    .. math:: x_k = \Lambda x_{k-1} + \gamma \odot B u_k, \qquad
+        y_k = \hat\phi(\Re[C x_k] + D u_k)
+
+    with complex eigenvalues :math:`\Lambda` inside the unit circle and a perceptron
+    :math:`\hat\phi`. Its recurrence features are exact: no function bends the recurrence.
+
+    Parameters
+    ----------
+    horizon : int, optional
+        Steps forecast directly; by frequency.
+    state_units : int, optional
+        Complex numbers in the state of a layer; `hidden_size` by default.
+    r_min, r_max : float, default 0 and 1
+        Radii between which eigenvalues are drawn.
+    max_phase : float, default 2 pi
+        Largest angle of an eigenvalue, in radians a step.
+    mlp : bool, int or sequence of int, default True
+        Widths of the inner layers of the perceptron; False for none.
+    trainable_recurrence : bool, default True
+        With False eigenvalues and B stay as drawn: a random linear network with a trained
+        readout.
+    input_size, preset, hidden_size, n_layers, aggregation, local_level, linear_path, \
+multivariate, target, known_ahead, id_col, time_col, freq, missing, intervals, val_size, loss, \
+learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators, refit, \
+device, callbacks, random_state, \
+verbose
+        As in `ParaRNNForecaster`.
+
+    References
+    ----------
+    Orvieto, De, Gulcehre, Pascanu and Smith (2023), On the Universality of Linear Recurrences
+    Followed by Nonlinear Projections.
+
+    Examples
+    --------
+    >>> from tsrnn import LRUForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> model = LRUForecaster(horizon=12, max_epochs=2, random_state=0).fit(load_elec_equip())
+    >>> model.predict(3).shape
+    (3,)
+    """
+
+    column_name = "LRU"
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        state_units: int | None = None,
+        r_min: float = 0.0,
+        r_max: float = 1.0,
+        max_phase: float = 2 * math.pi,
+        mlp: bool | int | Sequence[int] = True,
+        trainable_recurrence: bool = True,
+        **shared: Any,
+    ) -> None:
+        super().__init__(horizon, **shared)
+        self.state_units = state_units
+        self.r_min = r_min
+        self.r_max = r_max
+        self.max_phase = max_phase
+        self.mlp = mlp
+        self.trainable_recurrence = trainable_recurrence
+
+    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+        options: dict[str, Any] = {
+            name: number(name, filled[name], lowest=0.0, open_=False)
+            for name in ("r_min", "r_max", "max_phase")
+        }
+        mlp = filled["mlp"]  # the layer checks it
+        options["mlp"] = list(mlp) if isinstance(mlp, Sequence) else mlp
+        name = "trainable_recurrence"
+        options[name] = flag(name, filled[name])
+        if filled["state_units"] is not None:
+            options["state_units"] = positive_integer("state_units", filled["state_units"])
+        return LayerChoice("LRU", options)

@@ -1,0 +1,76 @@
+"""The forecaster of diagonal recurrences in residual blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tsrnn.contract import choice, positive_integer
+from tsrnn.forecasters._layers import LayerChoice
+from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters._shared import with_shared_arguments
+
+
+@with_shared_arguments
+class NewtonForecaster(RecurrentForecaster):
+    r"""Forecasts by a diagonal GRU or LSTM in residual blocks.
+
+    The model is that of `ParaRNNForecaster` with other recurrent layers, the blocks of Danieli et
+    al. (2025), appendix C.1: a causal convolution, a recurrence whose matrices are diagonal, so
+    that Newton's method runs it in parallel over time, a gate and a perceptron, each with a
+    residual path. See `tsrnn.layers.NewtonBlocks`.
+
+    Parameters
+    ----------
+    horizon : int, optional
+        Steps forecast directly; by frequency.
+    cell : {"gru", "lstm"}
+        The recurrence.
+    conv_size : int, default 4
+        Steps that the convolution sees.
+    n_heads : int, default 4
+        Parts that the units fall into, a divisor of `hidden_size`.
+    expansion : int, default 1
+        Units of a block, in multiples of `hidden_size`.
+    input_size, preset, hidden_size, n_layers, aggregation, local_level, linear_path, \
+multivariate, target, known_ahead, id_col, time_col, freq, missing, intervals, val_size, loss, \
+learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators, refit, device, \
+callbacks, random_state, verbose
+        As in `ParaRNNForecaster`.
+
+    References
+    ----------
+    Danieli, Rodriguez, Sarabia, Suau and Zappella (2025), ParaRNN: Unlocking Parallel Training of
+    Nonlinear RNNs for Large Language Models.
+
+    Examples
+    --------
+    >>> from tsrnn import NewtonForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> model = NewtonForecaster(horizon=12, max_epochs=2, random_state=0).fit(load_elec_equip())
+    >>> model.predict(3).shape
+    (3,)
+    """
+
+    column_name = "Newton"
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        cell: str = "gru",
+        conv_size: int = 4,
+        n_heads: int = 4,
+        expansion: int = 1,
+        **shared: Any,
+    ) -> None:
+        super().__init__(horizon, **shared)
+        self.cell = cell
+        self.conv_size = conv_size
+        self.n_heads = n_heads
+        self.expansion = expansion
+
+    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+        sizes = ("conv_size", "n_heads", "expansion")
+        options = {name: positive_integer(name, filled[name]) for name in sizes}
+        cell = choice("cell", filled["cell"], ("gru", "lstm"))
+        return LayerChoice("NewtonBlocks", {"cell": cell, **options})

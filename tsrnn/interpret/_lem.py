@@ -1,0 +1,199 @@
+"""Time steps and time scales that a layer of long expressive memory has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from tsrnn.interpret._time_unit import time_unit
+from tsrnn.kernels import recurrence
+from tsrnn.layers._lem import LEM
+
+__all__ = ["time_scales", "time_steps"]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@torch.no_grad()
+def time_steps(
+    layer: LEM,
+    x: Tensor,
+    hx: Tensor | None = None,
+    lengths: Tensor | Sequence[int] | None = None,
+) -> Tensor:
+    r"""Time steps that a layer takes along data.
+
+    .. math::
+        \Delta t_n = \Delta t \, \hat\sigma(W_1 y_{n-1} + V_1 u_n + b_1), \qquad
+        \overline{\Delta t}_n = \Delta t \, \hat\sigma(W_2 y_{n-1} + V_2 u_n + b_2),
+
+    the first two of equations (3) of Rusch et al. (2022): how far a step moves z and y towards
+    their targets. Their histogram is Figure 4 of the paper.
+
+    Parameters
+    ----------
+    layer : LEM
+    x : Tensor of shape (B, T, input_size) or (T, input_size)
+    hx : Tensor of shape (num_layers, B, 2 d) or (num_layers, 2 d), optional
+        State before the first step; zero by default.
+    lengths : integers of shape (B,), optional
+        Number of steps of each sequence in a padded batch.
+
+    Returns
+    -------
+    Tensor of shape (num_layers, 2, B, T, d) or (num_layers, 2, T, d)
+        Of z, then of y, between 0 and the layer's `dt`; NaN after the end of a sequence. Last
+        axis: units in the order of the layer's outputs. Dropout is left out.
+
+    Raises
+    ------
+    TypeError
+        If the layer is no LEM.
+    ValueError
+        As the layer does of `x`, `hx` and `lengths`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.interpret import time_steps
+    >>> from tsrnn.layers import LEM
+    >>> time_steps(LEM(3, 16), torch.zeros(8, 100, 3)).shape
+    torch.Size([1, 2, 8, 100, 16])
+    """
+    check_lem(layer)
+    if x.ndim == 2:
+        return time_steps(layer, x[None], None if hx is None else hx[:, None], lengths)[:, :, 0]
+    layer(x[:, :1], hx)  # raises if shapes do not fit, before anything long
+    start = layer.initial_state(len(x)) if hx is None else hx
+    taken = [
+        _time_steps_of(layer, i, u, states, start[i])
+        for i, (u, states) in enumerate(layer_states(layer, x, start, lengths))
+    ]
+    steps = torch.stack(taken)
+    if lengths is None:
+        return steps
+    after = torch.arange(x.shape[1], device=x.device) >= torch.as_tensor(
+        lengths, device=x.device
+    ).unsqueeze(1)
+    return steps.masked_fill(after[..., None], torch.nan)
+
+
+def time_scales(
+    layer: LEM,
+    x: Tensor,
+    hx: Tensor | None = None,
+    lengths: Tensor | Sequence[int] | None = None,
+    *,
+    freq: Any = None,
+    quantiles: Sequence[float] = QUANTILES,
+) -> pd.DataFrame:
+    r"""Quantiles of the learned time steps of every unit, and the time scales they stand for.
+
+    With a time step :math:`\Delta t_n` that stays, a state is an exponentially weighted mean of
+    its targets, :math:`z_n = \sum_{j \ge 0} \Delta t_n (1 - \Delta t_n)^j \tanh(\cdot)_{n-j}`, and
+    :math:`1 / \Delta t_n` steps are the mean age of what it holds, the present counted as one.
+    That, times the sampling interval, is the time scale (Rusch et al. 2022, Section 2 and B.2).
+
+    Parameters
+    ----------
+    layer, x, hx, lengths
+        As in `time_steps`.
+    freq : str, int or pandas offset, optional
+        Frequency of the data, by which time scales get a unit of time.
+    quantiles : sequence of float
+        Between 0 and 1, over all sequences and steps.
+
+    Returns
+    -------
+    DataFrame
+        A row a quantile of a unit, with the columns
+
+        - ``layer``, ``unit``: counted from 1, units in the order of the layer's outputs;
+        - ``state``: "z" for :math:`\Delta t_n`, "y" for :math:`\overline{\Delta t}_n`;
+        - ``quantile``;
+        - ``time_step``: that quantile of the time steps, between 0 and the layer's `dt`;
+        - ``time_scale``: the sampling interval over ``time_step``. It falls where time steps
+          rise: by the 0.05 quantile of the one stands the 0.95 quantile of the other.
+
+        ``attrs["time_unit"]`` says in what time scales are given ("steps" if no frequency is
+        known) and ``attrs["time_step"]`` how many of them one step is.
+
+    Raises
+    ------
+    TypeError
+        If the layer is no LEM.
+    ValueError
+        As `time_steps`, and if `freq` or `quantiles` are not understood.
+
+    Notes
+    -----
+    A time scale of below one step belongs to a time step above 1, which overshoots its target.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.interpret import time_scales
+    >>> from tsrnn.layers import LEM
+    >>> layer = LEM(1, 2, dt=0.5)
+    >>> for parameter in layer.parameters():
+    ...     _ = torch.nn.init.zeros_(parameter)
+    >>> time_scales(layer, torch.zeros(10, 1), freq="h", quantiles=[0.5])
+       layer state  unit  quantile  time_step  time_scale
+    0      1     z     1       0.5       0.25         4.0
+    1      1     z     2       0.5       0.25         4.0
+    2      1     y     1       0.5       0.25         4.0
+    3      1     y     2       0.5       0.25         4.0
+    """
+    levels = np.asarray(quantiles, dtype=float)
+    if levels.ndim != 1 or not levels.size or not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"`quantiles` must be numbers between 0 and 1; got {quantiles!r}")
+    unit = time_unit(freq)
+    steps = time_steps(layer, x, hx, lengths).double().cpu().numpy()
+    steps = steps.reshape(*steps.shape[:2], -1, steps.shape[-1])
+    values = np.moveaxis(np.nanquantile(steps, levels, axis=2), 0, -1)  # layer, state, unit, level
+    labels = [range(1, len(values) + 1), ["z", "y"], range(1, values.shape[2] + 1), levels]
+    names = ["layer", "state", "unit", "quantile"]
+    table = pd.MultiIndex.from_product(labels, names=names).to_frame(index=False)
+    table["time_step"] = values.ravel()
+    table["time_scale"] = unit.step / table["time_step"]
+    table.attrs = {"time_unit": unit.name, "time_step": unit.step}
+    return table
+
+
+def layer_states(
+    layer: LEM, x: Tensor, start: Tensor, lengths: Tensor | Sequence[int] | None = None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Input (B, T, in) and states y, z (B, T, 2, d) of every layer, without dropout."""
+    for i in range(layer.num_layers):
+        weight_ih, weight_hh, bias = layer.weights(i)
+        inputs = linear(x, weight_ih, bias).unflatten(-1, (layer.cell.m, -1))
+        params = weight_hh.flatten(0, -2)
+        initial = start[i].unflatten(-1, (layer.cell.n, -1))
+        states, _ = recurrence(layer.cell, inputs, params, initial, lengths)
+        states = states.flatten(-2).unflatten(-1, (2, -1))
+        yield x, states
+        x = states[:, :, 0]
+
+
+def check_lem(layer: Any) -> None:
+    """Raise unless the layer is one of long expressive memory."""
+    if not isinstance(layer, LEM):
+        raise TypeError(f"`layer` must be a tsrnn.layers.LEM; got {type(layer).__name__}")
+
+
+def _time_steps_of(layer: LEM, i: int, u: Tensor, states: Tensor, start: Tensor) -> Tensor:
+    """Time steps (2, B, T, d) of layer i along its inputs and states."""
+    weight_ih, weight_hh, bias = layer.weights(i)
+    d = layer.hidden_size
+    before = torch.cat([start[:, None, :d], states[:, :-1, 0]], 1)
+    blocks = before.unflatten(-1, (layer.block_size, -1))
+    products = torch.einsum("qijk,btjk->qbtik", weight_hh[:2], blocks).flatten(-2)
+    projected = linear(u, weight_ih[: 2 * d], None if bias is None else bias[: 2 * d])
+    projected = projected.unflatten(-1, (2, d)).permute(2, 0, 1, 3)
+    return layer.dt * torch.sigmoid(projected + products)

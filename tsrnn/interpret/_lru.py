@@ -1,0 +1,253 @@
+"""What the state of a linear recurrent unit remembers, and the past that it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.interpret._time_unit import time_unit
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tsrnn.layers import LRU
+
+__all__ = ["Reconstruction", "memory_lengths", "reconstruct_input"]
+
+
+class Reconstruction(NamedTuple):
+    """Past inputs read back from a state, and how far errors of the state are magnified.
+
+    Attributes
+    ----------
+    inputs : ndarray of shape (B, steps, input_size) or (steps, input_size)
+        The last of them is the latest.
+    condition_number : float
+        Largest singular value over the smallest, of the real matrix that was inverted; infinite
+        where it has fewer rows than columns, and the input is not determined by the state.
+    """
+
+    inputs: np.ndarray
+    condition_number: float
+
+
+def memory_lengths(layer: LRU, *, share: float = 0.01, freq: Any = None) -> pd.DataFrame:
+    r"""How long every state of a linear recurrent unit remembers an input.
+
+    After k steps :math:`|\lambda|^k` of what an input added to the state is left, equation (3)
+    of Orvieto et al.
+
+    Parameters
+    ----------
+    layer : LRU
+    share : float, default 0.01
+        Share of an input below which it counts as forgotten, between 0 and 1.
+    freq : str, int or pandas offset, optional
+        Frequency of the data, which gives half-lives, memory and periods a unit of time; steps
+        by default.
+
+    Returns
+    -------
+    DataFrame
+        One row a state, by layer, with the columns
+
+        - ``layer``, ``unit``: counted from 1;
+        - ``modulus``, ``angle``: of lambda, the angle from -pi to pi in radians a step;
+        - ``half_life``: log(1/2) / log(modulus);
+        - ``memory``: time until :math:`|\lambda|^k` is first below `share`;
+        - ``period``: 2 pi / abs(angle).
+
+        ``attrs["time_unit"]`` says in what the last three are given and ``attrs["time_step"]``
+        how many of them one step is.
+
+    Raises
+    ------
+    TypeError
+        If the layer is no `tsrnn.layers.LRU`.
+    ValueError
+        If `share` does not lie between 0 and 1, or `freq` is not understood.
+
+    References
+    ----------
+    Orvieto, De, Gulcehre, Pascanu and Smith (2023), On the Universality of Linear Recurrences
+    Followed by Nonlinear Projections, Section 3.
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import memory_lengths
+    >>> from tsrnn.layers import LRU
+    >>> table = memory_lengths(LRU(1, 4, r_min=0.9, r_max=0.99), freq="MS")
+    >>> bool((table["memory"] > 40).all())  # log(0.01) / log(0.9) is 43.7
+    True
+    >>> table.attrs["time_unit"]
+    'months'
+    """
+    _check_layer(layer)
+    if not 0 < share < 1:
+        raise ValueError(f"share must lie between 0 and 1; got {share!r}")
+    unit = time_unit(freq)
+    tables = [
+        _memory_of(layer, number, share, unit.step).assign(layer=number + 1)
+        for number in range(layer.num_layers)
+    ]
+    columns = ["layer", "unit", "modulus", "angle", "half_life", "memory", "period"]
+    table = pd.concat(tables, ignore_index=True)[columns]
+    table.attrs = {"time_unit": unit.name, "time_step": unit.step}
+    return table
+
+
+def reconstruct_input(
+    layer: LRU, state: Tensor, steps: int, *, basis: np.ndarray | None = None
+) -> Reconstruction:
+    r"""Read the inputs of the last steps back from the state of a linear recurrent unit.
+
+    The state of the first layer after k steps from zero is a linear map of its inputs,
+
+    .. math:: x_k = \sum_{j=0}^{k-1} \Lambda^j \gamma \odot B u_{k-j} = V_k u_{1:k},
+
+    equation (4) of Orvieto et al., there with gamma B = (1, ..., 1), so that V is a Vandermonde
+    matrix. It is solved by least squares, equation (5). Inputs that are sparse in a basis,
+    :math:`u_{1:k} = \Psi_k \alpha`, are found with :math:`\Omega_k = V_k \Psi_k` in the place of V,
+    equations (6) and (22), from far smaller states.
+
+    Parameters
+    ----------
+    layer : LRU
+    state : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size)
+        State that the layer returned, at the end of sequences of `steps` steps that began at
+        the state zero. What came before, and is not forgotten, is an error here.
+    steps : int
+        k, steps to read back.
+    basis : array of shape (P, steps, input_size), optional
+        Psi, the functions of time that inputs are combinations of.
+
+    Returns
+    -------
+    Reconstruction
+        Named tuple of the inputs and the condition number.
+
+    Raises
+    ------
+    TypeError
+        If the layer is no `tsrnn.layers.LRU`.
+    ValueError
+        If the state or the basis has another shape, or `steps` is no positive integer.
+
+    Notes
+    -----
+    Inputs are real, so that real and imaginary parts of the N states are 2 N equations for
+    `steps` times `input_size` unknowns, or P with a basis. The error of an exact solution is at
+    most the error of the state times the condition number over the norm of V. Eigenvalues well
+    inside the unit circle make V ill-conditioned: singular values that are lost in the rounding
+    of the state's dtype are left out, which loses the distant past and keeps the recent one. With
+    more unknowns than equations the inputs are the shortest ones that explain the state.
+
+    References
+    ----------
+    Orvieto, De, Gulcehre, Pascanu and Smith (2023), On the Universality of Linear Recurrences
+    Followed by Nonlinear Projections, Sections 3.1, 3.2 and Appendix B, E.1 and E.2. The
+    condition numbers of their Figures 4 and 6 are of the squared matrix.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.interpret import reconstruct_input
+    >>> from tsrnn.layers import LRU
+    >>> layer = LRU(1, 4, state_units=32, r_min=0.99, dtype=torch.float64)
+    >>> x = torch.randn(5, 20, 1, dtype=torch.float64)
+    >>> _, h_n = layer(x)
+    >>> found = reconstruct_input(layer, h_n, steps=20)
+    >>> bool(abs(found.inputs - x.numpy()).max() < 1e-6)
+    True
+    """
+    _check_layer(layer)
+    if not isinstance(steps, int) or steps < 1:
+        raise ValueError(f"steps must be a positive integer; got {steps!r}")
+    parts = _first_state(layer, state)
+    matrix = _as_real(_vandermonde(layer, steps))
+    functions = None if basis is None else _checked_basis(basis, steps, layer.input_size)
+    if functions is not None:
+        matrix = matrix @ functions
+    inverse, condition_number = _pseudoinverse(matrix, parts.dtype)
+    found = parts.astype(np.float64) @ inverse.T
+    if functions is not None:
+        found = found @ functions.T
+    inputs = found.reshape(*parts.shape[:-1], steps, layer.input_size)
+    return Reconstruction(inputs, condition_number)
+
+
+def _memory_of(layer: LRU, number: int, share: float, step: float) -> pd.DataFrame:
+    # A modulus near 1 loses digits in the rounding of lambda; its logarithm, -nu, is a parameter.
+    nu = np.exp(_as_double(getattr(layer, f"nu_log_l{number}").detach()))
+    angle = np.angle(_as_complex(layer.eigenvalues()[number]))
+    with np.errstate(divide="ignore"):
+        half_life, forgotten = np.log(2) / nu, -np.log(share) / nu
+        period = 2 * np.pi / np.abs(angle)
+    return pd.DataFrame(
+        {
+            "unit": np.arange(1, len(nu) + 1),
+            "modulus": np.exp(-nu),
+            "angle": angle,
+            "half_life": half_life * step,
+            "memory": (np.floor(forgotten) + 1) * step,
+            "period": period * step,
+        }
+    )
+
+
+def _vandermonde(layer: LRU, steps: int) -> np.ndarray:
+    """V of shape (N, steps * input_size): what every input adds to the last state."""
+    eigenvalues, weights = _as_complex(layer.eigenvalues()[0]), _as_complex(layer.input_weights())
+    powers = eigenvalues[:, None] ** np.arange(steps - 1, -1, -1)
+    return (powers[:, :, None] * weights[:, None, :]).reshape(len(eigenvalues), -1)
+
+
+def _pseudoinverse(matrix: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, float]:
+    """Inverse without what rounding of `dtype` hides, and the condition number."""
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    kept = values > max(matrix.shape) * np.finfo(dtype).eps * values[0]
+    inverse = (right[kept].T / values[kept]) @ left[:, kept].T
+    determined = matrix.shape[0] >= matrix.shape[1] and values[-1] > 0
+    return inverse, float(values[0] / values[-1]) if determined else np.inf
+
+
+def _as_complex(tensor: Tensor) -> np.ndarray:
+    return tensor.cpu().numpy().astype(np.complex128)
+
+
+def _as_double(tensor: Tensor) -> np.ndarray:
+    return tensor.cpu().numpy().astype(np.float64)
+
+
+def _as_real(matrix: np.ndarray) -> np.ndarray:
+    return np.concatenate([matrix.real, matrix.imag])
+
+
+def _first_state(layer: LRU, state: Tensor) -> np.ndarray:
+    """Real and imaginary parts (..., 2 N) of the state of the first layer."""
+    expected = (layer.num_layers, layer.state_size)
+    if state.ndim not in (2, 3) or (state.shape[0], state.shape[-1]) != expected:
+        raise ValueError(
+            f"state must have shape ({expected[0]}, B, {expected[1]}) or {expected}, as the layer "
+            f"returns it; got {tuple(state.shape)}"
+        )
+    return state[0, ..., : 2 * layer.state_units].detach().cpu().numpy()
+
+
+def _checked_basis(basis: np.ndarray, steps: int, input_size: int) -> np.ndarray:
+    """Functions as columns: (steps * input_size, P)."""
+    functions = np.asarray(basis, dtype=np.float64)
+    if functions.ndim != 3 or functions.shape[1:] != (steps, input_size) or not len(functions):
+        raise ValueError(
+            f"basis must have shape (P, {steps}, {input_size}) with P >= 1; got {functions.shape}"
+        )
+    return functions.reshape(len(functions), -1).T
+
+
+def _check_layer(layer: object) -> None:
+    from tsrnn.layers import LRU  # here, so that features of plain matrices need no torch
+
+    if not isinstance(layer, LRU):
+        raise TypeError(f"layer must be a tsrnn.layers.LRU; got a {type(layer).__name__}")

@@ -1,0 +1,264 @@
+"""Attention within windows and a memory across them: the block-recurrent transformer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tsrnn.kernels import without_padding
+from tsrnn.layers._brt_heads import LocalAttention
+from tsrnn.layers._brt_layer import TransformerLayer
+from tsrnn.layers._brt_memory import RECURRENT_MATRICES, Memory
+from tsrnn.layers._brt_state import Carried, Shape, count
+from tsrnn.layers._brt_windows import Windows
+from tsrnn.layers._checks import check_sizes
+from tsrnn.layers._init import draw_uniform
+from tsrnn.layers._recurrent import Recurrent
+
+
+class BlockRecurrentAttention(Recurrent):
+    r"""Block-recurrent transformer, called like :class:`torch.nn.RNN` with ``batch_first=True``.
+
+    A causal transformer of local attention in which one layer has a memory: S state vectors
+    M of size d, read by every step and updated once in a window of W steps (Hutchins et al.,
+    2022; sections 5 and 6.2 of Cai et al., 2026). Steps are embedded, :math:`u_t = W_x x_t + b`.
+    In each layer a step attends to itself and the W steps before it, with a bias
+    :math:`\beta_{t-s}` for every distance and head,
+
+    .. math:: a_t = \sum_{s=t-W}^{t} \operatorname{softmax}_s\left(
+        q_t^\top k_s / \sqrt{d_h} + \beta_{t-s}\right) v_s, \qquad
+        y_t = u_t + W_o a_t, \qquad y_t + \mathrm{FFN}(\mathrm{LN}(y_t)),
+
+    where q, k, v are linear in LN(u). In the recurrent layer :math:`W_o` takes besides
+    :math:`a_t` what the step reads of the memory, and a window X of it is written when it is
+    complete:
+
+    .. math:: a'_t &= \mathrm{Attention}(W_q' \mathrm{LN}(u_t), W_k' \bar M, W_v' \bar M), \\
+        M &\leftarrow g \odot M + (1 - g) \odot \left(\mathrm{SelfAttention}(\bar M)
+        + W_p \, \mathrm{Attention}(W_q'' \bar M, K_X, V_X) + b_p\right),
+
+    with :math:`\bar M = \mathrm{LN}(M) + E`, keys and values of the window as in its local
+    attention, and the fixed gate :math:`g = \sigma(b_g)`. The self-attention of the states has
+    K = d / d_s heads that each see their own d_s columns of the memory (section 6.2),
+
+    .. math:: \mathrm{ParaAttention}(\bar M) = [\mathrm{head}_1, \dots, \mathrm{head}_K] W_O,
+        \qquad \mathrm{head}_k = \mathrm{Attention}(\bar M^{(k)} W_Q^{(k)},
+        \bar M^{(k)} W_K^{(k)}, \bar M^{(k)} W_V^{(k)}),
+
+    or, with ``block_size=None``, `n_heads` heads of :math:`\bar M W_Q, \bar M W_K, \bar M W_V`
+    with matrices of size d x d. The output is LN of what the last layer gives.
+
+    Parameters
+    ----------
+    input_size : int
+        Number of inputs a step.
+    hidden_size : int
+        Number of outputs d, and size of a state vector.
+    num_layers : int, default 2
+    block_size : int or None, default 2
+        d_s, a divisor of `hidden_size`; None for multi-head attention of the states.
+    n_states : int, default 32
+        S.
+    window : int, default 64
+        W.
+    n_heads : int, default 4
+        Heads of all attention but that of state blocks; a divisor of `hidden_size`.
+    recurrent_layer : int, optional
+        The layer with the memory, counted from 1. By default the one before the last
+        (supplement D.2 of Cai et al.), of a single layer that.
+    bias : bool, default True
+        Whether linear maps and normalisations have biases. W_Q, W_K and W_V have none.
+    dropout : float, default 0
+        Probability of dropping a number that attention or feedforward network adds, in training.
+    device, dtype
+        As in torch.
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `block_size` or `n_heads` does not divide
+        `hidden_size`, or there is no layer `recurrent_layer`.
+
+    Attributes
+    ----------
+    embedding : torch.nn.Linear
+    layers : torch.nn.ModuleList
+        ``layers[recurrent_layer - 1].memory`` has the parameters of the memory: `initial` (S, d),
+        `state_ids` E (S, d), `token_ids` (W, d), `gate` b_g (d,), and ``self_attention.W_Q``,
+        ``W_K``, ``W_V`` of shape (K, d_s, d_s).
+    state_size : int
+        d + 1 + W d + S d.
+
+    Notes
+    -----
+    A row of the state holds, one after the other, the output (of the last layer, otherwise
+    zeros), how many steps were seen, the inputs of the layer at the last W steps, and the state
+    vectors (of the recurrent layer, otherwise zeros). From 2 W steps on, the number seen is W
+    plus what is left of whole windows. A state of zeros says that nothing was seen: the memory
+    is then its learned start. The steps of a window that is not complete are among the inputs
+    kept, so that a sequence may be cut anywhere.
+
+    Of the variants of Hutchins et al. this is the one with the fixed gate and without a
+    feedforward network for the states. Two things are different. W_Q, W_K, W_V are of the
+    self-attention alone, steps read the memory through matrices of their own; otherwise blocks
+    of d_s would bind what steps read as well. And :math:`\mathrm{LN}(u_t)` of the recurrent
+    layer has a learned embedding of the place in the window added (`token_ids`), as
+    :math:`\mathrm{LN}(M)` has E: the memory would else not know in which order a window came.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN: An Interpretable and Parallelizable Recurrent Neural
+    Network for Time-Dependent Data.
+    Hutchins, Schlag, Wu, Dyer and Neyshabur (2022), Block-Recurrent Transformers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.interpret import recurrence_features
+    >>> from tsrnn.layers import BlockRecurrentAttention
+    >>> layer = BlockRecurrentAttention(3, 16, n_states=4, window=8)
+    >>> output, state = layer(torch.zeros(5, 20, 3))
+    >>> output.shape, state.shape
+    (torch.Size([5, 20, 16]), torch.Size([2, 5, 209]))
+    >>> recurrence_features(layer)["matrix"].unique().tolist()
+    ['W_Q', 'W_K', 'W_V']
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 2,
+        *,
+        block_size: int | None = 2,
+        n_states: int = 32,
+        window: int = 64,
+        n_heads: int = 4,
+        recurrent_layer: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_sizes(
+            input_size=input_size, hidden_size=hidden_size, num_layers=num_layers,
+            n_states=n_states, window=window, n_heads=n_heads,
+        )  # fmt: skip
+        _check_divisors(hidden_size, block_size, n_heads)
+        if recurrent_layer is None:
+            recurrent_layer = max(num_layers - 1, 1)
+        if recurrent_layer not in range(1, num_layers + 1):
+            raise ValueError(
+                f"recurrent_layer must be one of the layers 1 to {num_layers}; got "
+                f"{recurrent_layer!r}"
+            )
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1); got {dropout!r}")
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.block_size = block_size
+        self.n_states = n_states
+        self.window = window
+        self.n_heads = n_heads
+        self.recurrent_layer = recurrent_layer
+        self.bias = bias
+        self.dropout = dropout
+        self.matrix_names = RECURRENT_MATRICES
+        self._shape = Shape(num_layers, hidden_size, window, n_states, recurrent_layer)
+        self.state_size = sum(self._shape.parts)
+        memory = Memory(hidden_size, n_states, window, n_heads, block_size, bias)
+        self.embedding = nn.Linear(input_size, hidden_size, bias=bias)
+        self.layers = nn.ModuleList(
+            TransformerLayer(
+                hidden_size, n_heads, window, bias, dropout,
+                memory if layer == recurrent_layer else None,
+            )
+            for layer in range(1, num_layers + 1)
+        )  # fmt: skip
+        self.norm = nn.LayerNorm(hidden_size, bias=bias)
+        self.to(device=device, dtype=dtype)
+        self.reset_parameters()
+
+    def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """See `Recurrent`."""
+        x = without_padding(x, lengths)
+        if lengths is None:
+            lengths = torch.full((len(x),), x.shape[1], device=x.device)
+        old = Carried.unpack(hx, self._shape)
+        windows = Windows(old.seen, lengths.to(torch.int64), x.shape[1], self.window)
+        states = torch.where(_given(old.seen >= self.window), old.states, self._memory.initial)
+        tokens, caches = windows.place(self.embedding(x)), []
+        for layer, cache in zip(self.layers, old.cache, strict=True):
+            known = windows.after(cache, tokens)
+            caches.append(windows.cache(known))
+            tokens, states = layer(known, windows, states)
+        seen = count(old.seen, windows.lengths, self.window)
+        output = without_padding(self.norm(windows.new(tokens)), lengths)
+        new = Carried(
+            torch.where(windows.lengths[:, None] > 0, windows.last(output), old.output),
+            seen,
+            torch.stack(caches),
+            torch.where(_given(seen >= self.window), states, old.states),
+        )
+        return output, new.pack(self._shape)
+
+    def outputs(self, states: Tensor) -> Tensor:
+        """What belongs to states (..., state_size): the first hidden_size numbers."""
+        return states[..., : self.hidden_size]
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        r"""Draw the parameters anew.
+
+        Linear maps are uniform on (-1/sqrt(in), 1/sqrt(in)) as in torch, blocks of the
+        recurrent matrices on (-1/sqrt(d_s), 1/sqrt(d_s)). The start of the memory and the
+        embeddings are standard normal, the biases of distances zero. b_g is uniform on (0, 4):
+        in one window a number of the memory keeps from half to 98 percent of itself.
+        """
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                draw_uniform(module.parameters(), module.in_features**-0.5, generator)
+            elif isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
+            elif isinstance(module, LocalAttention):
+                module.distance_bias.zero_()
+            elif isinstance(module, Memory):
+                module.draw(generator)
+
+    def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
+        """Recurrent matrices of the memory, the only layer with any: W_Q, W_K, W_V by name.
+
+        They are (K, d_s, d_s), of ``block_size=None`` (1, d, d). As the papers of transformers
+        have it, states are rows: a block W acts as m W.
+        """
+        attention = self._memory.self_attention
+        return [{name: attention.get_parameter(name).detach() for name in RECURRENT_MATRICES}]
+
+    def extra_repr(self) -> str:
+        """Sizes, for printing."""
+        return (
+            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
+            f"block_size={self.block_size}, n_states={self.n_states}, window={self.window}, "
+            f"n_heads={self.n_heads}, recurrent_layer={self.recurrent_layer}"
+        )
+
+    @property
+    def _memory(self) -> Memory:
+        return self.layers[self.recurrent_layer - 1].memory  # type: ignore[return-value]
+
+
+def _check_divisors(hidden_size: int, block_size: int | None, n_heads: int) -> None:
+    if block_size is not None:
+        check_sizes(block_size=block_size)
+    if hidden_size % (block_size or 1) or hidden_size % n_heads:
+        raise ValueError(
+            "hidden_size must be a multiple of block_size and of n_heads; got "
+            f"hidden_size={hidden_size}, block_size={block_size}, n_heads={n_heads}"
+        )
+
+
+def _given(condition: Tensor) -> Tensor:
+    """A condition (B,) for tensors (B, S, d)."""
+    return condition[:, None, None]

@@ -1,0 +1,169 @@
+"""Long expressive memory, a layer whose units learn their own time steps."""
+
+import torch
+from torch import nn
+
+from tsrnn.kernels import cells
+from tsrnn.layers._checks import check_choice, check_sizes
+from tsrnn.layers._init import draw_uniform
+from tsrnn.layers._stack import CellStack
+
+INITIALISATIONS = ("uniform", "chrono")
+
+
+class LEM(CellStack):
+    r"""Stacked layers of long expressive memory, called like :class:`torch.nn.RNN`, batch first.
+
+    A time discretisation of a system of ordinary differential equations with learned time
+    scales, equation (3) of Rusch et al. (2022),
+
+    .. math::
+        \Delta t_n &= \Delta t \, \hat\sigma(W_1 y_{n-1} + V_1 u_n + b_1), \qquad
+        \overline{\Delta t}_n = \Delta t \, \hat\sigma(W_2 y_{n-1} + V_2 u_n + b_2), \\
+        z_n &= (1 - \Delta t_n) \odot z_{n-1}
+            + \Delta t_n \odot \tanh(W_z y_{n-1} + V_z u_n + b_z), \\
+        y_n &= (1 - \overline{\Delta t}_n) \odot y_{n-1}
+            + \overline{\Delta t}_n \odot \tanh(W_y z_n + V_y u_n + b_y),
+
+    with the logistic function :math:`\hat\sigma`. The output is y; layer l > 1 takes that of
+    layer l - 1 as its u. For :math:`\Delta t \le 1` all states stay in [-1, 1].
+
+    Parameters
+    ----------
+    input_size : int
+        Number of inputs a step.
+    hidden_size : int
+        Number of outputs d of a layer.
+    num_layers : int, default 1
+    dt : float, default 1
+        :math:`\Delta t`, the largest time step. The paper searches below 2 and finds values from
+        1 / sqrt(sequence length) to 1 to do well (B.1).
+    block_size : int, optional
+        Size d_s of the blocks of the matrices W, a divisor of `hidden_size`. By default the
+        matrices are full, as published.
+    bias : bool, default True
+        Whether the four b are there.
+    dropout : float, default 0
+        Probability of dropping an output of a layer but the last, in training.
+    init : {"uniform", "chrono"}, default "uniform"
+        See `reset_parameters`.
+    chrono_length : float, optional
+        T_max of ``init="chrono"``: the longest dependency expected, in steps, above 2 / `dt`.
+    device, dtype
+        As in torch.
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `block_size` does not divide `hidden_size`, `dt` is
+        not positive, or the initialisation is unknown or lacks what it needs.
+
+    Attributes
+    ----------
+    weight_ih_l{l} : Parameter of shape (4 d, in)
+        V_1, V_2, V_z, V_y one below the other. Row ``i * K + k`` of a V belongs to unit i of
+        block k, K being the number of blocks, 1 by default.
+    weight_hh_l{l} : Parameter of shape (4, d_s, d_s, K)
+        W_1, W_2, W_z, W_y. Matrix W_1 of block k is ``weight_hh_l0[0, :, :, k]``.
+    bias_l{l} : Parameter of shape (4 d,)
+        b_1, b_2, b_z, b_y.
+    dt : float
+
+    Notes
+    -----
+    A state is y, then z: 2 `hidden_size` numbers a layer. All parameters learn at one rate,
+    `recurrent_parameters` names none: the matrices do not start as contractions that a fast
+    step could leave, and states stay bounded whatever the matrices are, by Proposition 4.1.
+
+    References
+    ----------
+    Rusch, Mishra, Erichson and Mahoney (2022), Long Expressive Memory for Sequence Modeling,
+    ICLR. Tallec and Ollivier (2018), Can Recurrent Neural Networks Warp Time?, ICLR.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.layers import LEM
+    >>> layer = LEM(3, 16, dt=0.5)
+    >>> output, h_n = layer(torch.zeros(8, 100, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([8, 100, 16]), torch.Size([1, 8, 32]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        dt: float = 1.0,
+        block_size: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        init: str = "uniform",
+        chrono_length: float | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        check_sizes(hidden_size=hidden_size)
+        cell = cells.lem(hidden_size if block_size is None else block_size, dt)
+        check_choice("init", init, INITIALISATIONS)
+        _check_chrono(init, chrono_length, dt, bias)
+        super().__init__(
+            input_size, hidden_size, num_layers, cell, bias=bias, dropout=dropout, device=device,
+            dtype=dtype,
+        )  # fmt: skip
+        self.dt = float(dt)
+        self.init = init
+        self.chrono_length = chrono_length
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        r"""Draw the parameters anew.
+
+        All are uniform on (-1/sqrt(d), 1/sqrt(d)), appendix A of the paper. With
+        ``init="chrono"``, appendix B.3, this holds for the matrices W and V; the biases are
+        zero but for those of the time steps of z in every layer,
+        :math:`b_1 \sim -\log U[1, T_{\max} \Delta t - 1]`. At zero input and state the time
+        scales :math:`1 / \Delta t_n` of z are then uniform between :math:`2 / \Delta t` and
+        :math:`T_{\max}` steps, and those of y are :math:`2 / \Delta t`.
+        """
+        draw_uniform(self.parameters(), self.hidden_size**-0.5, generator)
+        if self.chrono_length is None:
+            return
+        for layer in range(self.num_layers):
+            bias = self.get_parameter(f"bias_l{layer}")
+            bias.zero_()
+            slow = bias[: self.hidden_size]
+            slow.uniform_(1.0, self.chrono_length * self.dt - 1.0, generator=generator)
+            slow.log_().neg_()
+
+    def recurrent_parameters(self) -> list[nn.Parameter]:
+        """None: the state stays bounded whatever the matrices are."""
+        return []
+
+    def extra_repr(self) -> str:
+        """Sizes, for printing."""
+        block_size = "" if self.n_blocks == 1 else f", block_size={self.block_size}"
+        return (
+            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
+            f"dt={self.dt:g}{block_size}"
+        )
+
+
+def _check_chrono(init: str, length: float | None, dt: float, bias: bool) -> None:
+    """Raise unless the length comes with the initialisation that needs it, and it alone."""
+    if init != "chrono":
+        if length is not None:
+            raise ValueError(
+                f"chrono_length is an argument of init='chrono'; got {length!r} with init={init!r}"
+            )
+        return
+    if not bias:
+        raise ValueError("init='chrono' draws biases; got bias=False")
+    if length is None or not 2 < length * dt < float("inf"):
+        raise ValueError(
+            "init='chrono' needs chrono_length, the longest dependency expected in steps, above "
+            f"2 / dt = {2 / dt:g}; got {length!r}"
+        )

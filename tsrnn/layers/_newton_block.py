@@ -1,0 +1,190 @@
+"""The block around the recurrence of Danieli et al. (2025), stacked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tsrnn.kernels import cells, prepare, without_padding
+from tsrnn.layers._cells import matrices_of, matrix_names
+from tsrnn.layers._checks import check_choice, check_sizes
+from tsrnn.layers._init import draw_uniform
+from tsrnn.layers._newton_parts import MLP, Mixer, draw_linear, last_steps, make_norm
+from tsrnn.layers._recurrent import Recurrent
+
+CELLS = {"gru": cells.newton_gru, "lstm": cells.newton_lstm}
+
+
+class NewtonBlocks(Recurrent):
+    r"""Stacked blocks of a causal convolution, a diagonal GRU or LSTM, a gate and an MLP.
+
+    With :math:`s_t = P x_t + p`, each block adds to the stream s
+
+    .. math::
+        (u_t, g_t) &= W_{in} \operatorname{norm}(s_t), \qquad
+        v_t = \operatorname{silu}\Bigl(k + \sum_{j=0}^{J-1} K_j \odot u_{t-j}\Bigr), \\
+        y_t &= h_t + D \odot v_t, \qquad h = \text{recurrence of } v, \\
+        s_t &\leftarrow s_t + W_{out} \operatorname{norm}(y_t \odot \operatorname{silu}(g_t)), \\
+        s_t &\leftarrow s_t + V_{out} (\operatorname{silu}(a_t) \odot b_t), \qquad
+        (a_t, b_t) = V_{in} \operatorname{norm}(s_t),
+
+    and norm(s) of the last block is the output; norm is RMS normalisation with a learned scale.
+    This is the block of appendix C.1 of Danieli et al. (2025): a Transformer whose attention is
+    a recurrence (their equation 7 with 9), with the causal depthwise convolution and the gated
+    normalisation of Mamba2. The recurrence has heads: u falls into `n_heads` parts, and the
+    units of a head read its part only.
+
+    Parameters
+    ----------
+    input_size : int
+        Number of inputs a step; tokens go in one-hot, P being their embedding.
+    hidden_size : int
+        Width of the stream, and number of outputs.
+    num_layers : int, default 2
+        Number of blocks.
+    cell : {"gru", "lstm"}
+        The recurrence: that of `NewtonGRU` or of `NewtonLSTM`.
+    expansion : int, default 1
+        Units of a block, in multiples of `hidden_size`.
+    conv_size : int, default 4
+        J, the steps that the convolution sees.
+    n_heads : int, default 1
+        A divisor of the number of units; 4 in the paper.
+    mlp_size : int, optional
+        Width of a and b; 8/3 `hidden_size`, rounded up, by default.
+    device, dtype
+        As in torch.
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `n_heads` does not divide the units, or the cell
+        is unknown.
+
+    Attributes
+    ----------
+    cell : Cell
+    units : int
+        Units of a block.
+    state_size : int
+        `hidden_size` for the output, then the n * units of the recurrence's state, then the
+        (J - 1) * units of the last u, oldest first.
+
+    Notes
+    -----
+    The paper shows the block as a picture. Its parameter counts (Table 4, to three digits at
+    all four sizes) fix what the text leaves open: `expansion` is 1, W_in, W_out, V_in and V_out
+    have no bias, and the MLP is gated with a width of 8/3, there rounded up to a multiple of
+    256. Taken from Mamba2 are the order of gate and normalisation, silu after the convolution,
+    and D, "the learnable scaling of the input", a number a unit that starts at 1. p is ours:
+    without it a single input would lose its magnitude in the normalisation.
+
+    References
+    ----------
+    Danieli et al. (2025), "ParaRNN: unlocking parallel training of nonlinear RNNs for large
+    language models", appendix C.1. Dao and Gu (2024), "Transformers are SSMs".
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.layers import NewtonBlocks
+    >>> blocks = NewtonBlocks(3, 16, num_layers=2, cell="lstm", n_heads=4)
+    >>> output, h_n = blocks(torch.zeros(5, 20, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([5, 20, 16]), torch.Size([2, 5, 96]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 2,
+        *,
+        cell: str = "gru",
+        expansion: int = 1,
+        conv_size: int = 4,
+        n_heads: int = 1,
+        mlp_size: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_choice("cell", cell, CELLS)
+        check_sizes(
+            input_size=input_size, hidden_size=hidden_size, num_layers=num_layers,
+            expansion=expansion, conv_size=conv_size, n_heads=n_heads,
+        )  # fmt: skip
+        width = -(-8 * hidden_size // 3) if mlp_size is None else mlp_size
+        check_sizes(mlp_size=width)
+        self.units = expansion * hidden_size
+        if self.units % n_heads:
+            raise ValueError(
+                f"n_heads must divide the units of a block, expansion * hidden_size = "
+                f"{self.units}; got n_heads={n_heads}"
+            )
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.cell = CELLS[cell]()
+        self.matrix_names = matrix_names(self.cell)
+        self.state_size = hidden_size + (self.cell.n + conv_size - 1) * self.units
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.input = nn.Linear(input_size, hidden_size, **made)
+        self.mixers = nn.ModuleList(
+            Mixer(hidden_size, self.units, self.cell, conv_size, n_heads, **made)
+            for _ in range(num_layers)
+        )
+        self.mlps = nn.ModuleList(MLP(hidden_size, width, **made) for _ in range(num_layers))
+        self.norm = make_norm(hidden_size, **made)
+        self.reset_parameters()
+
+    def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """See `Recurrent`."""
+        stream = self.input(without_padding(x, lengths))
+        final = []
+        for layer, (mixer, mlp) in enumerate(zip(self.mixers, self.mlps, strict=True)):
+            before, memory = hx[layer].tensor_split([self.hidden_size], -1)
+            change, memory = mixer(stream, memory, lengths)
+            stream = stream + change
+            stream = stream + mlp(stream)
+            if layer == self.num_layers - 1:
+                stream = without_padding(self.norm(stream), lengths)
+            (last,) = last_steps(torch.cat([before[:, None], stream], 1), 1, lengths).unbind(1)
+            final.append(torch.cat([last, memory], -1))
+        return stream, torch.stack(final)
+
+    def outputs(self, states: Tensor) -> Tensor:
+        """Output that a state (..., state_size) carries: its first hidden_size numbers."""
+        return states[..., : self.hidden_size]
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        r"""Draw the parameters anew, as appendix C.1 of Danieli et al. (2025) says.
+
+        Matrices are normal with variance 1 / in, cut at three standard deviations, W_out and
+        V_out of block l smaller by :math:`\sqrt{2 l}` (the initialisation of DCLM); those of
+        the recurrence are drawn as in `NewtonGRU`. K, k and p are uniform as in torch, scales
+        and D are 1.
+        """
+        draw_linear(self.input, generator)
+        draw_uniform([self.input.bias], self.input_size**-0.5, generator)
+        for layer, (mixer, mlp) in enumerate(zip(self.mixers, self.mlps, strict=True)):
+            scale = (2 * (layer + 1)) ** -0.5
+            mixer.reset_parameters(scale, generator)  # type: ignore[operator]
+            mlp.reset_parameters(scale, generator)  # type: ignore[operator]
+        nn.init.ones_(self.norm.weight)
+
+    def prepare(self, *, verbose: bool = False) -> None:
+        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        if self.input.weight.device.type == "cpu":
+            prepare(self.cell, self.input.weight.dtype, verbose=verbose)
+
+    def recurrent_blocks(self) -> list[dict[str, Tensor]]:
+        """Diagonal entries (units, 1, 1) of the recurrent matrices of every block, by name."""
+        return [matrices_of(self.cell, mixer.params.detach()) for mixer in self.mixers]  # type: ignore[operator]
+
+    def extra_repr(self) -> str:
+        """Sizes, for printing."""
+        return f"{self.input_size}, {self.hidden_size}, cell={self.cell.name!r}"

@@ -1,0 +1,129 @@
+"""What every recurrent module of this package answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class Recurrent(nn.Module, ABC):
+    """Base of the recurrent modules, called like :class:`torch.nn.RNN` with batch first.
+
+    A module is causal, and its state is all that it needs to go on: running over x_1 and then
+    over x_2 from the state it returned is the same as running over both, and `outputs` of the
+    state is the output of the last step. A subclass gives the attributes and answers `run`,
+    `outputs`, `reset_parameters`; `prepare`, `recurrent_parameters` and `recurrent_blocks`
+    where it has something to say.
+
+    Attributes
+    ----------
+    input_size : int
+        Inputs a step.
+    hidden_size : int
+        Outputs a step.
+    num_layers : int
+    state_size : int
+        Numbers that a layer carries from step to step.
+    matrix_names : tuple of str
+        Names of the recurrent matrices of a layer; empty if there are none to read.
+    """
+
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    state_size: int
+    matrix_names: tuple[str, ...] = ()
+
+    def forward(
+        self,
+        x: Tensor,
+        hx: Tensor | None = None,
+        lengths: Tensor | Sequence[int] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Run over sequences.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, T, input_size) or (T, input_size)
+        hx : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size), optional
+            State before the first step; `initial_state` by default.
+        lengths : integers of shape (B,), optional
+            Number of steps of each sequence in a padded batch. Outputs after the
+            end are zero.
+
+        Returns
+        -------
+        output : Tensor of shape (B, T, hidden_size) or (T, hidden_size)
+            Outputs of the last layer.
+        h_n : Tensor of shape of `hx`
+            State of every layer after the last step.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit or lengths lie outside 0 to T.
+        """
+        if x.ndim == 2:
+            output, h_n = self(x[None], None if hx is None else hx[:, None], lengths)
+            return output[0], h_n[:, 0]
+        self._check_input(x, hx)
+        steps = None if lengths is None else torch.as_tensor(lengths, device=x.device)
+        return self.run(x, self.initial_state(len(x)) if hx is None else hx, steps)
+
+    @abstractmethod
+    def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """`forward` on checked (B, T, input_size) and (num_layers, B, state_size)."""
+
+    @abstractmethod
+    def outputs(self, states: Tensor) -> Tensor:
+        """Output (..., hidden_size) that belongs to a state (..., state_size) of the last layer."""
+
+    @abstractmethod
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the parameters anew."""
+
+    def initial_state(self, batch: int) -> Tensor:
+        """State (num_layers, batch, state_size) before the first step: zero."""
+        like = next(self.parameters())
+        return like.new_zeros(self.num_layers, batch, self.state_size)
+
+    def prepare(self, *, verbose: bool = False) -> None:
+        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+
+    def recurrent_parameters(self) -> list[nn.Parameter]:
+        """Parameters that carry a state on and start stable: trained slowly, without decay."""
+        return []
+
+    def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
+        """Recurrent matrices (K, d_s, d_s) of every layer; a dict by name where there are several.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        raise ValueError(f"{type(self).__name__} has no recurrent matrices to read")
+
+    def _check_input(self, x: Tensor, hx: Tensor | None) -> None:
+        if x.ndim != 3 or x.shape[2] != self.input_size or not x.shape[1]:
+            raise ValueError(
+                f"x must have shape (B, T, {self.input_size}) or (T, {self.input_size}) with "
+                f"T >= 1; got {tuple(x.shape)}"
+            )
+        expected = (self.num_layers, len(x), self.state_size)
+        if hx is not None and tuple(hx.shape) != expected:
+            raise ValueError(f"hx must have shape {expected}; got {tuple(hx.shape)}")
+        weight = next(self.parameters())
+        for name, tensor in (("x", x), ("hx", hx)):
+            if tensor is not None and (tensor.dtype, tensor.device) != (
+                weight.dtype,
+                weight.device,
+            ):
+                raise ValueError(
+                    f"{name} must have the dtype and device of the layer, {weight.dtype} on "
+                    f"{weight.device}; got {tensor.dtype} on {tensor.device}. Convert one of them "
+                    "with .to()"
+                )

@@ -1,0 +1,167 @@
+"""Layers of one cell each: many small recurrent networks side by side, stacked."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tsrnn.kernels import Cell, prepare_projected, projected_recurrence
+from tsrnn.layers._cells import matrices_of, matrix_names, weight_shape
+from tsrnn.layers._checks import check_sizes
+from tsrnn.layers._recurrent import Recurrent
+
+
+class CellStack(Recurrent):
+    """Base of the modules whose layers each run one cell; not to be used by itself.
+
+    Layer l > 1 takes the outputs of all units of layer l - 1 as its x. A subclass chooses the
+    cell, documents its parameters and draws them.
+
+    Parameters
+    ----------
+    input_size : int
+    hidden_size : int
+        Outputs of a layer, a multiple of the cell's.
+    num_layers : int
+    cell : Cell
+    bias : bool
+    dropout : float
+        Probability of dropping an output of a layer but the last, in training.
+    device, dtype
+        As in torch.
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, or outputs of the cell do not divide `hidden_size`.
+
+    Attributes
+    ----------
+    weight_ih_l{l} : Parameter of shape (m K, in)
+        Row ``i * K + k`` projects to input field i of unit k.
+    weight_hh_l{l} : Parameter
+        Parameters of the cell, the last axis K.
+    bias_l{l} : Parameter of shape (m K,)
+    cell : Cell
+    block_size : int
+        Outputs of a unit.
+    n_blocks : int
+        K, the units of a layer.
+
+    Notes
+    -----
+    States are ordered field by field: field i of unit k is number ``i * K + k``. The first
+    `hidden_size` numbers of a state are the output.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        cell: Cell,
+        *,
+        bias: bool,
+        dropout: float,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+    ) -> None:
+        super().__init__()
+        check_sizes(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        self.block_size = cell.n_outputs
+        if hidden_size % self.block_size:
+            raise ValueError(
+                f"hidden_size must be a multiple of block_size; got hidden_size={hidden_size}, "
+                f"block_size={self.block_size}"
+            )
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1); got {dropout!r}")
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.cell = cell
+        self.bias = bias
+        self.dropout = dropout
+        self.n_blocks = hidden_size // self.block_size
+        self.state_size = cell.n * self.n_blocks
+        self.matrix_names = matrix_names(cell)
+        made = {"device": device, "dtype": dtype}
+        rows = cell.m * self.n_blocks
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else hidden_size
+            shapes: dict[str, tuple[int, ...]] = {
+                f"weight_ih_l{layer}": (rows, width),
+                f"weight_hh_l{layer}": weight_shape(cell, self.n_blocks),
+            } | ({f"bias_l{layer}": (rows,)} if bias else {})
+            for name, shape in shapes.items():
+                self.register_parameter(name, nn.Parameter(torch.empty(shape, **made)))  # type: ignore[arg-type]
+
+    def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """See `Recurrent`."""
+        final = []
+        for layer in range(self.num_layers):
+            if layer and self.dropout:
+                x = nn.functional.dropout(x, self.dropout, self.training)
+            x, last = self.run_layer(layer, x, hx[layer], lengths)
+            final.append(last)
+        return x, torch.stack(final)
+
+    def run_layer(
+        self, layer: int, x: Tensor, initial: Tensor | None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
+        weight_ih, weight_hh, bias = self.weights(layer)
+        if initial is None:
+            initial = x.new_zeros(len(x), self.state_size)
+        start = initial.unflatten(-1, (self.cell.n, self.n_blocks))
+        params = weight_hh.flatten(0, -2)
+        given = (weight_ih, bias, params, start, lengths)
+        outputs, final = projected_recurrence(self.cell, x, *given)
+        return outputs.flatten(-2), final.flatten(-2)
+
+    def outputs(self, states: Tensor) -> Tensor:
+        """What a layer hands on of states (..., state_size): the first hidden_size numbers."""
+        # A slice of everything would cost a copy in the backward pass.
+        return states if self.cell.n_outputs == self.cell.n else states[..., : self.hidden_size]
+
+    def prepare(self, *, verbose: bool = False) -> None:
+        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        for layer in range(self.num_layers):
+            weight, _, bias = self.weights(layer)
+            if weight.device.type != "cpu":
+                return  # kernels of other devices are compiled where they are first used
+            prepare_projected(
+                self.cell, weight.shape[1], bias is not None, weight.dtype, verbose=verbose
+            )
+
+    def recurrent_parameters(self) -> list[nn.Parameter]:
+        """Recurrent matrices. Parameters of a cell without matrices move like all others."""
+        if not self.matrix_names:
+            return []
+        return [self.get_parameter(f"weight_hh_l{layer}") for layer in range(self.num_layers)]
+
+    def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
+        """Recurrent matrices of every layer, a tensor of shape (K, d_s, d_s) each.
+
+        With several matrices, as in cells with gates, a layer is a dict of them by name.
+
+        Raises
+        ------
+        ValueError
+            If the cell has no recurrent matrices.
+        """
+        if not self.matrix_names:
+            raise ValueError(f"cell {self.cell.name!r} has no recurrent matrices to read")
+        weights = [self.weights(layer)[1].detach() for layer in range(self.num_layers)]
+        layers = [matrices_of(self.cell, weight_hh.flatten(0, -2)) for weight_hh in weights]
+        if len(self.matrix_names) > 1:
+            return layers
+        return [matrix for matrices in layers for matrix in matrices.values()]
+
+    def weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Projection (m K, in), recurrent parameters and bias (m K,) of a layer."""
+        return (
+            getattr(self, f"weight_ih_l{layer}"),
+            getattr(self, f"weight_hh_l{layer}"),
+            getattr(self, f"bias_l{layer}", None),
+        )
