@@ -2,7 +2,7 @@
 
 The optimum is that of a BEKK(1, 1) with constant means for the daily log returns, in percent, of
 the first two indices of R's EuStockMarkets (DAX and SMI, 1991 to 1998), with presample e e' and
-H at the covariance of the returns. `--replications 200` adds a Monte Carlo experiment.
+H at the covariance of the returns. `--replications 200` adds Monte Carlo experiments.
 """
 
 from __future__ import annotations
@@ -20,11 +20,43 @@ from tsrnn.linear.vech import VECMGARCH
 
 SOURCE = Path(__file__).parents[2] / "shared/data/finance/EuStockMarkets.csv.gz"
 KINDS = ("hessian", "opg", "information", "robust", "bollerslev-wooldridge")
-TRUTH = {
+BEKK = {
     "C[1,1]": 0.30, "C[2,1]": 0.10, "C[2,2]": 0.25,
     "A1[1,1]": 0.35, "A1[1,2]": 0.05, "A1[2,1]": -0.05, "A1[2,2]": 0.30,
     "G1[1,1]": 0.88, "G1[1,2]": 0.02, "G1[2,1]": 0.00, "G1[2,2]": 0.90,
 }  # fmt: skip
+
+DIAGONAL = {
+    "b[1,1]": 0.05, "b[2,1]": 0.03, "b[2,2]": 0.04,
+    "theta1[1,1]": 0.10, "theta1[2,1]": 0.05, "theta1[2,2]": 0.08,
+    "phi1[1,1]": 0.85, "phi1[2,1]": 0.80, "phi1[2,2]": 0.88,
+}  # fmt: skip
+FACTORS = {  # of the full model: Theta and Phi map X to the sum of A'XA
+    "theta1": (
+        [[0.30, 0.0], [0.0, 0.30]],
+        [[0.10, 0.05], [0.0, -0.10]],
+        [[0.0, 0.10], [0.05, 0.0]],
+    ),
+    "phi1": (
+        [[0.85, 0.0], [0.0, 0.85]],
+        [[0.15, 0.10], [0.0, -0.15]],
+        [[0.0, 0.15], [0.10, 0.0]],
+    ),
+}
+
+
+def full_truth() -> dict[str, float]:
+    """Parameters of a full model whose maps are far from the boundary."""
+    truth = {"b[1,1]": 0.10, "b[2,1]": 0.03, "b[2,2]": 0.10}
+    pairs = [(0, 0), (1, 0), (1, 1)]
+    for name, factors in FACTORS.items():
+        for i, j in pairs:
+            for k, m in pairs:
+                unit = np.zeros((2, 2))
+                unit[k, m] = unit[m, k] = 1.0
+                effect = sum(np.transpose(a) @ unit @ np.asarray(a) for a in factors)
+                truth[f"{name}[{i + 1}{j + 1},{k + 1}{m + 1}]"] = float(effect[i, j])
+    return truth
 
 
 def simulated(steps: int, n: int, seed: int) -> pd.DataFrame:
@@ -75,35 +107,39 @@ def print_optimum() -> None:
     print_table(("parameter", "estimate", *KINDS), rows)
 
 
-def monte_carlo(replications: int, steps: int) -> None:
-    """Recovery of a bivariate BEKK and coverage of its intervals of 95 percent."""
-    truth = np.array(list(TRUTH.values()))
-    origin = VECMGARCH(mean="zero").filter(simulated(50, 2, 0), TRUTH)
+def monte_carlo(structure: str, given: dict[str, float], replications: int, steps: int) -> None:
+    """Recovery of a bivariate model and coverage of its intervals of 95 percent."""
+    settings = {"structure": structure, "mean": "zero"}
+    origin = VECMGARCH(**settings).filter(simulated(50, 2, 0), given)
+    names = list(origin.params_)
+    truth = np.array([given[name] for name in names])
     estimates, inside = [], {"hessian": [], "robust": []}
     for i in range(replications):
         frame = origin.set_params(random_state=i).simulate(steps)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = VECMGARCH(mean="zero", random_state=0, n_starts=1).fit(frame)
+            model = VECMGARCH(**settings, random_state=0, n_starts=1).fit(frame)
         if not model.converged_.iloc[0]:
             continue
         params = model.params_.to_numpy()[0]
         estimates.append(params)
         for kind, rows in inside.items():
             half = ndtri(0.975) * np.sqrt(np.diagonal(model._covariance(kind)[0]))
-            rows.append(np.abs(params - truth) <= half)
+            covered = np.abs(params - truth) <= half
+            rows.append(np.where(np.isfinite(half), covered, np.nan))
     found = np.array(estimates)
     error = found.std(0, ddof=1) / np.sqrt(len(found))
-    print(f"\nBEKK(1, 1), {len(found)} of {replications} replications converged, T = {steps}")
+    print(f"\n{structure}, {len(found)} of {replications} replications converged, T = {steps}")
     table = [
-        (name, f"{truth[j]:.2f}", f"{found[:, j].mean():.4f}", f"{found[:, j].std(ddof=1):.4f}",
+        (name, f"{truth[j]:.4f}", f"{found[:, j].mean():.4f}", f"{found[:, j].std(ddof=1):.4f}",
          f"{(found[:, j].mean() - truth[j]) / error[j]:.1f}",
-         *(f"{100 * np.mean(rows, 0)[j]:.1f}" for rows in inside.values()))
-        for j, name in enumerate(TRUTH)
+         *(f"{100 * np.nanmean(rows, 0)[j]:.1f}" for rows in inside.values()),
+         f"{100 * np.isfinite(np.array(inside['robust'])[:, j]).mean():.0f}")
+        for j, name in enumerate(names)
     ]  # fmt: skip
-    print_table(
-        ("parameter", "truth", "mean", "sd", "bias / error", "% hessian", "% robust"), table
-    )
+    header = ("parameter", "truth", "mean", "sd", "bias / error", "% hessian", "% robust",
+              "% with an error")  # fmt: skip
+    print_table(header, table)
 
 
 def main() -> None:
@@ -115,7 +151,9 @@ def main() -> None:
     time_fits()
     print_optimum()
     if given.replications:
-        monte_carlo(given.replications, given.steps)
+        cases = {"bekk": BEKK, "diagonal": DIAGONAL, "full": full_truth()}
+        for structure, truth in cases.items():
+            monte_carlo(structure, truth, given.replications, given.steps)
 
 
 if __name__ == "__main__":

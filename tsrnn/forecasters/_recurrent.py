@@ -21,7 +21,7 @@ from tsrnn.contract import (
     warn_user,
     with_intervals,
 )
-from tsrnn.data import Panel, write_frame
+from tsrnn.data import Panel, future_times, write_frame
 from tsrnn.forecasters._arguments import checked_device
 from tsrnn.forecasters._contributions import additive_parts, contribution_frame
 from tsrnn.forecasters._distribution import HEADS
@@ -47,6 +47,7 @@ from tsrnn.forecasters._memory import (
 )
 from tsrnn.forecasters._model import ForecastModel, Parts, empty_model
 from tsrnn.forecasters._rolling import origins_of, rolling_forecasts
+from tsrnn.forecasters._sample_paths import drawn_errors, learned_errors
 from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
 from tsrnn.forecasters._shared import SharedArguments
 from tsrnn.forecasters._shares import SHARE_ROWS, SHARE_UNITS, block_shares
@@ -280,7 +281,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             If h exceeds `horizon_` or a series has fewer than h new rows.
         """
         check_is_fitted(self, "memory_")
-        h = self._rolling_horizon(h)
+        h = self._within_horizon("predict_rolling", h)
         step = positive_integer("step_size", step_size)
         levels = check_levels(level)
         panel = self._read(df)
@@ -312,14 +313,66 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             cutoffs=origins.cutoffs(panel, memory.last_times),
         )
 
-    def _rolling_horizon(self, h: int | None) -> int:
+    def _within_horizon(self, what: str, h: int | None) -> int:
         h = self.horizon_ if h is None else positive_integer("h", h)
         if h > self.horizon_:
             raise ValueError(
-                f"predict_rolling needs h of at most the fitted horizon, {self.horizon_}; got {h}. "
+                f"{what} needs h of at most the fitted horizon, {self.horizon_}; got {h}. "
                 "Fit with a larger horizon"
             )
         return h
+
+    def sample_paths(
+        self, n: int = 100, h: int | None = None, X: Any = None, X_future: Any = None
+    ) -> pd.DataFrame:
+        """Draw whole trajectories from the distribution of the forecasts.
+
+        A path is the forecast plus the errors of all steps that one origin of the validation part
+        had, scaled by the local spread: errors of different steps go together as they did there.
+        Where a distribution is learned, errors are its quantiles at the ranks of those. Targets
+        that are forecast independently are drawn independently. Paths have the guarantee of the
+        intervals, step by step.
+
+        Parameters
+        ----------
+        n : int, default 100
+            Paths of every series.
+        h : int, optional
+            Number of steps, at most `horizon_`, which is the default.
+        X, X_future : frame, optional
+            As in `predict`.
+
+        Returns
+        -------
+        DataFrame
+            As `predict` gives it, with a column ``path`` from 1 to n, path by path. The draws
+            are those of `random_state`.
+
+        Raises
+        ------
+        ValueError
+            If h exceeds `horizon_`, or no origin of the validation part has errors of all steps.
+        """
+        check_is_fitted(self, "memory_")
+        n, h = positive_integer("n", n), self._within_horizon("sample_paths", h)
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        future = self._read_future(X_future, memory, h)
+        rng = np.random.default_rng(seed_of(self.random_state))
+        parts, spread, states = self._parts(self._double_model(), memory, future)
+        errors = drawn_errors(self.calibration_, fitted_units(memory, self.memory_), n, rng)
+        if self.settings_.intervals in HEADS:
+            errors = learned_errors(self.model_, states.float(), errors, self.calibration_)
+        paths = parts.total()[:, None].numpy() + spread.numpy()[:, None, None] * errors
+        layout = replace(self._panel_shape[0], backend="pandas")
+        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
+        frames = []
+        for number in range(n):
+            values = self._in_data_units(paths[:, number], memory)[:, :h]
+            frame = write_frame(layout, memory.ids, times, {"": values}, model=self.column_name)
+            frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
+            frame.insert(len(frame.columns) - values.shape[2], "path", number + 1)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=layout.kind == "long")
 
     def contributions(self, X: Any = None, X_future: Any = None) -> pd.DataFrame:
         r"""Additive parts of the forecasts of the next `horizon_` steps.
