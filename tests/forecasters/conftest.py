@@ -33,6 +33,7 @@ class Entry(NamedTuple):
     new_series: bool = True  # whether several fitted series forecast one never seen
     exogenous: bool = True
     draws: bool = True  # whether a fit depends on random_state
+    other_layers: bool = False  # whether it is ParaRNN's class but for the layers
 
     @property
     def n_targets(self):
@@ -47,17 +48,21 @@ FORECASTERS = {
     "ParaRNN": Entry(
         ParaRNNForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"
     ),
-    "LEM": Entry(LEMForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"),
-    "LRU": Entry(LRUForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"),
-    "Newton": Entry(
-        NewtonForecaster, SMALL, fewest=18, too_short="needs at least 18 rows for horizon=6"
-    ),
-    "Attention": Entry(
-        ParaRNNForecaster,
-        SMALL | {"cell": "attention"},
-        fewest=18,
-        too_short="needs at least 18 rows for horizon=6",
-    ),
+    **{
+        name: Entry(
+            cls,
+            SMALL | {"max_epochs": 1} | changes,
+            fewest=18,
+            too_short="needs at least 18 rows for horizon=6",
+            other_layers=True,
+        )
+        for name, cls, changes in (
+            ("LEM", LEMForecaster, {}),
+            ("LRU", LRUForecaster, {}),
+            ("Newton", NewtonForecaster, {}),
+            ("Attention", ParaRNNForecaster, {"cell": "attention"}),
+        )
+    },
     "ARMA": Entry(
         ARMA,
         {"order": (1, 0), "horizon": 6},
@@ -88,10 +93,19 @@ FORECASTERS = {
 
 
 def pytest_generate_tests(metafunc):
-    """Run over the forecasters of one target, and all where a module says `MULTIVARIATE_TOO`."""
+    """Run over the forecasters of one target.
+
+    A module that says `MULTIVARIATE_TOO` gets those of several, one that says `EVERY_NETWORK`
+    those that differ from ParaRNN's in their layers only.
+    """
     if "forecaster" in metafunc.fixturenames:
-        every = getattr(metafunc.module, "MULTIVARIATE_TOO", False)
-        names = [name for name, entry in FORECASTERS.items() if every or entry.n_targets == 1]
+        several = getattr(metafunc.module, "MULTIVARIATE_TOO", False)
+        every = getattr(metafunc.module, "EVERY_NETWORK", False)
+        names = [
+            name
+            for name, entry in FORECASTERS.items()
+            if (several or entry.n_targets == 1) and (every or not entry.other_layers)
+        ]
         metafunc.parametrize("forecaster", names, indirect=True, scope="session")
 
 

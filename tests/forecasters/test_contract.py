@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import tsrnn
 from tsrnn.storage import HOMES
 
-MULTIVARIATE_TOO = True
+MULTIVARIATE_TOO = EVERY_NETWORK = True
 NOT_OF_ALL = ("predict_rolling", "contributions")  # promised by some forecasters only
 
 
