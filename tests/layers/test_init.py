@@ -49,6 +49,36 @@ def test_the_uniform_start_is_that_of_torch():
         assert stats.kstest(scaled.numpy(), "uniform").pvalue > 0.001
 
 
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_chrono_spreads_memories_up_to_the_length(cell):
+    size, length = 4000, 300.0
+    rnn = ParaRNN(3, size, cell=cell, init="chrono", chrono_length=length, dtype=torch.float64)
+    drawn(rnn)
+    bias = rnn.bias_l0.detach().view(rnn.cell.m, -1)
+    kept = bias[2:4] if cell == "lstm" else -bias[:2]  # fields i, f, g, o or z, r, c of two units
+    scaled = (kept.exp().flatten() - 1) / (length - 2)
+    assert stats.kstest(scaled.numpy(), "uniform").pvalue > 0.01
+    if cell == "lstm":
+        assert torch.equal(bias[:2], -bias[2:4])
+    others = bias[4:] if cell == "lstm" else bias[2:]
+    assert others.abs().max() <= size**-0.5
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"init": "chrono", "cell": "lstm"}, "needs chrono_length"),
+        ({"init": "chrono", "cell": "lstm", "chrono_length": 2.0}, "above 2; got 2.0"),
+        ({"init": "chrono", "chrono_length": 9.0}, "needs cell='lstm' or 'gru'"),
+        ({"init": "chrono", "cell": "gru", "chrono_length": 9.0, "bias": False}, "bias=True"),
+        ({"cell": "lstm", "chrono_length": 9.0}, "an argument of init='chrono'"),
+    ],
+)
+def test_chrono_needs_a_gate_and_a_length(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        ParaRNN(3, 8, **kwargs)
+
+
 def network(aggregation):
     return lambda: RecurrentNetwork(ParaRNN(8, 8, 2, 2), 2, aggregation=aggregation, input_size=3)
 

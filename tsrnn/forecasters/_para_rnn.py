@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tsrnn.contract import choice, positive_integer
+from tsrnn.contract import choice, number, positive_integer
 from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._settings import Presets
@@ -67,8 +67,10 @@ class ParaRNNForecaster(RecurrentForecaster):
         outputs.
     nonlinearity : {"tanh", "relu", "identity"}, optional
         "tanh". A choice of ``cell="rnn"``.
-    init : {"stable", "uniform"}, optional
+    init : {"stable", "uniform", "chrono"}, optional
         How the layers start, see `tsrnn.layers.ParaRNN`: "stable" ("paper": "uniform").
+    chrono_length : float, optional
+        The longest dependency expected, in steps, for ``init="chrono"``.
     aggregation : {"linear", "ffn"}, optional
         "linear" ("paper": "ffn"). With "linear", `contributions` splits a forecast by
         block.
@@ -190,6 +192,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         block_size: int | None = None,
         nonlinearity: str | None = None,
         init: str | None = None,
+        chrono_length: float | None = None,
         **shared: Any,
     ) -> None:
         super().__init__(horizon, **shared)
@@ -197,6 +200,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         self.block_size = block_size
         self.nonlinearity = nonlinearity
         self.init = init
+        self.chrono_length = chrono_length
 
     def _layer(self, filled: dict[str, Any]) -> LayerChoice:
         cell, block_size = filled["cell"], filled["block_size"]
@@ -208,6 +212,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         if isinstance(cell, str) and cell == "attention":
             return LayerChoice("BlockRecurrentAttention", self._attention(filled, block_size))
         options = {"cell": cell, "block_size": block_size, "init": filled["init"]}
+        if filled["chrono_length"] is not None:
+            length = number("chrono_length", filled["chrono_length"], lowest=2.0, open_=True)
+            options["chrono_length"] = length
         nonlinearity = filled["nonlinearity"]
         if nonlinearity is not None:
             options["nonlinearity"] = choice("nonlinearity", nonlinearity, NONLINEARITIES)

@@ -90,9 +90,9 @@ def matrices_of(cell: Cell, params: Tensor) -> dict[str, Tensor]:
     return dict(zip(matrix_names(cell), matrices, strict=True))
 
 
-def forget_gate(cell: Cell) -> slice | None:
-    """Input fields of the forget gate, where a matrix form has one by the name of u_f."""
-    if not isinstance(cell.step, BlockStep) or "u_f" not in cell.step.form.inputs:
+def gate(cell: Cell, name: str) -> slice | None:
+    """Input fields of a gate, such as "u_f", where the cell is a matrix form that has it."""
+    if not isinstance(cell.step, BlockStep) or name not in cell.step.form.inputs:
         return None
-    first = cell.step.form.inputs.index("u_f") * cell.step.size
+    first = cell.step.form.inputs.index(name) * cell.step.size
     return slice(first, first + cell.step.size)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels import Cell
-from tsrnn.layers._cells import forget_gate, matrices_of
+from tsrnn.layers._cells import gate, matrices_of
 
 
 def draw_uniform(
@@ -34,9 +34,24 @@ def draw_stable(
     draw_uniform([others], 1 / math.sqrt(max(cell.p, 1)), generator)
     if bias is not None:
         bias.zero_()
-        gate = forget_gate(cell)
-        if gate is not None:
-            bias.view(cell.m, -1)[gate] = 1.0
+        forget = gate(cell, "u_f")
+        if forget is not None:
+            bias.view(cell.m, -1)[forget] = 1.0
+
+
+def draw_chrono(cell: Cell, bias: Tensor, length: float, generator: torch.Generator | None) -> None:
+    """Biases of the gates such that units remember from one step to `length`."""
+    fields = bias.view(cell.m, -1)
+    for keep, sign in (("u_f", 1.0), ("u_z", -1.0)):  # z of a GRU lets the new in
+        fields_of = gate(cell, keep)
+        if fields_of is not None:
+            drawn = torch.empty_like(fields[fields_of]).uniform_(
+                1.0, length - 1.0, generator=generator
+            )
+            fields[fields_of] = sign * drawn.log()
+    forget, new = gate(cell, "u_f"), gate(cell, "u_i")
+    if forget is not None and new is not None:
+        fields[new] = -fields[forget]
 
 
 def _contractions(like: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -4,12 +4,12 @@ import torch
 from torch import nn
 
 from tsrnn.kernels import Cell
-from tsrnn.layers._cells import block_size_of, check_cell, make_cell
+from tsrnn.layers._cells import block_size_of, check_cell, gate, make_cell
 from tsrnn.layers._checks import check_choice
-from tsrnn.layers._init import draw_stable, draw_uniform
+from tsrnn.layers._init import draw_chrono, draw_stable, draw_uniform
 from tsrnn.layers._stack import CellStack
 
-INITIALISATIONS = ("stable", "uniform")
+INITIALISATIONS = ("stable", "uniform", "chrono")
 
 
 class ParaRNN(CellStack):
@@ -45,8 +45,10 @@ class ParaRNN(CellStack):
         Whether b is there.
     dropout : float, default 0
         Probability of dropping an output of a layer but the last, in training.
-    init : {"stable", "uniform"}, default "stable"
+    init : {"stable", "uniform", "chrono"}, default "stable"
         See `reset_parameters`.
+    chrono_length : float, optional
+        T_max of ``init="chrono"``: the longest dependency expected, in steps, above 2.
     device, dtype
         As in torch.
 
@@ -94,18 +96,21 @@ class ParaRNN(CellStack):
         bias: bool = True,
         dropout: float = 0.0,
         init: str = "stable",
+        chrono_length: float | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         check_cell(cell)
         made = make_cell(cell, block_size_of(cell, block_size), nonlinearity)
         check_choice("init", init, INITIALISATIONS)
+        _check_chrono(init, chrono_length, made, bias)
         super().__init__(
             input_size, hidden_size, num_layers, made, bias=bias, dropout=dropout, device=device,
             dtype=dtype,
         )  # fmt: skip
         self.nonlinearity = nonlinearity if cell == "rnn" else None
         self.init = init
+        self.chrono_length = chrono_length
         self.reset_parameters()
 
     @torch.no_grad()
@@ -118,7 +123,10 @@ class ParaRNN(CellStack):
         Memory lengths are spread from one step to long. W_x is uniform with variance
         1 / (3 in), b is zero but for the forget gate of "lstm", where it is 1. Parameters of
         an own cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` everything
-        is uniform on (-1/sqrt(d), 1/sqrt(d)) as in :class:`torch.nn.RNN`.
+        is uniform on (-1/sqrt(d), 1/sqrt(d)) as in :class:`torch.nn.RNN`. With
+        ``init="chrono"`` (Tallec and Ollivier, 2018), for "lstm" and "gru", so is everything but
+        the biases of the gates that keep the past: :math:`b_f \sim \log U[1, T_{\max} - 1]` and
+        :math:`b_i = -b_f` of an LSTM, :math:`b_z \sim -\log U[1, T_{\max} - 1]` of a GRU.
         """
         for layer in range(self.num_layers):
             weight_ih, weight_hh, bias = self.weights(layer)
@@ -128,6 +136,8 @@ class ParaRNN(CellStack):
             else:
                 given = [p for p in (weight_ih, weight_hh, bias) if p is not None]
                 draw_uniform(given, self.hidden_size**-0.5, generator)
+            if self.chrono_length is not None and bias is not None:
+                draw_chrono(self.cell, bias, self.chrono_length, generator)
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
         """Recurrent matrices, if they start stable."""
@@ -143,4 +153,24 @@ class ParaRNN(CellStack):
         return (
             f"{self.input_size}, {self.hidden_size}, block_size={self.block_size}, "
             f"num_layers={self.num_layers}, {kind}"
+        )
+
+
+def _check_chrono(init: str, length: float | None, cell: Cell, bias: bool) -> None:
+    """Raise unless the length comes with the initialisation that needs it, and a gate."""
+    if init != "chrono":
+        if length is not None:
+            raise ValueError(
+                f"chrono_length is an argument of init='chrono'; got {length!r} with init={init!r}"
+            )
+        return
+    if not bias or (gate(cell, "u_f") is None and gate(cell, "u_z") is None):
+        raise ValueError(
+            "init='chrono' draws biases of gates: it needs cell='lstm' or 'gru' and bias=True; "
+            f"got cell={cell.name!r}, bias={bias}"
+        )
+    if length is None or not 2 < length < float("inf"):
+        raise ValueError(
+            "init='chrono' needs chrono_length, the longest dependency expected in steps, above 2; "
+            f"got {length!r}"
         )

@@ -15,6 +15,7 @@ from tsrnn.linear.arma._start import autocovariances, further_starts, hannan_ris
 # No second maximum was seen in simulations where roots of phi and theta are this far apart, in
 # units of 1 / sqrt(n), those of theta not close to the unit circle, and the search was short.
 _FAR, _EDGE, _SHORT = 8.0, 0.95, 20
+_EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
 _STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
 _REAL = 1e-6  # imaginary part of a root that counts as real
 
@@ -92,7 +93,8 @@ def _mirrored(form: Form, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray) -> np.ndarray:
     """Units whose likelihood may have another maximum."""
     ma = inverse_roots(-best.params[:, form.n_mean + form.p :].T)
-    doubt = ~best.converged | (best.iterations > _SHORT) | (np.abs(ma) > _EDGE).any(0)
+    edge = _EDGE if form.q < 2 else _EDGE_OF_PAIRS
+    doubt = ~best.converged | (best.iterations > _SHORT) | (np.abs(ma) > edge).any(0)
     if form.p and form.q:
         gap = closest_roots(form, best.params)[0]
         doubt |= gap * np.sqrt(n_obs) < _FAR
