@@ -126,6 +126,10 @@ def settings(**changes):
     return ParaRNNForecaster(**(small | {"random_state": 0} | changes))
 
 
+BEYOND = pytest.mark.filterwarnings("ignore:intervals are calibrated for 4 steps")
+
+
+@BEYOND
 @pytest.mark.parametrize("intervals", HEADS)
 class TestForecasters:
     def test_intervals_are_nested_and_survive_a_file(self, skewed, intervals, tmp_path):
@@ -159,6 +163,7 @@ def test_a_learned_distribution_is_skewed_where_errors_are(skewed):
     assert row["y-hi-95"] - row["y"] > 1.3 * (row["y"] - row["y-lo-95"])
 
 
+@BEYOND
 class TestEnsemble:
     def test_it_is_the_mean_of_its_networks(self, skewed):
         model = settings(n_estimators=3).fit(skewed)

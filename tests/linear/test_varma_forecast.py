@@ -26,12 +26,24 @@ CASES = [
 ]
 
 
+def tamed(matrices):
+    """Return coefficients by lag, made smaller where their recursion has a root above 0.9."""
+    lags, n = matrices.shape[:2]
+    if not lags:
+        return matrices
+    companion = np.eye(lags * n, k=-n)
+    companion[:n] = np.hstack(list(matrices))
+    factor = min(1.0, 0.9 / np.abs(np.linalg.eigvals(companion)).max())
+    return matrices * factor ** np.arange(1, lags + 1)[:, None, None]
+
+
 def params_of(order, trend, n_exog, n, seed=0):
     """Return shape and parameters of a stationary, invertible model."""
     rng = np.random.default_rng(seed)
     shape = Shape(n, *order, trend, n_exog, exact=True)
     ar, ma = (0.4 * rng.standard_normal((lags, n, n)) / max(lags, 1) for lags in order)
     ar += 0.2 * np.eye(n)
+    ar, ma = tamed(ar), tamed(ma)
     design = rng.standard_normal((n, shape.n_design))
     if trend == "ct":
         design[:, 1] /= 20

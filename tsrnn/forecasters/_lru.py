@@ -58,7 +58,7 @@ verbose
     >>> from tsrnn.datasets import load_elec_equip
     >>> model = LRUForecaster(horizon=12, max_epochs=2, random_state=0).fit(load_elec_equip())
     >>> model.predict(3).shape
-    (3,)
+    (3, 1)
     """
 
     column_name = "LRU"

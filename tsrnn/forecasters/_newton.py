@@ -48,7 +48,7 @@ callbacks, random_state, verbose
     >>> from tsrnn.datasets import load_elec_equip
     >>> model = NewtonForecaster(horizon=12, max_epochs=2, random_state=0).fit(load_elec_equip())
     >>> model.predict(3).shape
-    (3,)
+    (3, 1)
     """
 
     column_name = "Newton"

@@ -50,7 +50,7 @@ class Task(pl.LightningModule):
         """Training loss of a batch."""
         loss = self._loss(batch)
         if not torch.isfinite(loss):
-            raise FloatingPointError(self._diverged(float(loss)))
+            raise FloatingPointError(self._diverged(loss.item()))
         return loss
 
     def _diverged(self, loss: float) -> str:
