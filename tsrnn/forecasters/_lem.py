@@ -38,12 +38,8 @@ class LEMForecaster(RecurrentForecaster):
         How the layers start, see `tsrnn.layers.LEM`.
     chrono_length : float, optional
         The longest dependency expected, in steps, for ``init="chrono"``.
-    input_size, preset, hidden_size, n_layers, aggregation, local_level, linear_path, \
-multivariate, target, known_ahead, id_col, time_col, freq, missing, intervals, val_size, loss, \
-learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators, refit, \
-device, callbacks, random_state, \
-verbose
-        As in `ParaRNNForecaster`.
+    **shared
+        All other arguments are those of `ParaRNNForecaster`.
 
     References
     ----------

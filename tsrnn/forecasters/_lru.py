@@ -40,12 +40,8 @@ class LRUForecaster(RecurrentForecaster):
     trainable_recurrence : bool, default True
         With False eigenvalues and B stay as drawn: a random linear network with a trained
         readout.
-    input_size, preset, hidden_size, n_layers, aggregation, local_level, linear_path, \
-multivariate, target, known_ahead, id_col, time_col, freq, missing, intervals, val_size, loss, \
-learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators, refit, \
-device, callbacks, random_state, \
-verbose
-        As in `ParaRNNForecaster`.
+    **shared
+        All other arguments are those of `ParaRNNForecaster`.
 
     References
     ----------

@@ -31,11 +31,8 @@ class NewtonForecaster(RecurrentForecaster):
         Parts that the units fall into, a divisor of `hidden_size`.
     expansion : int, default 1
         Units of a block, in multiples of `hidden_size`.
-    input_size, preset, hidden_size, n_layers, aggregation, local_level, linear_path, \
-multivariate, target, known_ahead, id_col, time_col, freq, missing, intervals, val_size, loss, \
-learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators, refit, device, \
-callbacks, random_state, verbose
-        As in `ParaRNNForecaster`.
+    **shared
+        All other arguments are those of `ParaRNNForecaster`.
 
     References
     ----------
