@@ -12,6 +12,7 @@ from tsrnn.kernels._backend import DTYPES
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu import compiler
 from tsrnn.kernels._cpu.buffers import new_empty
+from tsrnn.kernels._cpu.flush_ir import entries_ir
 from tsrnn.kernels._cpu.kernel_ir import POINTERS, SIZES, kernel_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
 
@@ -25,8 +26,9 @@ class Kernels(NamedTuple):
 
 @functools.cache
 def source(cell: Cell, dtype: torch.dtype, kinds: Sequence[str] = Kernels._fields) -> str:
-    """LLVM source of a cell's kernels."""
-    return kernel_ir(cell, str(dtype).removeprefix("torch."), kinds)
+    """LLVM source of a cell's kernels and their entries."""
+    entries = entries_ir({kind: POINTERS[kind] for kind in kinds}, SIZES)
+    return kernel_ir(cell, str(dtype).removeprefix("torch."), kinds) + entries
 
 
 @functools.cache

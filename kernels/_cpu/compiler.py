@@ -20,6 +20,8 @@ import llvmlite
 import llvmlite.binding as llvm
 import platformdirs
 
+from tsrnn.kernels._cpu.flush_ir import PREFIX
+
 _lock = threading.RLock()
 
 
@@ -90,21 +92,22 @@ def is_kept(path: Path) -> bool:
 
 
 def load(name: str, source: str, functions: dict[str, int]) -> dict[str, Callable[..., None]]:
-    """Functions of an LLVM module, compiled unless an earlier process has done so.
+    """Entries to functions of an LLVM module, compiled unless an earlier process has done so.
 
     Parameters
     ----------
     name : str
         Stem of the file that keeps the machine code.
     source : str
-        LLVM assembly.
+        LLVM assembly, with an entry to each of the functions.
     functions : dict
-        Number of pointer-sized arguments of each function to return.
+        Number of pointer-sized arguments of each function.
 
     Returns
     -------
     dict of callables
-        They take integers and addresses and release the GIL while they run.
+        The entries, by function. They take integers and addresses and release the GIL while they
+        run.
     """
     path = object_file(name, source)
     with _lock:
@@ -113,7 +116,7 @@ def load(name: str, source: str, functions: dict[str, int]) -> dict[str, Callabl
         engine = _engines[path]
     return {
         function: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count)(
-            engine.get_function_address(function)
+            engine.get_function_address(PREFIX + function)
         )
         for function, count in functions.items()
     }

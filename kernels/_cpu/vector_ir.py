@@ -4,8 +4,8 @@ tanh, sigmoid, exp and expm1 rest on one reduction: x = k ln 2 + r with
 |r| <= (ln 2) / 2, the Taylor polynomial of expm1(r) (the first term left out is below
 half a unit in the last place), and 2^k by writing k into the exponent. No call and no
 branch, so all lanes run at once; NaN stays NaN, and values overflow to infinity and
-underflow through the subnormal numbers to zero. Errors are below 1.1 units in the last
-place for exp, 2 for expm1, 2.6 for sigmoid and tanh.
+underflow to zero, through the subnormal numbers unless these count as zero (`flush_ir`).
+Errors are below 1.1 units in the last place for exp, 2 for expm1, 2.6 for sigmoid and tanh.
 
 log takes x = 2^k m apart with m around 1 and sums the series of 2 atanh(s), s = (m - 1) /
 (m + 1); its error is below 1 unit in the last place. sin, cos and pow are calls of the C

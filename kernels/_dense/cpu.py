@@ -13,6 +13,7 @@ from torch import Tensor
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu import compiler, pairwise_sum
 from tsrnn.kernels._cpu.buffers import new_empty
+from tsrnn.kernels._cpu.flush_ir import entries_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
 from tsrnn.kernels._cpu.vector_ir import FORMATS
 from tsrnn.kernels._dense.code import TILE_BYTES
@@ -35,7 +36,7 @@ class _Kernels(NamedTuple):
 
 @functools.cache
 def kernels_of(form: MatrixForm, dtype: torch.dtype) -> _Kernels:
-    source = dense_ir(form, _name(dtype))
+    source = dense_ir(form, _name(dtype)) + entries_ir(POINTERS, SIZES)
     arguments = {kind: len(names) + len(SIZES) for kind, names in POINTERS.items()}
     return _Kernels(**compiler.load(f"{form.name}.dense", source, arguments))
 
