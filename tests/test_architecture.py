@@ -26,7 +26,7 @@ ARROWS = {
 DOORS = {
     "triton": {"kernels"},
     "numba": {"kernels"},
-    "lightning": {"tsrnn/forecasters/_training.py"},
+    "lightning": {"tsrnn/forecasters/_training.py", "tsrnn/interpret/_feature_history.py"},
     "pytorch_lightning": set(),
     "statsmodels": {"datasets", "baselines"},
     "arch": {"datasets", "baselines"},

@@ -1,6 +1,7 @@
 """What a fitted recurrent network has learned, read from its matrices, states and time steps.
 
-Reading a matrix needs no torch; what reads layers is imported when it is first used.
+Reading a matrix needs no torch; what reads layers or watches training is imported when it
+is first used.
 """
 
 from importlib import import_module
@@ -10,12 +11,14 @@ from tsrnn.interpret._features import recurrence_features
 from tsrnn.interpret._lag_curves import jordan_block, lag_curves
 
 if TYPE_CHECKING:
+    from tsrnn.interpret._feature_history import FeatureHistory
     from tsrnn.interpret._lem import time_scales, time_steps
     from tsrnn.interpret._lem_gradient_bound import gradient_bound
     from tsrnn.interpret._lem_state_bound import hidden_state_bound
     from tsrnn.interpret._lru import Reconstruction, memory_lengths, reconstruct_input
 
 _HOMES = {
+    "FeatureHistory": "_feature_history",
     "Reconstruction": "_lru",
     "gradient_bound": "_lem_gradient_bound",
     "hidden_state_bound": "_lem_state_bound",
@@ -26,6 +29,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "FeatureHistory",
     "Reconstruction",
     "gradient_bound",
     "hidden_state_bound",

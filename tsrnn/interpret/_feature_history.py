@@ -1,0 +1,156 @@
+"""Recurrence features epoch by epoch, as a Lightning callback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightning.pytorch as pl
+import pandas as pd
+from lightning.pytorch.callbacks import Callback
+from torch import nn
+
+from tsrnn.interpret._features import recurrence_features
+
+__all__ = ["FeatureHistory"]
+
+
+class FeatureHistory(Callback):
+    """Record the recurrence features of a network while it is trained.
+
+    A Lightning callback, for ``callbacks=[...]`` of any forecaster or of a
+    ``lightning.pytorch.Trainer``. It reads `recurrence_features` of the module trained: of
+    every ``torch.nn.RNN`` or ``RNNCell`` in it and of every part that answers
+    ``recurrent_blocks()``, as all layers and networks of `tsrnn.layers` do. It changes nothing.
+
+    Parameters
+    ----------
+    every : int, default 1
+        Epochs from one record to the next. The start (epoch 0) and the last epoch are always
+        recorded.
+    freq : str, int or pandas offset, optional
+        Frequency of the data, by which half-lives and periods get a unit of time.
+    tol : float, optional
+        See `recurrence_features`.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        A row a feature, epoch and training, as `recurrence_features` gives them, after the columns
+
+        - ``training``: the number of the training, from 1 in the order they began. A forecaster
+          trains `n_estimators` networks one after the other and, with ``refit=True``, after that
+          once more each that had become better than its start;
+        - ``epoch``: how many epochs had been trained.
+
+        Where a module has several recurrent parts, their layers are numbered one after the other.
+
+    Raises
+    ------
+    ValueError
+        If `every` is no positive integer; when training begins, if the module has no recurrent
+        matrices; of `frame`, if nothing was recorded.
+
+    See Also
+    --------
+    tsrnn.plotting.plot_feature_history : Shares of the types of features against epochs.
+
+    Notes
+    -----
+    A forecaster keeps the weights of its best epoch on the validation part, not of the last: see
+    its ``history_``. A 2 x 2 block takes microseconds to read; a matrix of 128 rows takes half a
+    second, one of 256 five: choose `every` by that.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN: An Interpretable and Parallelizable Recurrent Neural
+    Network for Time-Dependent Data, Section 3.3, Figure 3 and supplement A.
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> from tsrnn.interpret import FeatureHistory
+    >>> history = FeatureHistory(freq="MS")
+    >>> model = ParaRNNForecaster(
+    ...     horizon=6, hidden_size=8, max_epochs=2, random_state=0, callbacks=[history]
+    ... ).fit(load_elec_equip())
+    >>> history.frame["epoch"].unique().tolist()
+    [0, 1, 2]
+    >>> start = history.frame.query("epoch == 0")
+    >>> start.columns[:5].tolist(), start.attrs["time_unit"]
+    (['training', 'epoch', 'layer', 'block', 'type'], 'months')
+    """
+
+    def __init__(self, *, every: int = 1, freq: Any = None, tol: float | None = None) -> None:
+        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+            raise ValueError(f"`every` must be a positive whole number of epochs; got {every!r}.")
+        self.every = every
+        self.freq = freq
+        self.tol = tol
+        self._tables: list[pd.DataFrame] = []
+        self._training = 0
+        self._epoch = 0  # of the last record
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All that was recorded."""
+        if not self._tables:
+            raise ValueError(
+                "no training was recorded: pass this FeatureHistory in callbacks=[...] of a "
+                "forecaster or a Trainer, and fit."
+            )
+        frame = pd.concat(self._tables, ignore_index=True)
+        frame.attrs = dict(self._tables[0].attrs)
+        return frame
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Record the start."""
+        self._training += 1
+        self._record(pl_module, trainer.current_epoch)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Record an epoch, if it is time."""
+        epoch = trainer.current_epoch + 1
+        if epoch % self.every == 0:
+            self._record(pl_module, epoch)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Record the last epoch."""
+        if trainer.current_epoch != self._epoch:
+            self._record(pl_module, trainer.current_epoch)
+
+    def _record(self, module: nn.Module, epoch: int) -> None:
+        features = self._features(module)
+        features.insert(0, "training", self._training)
+        features.insert(1, "epoch", epoch)
+        self._tables.append(features)
+        self._epoch = epoch
+
+    def _features(self, module: nn.Module) -> pd.DataFrame:
+        """Features of all recurrent parts, their layers numbered on."""
+        tables: list[pd.DataFrame] = []
+        for part in _recurrent_parts(module):
+            table = recurrence_features(part, freq=self.freq, tol=self.tol)
+            table["layer"] += tables[-1]["layer"].iloc[-1] if tables else 0
+            tables.append(table)
+        features = pd.concat(tables, ignore_index=True)
+        features.attrs = dict(tables[0].attrs)
+        return features
+
+
+def _recurrent_parts(module: nn.Module) -> list[nn.Module]:
+    """The outermost parts of a module that have recurrent matrices to read."""
+    readable = [part for part in module.modules() if _is_readable(part)]
+    if not readable:
+        raise ValueError(
+            f"FeatureHistory found nothing to read in this {type(module).__name__}: it needs a "
+            "part with recurrent_blocks(), such as a layer of tsrnn.layers, or a torch.nn.RNN or "
+            "RNNCell. Train a module that holds one, or leave the callback out."
+        )
+    inner = {id(part) for outer in readable for part in outer.modules() if part is not outer}
+    return [part for part in readable if id(part) not in inner]
+
+
+def _is_readable(module: nn.Module) -> bool:
+    known = isinstance(module, (nn.RNN, nn.RNNCell))
+    return known or callable(getattr(module, "recurrent_blocks", None))
