@@ -15,6 +15,7 @@ SMALL = {
     "hidden_size": 8,
     "n_layers": 1,
     "max_epochs": 2,
+    "refit": False,
     "random_state": 0,
 }
 

@@ -123,7 +123,7 @@ def skewed():
 
 def settings(**changes):
     small = {"horizon": 4, "input_size": 12, "hidden_size": 8, "n_layers": 1, "max_epochs": 3}
-    return ParaRNNForecaster(**(small | {"random_state": 0} | changes))
+    return ParaRNNForecaster(**(small | {"random_state": 0, "refit": False} | changes))
 
 
 BEYOND = pytest.mark.filterwarnings("ignore:intervals are calibrated for 4 steps")

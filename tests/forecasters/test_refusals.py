@@ -230,7 +230,9 @@ class TestHorizon:
         told(ValueError, lambda: after.predict(3, h=4), "once; got predict(3, h=4)")
 
     def test_by_position_it_is_a_number(self, after):
-        told(TypeError, lambda: after.predict("3"), "pandas Series or DataFrame", "got str")
+        told(
+            FileNotFoundError, lambda: after.predict("3"), "no parquet file or folder '3'", "frame"
+        )
         told(TypeError, lambda: after.predict(2.5), "positive integer; got 2.5")
         told(TypeError, lambda: after.predict(True), "positive integer; got True")
 

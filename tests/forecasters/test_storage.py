@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from types import NoneType
 
 import numpy as np
 import pandas as pd
@@ -140,7 +141,15 @@ class TestRoundTrip:
         assert {name: model.get_params()[name] for name in chosen} == chosen
         assert all(type(model.get_params()[name]) is type(v) for name, v in chosen.items())
         used = vars(model.settings_) | model.settings_.options
-        assert {type(value) for value in used.values()} <= {int, float, str, bool, dict}
+        assert {type(value) for value in used.values()} <= {
+            int,
+            float,
+            str,
+            bool,
+            dict,
+            tuple,
+            NoneType,
+        }
         expected = small(**{name: value.item() for name, value in chosen.items()}).fit(wave)
         pd.testing.assert_series_equal(model.predict(), expected.predict())
         loaded = back(model, path)

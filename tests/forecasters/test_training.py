@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 
 from tsrnn.forecasters import _training
 from tsrnn.forecasters._fit import full_origins
-from tsrnn.forecasters._linear_path import PENALTIES, fit_linear_path
+from tsrnn.forecasters._linear_path import PENALTIES, fit_linear_path, refit_linear_path
 from tsrnn.forecasters._model import empty_model
 from tsrnn.forecasters._units import make_units
 
@@ -24,14 +24,28 @@ class TestLinearPath:
 
     W, H, SEASON, SPLIT = 6, 3, 4, 130
 
-    @pytest.fixture(params=[(1, 0, []), (2, 1, []), (1, 2, [1])], ids=["one", "joint", "known"])
+    @pytest.fixture(
+        params=[
+            (1, 0, [], ()),
+            (2, 1, [], ()),
+            (1, 2, [1], ()),
+            (2, 1, [], (1,)),
+            (1, 2, [1], (1, 2)),
+        ],
+        ids=["one", "joint", "known", "varying", "known and varying"],
+    )
     def case(self, request, small, wave):
-        n_targets, n_exog, known = request.param
+        n_targets, n_exog, known, seasons = request.param
         settings = replace(
-            small().fit(wave).settings_, horizon=self.H, input_size=self.W, multivariate="joint"
-        )
+            small().fit(wave).settings_,
+            horizon=self.H, input_size=self.W, multivariate="joint", seasons=seasons,
+        )  # fmt: skip
         draw = np.random.default_rng(0)
         values = draw.normal(size=(180, n_targets + n_exog)).cumsum(0) / 4
+        if seasons:  # stretches that alternate and stretches of noise
+            waves = (-1.0) ** np.arange(180) * (np.arange(180) // 15 % 2)
+            noise = 0.3 * draw.normal(size=(180, n_targets))
+            values[:, :n_targets] = noise + 2 * waves[:, None]
         if known:
             values[:, n_targets:] = draw.normal(size=(180, n_exog))
             values[:, 0] += values[:, 2]
@@ -47,16 +61,25 @@ class TestLinearPath:
     def design(self, values, model, origins):
         """Return lags, known futures (n, h, e) and targets (n, h, C), minus the level."""
         level = pd.DataFrame(values).rolling(self.W, min_periods=1).mean().to_numpy()
-        lags, futures, targets = [], [], []
+        lags, futures, targets, season_lags = [], [], [], []
         for t in origins:
             window = np.zeros((self.W, values.shape[1]))
             n = min(self.W, t + 1)
             window[-n:] = values[t - n + 1 : t + 1] - level[t]
             ahead = values[t + 1 : t + 1 + self.H] - level[t]
             lags.append(window.T.ravel())
+            own = window[:, : model.n_targets].T
+            strength = [
+                np.mean([self.correlation(row[k:], row[:-k]) for row in own]) for k in model.seasons
+            ]
+            season_lags.append(np.outer(strength, own.ravel()).ravel())
             futures.append(ahead[:, model.known])
             targets.append(ahead[:, : model.n_targets])
-        return np.array(lags), np.array(futures), np.array(targets)
+        return tuple(np.array(part) for part in (lags, season_lags, futures, targets))
+
+    def correlation(self, x, y):
+        size = np.sqrt((x @ x) * (y @ y))
+        return x @ y / size if size > 0 else 0.0
 
     def naive(self, name, n_lags, n_targets):
         weights = np.zeros((n_lags, self.H, n_targets))
@@ -67,20 +90,23 @@ class TestLinearPath:
                     weights[c * self.W + self.W - period + k % period, k, c] = 1
         return weights
 
-    def ridge(self, model, design, name, penalty):
-        """Return weights of lags and of known futures, step by step."""
-        lags, futures, targets = design
+    def ridge(self, model, design, name, penalty, varying):
+        """Return weights of lags, those times each season, and of known futures, by step."""
+        lags, season_lags, futures, targets = design
         prior = self.naive(name, lags.shape[1], model.n_targets)
-        by_lag, by_future = [], []
+        season_lags = season_lags if varying else season_lags[:, :0]
+        parts = []
         for k in range(self.H):
-            x = np.hstack([lags, futures[:, k]])
+            x = np.hstack([lags, season_lags, futures[:, k]])
             unit = np.linalg.eigvalsh(x.T @ x).mean()
             fit = Ridge(alpha=penalty * unit, fit_intercept=False)
             weights = fit.fit(x, targets[:, k] - lags @ prior[:, k]).coef_
             weights = np.atleast_2d(weights)
-            by_lag.append(weights[:, : lags.shape[1]].T + prior[:, k])
-            by_future.append(weights[:, lags.shape[1] :].T)
-        return np.stack(by_lag, 1), np.stack(by_future)
+            ends = np.cumsum([lags.shape[1], season_lags.shape[1]])
+            by_lag, by_season, by_future = np.split(weights.T, ends)
+            parts.append((by_lag + prior[:, k], by_season, by_future))
+        a, s, b = zip(*parts, strict=True)
+        return np.stack(a, 1), np.stack(s, 1), np.stack(b)
 
     def test_is_the_ridge_regression_that_validates_best(self, case):
         model, units, values = case
@@ -89,18 +115,43 @@ class TestLinearPath:
         held = full_origins(split - 1, units.indptr[1:], self.H, units.starts)
         chosen = fit_linear_path(model, units, train, held, self.SEASON)
         fitted = self.design(values, model, range(self.SPLIT - self.H))
-        lags, futures, targets = self.design(values, model, range(self.SPLIT - 1, 180 - self.H))
+        lags, season_lags, futures, targets = self.design(
+            values, model, range(self.SPLIT - 1, 180 - self.H)
+        )
         errors = {}
         for name in ("local level", "last value", "seasonal naive"):
             for penalty in PENALTIES:
-                a, b = self.ridge(model, fitted, name, penalty)
-                forecast = np.einsum("np,phc->nhc", lags, a) + np.einsum("nhe,hec->nhc", futures, b)
-                errors[name, penalty] = np.mean((targets - forecast) ** 2)
-        assert (chosen["prior"], chosen["penalty"]) == min(errors, key=errors.get)
-        a, b = self.ridge(model, fitted, chosen["prior"], chosen["penalty"])
+                for varying in (False, True)[: 1 + bool(model.seasons)]:
+                    a, s, b = self.ridge(model, fitted, name, penalty, varying)
+                    forecast = np.einsum("np,phc->nhc", lags, a)
+                    forecast += np.einsum("nhe,hec->nhc", futures, b)
+                    if varying:
+                        forecast += np.einsum("np,phc->nhc", season_lags, s)
+                    errors[name, penalty, varying] = np.mean((targets - forecast) ** 2)
+        assert tuple(chosen.values()) == min(errors, key=errors.get)
+        if model.seasons and not chosen["varying"]:
+            assert not model.linear_varying.any()
+            assert not model.linear_varying.requires_grad
+            chosen["varying"] = True
+            refit_linear_path(model, units, train, self.SEASON, chosen)
+        a, s, b = self.ridge(model, fitted, *chosen.values())
         np.testing.assert_allclose(model.linear.detach(), a.reshape(len(a), -1), atol=1e-9)
+        if model.linear_varying is not None:
+            assert model.linear_varying.requires_grad
+            by_season = s.reshape(len(model.seasons), -1, s[0].size)
+            expected = by_season.transpose(1, 0, 2).reshape(by_season.shape[1], -1)
+            np.testing.assert_allclose(model.linear_varying.detach(), expected, atol=1e-9)
         if model.linear_known is not None:
             np.testing.assert_allclose(model.linear_known.detach(), b, atol=1e-9)
+        rows, starts = held
+        states = torch.zeros(len(rows), 8, dtype=torch.float64)
+        with torch.no_grad():
+            parts = model.parts(units, rows, starts, states)
+        ours = (parts.total() - parts.level).numpy()
+        forecast = np.einsum("np,phc->nhc", lags, a) + np.einsum("nhe,hec->nhc", futures, b)
+        if model.seasons:
+            forecast += np.einsum("np,phc->nhc", season_lags, s)
+        np.testing.assert_allclose(ours, forecast, atol=1e-9)
 
 
 class Raiser(Callback):
@@ -271,7 +322,7 @@ class TestSettings:
         assert model.horizon_ == 10
         settings = model.settings_
         assert settings.val_size == 10
-        assert settings.input_size == 6
+        assert settings.input_size == 10
 
     def test_paper(self, small, wide):
         model = small(preset="paper", hidden_size=None, n_layers=None, max_epochs=1).fit(wide)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from tsrnn.contract import with_intervals
+from tsrnn.contract import with_intervals, with_shared_arguments
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._memory import LinearMemory, target_scales
@@ -77,32 +77,15 @@ def ols_estimates():
     return fit
 
 
+@with_shared_arguments
 class Normal(LinearForecaster):
     """Independent normal values: the smallest model with maximum-likelihood estimates."""
 
     column_name: ClassVar[str] = "Normal"
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
-    def __init__(
-        self,
-        mean=None,
-        *,
-        cov_type="hessian",
-        horizon=None,
-        target=None,
-        known_ahead=None,
-        id_col="unique_id",
-        time_col="ds",
-        freq=None,
-        missing="error",
-        random_state=None,
-        verbose=0,
-    ):
-        super().__init__(
-            cov_type=cov_type, horizon=horizon, target=target, known_ahead=known_ahead,
-            id_col=id_col, time_col=time_col, freq=freq, missing=missing,
-            random_state=random_state, verbose=verbose,
-        )  # fmt: skip
+    def __init__(self, mean=None, **shared):
+        super().__init__(**shared)
         self.mean = mean
 
     def _param_names(self, panel):

@@ -6,9 +6,11 @@ from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
 from tsrnn.contract._memory import Memory
+from tsrnn.contract._shared import CommonArguments, with_shared_arguments
 from tsrnn.contract._warnings import warn_user
 
 __all__ = [
+    "CommonArguments",
     "Forecaster",
     "Habits",
     "Memory",
@@ -25,5 +27,6 @@ __all__ = [
     "verbosity",
     "warn_user",
     "with_intervals",
+    "with_shared_arguments",
     "write_file",
 ]

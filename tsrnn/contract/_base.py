@@ -19,18 +19,19 @@ from tsrnn.contract._known import known_columns, known_values
 from tsrnn.contract._memory import Memory
 from tsrnn.contract._saved import common_arrays, common_header, restore_common, saved_arguments
 from tsrnn.contract._score import r_squared
+from tsrnn.contract._shared import CommonArguments
 from tsrnn.data import Panel, check_continues, future_times, read_future, read_panel, write_frame
 
 M = TypeVar("M", bound=Memory)
 
 
-class Forecaster(BaseEstimator, ABC, Generic[M]):
+class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
     """Base of all forecasters; not to be used by itself.
 
-    A subclass has the constructor arguments `target`, `id_col`, `time_col`, `freq`,
-    `missing` and `known_ahead`, sets `horizon_` when fitted, and answers four questions
-    about panels: `_fit_panel`, `_memory_of`, `_advance`, `_forecast`. `_header`, `_arrays`
-    and `_revive` write and read what it has fitted; `summary` says it in words.
+    A subclass stores constructor arguments beside the common ones, sets `horizon_` when
+    fitted, and answers four questions about panels: `_fit_panel`, `_memory_of`, `_advance`,
+    `_forecast`. `_header`, `_arrays` and `_revive` write and read what it has fitted;
+    `summary` says it in words.
     """
 
     column_name: ClassVar[str]  # of the forecasts of a long frame
@@ -84,9 +85,11 @@ class Forecaster(BaseEstimator, ABC, Generic[M]):
 
         Parameters
         ----------
-        df : pandas.Series, pandas.DataFrame or polars.DataFrame
+        df : pandas.Series, pandas.DataFrame, polars.DataFrame or path
             Wide: time in the index, a column a variable. Long: columns `unique_id`, `ds`,
-            `y` (other names by `id_col`, `time_col`, `target`), other columns exogenous.
+            `y` (other names by `id_col`, `time_col`, `target`), other columns exogenous. A
+            path is that of a parquet file or of a folder of them, read without a frame of
+            the whole.
         y : None
             There for scikit-learn; targets are columns of `df`.
 
@@ -120,7 +123,7 @@ class Forecaster(BaseEstimator, ABC, Generic[M]):
 
         Parameters
         ----------
-        X : frame or int, optional
+        X : frame, path or int, optional
             Data to forecast after, in the shape of the data fitted to; series may be new.
             By default the data seen so far. An integer is taken as `h`.
         h : int, optional
@@ -162,7 +165,7 @@ class Forecaster(BaseEstimator, ABC, Generic[M]):
 
         Parameters
         ----------
-        df : frame
+        df : frame or path
             Rows that follow the last ones known, of some or all series.
 
         Returns
@@ -193,7 +196,7 @@ class Forecaster(BaseEstimator, ABC, Generic[M]):
 
         Parameters
         ----------
-        df : frame
+        df : frame or path
             Rows that follow the last ones known, of all series.
         y : None
             There for scikit-learn.

@@ -10,11 +10,17 @@ class Habits(NamedTuple):
     horizon: int
     season: int
     input_size: int
+    longer: tuple[int, ...] = ()  # seasons beside the first, a multiple of it
+
+    @property
+    def seasons(self) -> tuple[int, ...]:
+        """All of them; none where there is no season."""
+        return (self.season, *self.longer) if self.season > 1 else ()
 
 
 # By the letters of the pandas alias; months, quarters and years also begin or end by business day.
 _HABITS = {
-    "h": Habits(48, 24, 168),
+    "h": Habits(48, 24, 336, (168,)),
     "D": Habits(14, 7, 56),
     "B": Habits(14, 5, 40),
     "W": Habits(13, 52, 104),
@@ -53,7 +59,8 @@ def habits(freq: str | int) -> Habits:
     if base is None or multiple == 1:
         return base or _OTHER
     season = _season(base.season, multiple)
-    return Habits(base.horizon, season, max(base.input_size // multiple, _SHORTEST_WINDOW))
+    longer = tuple(_season(period, multiple) for period in base.longer) if season > 1 else ()
+    return Habits(base.horizon, season, max(base.input_size // multiple, _SHORTEST_WINDOW), longer)
 
 
 def _season(period: int, multiple: int) -> int:
@@ -65,5 +72,5 @@ def _within_a_day(per_day: int, multiple: int) -> Habits:
     """Two days back where the day is a season, else two days between 32 and 96 steps."""
     season, two_days = _season(per_day, multiple), 2 * per_day // multiple
     if 1 < season <= _LONGEST_SEASON:
-        return Habits(48, season, max(two_days, _SHORTEST_WINDOW))
+        return Habits(48, season, max(two_days, _SHORTEST_WINDOW), (7 * season,))
     return Habits(48, 1, min(max(two_days, _OTHER.input_size), 96))

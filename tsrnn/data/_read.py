@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tsrnn.data._alias import TICKS, parse_freq
 from tsrnn.data._axis import Axis
+from tsrnn.data._blocks import checked_positions
 from tsrnn.data._columns import choose_columns, numeric
 from tsrnn.data._frames import Table, read_table
 from tsrnn.data._grid import NS_PER_DAY, Count, Grid, Tick
 from tsrnn.data._infer import infer_grid
 from tsrnn.data._layout import Freq, Layout, Name
 from tsrnn.data._panel import Panel
-from tsrnn.data._regular import check_gaps, check_increasing, check_steps, positions
+from tsrnn.data._parquet import is_path, read_parquet
+from tsrnn.data._regular import check_gaps, check_increasing
 from tsrnn.data._stamps import Stamps, period_freq, period_step
 from tsrnn.data._values import (
     check_complete,
@@ -41,15 +44,17 @@ def read_panel(
     exog: Sequence[Name] | None = None,
     layout: Layout | None = None,
 ) -> Panel:
-    """Read a frame: the one way in which data enter the package.
+    """Read a frame or parquet files: the one way in which data enter the package.
 
     Parameters
     ----------
-    df : pandas.Series, pandas.DataFrame or polars.DataFrame
+    df : pandas.Series, pandas.DataFrame, polars.DataFrame or path
         *Wide*: a Series, or a frame without a column `time_col`; time is in the index
         (DatetimeIndex, PeriodIndex or integers), a column is a variable. *Long*: a frame with a
         column `time_col`; with a column `id_col` it holds several series, which may be
-        interleaved. Within a series, time increases.
+        interleaved. Within a series, time increases. A path (str or os.PathLike) names a
+        parquet file, or a folder of them read in the order of their names, which hold a long
+        frame; they are read some rows at a time, and forecasts come as a pandas frame.
     target : str, int or sequence of them, optional
         Columns to forecast. By default all columns of a wide frame, and "y" of a long one. The
         other columns are exogenous.
@@ -77,6 +82,10 @@ def read_panel(
     ------
     TypeError
         If `df` is no such frame, or timestamps or columns have the wrong type.
+    FileNotFoundError
+        If there is no such file, or no parquet file in the folder.
+    ImportError
+        If parquet files are to be read and polars is not installed.
     ValueError
         If columns are missing; timestamps are missing, repeated, unsorted, irregular or have
         gaps; values are missing or infinite. The message names series, column and rows.
@@ -91,10 +100,17 @@ def read_panel(
         raise ValueError(f"missing must be one of {_MISSING}; got {missing!r}.")
     if layout is not None:
         id_col, time_col = layout.id_col or id_col, layout.time_col or time_col
-    table = read_table(df, id_col, time_col)
-    if layout is not None:
-        check_same_kind(table, layout)
-    targets, exog_names = choose_columns(table, target, exog, layout)
+
+    def choose(table: Table) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
+        if layout is not None:
+            check_same_kind(table, layout)
+        return choose_columns(table, target, exog, layout)
+
+    if is_path(df):
+        table = read_parquet(df, id_col, time_col, lambda part: _as_frame(part, *choose(part)))
+    else:
+        table = read_table(df, id_col, time_col)
+    targets, exog_names = choose(table)
     axis, order = _make_axis(table)
     check_increasing(axis)
     grid = make_grid(table.stamps, axis, freq, layout)
@@ -192,15 +208,18 @@ def _numbers(table: Table, targets: tuple[Name, ...], exog: tuple[Name, ...]) ->
     if table.kind == "series":
         columns = columns.set_axis(list(targets), axis=1)
     values = numeric(columns, targets, "the target", booleans=False)
-    return np.hstack([values, numeric(columns, exog, "the column")])
+    return np.hstack([values, numeric(columns, exog, "the column")]) if exog else values
+
+
+def _as_frame(table: Table, targets: tuple[Name, ...], exog: tuple[Name, ...]) -> pd.DataFrame:
+    return pd.DataFrame(_numbers(table, targets, exog), columns=[*targets, *exog])
 
 
 def _regular(
     axis: Axis, grid: Grid, data: np.ndarray, names: Sequence[Name], n_targets: int, missing: str
 ) -> tuple[Axis, np.ndarray]:
     """Check that rows and values are complete, or complete them."""
-    offsets = positions(axis, grid)
-    check_steps(axis, grid, offsets)
+    offsets = checked_positions(axis, grid)
     if missing == "keep":
         check_infinite(data, names, axis)
         axis, data = _complete(axis, grid, offsets, data)

@@ -14,9 +14,10 @@ from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._linear_path import fit_linear_path, refit_linear_path
 from tsrnn.forecasters._loss import losses
 from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._origins import full_origins, some_units
+from tsrnn.forecasters._processes import Processes
 from tsrnn.forecasters._segments import Batch, Segments
 from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._subset import subset
 from tsrnn.forecasters._units import Units
 
 FORECASTS_PER_SEGMENT = 192
@@ -33,7 +34,7 @@ class Estimate:
     members: list[ForecastModel] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
     best_epochs: list[int] = field(default_factory=list)
-    linear_path: dict[str, float | str] = field(default_factory=dict)
+    linear_path: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Training:
         Makes an empty model of one network.
     generator : torch.Generator
     device : str
+    processes : Processes
     callbacks : sequence of lightning callbacks
     verbose : int
     """
@@ -61,6 +63,7 @@ class Training:
     make: Callable[[], ForecastModel]
     generator: torch.Generator
     device: str = "cpu"
+    processes: Processes = field(default_factory=Processes)
     callbacks: Sequence[Any] = ()
     verbose: int = 0
 
@@ -69,7 +72,7 @@ class Training:
         from tsrnn.forecasters._training import train  # Lightning is slow to load and only trains
 
         found, settings = Estimate(), self.settings
-        validation_units = self.units.to(torch.float32)
+        units = self.units.to(torch.float32)
         for number in range(1, settings.n_estimators + 1):
             model = self._started()
             if model.linear is not None:
@@ -78,12 +81,13 @@ class Training:
             history, best_epoch = train(
                 model,
                 self._segments(self.split),
-                loss=self._loss(model),
-                validate=_Validation(model, validation_units, self.split, settings),
+                loss=_TrainingLoss(model, units, settings.loss),
+                validate=_Validation(model, units, self.split, settings),
                 groups=_parameter_groups(model, settings),
                 max_epochs=settings.max_epochs,
                 patience=settings.patience,
                 device=self.device,
+                processes=self.processes,
                 callbacks=self.callbacks,
                 verbose=self.verbose,
             )
@@ -98,10 +102,11 @@ class Training:
         from tsrnn.forecasters._training import train_for
 
         members: list[ForecastModel] = []
+        units = self.units.to(torch.float32)
         for number, best_epoch in enumerate(before.best_epochs, start=1):
             model = self._started()
             if model.linear is not None:
-                rows = full_origins(self.units.starts, self.units.indptr[1:], model.horizon)
+                rows = _regression_rows(model, self.units, self.units.indptr[1:])
                 season = self.settings.season
                 refit_linear_path(model, self.units, rows, season, before.linear_path)
             self._start_distribution(model, self.units.indptr[1:])
@@ -109,10 +114,11 @@ class Training:
             train_for(
                 model,
                 self._segments(self.units.indptr[1:]),
-                loss=self._loss(model),
+                loss=_TrainingLoss(model, units, self.settings.loss),
                 groups=_parameter_groups(model, self.settings),
                 rates=[epoch["learning_rate"] for epoch in own[:best_epoch]],
                 device=self.device,
+                processes=self.processes,
                 callbacks=self.callbacks,
                 verbose=self.verbose,
             )
@@ -130,7 +136,7 @@ class Training:
     def _start_linear_path(self, model: ForecastModel, found: Estimate) -> None:
         """Ridge regression for the first network; the others start from the same."""
         units, h = self.units, self.settings.horizon
-        train_rows = full_origins(units.starts, self.split, h)
+        train_rows = _regression_rows(model, units, self.split)
         if found.linear_path:
             season = self.settings.season
             refit_linear_path(model, units, train_rows, season, found.linear_path)
@@ -144,10 +150,8 @@ class Training:
     def _start_distribution(self, model: ForecastModel, ends: Tensor) -> None:
         """Begin with errors as large as those of the local level and the linear path."""
         units = self.units
-        rows, starts = full_origins(units.starts, ends, model.horizon)
-        chosen = subset(len(rows), ROWS_OF_START)
-        rows, starts = rows[chosen], starts[chosen]
         for head in cast("Iterable[Distribution]", model.distributions):
+            rows, starts = full_origins(units.starts, ends, model.horizon, most=ROWS_OF_START)
             target, _ = model.targets(units, rows, rows + model.horizon + 1)
             error = target - model.without_network(units, rows, starts)
             spread = units.spread[rows][:, None]
@@ -165,10 +169,6 @@ class Training:
             generator=self.generator,
         )
 
-    def _loss(self, model: ForecastModel) -> _TrainingLoss:
-        units = self.units.to(torch.float32, self.device)
-        return _TrainingLoss(model, units, self.settings.loss)
-
 
 def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str, Any]]:
     """Parameters by how fast they move.
@@ -181,21 +181,23 @@ def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str
     slow: list[Tensor] = []
     fast: list[Tensor] = []
     for parameter in model.parameters():
-        (slow if id(parameter) in careful or parameter is model.linear else fast).append(parameter)
+        linear = parameter is model.linear or parameter is model.linear_varying
+        (slow if id(parameter) in careful or linear else fast).append(parameter)
     return [
         {"params": fast, "lr": settings.learning_rate, "weight_decay": settings.weight_decay},
         {"params": slow, "lr": SLOW_RATE * settings.learning_rate, "weight_decay": 0.0},
     ]
 
 
-def full_origins(
-    begin: Tensor, ends: Tensor, horizon: int, starts: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Rows from `begin` on with all targets before `ends`, and the start of the unit of each."""
-    counts = (ends - horizon - begin).clamp(min=0)
-    offset = torch.arange(int(counts.sum())) - (counts.cumsum(0) - counts).repeat_interleave(counts)
-    rows = begin.repeat_interleave(counts) + offset
-    return rows, (begin if starts is None else starts).repeat_interleave(counts)
+def _regression_rows(model: ForecastModel, units: Units, ends: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows for the linear path: those with a whole window, as forecasts have it, if they do.
+
+    All rows where those are fewer than the coefficients of a step.
+    """
+    whole = full_origins(units.starts + units.window - 1, ends, model.horizon, units.starts)
+    if len(whole[0]) >= units.values.shape[1] * units.window:
+        return whole
+    return full_origins(units.starts, ends, model.horizon)
 
 
 class _TrainingLoss:
@@ -205,6 +207,7 @@ class _TrainingLoss:
         self._model, self._units, self._loss = model, units, loss
 
     def __call__(self, batch: Batch) -> Tensor:
+        self._units = self._units.to(torch.float32, batch.rows.device)  # of the process that trains
         model, units = self._model, self._units
         x = units.inputs(batch.rows)
         states, _ = model.network.run(x, lengths=batch.lengths)
@@ -227,10 +230,7 @@ class _Validation:
     ) -> None:
         self._model, self._units, self._loss = model, units, settings.loss
         self._ends = units.indptr[1:]
-        positions = int((self._ends - split).sum())
-        most = max(1, len(units) * VALIDATION_POSITIONS // positions)
-        chosen = torch.zeros(len(units), dtype=torch.bool)
-        chosen[subset(len(units), most)] = True
+        chosen = some_units(split, self._ends, VALIDATION_POSITIONS)
         # Units that are not chosen have no rows to run over.
         self._first = torch.where(chosen, split - 1, self._ends)
         warm = split - 1 - max(WARM_WINDOWS * settings.input_size, 256)

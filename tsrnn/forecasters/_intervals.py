@@ -27,7 +27,8 @@ class Calibration:
     errors : ndarray of shape (U, n, h, C)
         By unit, origin, step and target; NaN where there is none. One unit, which
         holds all of them, where the units' errors are pooled.
-    method : {"conformal", "gaussian"}
+    method : {"conformal", "gaussian"} or the name of a learned distribution
+        Only the first two have widths.
     """
 
     errors: np.ndarray

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tsrnn.contract import flag, number, positive_integer
+from tsrnn.contract import flag, number, positive_integer, with_shared_arguments
 from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.forecasters._shared import with_shared_arguments
 
 
 @with_shared_arguments

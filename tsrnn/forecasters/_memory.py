@@ -10,42 +10,96 @@ import torch
 from torch import Tensor
 
 from tsrnn.data import Panel, Scaler
+from tsrnn.forecasters._boxcox import boxcox, inverse_boxcox
+
+SMALLEST_SCALE = 0.02  # in standard deviations: a season that repeats exactly is not blown up
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Standardisation of series: targets series by series, exogenous columns together."""
+    """Standardisation of series: targets series by series, exogenous columns together.
+
+    Attributes
+    ----------
+    target : Scaler
+        Mean, and the mean absolute error of the (seasonal) naive forecast one season ahead, as
+        in the MASE of Hyndman and Koehler (2006): series count in a loss by how their errors
+        compare with it. Of transformed targets.
+    exog : Scaler
+    constant : boolean ndarray of shape (S, C)
+        Whether the target does not vary.
+    deviation : ndarray of shape (S, C)
+        Standard deviation of the targets, in the units of the data.
+    boxcox : float, optional
+        Exponent of the transformation of the targets.
+    """
 
     target: Scaler
     exog: Scaler
-    constant: np.ndarray  # (S, C), whether the target does not vary
+    constant: np.ndarray
+    deviation: np.ndarray
+    boxcox: float | None = None
 
     def transform(self, values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
         """Standardise rows (N, C + E) of all series."""
         n_targets = self.constant.shape[1]
         return np.hstack(
             [
-                self.target.transform(values[:, :n_targets], indptr),
+                self.target.transform(boxcox(values[:, :n_targets], self.boxcox), indptr),
                 self.exog.transform(values[:, n_targets:]),
             ]
         )
 
+    def back(self, values: np.ndarray) -> np.ndarray:
+        """From transformed targets to the units of the data."""
+        return inverse_boxcox(values, self.boxcox)
+
     def select(self, series: np.ndarray) -> Scaling:
         """Those of some series."""
         target = Scaler(self.target.location[series], self.target.scale[series])
-        return Scaling(target, self.exog, self.constant[series])
+        deviation = self.deviation[series]
+        return Scaling(target, self.exog, self.constant[series], deviation, self.boxcox)
 
 
-def fit_scaling(panel: Panel, rows: np.ndarray, exog: Scaler | None = None) -> Scaling:
+def fit_scaling(
+    panel: Panel,
+    rows: np.ndarray,
+    season: int,
+    exponent: float | None = None,
+    exog: Scaler | None = None,
+) -> Scaling:
     """Scaling from the first `rows` rows of each series, shape (S,); `exog` if it is given."""
     keep = np.arange(len(panel.values)) - np.repeat(panel.indptr[:-1], panel.lengths)
     mask = keep < np.repeat(rows, panel.lengths)
     indptr = np.concatenate([[0], np.cumsum(rows)])
     values = panel.values[mask]
-    target = Scaler.fit(values, indptr)
+    raw, changed = Scaler.fit(values, indptr), boxcox(values, exponent)
+    target = raw if exponent is None else Scaler.fit(changed, indptr)
     low = np.minimum.reduceat(values, indptr[:-1])
-    high = np.maximum.reduceat(values, indptr[:-1])
-    return Scaling(target, exog or Scaler.fit(panel.exog[mask], indptr, pooled=True), low == high)
+    constant = low == np.maximum.reduceat(values, indptr[:-1])
+    relative = _naive_error(target.transform(changed, indptr), indptr, season)
+    relative = np.where(constant, 1.0, np.maximum(relative, SMALLEST_SCALE))
+    return Scaling(
+        Scaler(target.location, target.scale * relative),
+        exog or Scaler.fit(panel.exog[mask], indptr, pooled=True),
+        constant,
+        raw.scale,
+        exponent,
+    )
+
+
+def _naive_error(values: np.ndarray, indptr: np.ndarray, season: int) -> np.ndarray:
+    """Mean absolute difference of rows a season apart, series by series: (S, C).
+
+    Of neighbouring rows where a series has less than two seasons.
+    """
+    lengths = np.diff(indptr)
+    lag = np.where(lengths >= 2 * season, season, 1)
+    offset = np.arange(len(values)) - np.repeat(indptr[:-1], lengths)
+    lags = np.repeat(lag, lengths)
+    before = np.where(offset >= lags, np.arange(len(values)) - lags, np.arange(len(values)))
+    sums = np.add.reduceat(np.abs(values - values[before]), indptr[:-1])
+    return sums / np.maximum(lengths - lag, 1)[:, None]
 
 
 @dataclass(frozen=True)
@@ -75,7 +129,7 @@ class Memory:
     @property
     def target_scale(self) -> np.ndarray:
         """Standard deviation of each target in the training part, (S, C)."""
-        return self.scaling.target.scale
+        return self.scaling.deviation
 
     @property
     def units_per_series(self) -> int:

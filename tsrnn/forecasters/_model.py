@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from tsrnn.forecasters._autocorrelation import autocorrelation
 from tsrnn.forecasters._distribution import HEADS, Distribution
 from tsrnn.forecasters._layers import LayerChoice, make_layer
 from tsrnn.forecasters._settings import Settings
@@ -37,13 +38,15 @@ class Parts(NamedTuple):
 class ForecastModel(nn.Module):
     r"""Direct forecasts of h steps from every row.
 
-    .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(h_t)
-        + B_k' \tilde x_{t+k} + s_t \, f(\tilde x_{t+k}, h_t)
+    .. math:: \hat y_{t+k} = \ell_t + \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t
+        + s_t \, g_k(h_t) + B_k' \tilde x_{t+k} + s_t \, f(\tilde x_{t+k}, h_t)
 
     with the local level :math:`\ell_t` and spread :math:`s_t` of the last W rows, the
-    deviations :math:`d_t` of the last W rows from the level, the state :math:`h_t` of
-    the recurrent network, whose inputs are :math:`z_t = (y_t - \ell_t) / s_t`, its head
-    g, and columns known ahead, :math:`\tilde x` their deviations from their own level.
+    deviations :math:`d_t` of the last W rows from the level, their autocorrelations
+    :math:`\rho_{jt}` at the lengths of the seasons (a varying-coefficient autoregression,
+    Hastie and Tibshirani, 1993), the state :math:`h_t` of the recurrent network, whose inputs
+    are :math:`z_t = (y_t - \ell_t) / s_t`, its head g, and columns known ahead,
+    :math:`\tilde x` their deviations from their own level.
     Without ``local_level``, :math:`\ell_t = 0` and :math:`s_t = 1`; without
     ``linear_path``, A = B = 0. A constant series is forecast as its level.
 
@@ -62,14 +65,20 @@ class ForecastModel(nn.Module):
         super().__init__()
         self.horizon = settings.horizon
         self.n_targets = n_targets
+        self.network_inputs = n_targets + n_exog
         self.known = [n_targets + i for i in known]
-        inputs, size = n_targets + n_exog, settings.n_estimators
+        inputs, size = self.network_inputs, settings.n_estimators
         networks = [_network(settings, inputs, n_targets) for _ in range(size)]
         self.network = networks[0] if size == 1 else Ensemble(networks)
         lags = inputs * settings.input_size
-        self.linear = self.linear_known = None
+        self.linear = self.linear_varying = self.linear_known = None
+        self.seasons = [k for k in settings.seasons if 3 * k <= 2 * settings.input_size]
         if settings.linear_path:
-            self.linear = nn.Parameter(torch.empty(lags, self.horizon * n_targets))
+            outputs = self.horizon * n_targets
+            self.linear = nn.Parameter(torch.empty(lags, outputs))
+            if self.seasons:
+                own = n_targets * settings.input_size
+                self.linear_varying = nn.Parameter(torch.empty(own, len(self.seasons) * outputs))
             if known:
                 self.linear_known = nn.Parameter(torch.empty(self.horizon, len(known), n_targets))
         hidden, futures = settings.hidden_size, range(size if known else 0)
@@ -83,7 +92,7 @@ class ForecastModel(nn.Module):
     def reset_parameters(self, generator: torch.Generator, *, zero_output: bool) -> None:
         """Draw the network anew; the linear path starts at zero."""
         self.network.reset_parameters(generator, zero_output=zero_output)
-        for parameter in (self.linear, self.linear_known):
+        for parameter in (self.linear, self.linear_varying, self.linear_known):
             if parameter is not None:
                 parameter.zero_()
         for future in self.futures:
@@ -157,7 +166,16 @@ class ForecastModel(nn.Module):
             return level, level.new_zeros(())
         lags = units.lags(rows, starts)
         linear = (lags @ self.linear.to(lags.dtype)).unflatten(-1, shape)
+        if self.linear_varying is not None:
+            own = lags[..., : len(self.linear_varying)]
+            parts = (own @ self.linear_varying.to(lags.dtype)).unflatten(-1, (-1, *shape))
+            linear = linear + (self.season_strength(lags)[..., None, None] * parts).sum(-3)
         return level, torch.where(units.spread[rows][..., None, :] > 0, linear, 0.0)
+
+    def season_strength(self, lags: Tensor) -> Tensor:
+        """Autocorrelations (..., J) of the targets' windows at the seasons, from `Units.lags`."""
+        windows = lags.unflatten(-1, (self.network_inputs, -1))[..., : self.n_targets, :]
+        return autocorrelation(windows, self.seasons)
 
     def without_network(self, units: Units, rows: Tensor, starts: Tensor) -> Tensor:
         """Forecasts (..., h, C) of the local level and the lags alone."""
@@ -197,7 +215,7 @@ class ForecastModel(nn.Module):
                 if len(theirs):
                     own[i].load_state_dict(theirs[0].state_dict())
         with torch.no_grad():
-            for name in ("linear", "linear_known"):
+            for name in ("linear", "linear_varying", "linear_known"):
                 mean = getattr(empty, name)
                 if mean is not None:
                     mean.copy_(torch.stack([getattr(member, name) for member in members]).mean(0))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tsrnn.contract import choice, positive_integer
+from tsrnn.contract import choice, positive_integer, with_shared_arguments
 from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.forecasters._shared import with_shared_arguments
 
 
 @with_shared_arguments

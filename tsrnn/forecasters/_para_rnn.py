@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
-from tsrnn.contract import choice, number, positive_integer
+from tsrnn.contract import choice, number, positive_integer, with_shared_arguments
 from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._settings import Presets
-from tsrnn.forecasters._shared import with_shared_arguments
 from tsrnn.kernels import Cell
 
 CELLS = ("rnn", "gru", "lstm", "attention")
@@ -46,8 +46,8 @@ class ParaRNNForecaster(RecurrentForecaster):
         shortest series.
     input_size : int, optional
         Length W of the window of the local level and the linear path. By default by
-        frequency (hourly 168, daily 56, weekly 104, monthly 36, quarterly 16, yearly 10,
-        otherwise 32), at most a third of the training part of the shortest series.
+        frequency (hourly 336, daily 56, weekly 104, monthly 36, quarterly 16, yearly 10,
+        otherwise 32), at most half of the training part of the shortest series.
     preset : {"default", "paper"}
         Values of the arguments left at None. "paper" is the network and the training
         of Cai et al., sections 6.2 and D.3: two layers of 128, position-wise
@@ -58,9 +58,9 @@ class ParaRNNForecaster(RecurrentForecaster):
     cell : {"rnn", "gru", "lstm", "attention"} or tsrnn.kernels.Cell
         What the blocks are: the network above, gated recurrent units or long short-term
         memory with block-diagonal matrices, or a recurrence of one's own; "attention" is
-        `tsrnn.layers.BlockRecurrentAttention`, section 6.2. With `block_size` as large as
-        `hidden_size` each is its ordinary twin. The state of
-        all layers is carried on, the cells of an LSTM included. A forecaster with an
+        `tsrnn.layers.BlockRecurrentAttention`, section 6.2, with four heads, so that 4 divides
+        `hidden_size`. With `block_size` as large as `hidden_size` each is its ordinary twin. The
+        state of all layers is carried on, the cells of an LSTM included. A forecaster with an
         own cell is kept by pickle, not by `save`.
     hidden_size, block_size, n_layers : int, optional
         64 ("paper": 128), 2 and 2. The block size of an own cell is the number of its
@@ -78,7 +78,15 @@ class ParaRNNForecaster(RecurrentForecaster):
         Whether the level and spread of the last `input_size` values are taken out and
         given back. True.
     linear_path : bool, optional
-        True ("paper": False).
+        True ("paper": False). Its coefficients vary with the autocorrelations of the last
+        `input_size` values at the seasons (hours: a day and a week), where that forecasts the
+        validation part better.
+    use_boxcox : False, "log" or float
+        Transform the targets, which must be positive, by their logarithm or by Box and Cox's
+        :math:`(y^\lambda - 1) / \lambda` with a number from 0 to 1, and forecasts back. A
+        forecast of least squared error is then no mean of the series: where errors on the
+        transformed scale are symmetric it is the median, as with ``loss="mae"``. Intervals are
+        transformed by their ends and keep their coverage.
     multivariate : {"independent", "joint"}, optional
         Forecast each target from its own past with shared parameters, or all targets
         of a series from the past of all. "independent" ("paper": "joint").
@@ -112,7 +120,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         of that distribution; the loss is theirs, and there is no guarantee.
     val_size : int, optional
         Rows of the validation part of each series. By default a fifth of the shortest
-        series, or `horizon` + 20 if that is more, at most a third.
+        series, or `horizon` + 20 if that is more or there are 30 series, at most a third.
     loss : {"mse", "mae"}, optional
         Training loss, on standardised series; "mse". Learned distributions have their own.
     learning_rate : float, optional
@@ -129,12 +137,18 @@ class ParaRNNForecaster(RecurrentForecaster):
         Epochs without improvement before training stops: 8 ("paper": none).
     n_estimators : int, default 1
         Networks trained from different starts, whose forecasts are averaged.
-    refit : bool, default False
+    refit : bool, optional
         Whether to train once more on all rows, the validation part included, for as many epochs
-        and at the learning rates that were best. Intervals still come from the first time.
+        and at the learning rates that were best: True ("paper": False). It doubles the time of a
+        fit. Intervals, `history_` and `validation_` are those of the first time.
     device : str
         Where to train, for example "cuda". Forecasts are computed on the CPU. The
         compiled recurrence runs on the CPU; elsewhere it is a loop in torch.
+    strategy : {"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"}, optional
+        Train in several processes, each on its part of the batches, started as Lightning does
+        under this name: "ddp" in a script, "ddp_notebook" in a notebook. By default in one.
+    devices : int, optional
+        Number of processes of `strategy`; 1 by default.
     callbacks : list of lightning.pytorch.Callback, optional
         Passed to Lightning's trainer.
     random_state : int, numpy random generator or None
@@ -155,8 +169,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         The epoch whose parameters are kept; 0 is the start, the linear path alone. Of several
         networks the largest; `history_` has each by its number.
     validation_ : DataFrame
-        Root mean squared error by step on the validation part, in standard deviations,
-        beside the last value and the value a season before.
+        Root mean squared error by step on the validation part, beside the last value and
+        the value a season before; the unit is the mean absolute error of the naive forecast
+        one season ahead on the training part, of each series.
     memory_ : Memory
         State and last rows of every series.
 
@@ -224,11 +239,18 @@ class ParaRNNForecaster(RecurrentForecaster):
 
     def _attention(self, filled: dict[str, Any], block_size: int) -> dict[str, Any]:
         """Options of block-recurrent attention; a block of all units is the full matrix."""
-        for name in ("nonlinearity", "init"):
+        for name in ("nonlinearity", "init", "chrono_length"):
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"{name} is no choice of cell='attention'; got {getattr(self, name)!r}. Leave "
                     "it out"
                 )
-        whole = block_size == filled["hidden_size"]
-        return ATTENTION | {"block_size": None if whole else block_size}
+        size, heads = filled["hidden_size"], ATTENTION["n_heads"]
+        step = math.lcm(heads, block_size)
+        if size % step:
+            raise ValueError(
+                f"hidden_size of cell='attention' must be a multiple of block_size and of {heads}, "
+                f"the number of its heads; got hidden_size={size}, block_size={block_size}. Take "
+                f"hidden_size={math.ceil(size / step) * step}"
+            )
+        return ATTENTION | {"block_size": None if block_size == size else block_size}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -18,36 +17,26 @@ from tsrnn.contract import (
     check_levels,
     positive_integer,
     seed_of,
-    warn_user,
     with_intervals,
 )
 from tsrnn.data import Panel, future_times, write_frame
+from tsrnn.forecasters._ahead import Ahead, look_ahead, point_forecasts, within_horizon
 from tsrnn.forecasters._arguments import checked_device
+from tsrnn.forecasters._boxcox import boxcox_lambda, check_positive
 from tsrnn.forecasters._contributions import additive_parts, contribution_frame
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._evaluation import ValidationErrors
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._fit import Training
-from tsrnn.forecasters._intervals import calibrate, growth_beyond, learned_bounds
+from tsrnn.forecasters._intervals import calibrate
 from tsrnn.forecasters._layers import LayerChoice
-from tsrnn.forecasters._mapping import (
-    by_series,
-    continued_units,
-    fitted_units,
-    known_series,
-    units_of,
-)
-from tsrnn.forecasters._memory import (
-    Memory,
-    Scaling,
-    fit_scaling,
-    joined_tails,
-    standardise,
-    tails,
-)
-from tsrnn.forecasters._model import ForecastModel, Parts, empty_model
+from tsrnn.forecasters._mapping import continued_units, fitted_units, units_of
+from tsrnn.forecasters._memory import Memory, fit_scaling, standardise
+from tsrnn.forecasters._model import ForecastModel, empty_model
+from tsrnn.forecasters._processes import checked_processes
+from tsrnn.forecasters._remember import carried_on, memory_after, memory_of
 from tsrnn.forecasters._rolling import origins_of, rolling_forecasts
-from tsrnn.forecasters._sample_paths import drawn_errors, learned_errors
+from tsrnn.forecasters._sample_paths import drawn_paths, path_frame
 from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
 from tsrnn.forecasters._shared import SharedArguments
 from tsrnn.forecasters._shares import SHARE_ROWS, SHARE_UNITS, block_shares
@@ -55,6 +44,7 @@ from tsrnn.forecasters._stored import arrays_of, header_of, revive, revived_memo
 from tsrnn.forecasters._subset import subset
 from tsrnn.forecasters._summary import Summary, summarise
 from tsrnn.forecasters._units import Units
+from tsrnn.forecasters._widths import Ends, each_end, local_spread, scaled_ends, steps_ahead
 from tsrnn.layers import CellStack, Ensemble
 
 
@@ -76,8 +66,10 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         filled = resolve(params, self.presets)
         settings = settings_for(filled, self._layer(filled), panel)
         device = checked_device(params["device"])
+        processes = checked_processes(params["strategy"], params["devices"], params["device"])
         generator = torch.Generator().manual_seed(seed_of(params["random_state"]))
-        scaling = fit_scaling(panel, panel.lengths - settings.val_size)
+        rows = panel.lengths - settings.val_size
+        scaling = fit_scaling(panel, rows, settings.season, settings.boxcox)
         units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
         split = units.indptr[1:] - settings.val_size
         known = [panel.exog_names.index(name) for name in self.known_ahead_]
@@ -85,7 +77,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         one, callbacks = replace(settings, n_estimators=1), params["callbacks"]
         training = Training(
             units, split, settings, lambda: empty_model(one, *sizes), generator, device,
-            () if callbacks is None else callbacks, params["verbose"],
+            processes, () if callbacks is None else callbacks, params["verbose"],
         )  # fmt: skip
         found, values = training.estimate(), units.to(torch.float32)
         model = ForecastModel.merged(found.members, lambda: empty_model(settings, *sizes)).eval()
@@ -101,153 +93,43 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         self.validation_ = errors.table()
         self.calibration_ = calibrate(errors.scaled, settings.intervals)
         self.sample_ = _sample_inputs(units)
-        return Memory(
-            panel.ids, panel.last_times, panel.lengths, scaling,
-            tails(panel, settings.input_size), state,
-        )  # fmt: skip
+        return memory_after(panel, scaling, state, settings)
 
     def _set_model(self, settings: Settings, model: ForecastModel) -> None:
         self.settings_, self.model_ = settings, model
         self.network_, self.horizon_ = model.network, settings.horizon
 
-    def _memory_of(self, panel: Panel) -> Memory:
-        scaling = self._scaling_of(panel)
-        units = units_of(standardise(panel, scaling), panel.indptr, scaling, self.settings_)
-        state = run_filter(self.model_, units.to(torch.float32), units.indptr[1:])
-        return Memory(
-            panel.ids, panel.last_times, panel.lengths, scaling,
-            tails(panel, self.settings_.input_size), state,
-        )  # fmt: skip
+    def _read_frame(self, df: Any, **shape: Any) -> Panel:
+        panel = super()._read_frame(df, **shape)
+        if boxcox_lambda(self.use_boxcox) is not None:
+            check_positive(panel)
+        return panel
 
-    def _scaling_of(self, panel: Panel) -> Scaling:
-        """Scaling as fitted for known series, by their own rows for new ones."""
-        known = self.memory_.scaling
-        fresh = fit_scaling(panel, panel.lengths, known.exog)
-        which = known_series(self.memory_, panel)
-        for new, old in (
-            (fresh.target.location, known.target.location),
-            (fresh.target.scale, known.target.scale),
-            (fresh.constant, known.constant),
-        ):
-            new[which >= 0] = old[which[which >= 0]]
-        return fresh
+    def _memory_of(self, panel: Panel) -> Memory:
+        return memory_of(self.model_, self.settings_, panel, self.memory_)
 
     def _advance(self, memory: Memory, panel: Panel) -> Memory:
-        units, begin = continued_units(memory, panel, self.settings_)
-        state = run_filter(
-            self.model_, units.to(torch.float32), units.indptr[1:], memory.state, begin=begin
-        )
-        tail = [rows[-self.settings_.input_size :].copy() for rows in joined_tails(memory, panel)]
-        n_rows = memory.n_rows + panel.lengths
-        return Memory(memory.ids, panel.last_times, n_rows, memory.scaling, tail, state)
-
-    def _parts(
-        self, model: ForecastModel, memory: Memory, future: np.ndarray | None
-    ) -> tuple[Parts, Tensor, Tensor]:
-        """Parts of the standardised forecasts of all units, their spread and states.
-
-        `model` is a copy in float64, so that the parts sum to the forecast to rounding.
-        """
-        units, _ = continued_units(memory, None, self.settings_)
-        rows = units.indptr[1:] - 1
-        states = model.network.outputs(memory.state[-1].double())
-        ahead = None
-        if future is not None:
-            ahead = self._standard_future(memory, future)
-        with torch.no_grad():
-            parts = model.parts(units, rows, units.starts, states, ahead)
-        return parts, units.spread[rows], states
-
-    def _double_model(self) -> ForecastModel:
-        return copy.deepcopy(self.model_).double()
-
-    def _standard_future(self, memory: Memory, future: np.ndarray) -> Tensor:
-        """Known futures (S, h, n) standardised, cut or filled to the horizon, for every unit."""
-        exog = memory.scaling.exog
-        columns = [i - self.model_.n_targets for i in self.model_.known]
-        values = (future - exog.location[0, columns]) / exog.scale[0, columns]
-        steps = np.minimum(np.arange(self.horizon_), future.shape[1] - 1)
-        ahead = torch.as_tensor(values[:, steps])
-        return ahead.repeat_interleave(memory.units_per_series, 0)
+        return carried_on(self.model_, self.settings_, memory, panel)
 
     def _forecast(
         self, memory: Memory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        widths = self._bounds(memory, h, levels)
-        blocks, model = [], self._double_model()
-        for done in range(0, h, self.horizon_):
-            ahead = None if future is None else future[:, done : done + self.horizon_]
-            parts, _, _ = self._parts(model, memory, ahead)
-            point = self._in_data_units(parts.total().numpy(), memory)
-            blocks.append(point[:, : h - done])
-            if done + self.horizon_ < h:
-                memory = self._advance(memory, self._as_rows(memory, point, ahead))
-        return with_intervals(np.concatenate(blocks, 1), widths)
+        ends: Ends = {}
+        if levels:
+            spread = local_spread(self.settings_, memory, self.memory_)
+            ends = steps_ahead(self._scaled_ends(memory, levels), spread, self.horizon_, h)
+        point = point_forecasts(self.model_, self.settings_, memory, h, future, self._panel_shape)
+        found = with_intervals(point, ends)
+        return {name: memory.scaling.back(values) for name, values in found.items()}
 
-    def _bounds(
-        self, memory: Memory, h: int, levels: list[float]
-    ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-        """Ends of the intervals (S, h, C) less the point, by level, in data units."""
-        if not levels:
-            return {}
-        units, _ = continued_units(memory, None, self.settings_)
-        last = units.spread[units.indptr[1:] - 1].numpy()[:, None]
-        spread = by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
-        self._warn_without_spread(memory, spread)
-        scale = growth_beyond(self.horizon_, h)[:, None] * spread
-        steps = np.minimum(np.arange(h), self.horizon_ - 1)
-        states = self.model_.network.outputs(memory.state[-1])
-        return {
-            level: (lower[:, steps] * scale, upper[:, steps] * scale)
-            for level, (lower, upper) in self._scaled_bounds(memory, levels, states).items()
-        }
+    def _scaled_ends(self, memory: Memory, levels: list[float]) -> Ends:
+        return scaled_ends(self.model_, self.calibration_, memory, self.memory_, levels)
 
-    def _warn_without_spread(self, memory: Memory, spread: np.ndarray) -> None:
-        """Say which series, not seen by fit, do not vary and so get intervals without width."""
-        new = self.memory_.ids.get_indexer(memory.ids) < 0
-        flat = memory.ids[new & (spread == 0).any((1, 2))]
-        if len(flat):
-            warn_user(
-                f"{len(flat)} new series do not vary in the rows given, such as {flat[0]!r}: "
-                "their intervals have no width. Give more rows"
-            )
-
-    def _scaled_bounds(
-        self, memory: Memory, levels: list[float], states: Tensor
-    ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-        """Ends (S, horizon, C) by level, in units of the local spread."""
-        if self.settings_.intervals in HEADS:
-            ends = learned_bounds(self.model_, states, levels)
-        else:
-            which = fitted_units(memory, self.memory_)
-            widths = {level: self.calibration_.half_widths(level, which) for level in levels}
-            ends = {level: (-width, width) for level, width in widths.items()}
-        n = len(memory.ids)
-        return {
-            level: (by_series(low, n), by_series(high, n)) for level, (low, high) in ends.items()
-        }
-
-    def _in_data_units(self, values: np.ndarray, memory: Memory) -> np.ndarray:
-        return memory.scaling.target.inverse(by_series(values, len(memory.ids)))
-
-    def _as_rows(self, memory: Memory, point: np.ndarray, known: np.ndarray | None) -> Panel:
-        """Forecasts as rows to go on from; what is not known ahead stays as it was last."""
-        layout, exog_names = self._panel_shape
-        n_series, h, n_targets = point.shape
-        last = np.stack([part[-1, n_targets:] for part in memory.tail])
-        exog = np.repeat(last[:, None], h, 1)
-        if known is not None:
-            columns = [i - self.model_.n_targets for i in self.model_.known]
-            exog[..., columns] = known[:, :h]
-        return Panel(
-            values=point.reshape(-1, n_targets),
-            indptr=np.arange(n_series + 1) * h,
-            ids=memory.ids,
-            times=np.repeat(memory.last_times, h),
-            exog=exog.reshape(n_series * h, -1),
-            exog_names=exog_names,
-            layout=layout,
-        )
+    def _look_ahead(self, X: Any, X_future: Any, h: int) -> tuple[Memory, Ahead]:
+        """The memory to forecast from and its next horizon."""
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        future = self._read_future(X_future, memory, h)
+        return memory, look_ahead(self.model_, self.settings_, memory, future)
 
     def predict_rolling(
         self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
@@ -281,46 +163,34 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             If h exceeds `horizon_` or a series has fewer than h new rows.
         """
         check_is_fitted(self, "memory_")
-        h = self._within_horizon("predict_rolling", h)
+        h = within_horizon("predict_rolling", h, self.horizon_)
         step = positive_integer("step_size", step_size)
         levels = check_levels(level)
         panel = self._read(df)
         memory = self.memory_.select(self._check_follows(panel))
         origins = origins_of(panel, h, step)
         units, begin = continued_units(memory, panel, self.settings_)
+        learned = self.settings_.intervals in HEADS
         found = rolling_forecasts(
             self.model_, memory, units.to(torch.float32), begin, origins, h,
-            levels if self.settings_.intervals in HEADS else [],
+            levels if learned else [],
         )  # fmt: skip
         scaling = memory.scaling.target
         spreads = found.spreads * scaling.scale[origins.series][:, None]
         ends = found.bounds
-        if levels and not ends:
-            states = self.model_.network.outputs(memory.state[-1])
-            ends = {
-                level: (lower[origins.series, :h], upper[origins.series, :h])
-                for level, (lower, upper) in self._scaled_bounds(memory, levels, states).items()
-            }
-        widths = {
-            level: (lower * spreads, upper * spreads) for level, (lower, upper) in ends.items()
-        }
+        if not learned:
+            by_series = self._scaled_ends(memory, levels)
+            ends = each_end(by_series, lambda end: end[origins.series, :h])
+        point = scaling.inverse(found.points, series=origins.series)
+        forecasts = with_intervals(point, each_end(ends, lambda end: end * spreads))
         return write_frame(
             self._panel_shape[0],
             memory.ids[origins.series],
             origins.times(panel, h),
-            with_intervals(scaling.inverse(found.points, series=origins.series), widths),
+            {name: memory.scaling.back(values) for name, values in forecasts.items()},
             model=self.column_name,
             cutoffs=origins.cutoffs(panel, memory.last_times),
         )
-
-    def _within_horizon(self, what: str, h: int | None) -> int:
-        h = self.horizon_ if h is None else positive_integer("h", h)
-        if h > self.horizon_:
-            raise ValueError(
-                f"{what} needs h of at most the fitted horizon, {self.horizon_}; got {h}. "
-                "Fit with a larger horizon"
-            )
-        return h
 
     def sample_paths(
         self, n: int = 100, h: int | None = None, X: Any = None, X_future: Any = None
@@ -354,32 +224,22 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             If h exceeds `horizon_`, or no origin of the validation part has errors of all steps.
         """
         check_is_fitted(self, "memory_")
-        n, h = positive_integer("n", n), self._within_horizon("sample_paths", h)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
-        future = self._read_future(X_future, memory, h)
+        n, h = positive_integer("n", n), within_horizon("sample_paths", h, self.horizon_)
+        memory, ahead = self._look_ahead(X, X_future, h)
+        units = fitted_units(memory, self.memory_)
         rng = np.random.default_rng(seed_of(self.random_state))
-        parts, spread, states = self._parts(self._double_model(), memory, future)
-        errors = drawn_errors(self.calibration_, fitted_units(memory, self.memory_), n, rng)
-        if self.settings_.intervals in HEADS:
-            errors = learned_errors(self.model_, states.float(), errors, self.calibration_)
-        paths = parts.total()[:, None].numpy() + spread.numpy()[:, None, None] * errors
-        layout = replace(self._panel_shape[0], backend="pandas")
+        paths = drawn_paths(self.model_, self.calibration_, ahead, units, n, rng)
+        layout = self._panel_shape[0]
         times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-        frames = []
-        for number in range(n):
-            values = self._in_data_units(paths[:, number], memory)[:, :h]
-            frame = write_frame(layout, memory.ids, times, {"": values}, model=self.column_name)
-            frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
-            frame.insert(len(frame.columns) - values.shape[2], "path", number + 1)
-            frames.append(frame)
-        return pd.concat(frames, ignore_index=layout.kind == "long")
+        return path_frame(paths, memory, layout, times, self.column_name)
 
     def contributions(self, X: Any = None, X_future: Any = None) -> pd.DataFrame:
         r"""Additive parts of the forecasts of the next `horizon_` steps.
 
         The local level, the linear path, columns known ahead, each block of the last
         layer (the equation after (7) of Cai et al., 2026) and the constant, in the
-        units of the data. They sum to `predict` to rounding.
+        units of the data. They sum to `predict` to rounding; with ``use_boxcox``, to the
+        transform of its forecast.
 
         Parameters
         ----------
@@ -400,10 +260,8 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             If the aggregation is not linear.
         """
         check_is_fitted(self, "memory_")
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
-        future = self._read_future(X_future, memory, self.horizon_)
-        model = self._double_model()
-        named = additive_parts(model, *self._parts(model, memory, future))
+        memory, ahead = self._look_ahead(X, X_future, self.horizon_)
+        named = additive_parts(*ahead)
         return contribution_frame(named, memory, self._panel_shape[0].target_names, self.id_col)
 
     def summary(self) -> Summary:
@@ -425,7 +283,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         last_times: np.ndarray,
     ) -> Memory:
         revive(self, header, arrays)
-        return revived_memory(arrays, ids, last_times)
+        return revived_memory(arrays, ids, last_times, self.settings_.boxcox)
 
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer.

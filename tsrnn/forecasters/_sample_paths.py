@@ -2,14 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
+from tsrnn.data import Layout, write_frame
+from tsrnn.forecasters._ahead import Ahead, of_series
+from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._intervals import Calibration
+from tsrnn.forecasters._memory import Memory
 from tsrnn.forecasters._model import ForecastModel
 
 GRID = np.linspace(0.005, 0.995, 100)  # probabilities between which learned quantiles are read
+
+
+def drawn_paths(
+    model: ForecastModel,
+    calibration: Calibration,
+    ahead: Ahead,
+    units: np.ndarray,
+    n: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Standardised paths (U, n, h, C): the forecast and errors drawn around it.
+
+    Parameters
+    ----------
+    model : ForecastModel
+    calibration : Calibration
+    ahead : Ahead
+    units : integer ndarray of shape (U,)
+        Their numbers among those fitted to; -1 is a unit never seen.
+    n : int
+    rng : numpy.random.Generator
+    """
+    errors = drawn_errors(calibration, units, n, rng)
+    if calibration.method in HEADS:
+        errors = learned_errors(model, ahead.states.float(), errors, calibration)
+    return ahead.parts.total()[:, None].numpy() + ahead.spread.numpy()[:, None, None] * errors
+
+
+def path_frame(
+    paths: np.ndarray, memory: Memory, layout: Layout, times: np.ndarray, column: str
+) -> pd.DataFrame:
+    """A frame of standardised paths (U, n, h, C) in the units of the data, path by path.
+
+    Parameters
+    ----------
+    paths : ndarray
+    memory : Memory
+        Of the series.
+    layout : Layout
+    times : ndarray of shape (S, steps)
+        The first `steps` of the h steps are written.
+    column : str
+        Name of the forecasts in a long frame.
+    """
+    layout, frames = replace(layout, backend="pandas"), []
+    for i in range(paths.shape[1]):
+        values = memory.scaling.back(of_series(paths[:, i], memory))[:, : times.shape[1]]
+        frame = write_frame(layout, memory.ids, times, {"": values}, model=column)
+        frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
+        frame.insert(len(frame.columns) - values.shape[2], "path", i + 1)
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=layout.kind == "long")
 
 
 def drawn_errors(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,7 +41,7 @@ class Segments:
 
     A row forecasts about once an epoch, more often where that would be fewer than
     `LEAST_STEPS` steps, less where it would be more than `MOST_STEPS`. The first rows of a
-    unit, `warm_up` of them or a quarter of a short one, do not: their past is too short.
+    unit, `warm_up` of them or two thirds of a short one, do not: their past is too short.
 
     Parameters
     ----------
@@ -72,16 +73,34 @@ class Segments:
         long_count = torch.ceil((usable - warm_up).clamp(min=1) / length).long()
         self.counts = torch.where(self._whole, 1, long_count)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A generator pickled as such lets go of its state before a started process has it.
+        return self.__dict__ | {"generator": self.generator.get_state().numpy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state | {"generator": torch.Generator()}
+        self.generator.set_state(torch.from_numpy(state["generator"]))
+
     def __len__(self) -> int:
         steps = -(-int(self.counts.sum()) // self.batch_size)
         return min(max(steps, LEAST_STEPS), MOST_STEPS)
 
     def __iter__(self) -> Iterator[Batch]:
-        for _, units in zip(range(len(self)), self._unit_batches(), strict=False):
-            yield self._batch(units)
+        return iter(self.share(0, 1))
+
+    def share(self, rank: int, count: int) -> Share:
+        """The part of one of `count` processes: every `count`-th batch, from number `rank` on.
+
+        The batches are drawn by all processes, so that each draws the same, and they are as
+        many for every process.
+        """
+        return Share(self, rank, count)
+
+    def batches(self) -> Iterator[Batch]:
+        """Batches without end, passing over all segments again and again."""
+        return map(self._batch, self._unit_batches())
 
     def _unit_batches(self) -> Iterator[Tensor]:
-        """Batches of unit numbers, passing over all segments again and again."""
         plan = torch.arange(len(self.starts)).repeat_interleave(self.counts)
         while True:
             order = torch.randperm(len(plan), generator=self.generator)
@@ -99,9 +118,24 @@ class Segments:
         offset = torch.minimum(offset.clamp(min=0), room)
         # A unit's own beginning warms up for less: short series need every row they have.
         first = torch.where(
-            whole, torch.minimum(usable // 4, torch.tensor(self.warm_up)), self.warm_up
+            whole, torch.minimum(2 * usable // 3, torch.tensor(self.warm_up)), self.warm_up
         )
         begin = self.starts[units] + offset
         steps = torch.arange(int(length.max()))
         rows = begin[:, None] + torch.minimum(steps, length[:, None] - 1)
         return Batch(rows, length, self.starts[units], first, self.ends[units])
+
+
+class Share:
+    """What one of several processes takes of every epoch; see `Segments.share`."""
+
+    def __init__(self, segments: Segments, rank: int, count: int) -> None:
+        self._segments, self._rank, self._count = segments, rank, count
+
+    def __len__(self) -> int:
+        return -(-len(self._segments) // self._count)
+
+    def __iter__(self) -> Iterator[Batch]:
+        batches = self._segments.batches()
+        for _ in range(len(self)):
+            yield list(islice(batches, self._count))[self._rank]

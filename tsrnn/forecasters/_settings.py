@@ -10,6 +10,7 @@ import numpy as np
 
 from tsrnn.contract import choice, flag, habits, number, positive_integer, verbosity
 from tsrnn.data import Panel
+from tsrnn.forecasters._boxcox import boxcox_lambda
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._layers import LayerChoice
 
@@ -29,6 +30,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "weight_decay": 1e-2,
         "max_epochs": 30,
         "patience": 8,
+        "refit": True,
     },
     # Network and training of Cai et al. (2026), sections 6.2 and D.3. They do not say how the
     # data are scaled beyond standardisation; the local level stays on, see docs/benchmarks.md.
@@ -44,6 +46,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "weight_decay": 0.0,
         "max_epochs": 800,
         "patience": None,
+        "refit": False,
     },
 }
 
@@ -56,6 +59,7 @@ _POSITIVE_INTEGERS = (
     "horizon", "input_size", "hidden_size", "n_layers", "batch_size", "max_epochs", "patience",
     "val_size", "n_estimators",
 )  # fmt: skip
+MANY_SERIES = 30  # that validate together, so that less of each does
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
 _FLAGS = ("local_level", "linear_path", "refit")
 LOSSES = ("mse", "mae")
@@ -71,6 +75,7 @@ class Settings:
     horizon: int
     input_size: int
     season: int
+    seasons: tuple[int, ...]
     val_size: int
     layer: str
     options: dict[str, Any]
@@ -80,6 +85,7 @@ class Settings:
     input_projection: bool
     local_level: bool
     linear_path: bool
+    boxcox: float | None
     multivariate: str
     intervals: str
     loss: str
@@ -90,6 +96,9 @@ class Settings:
     patience: int | None
     n_estimators: int
     refit: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seasons", tuple(self.seasons))  # files have lists
 
     @property
     def joint(self) -> bool:
@@ -118,6 +127,7 @@ def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
         if name in filled and not (filled[name] is None and name in _MAY_BE_NONE):
             filled[name] = positive_integer(name, filled[name])
     filled |= {name: flag(name, filled[name]) for name in _FLAGS}
+    filled["boxcox"] = boxcox_lambda(filled["use_boxcox"])
     filled["loss"] = _loss(filled["loss"], filled["intervals"])
     filled["verbose"] = verbosity(filled["verbose"])
     for name, open_ in (("learning_rate", True), ("weight_decay", False)):
@@ -156,7 +166,7 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     shortest = int(panel.lengths.min())
     horizon = filled["horizon"] or max(1, min(habit.horizon, shortest // 3))
     _check_length(panel, horizon)
-    val_size = filled["val_size"] or _validation_size(shortest, horizon)
+    val_size = filled["val_size"] or _validation_size(panel, horizon)
     if val_size < horizon:
         raise ValueError(
             f"val_size must be at least the horizon, {horizon}, so that there are errors of every "
@@ -168,16 +178,25 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
             f"train on; at least {horizon + 2} are needed for horizon={horizon}. Take a smaller "
             "val_size"
         )
-    input_size = filled["input_size"] or min(habit.input_size, max(2, (shortest - val_size) // 3))
+    input_size = filled["input_size"] or min(habit.input_size, max(2, (shortest - val_size) // 2))
     names = {f.name for f in Settings.__dataclass_fields__.values()}
     chosen = {k: v for k, v in filled.items() if k in names}
     chosen |= {"horizon": horizon, "input_size": input_size, "val_size": val_size}
-    return Settings(**chosen, season=habit.season, layer=layer.name, options=layer.options)
+    return Settings(
+        **chosen, season=habit.season, seasons=habit.seasons, layer=layer.name,
+        options=layer.options,
+    )  # fmt: skip
 
 
-def _validation_size(shortest: int, horizon: int) -> int:
-    """A fifth of the data, or enough for twenty forecast errors of every step if a third has it."""
-    return min(max(math.ceil(0.2 * shortest), horizon + 20), max(shortest // 3, 1))
+def _validation_size(panel: Panel, horizon: int) -> int:
+    """Enough for twenty forecast errors of every step, and a fifth of the data if series are few.
+
+    At most a third of the shortest series.
+    """
+    shortest = int(panel.lengths.min())
+    few = len(panel.lengths) < MANY_SERIES
+    wanted = max(math.ceil(0.2 * shortest) if few else 0, horizon + 20)
+    return min(wanted, max(shortest // 3, 1))
 
 
 def _check_length(panel: Panel, horizon: int) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-Class = TypeVar("Class", bound=type)
+from tsrnn.contract import CommonArguments, with_shared_arguments
 
 
-class SharedArguments:
+@with_shared_arguments
+class SharedArguments(CommonArguments):
     """Stores them; see `ParaRNNForecaster` for what they mean."""
 
     def __init__(
@@ -23,13 +23,8 @@ class SharedArguments:
         aggregation: str | None = None,
         local_level: bool | None = None,
         linear_path: bool | None = None,
+        use_boxcox: bool | str | float = False,
         multivariate: str | None = None,
-        target: Any = None,
-        known_ahead: str | Sequence[str] | None = None,
-        id_col: str = "unique_id",
-        time_col: str = "ds",
-        freq: str | int | None = None,
-        missing: str = "error",
         intervals: str = "conformal",
         val_size: int | None = None,
         loss: str | None = None,
@@ -39,13 +34,14 @@ class SharedArguments:
         max_epochs: int | None = None,
         patience: int | None = None,
         n_estimators: int = 1,
-        refit: bool = False,
+        refit: bool | None = None,
         device: str = "cpu",
+        strategy: str | None = None,
+        devices: int | None = None,
         callbacks: Sequence[Any] | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        **shared: Any,
     ) -> None:
-        self.horizon = horizon
+        super().__init__(horizon=horizon, **shared)
         self.input_size = input_size
         self.preset = preset
         self.hidden_size = hidden_size
@@ -53,13 +49,8 @@ class SharedArguments:
         self.aggregation = aggregation
         self.local_level = local_level
         self.linear_path = linear_path
+        self.use_boxcox = use_boxcox
         self.multivariate = multivariate
-        self.target = target
-        self.known_ahead = known_ahead
-        self.id_col = id_col
-        self.time_col = time_col
-        self.freq = freq
-        self.missing = missing
         self.intervals = intervals
         self.val_size = val_size
         self.loss = loss
@@ -71,20 +62,6 @@ class SharedArguments:
         self.n_estimators = n_estimators
         self.refit = refit
         self.device = device
+        self.strategy = strategy
+        self.devices = devices
         self.callbacks = callbacks
-        self.random_state = random_state
-        self.verbose = verbose
-
-
-def with_shared_arguments(cls: Class) -> Class:
-    """Class decorator: the arguments behind ``**shared`` become part of the signature.
-
-    scikit-learn and help() read the names of arguments there.
-    """
-    init = cls.__dict__["__init__"]
-    own = inspect.signature(init).parameters
-    shared = inspect.signature(SharedArguments.__init__).parameters
-    named = {k: v for k, v in own.items() if v.kind is not v.VAR_KEYWORD}
-    rest = {k: v for k, v in shared.items() if k not in named}
-    init.__signature__ = inspect.Signature([*named.values(), *rest.values()])
-    return cls

@@ -51,6 +51,7 @@ def arrays_of(forecaster: RecurrentForecaster) -> dict[str, np.ndarray]:
         "exog_location": scaling.exog.location,
         "exog_scale": scaling.exog.scale,
         "constant": scaling.constant,
+        "deviation": scaling.deviation,
         "tail": np.vstack(memory.tail),
         "tail_lengths": np.array([len(rows) for rows in memory.tail]),
         "errors": forecaster.calibration_.errors,
@@ -83,12 +84,16 @@ def revive(
     forecaster.sample_ = torch.as_tensor(arrays["sample"])
 
 
-def revived_memory(arrays: dict[str, np.ndarray], ids: pd.Index, last_times: np.ndarray) -> Memory:
+def revived_memory(
+    arrays: dict[str, np.ndarray], ids: pd.Index, last_times: np.ndarray, exponent: float | None
+) -> Memory:
     """The memory whose arrays `arrays_of` gave."""
     scaling = Scaling(
         Scaler(arrays["location"], arrays["scale"]),
         Scaler(arrays["exog_location"], arrays["exog_scale"], pooled=True),
         arrays["constant"],
+        arrays["deviation"],
+        exponent,
     )
     borders = np.cumsum(arrays["tail_lengths"])[:-1]
     return Memory(

@@ -69,7 +69,7 @@ class Summary:
             self.title.center(WIDTH).rstrip(),
             "=" * WIDTH,
             _two_columns(self.facts),
-            _section("Root mean squared error on the validation part (standard deviations)"),
+            _section("Root mean squared error on the validation part (naive error = 1)"),
             _accuracy_lines(self.accuracy),
             *_feature_section(self.features),
             "=" * WIDTH,

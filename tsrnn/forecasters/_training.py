@@ -1,36 +1,51 @@
-"""Training by Lightning: the only file that knows it."""
+"""Training by Lightning: no other file of the forecasters knows it."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import logging
+import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback, EarlyStopping
 from lightning.pytorch.plugins.environments import LightningEnvironment
+from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
+from torch.multiprocessing import ProcessRaisedException
 from tqdm import tqdm
+
+from tsrnn.forecasters._processes import Processes
+from tsrnn.forecasters._segments import Segments, Share
 
 SMALLEST_LEARNING_RATE = 1e-6
 STALLED_EPOCHS = 2  # epochs without a better validation error before the learning rate is halved
 CLIP_NORM = 1.0
 
+ALONE = Processes()
+LIGHTNINGS_OWN = (  # warnings that its use of torch gives, not ours
+    r".*treespec.*is deprecated",
+    "Grad strides do not match bucket view strides",
+    r"It is recommended to use `self.log\('val_loss'",
+)
+
 History = list[dict[str, float]]
 
 
 class Task(pl.LightningModule):
-    """A model, how to compute its training loss, and its learning rates.
+    """A model, what it is trained on, how to compute its loss, and its learning rates.
 
     Parameters
     ----------
     model : nn.Module
+    segments : Segments
+        One epoch; iterated anew for each.
     loss : callable
         Batch to scalar tensor.
     groups : list of dict
@@ -38,13 +53,33 @@ class Task(pl.LightningModule):
     """
 
     def __init__(
-        self, model: nn.Module, loss: Callable[[Any], Tensor], groups: list[dict[str, Any]]
+        self,
+        model: nn.Module,
+        segments: Segments,
+        loss: Callable[[Any], Tensor],
+        groups: list[dict[str, Any]],
     ) -> None:
         super().__init__()
         self.model = model
+        self._segments = segments
         self._loss = loss
         self._groups = groups
         self.history: History = []
+        self.best_epoch = 0
+
+    def train_dataloader(self) -> Share:
+        """The batches of this process."""
+        return self._segments.share(self.trainer.global_rank, self.trainer.world_size)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What comes back, beside the weights, from a process that has trained."""
+        drawn = self._segments.generator.get_state()
+        return {"history": self.history, "best_epoch": self.best_epoch, "drawn": drawn}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take that over."""
+        self.history, self.best_epoch = state["history"], state["best_epoch"]
+        self._segments.generator.set_state(state["drawn"])
 
     def training_step(self, batch: Any, _: int) -> Tensor:
         """Training loss of a batch."""
@@ -67,7 +102,7 @@ class ValidatedTask(Task):
 
     Parameters
     ----------
-    model, loss, groups
+    model, segments, loss, groups
         See `Task`.
     validate : callable
         To the validation error, a number.
@@ -76,11 +111,12 @@ class ValidatedTask(Task):
     def __init__(
         self,
         model: nn.Module,
+        segments: Segments,
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         validate: Callable[[], float],
     ) -> None:
-        super().__init__(model, loss, groups)
+        super().__init__(model, segments, loss, groups)
         self._validate = validate
         self._losses: list[Tensor] = []
 
@@ -91,11 +127,13 @@ class ValidatedTask(Task):
         return loss
 
     def validation_step(self, _batch: Any, _: int) -> None:
-        """Validation error; the batch only says that it is time."""
-        error = self._validate()
-        self.log("val_loss", error, prog_bar=True, batch_size=1)
+        """Validation error, that of the first process in all; the batch only says it is time."""
+        together = self.trainer.strategy
+        error = together.broadcast(self._validate() if self.global_rank == 0 else 0.0)
+        self.log("val_loss", error, prog_bar=True, batch_size=1, sync_dist=True)
         rate = self.optimizers().param_groups[0]["lr"]  # type: ignore[union-attr]
-        train = float(torch.stack(self._losses).mean()) if self._losses else float("nan")
+        mean = torch.stack(self._losses).mean() if self._losses else torch.tensor(torch.nan)
+        train = float(together.reduce(mean, reduce_op="mean"))
         self._losses.clear()
         entry = {"epoch": len(self.history) + 1, "train_loss": train, "val_loss": error}
         self.history.append(entry | {"learning_rate": rate})
@@ -117,7 +155,7 @@ class PlannedTask(Task):
 
     Parameters
     ----------
-    model, loss, groups
+    model, segments, loss, groups
         See `Task`.
     rates : sequence of float
         Of the first group; others keep their ratio to it.
@@ -126,11 +164,12 @@ class PlannedTask(Task):
     def __init__(
         self,
         model: nn.Module,
+        segments: Segments,
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         rates: Sequence[float],
     ) -> None:
-        super().__init__(model, loss, groups)
+        super().__init__(model, segments, loss, groups)
         self._rates = rates
 
     def configure_optimizers(self) -> Any:
@@ -144,19 +183,27 @@ class PlannedTask(Task):
 
 
 class _Best(Callback):
-    """Keep the weights of the best epoch; the weights before training count as one."""
+    """Leave the weights of the best epoch; the weights before training count as one."""
 
-    def __init__(self, start: float, model: nn.Module) -> None:
-        self.error = start
-        self.epoch = 0
-        self._model = model
-        self.weights = copy.deepcopy(model.state_dict())
+    def __init__(self, start: float) -> None:
+        self._error = start
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        assert isinstance(pl_module, Task)
+        # All processes begin with the weights of the first one.
+        self._error = trainer.strategy.broadcast(self._error)
+        self._weights = copy.deepcopy(pl_module.model.state_dict())
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        assert isinstance(pl_module, Task)
         error = float(trainer.callback_metrics["val_loss"])
-        if error < self.error:
-            self.error, self.epoch = error, trainer.current_epoch + 1
-            self.weights = copy.deepcopy(self._model.state_dict())
+        if error < self._error:
+            self._error, pl_module.best_epoch = error, trainer.current_epoch + 1
+            self._weights = copy.deepcopy(pl_module.model.state_dict())
+
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        assert isinstance(pl_module, Task)
+        pl_module.model.load_state_dict(self._weights)
 
 
 class _SmallestRate(Callback):
@@ -174,7 +221,8 @@ class _EpochBar(Callback):
     _bar: tqdm | None = None  # an error may come before the start
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._bar = tqdm(total=trainer.max_epochs, desc="Training", unit="epoch")
+        hidden = trainer.global_rank > 0
+        self._bar = tqdm(total=trainer.max_epochs, desc="Training", unit="epoch", disable=hidden)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, Task)
@@ -200,7 +248,7 @@ class _EpochBar(Callback):
 
 def train(
     model: nn.Module,
-    batches: Iterable[Any],
+    segments: Segments,
     *,
     loss: Callable[[Any], Tensor],
     validate: Callable[[], float],
@@ -208,6 +256,7 @@ def train(
     max_epochs: int,
     patience: int | None,
     device: str = "cpu",
+    processes: Processes = ALONE,
     callbacks: Sequence[Callback] = (),
     verbose: int = 0,
 ) -> tuple[History, int]:
@@ -216,7 +265,7 @@ def train(
     Parameters
     ----------
     model : nn.Module
-    batches : iterable
+    segments : Segments
         One epoch; iterated anew for each.
     loss : callable
         Batch to training loss.
@@ -229,6 +278,8 @@ def train(
         Epochs without improvement before training stops; None trains until the
         learning rate is below 1e-6.
     device : str
+    processes : Processes
+        Each takes a step on a batch of its own, and their gradients are averaged.
     callbacks : sequence of lightning callbacks
     verbose : int
         1 shows a progress bar over epochs.
@@ -241,29 +292,29 @@ def train(
         0 where training did not improve on the start.
     """
     _check_callbacks(callbacks)
-    task = ValidatedTask(model, loss, groups, validate)
-    best = _Best(validate(), model)
+    task = ValidatedTask(model, segments, loss, groups, validate)
     stop: list[Callback] = [_SmallestRate()]
     if patience is not None:
         stop.append(EarlyStopping("val_loss", patience=patience))
     bar: list[Callback] = [_EpochBar()] if verbose else []
-    with _quiet():
-        trainer = _trainer(device, max_epochs, [best, *stop, *bar, *callbacks])
-        with _interruptible():
-            trainer.fit(task, train_dataloaders=batches, val_dataloaders=[torch.zeros(1)])
+    with _quiet(), _as_before(processes):
+        best = _Best(validate())
+        trainer = _trainer(device, processes, max_epochs, [best, *stop, *bar, *callbacks])
+        with _interruptible(), _own_errors():
+            trainer.fit(task, val_dataloaders=[torch.zeros(1)])
     model.to("cpu")
-    model.load_state_dict(best.weights)
-    return task.history, best.epoch
+    return task.history, task.best_epoch
 
 
 def train_for(
     model: nn.Module,
-    batches: Iterable[Any],
+    segments: Segments,
     *,
     loss: Callable[[Any], Tensor],
     groups: list[dict[str, Any]],
     rates: Sequence[float],
     device: str = "cpu",
+    processes: Processes = ALONE,
     callbacks: Sequence[Callback] = (),
     verbose: int = 0,
 ) -> None:
@@ -274,21 +325,28 @@ def train_for(
     if not rates:
         return
     _check_callbacks(callbacks)
-    task = PlannedTask(model, loss, groups, rates)
+    task = PlannedTask(model, segments, loss, groups, rates)
     bar: list[Callback] = [_EpochBar()] if verbose else []
-    with _quiet():
-        trainer = _trainer(device, len(rates), [*bar, *callbacks])
-        with _interruptible():
-            trainer.fit(task, train_dataloaders=batches)
+    with _quiet(), _as_before(processes):
+        trainer = _trainer(device, processes, len(rates), [*bar, *callbacks])
+        with _interruptible(), _own_errors():
+            trainer.fit(task)
     model.to("cpu")
 
 
-def _trainer(device: str, max_epochs: int, callbacks: list[Callback]) -> pl.Trainer:
-    """A trainer on one device that writes nothing."""
+def _trainer(
+    device: str, processes: Processes, max_epochs: int, callbacks: list[Callback]
+) -> pl.Trainer:
+    """A trainer that writes nothing."""
     place = torch.device(device)
+    devices: int | list[int] = 1 if place.index is None else [place.index]
+    strategy: str | DDPStrategy = "auto"
+    if processes.start is not None:
+        devices, strategy = processes.count, _Together(start_method=processes.start)
     return pl.Trainer(
         accelerator=place.type,
-        devices=1 if place.index is None else [place.index],
+        devices=devices,
+        strategy=strategy,
         max_epochs=max_epochs,
         callbacks=callbacks,
         logger=False,
@@ -299,6 +357,48 @@ def _trainer(device: str, max_epochs: int, callbacks: list[Callback]) -> pl.Trai
         gradient_clip_val=CLIP_NORM,
         plugins=[LightningEnvironment()],
     )
+
+
+class _Together(DDPStrategy):
+    """Several processes whose gradients are averaged."""
+
+    def setup_environment(self) -> None:
+        if self._start_method == "spawn":
+            self._silence = _quiet()
+            self._silence.__enter__()  # for the life of this process
+        if self._start_method == "fork" and self.root_device.type == "cpu":
+            torch.set_num_threads(1)  # torch's pool of threads does not outlive a fork
+        super().setup_environment()
+
+
+@contextlib.contextmanager
+def _as_before(processes: Processes) -> Iterator[None]:
+    """Put back what Lightning sets to start processes and to share the cores among them."""
+    names = [] if processes.start is None else ["OMP_NUM_THREADS"]
+    if processes.start in ("spawn", "fork"):  # else all that follow meet again at this port
+        names.append("MASTER_PORT")
+    threads, before = torch.get_num_threads(), {name: os.environ.get(name) for name in names}
+    try:
+        yield
+    finally:
+        if names:
+            torch.set_num_threads(threads)
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _own_errors() -> Iterator[None]:
+    """Raise what stopped a started process as if it had been this one."""
+    try:
+        yield
+    except ProcessRaisedException as error:
+        kind, _, message = str(error).rstrip().rpartition("\n")[2].partition(": ")
+        if kind != FloatingPointError.__name__:
+            raise
+        raise FloatingPointError(message) from error
 
 
 @contextlib.contextmanager
@@ -340,36 +440,39 @@ def _quiet() -> Iterator[None]:
     for logger in loggers:
         logger.addFilter(keep)
     try:
-        with _own_deprecations:
+        with _own_warnings:
             yield
     finally:
         for logger in loggers:
             logger.removeFilter(keep)
 
 
-class _OwnDeprecations:
+class _OwnWarnings:
     """Ignore what Lightning's own use of torch is warned for, while any thread trains.
 
     Entering `warnings.catch_warnings` in several threads can leave the filters changed;
-    this adds one filter with the first thread and takes it away with the last.
+    this adds filters with the first thread and takes them away with the last.
     """
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
-        self._filter: Any = None
+        self._filters: list[Any] = []
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                warnings.filterwarnings("ignore", message=r".*treespec.*is deprecated")
-                self._filter = warnings.filters[0]
+                for message in LIGHTNINGS_OWN:
+                    warnings.filterwarnings("ignore", message)
+                self._filters = list(warnings.filters[: len(LIGHTNINGS_OWN)])
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
-            if self._inside == 0 and self._filter in warnings.filters:
-                warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
+            if self._inside == 0:
+                for added in self._filters:
+                    if added in warnings.filters:
+                        warnings.filters.remove(added)  # type: ignore[attr-defined]
 
 
-_own_deprecations = _OwnDeprecations()
+_own_warnings = _OwnWarnings()

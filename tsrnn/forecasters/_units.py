@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tsrnn.forecasters._moments import window_moments
+
 SPREAD_FLOOR = 0.1  # in standard deviations of the series: a flat stretch is not blown up
 
 
@@ -119,31 +121,9 @@ def make_units(
         varies = torch.as_tensor(~constant).repeat_interleave(bounds.diff(), 0)
         level, spread = torch.zeros_like(rows), varies.to(rows.dtype)
     else:
-        level, variance = _rolling_moments(rows, bounds, window)
+        moments = window_moments(rows.numpy(), bounds.numpy(), window)
+        level, variance = (torch.from_numpy(part) for part in moments)
         floor = torch.as_tensor(np.where(constant, 0.0, SPREAD_FLOOR))
         floor = floor.repeat_interleave(bounds.diff(), 0)
         spread = (variance[:, :n_targets] + floor**2).sqrt()
     return Units(rows, level, spread, bounds, window, n_targets)
-
-
-def _rolling_moments(values: Tensor, indptr: Tensor, window: int) -> tuple[Tensor, Tensor]:
-    """Mean and variance of the last `window` rows up to each row, within its unit.
-
-    Every window is summed by itself, so that a row's moments do not depend on how
-    much lies before its window.
-    """
-    level, variance = torch.empty_like(values), torch.empty_like(values)
-    if len(values) >= window:
-        view = values.unfold(0, window, 1)
-        variance[window - 1 :], level[window - 1 :] = torch.var_mean(view, -1, correction=0)
-    starts = indptr[:-1].repeat_interleave(indptr.diff())
-    early = torch.nonzero(torch.arange(len(values)) - starts < window - 1).squeeze(-1)
-    for part in early.split(max(1, 2**22 // (window * max(values.shape[1], 1)))):
-        lags = part[:, None] + torch.arange(1 - window, 1)
-        known = (lags >= starts[part][:, None])[..., None]
-        lagged = torch.where(known, values[lags.clamp(min=0)], 0.0)
-        count = known.sum(1)
-        level[part] = lagged.sum(1) / count
-        centred = torch.where(known, lagged - level[part][:, None], 0.0)
-        variance[part] = (centred**2).sum(1) / count
-    return level, variance

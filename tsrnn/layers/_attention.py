@@ -6,13 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from tsrnn.kernels import without_padding
-from tsrnn.layers._brt_heads import LocalAttention
+from tsrnn.layers._brt_init import draw_transformer
 from tsrnn.layers._brt_layer import TransformerLayer
 from tsrnn.layers._brt_memory import RECURRENT_MATRICES, Memory
-from tsrnn.layers._brt_state import Carried, Shape, count
+from tsrnn.layers._brt_state import Carried, Shape
 from tsrnn.layers._brt_windows import Windows
 from tsrnn.layers._checks import check_sizes
-from tsrnn.layers._init import draw_uniform
 from tsrnn.layers._recurrent import Recurrent
 
 
@@ -188,21 +187,14 @@ class BlockRecurrentAttention(Recurrent):
             lengths = torch.full((len(x),), x.shape[1], device=x.device)
         old = Carried.unpack(hx, self._shape)
         windows = Windows(old.seen, lengths.to(torch.int64), x.shape[1], self.window)
-        states = torch.where(_given(old.seen >= self.window), old.states, self._memory.initial)
+        states = old.memory(self._memory.initial)
         tokens, caches = windows.place(self.embedding(x)), []
         for layer, cache in zip(self.layers, old.cache, strict=True):
             known = windows.after(cache, tokens)
             caches.append(windows.cache(known))
             tokens, states = layer(known, windows, states)
-        seen = count(old.seen, windows.lengths, self.window)
         output = without_padding(self.norm(windows.new(tokens)), lengths)
-        new = Carried(
-            torch.where(windows.lengths[:, None] > 0, windows.last(output), old.output),
-            seen,
-            torch.stack(caches),
-            torch.where(_given(seen >= self.window), states, old.states),
-        )
-        return output, new.pack(self._shape)
+        return output, old.after(windows, output, torch.stack(caches), states).pack(self._shape)
 
     def outputs(self, states: Tensor) -> Tensor:
         """What belongs to states (..., state_size): the first hidden_size numbers."""
@@ -217,15 +209,7 @@ class BlockRecurrentAttention(Recurrent):
         embeddings are standard normal, the biases of distances zero. b_g is uniform on (0, 4):
         in one window a number of the memory keeps from half to 98 percent of itself.
         """
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                draw_uniform(module.parameters(), module.in_features**-0.5, generator)
-            elif isinstance(module, nn.LayerNorm):
-                module.reset_parameters()
-            elif isinstance(module, LocalAttention):
-                module.distance_bias.zero_()
-            elif isinstance(module, Memory):
-                module.draw(generator)
+        draw_transformer(self, generator)
 
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
         """Recurrent matrices of the memory, the only layer with any: W_Q, W_K, W_V by name.
@@ -257,8 +241,3 @@ def _check_divisors(hidden_size: int, block_size: int | None, n_heads: int) -> N
             "hidden_size must be a multiple of block_size and of n_heads; got "
             f"hidden_size={hidden_size}, block_size={block_size}, n_heads={n_heads}"
         )
-
-
-def _given(condition: Tensor) -> Tensor:
-    """A condition (B,) for tensors (B, S, d)."""
-    return condition[:, None, None]

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from tsrnn.layers._brt_windows import Windows
+
 
 class Shape(NamedTuple):
     """The sizes that say how a state is divided."""
@@ -53,6 +55,21 @@ class Carried(NamedTuple):
         rows = cache.unflatten(-1, (shape.window, shape.size))
         return cls(output[-1], steps.to(torch.int64), rows, vectors)
 
+    def memory(self, initial: Tensor) -> Tensor:
+        """State vectors (B, S, d); before the first window is complete the learned start."""
+        return torch.where(_begun(self.seen, self.cache.shape[2]), self.states, initial)
+
+    def after(self, windows: Windows, output: Tensor, cache: Tensor, memory: Tensor) -> Carried:
+        """What is carried on after new steps with outputs (B, T, d), their cache and memory."""
+        any_new = windows.lengths[:, None] > 0
+        seen = count(self.seen, windows.lengths, windows.window)
+        return Carried(
+            torch.where(any_new, windows.last(output), self.output),
+            seen,
+            cache,
+            torch.where(_begun(seen, windows.window), memory, self.states),
+        )
+
     def pack(self, shape: Shape) -> Tensor:
         """The tensor (layers, B, state_size)."""
         last = shape.recurrent_layer
@@ -66,6 +83,11 @@ def count(seen: Tensor, new: Tensor, window: int) -> Tensor:
     """Steps seen after new ones; more than W are counted as W and what is left of windows."""
     total = seen + new
     return torch.where(total < 2 * window, total, window + total % window)
+
+
+def _begun(seen: Tensor, window: int) -> Tensor:
+    """Whether the first window of a sequence is complete, (B, 1, 1)."""
+    return (seen >= window)[:, None, None]
 
 
 def _row(x: Tensor, layer: int, shape: Shape) -> Tensor:

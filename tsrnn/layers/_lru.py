@@ -8,13 +8,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import cells, prepare_projected, projected_recurrence, without_padding
+from tsrnn.kernels import cells, prepare_projected, without_padding
 from tsrnn.layers._checks import check_sizes
 from tsrnn.layers._lru_init import Ring, draw_normal, draw_ring
+from tsrnn.layers._lru_layer import (
+    LOGARITHMS,
+    LayerTensors,
+    last_output,
+    real_blocks,
+    tensor_shapes,
+)
 from tsrnn.layers._lru_mlp import draw_mlp, inner_widths, perceptron
 from tsrnn.layers._recurrent import Recurrent
 
-LOGARITHMS = ("nu_log", "theta_log", "gamma_log")  # of what is positive, a number a state
+READOUT = ("C", "D")  # trained in any case
 
 
 class LRU(Recurrent):
@@ -154,13 +161,9 @@ class LRU(Recurrent):
         dtype: torch.dtype | None,
     ) -> None:
         """Room for the parameters of a layer of `width` inputs, or buffers if not trained."""
-        units, hidden_size = self.state_units, self.hidden_size
-        recurrent: dict[str, tuple[int, ...]] = {name: (units,) for name in LOGARITHMS}
-        recurrent |= {"B": (2 * units, width)}
-        readout = {"C": (hidden_size, 2 * units), "D": (hidden_size, width)}
-        for name, shape in (recurrent | readout).items():
+        for name, shape in tensor_shapes(self.state_units, width, self.hidden_size).items():
             tensor = torch.empty(shape, device=device, dtype=dtype)
-            if name in readout or self.trainable_recurrence:
+            if name in READOUT or self.trainable_recurrence:
                 self.register_parameter(f"{name}_l{layer}", nn.Parameter(tensor))
             else:
                 self.register_buffer(f"{name}_l{layer}", tensor)
@@ -175,13 +178,13 @@ class LRU(Recurrent):
         1 / in; the perceptrons are drawn as :class:`torch.nn.Linear`.
         """
         for layer in range(self.num_layers):
-            B, C, D = self._tensors(layer, "B", "C", "D")
-            drawn = draw_ring(self.ring, self.state_units, B.device, generator)
+            own = self._tensors(layer)
+            drawn = draw_ring(self.ring, self.state_units, own.B.device, generator)
             for name, value in drawn._asdict().items():
-                getattr(self, f"{name}_l{layer}").copy_(value)
-            draw_normal(B, 0.5 / B.shape[1], generator)
-            draw_normal(C, 1 / self.state_units, generator)
-            draw_normal(D, 1 / D.shape[1], generator)
+                getattr(own, name).copy_(value)
+            draw_normal(own.B, 0.5 / own.B.shape[1], generator)
+            draw_normal(own.C, 1 / self.state_units, generator)
+            draw_normal(own.D, 1 / own.D.shape[1], generator)
             draw_mlp(self.mlps[layer], generator)
 
     def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -198,17 +201,11 @@ class LRU(Recurrent):
         self, layer: int, x: Tensor, initial: Tensor, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
-        x = without_padding(x, lengths)
-        B, C, D, gamma_log = self._tensors(layer, "B", "C", "D", "gamma_log")
-        weight = (B.unflatten(0, (2, -1)) * gamma_log.exp()[:, None]).flatten(0, 1)
-        start = initial[:, : 2 * self.state_units].unflatten(-1, (2, -1))
-        given = (weight, None, self._diagonal(layer), start, lengths)
-        states, end = projected_recurrence(cells.lru(), x, *given)
-        linear = nn.functional.linear
-        output = self.mlps[layer](linear(states.flatten(-2), C) + linear(x, D))
-        output = without_padding(output, lengths)
-        last = _last(output, self.outputs(initial), lengths)
-        return output, torch.cat([end.flatten(-2), last], -1)
+        x, own = without_padding(x, lengths), self._tensors(layer)
+        states, end = own.recur(x, initial[:, : 2 * self.state_units], lengths)
+        output = without_padding(self.mlps[layer](own.read(states, x)), lengths)
+        last = last_output(output, self.outputs(initial), lengths)
+        return output, torch.cat([end, last], -1)
 
     def outputs(self, states: Tensor) -> Tensor:
         """Output y (..., hidden_size) of states (..., state_size)."""
@@ -217,7 +214,7 @@ class LRU(Recurrent):
     def prepare(self, *, verbose: bool = False) -> None:
         """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
         for layer in range(self.num_layers):
-            (weight,) = self._tensors(layer, "B")
+            weight = self._tensors(layer).B
             if weight.device.type != "cpu":
                 return  # kernels of other devices are compiled where they are first used
             prepare_projected(cells.lru(), weight.shape[1], False, weight.dtype, verbose=verbose)
@@ -232,16 +229,15 @@ class LRU(Recurrent):
     def eigenvalues(self) -> list[Tensor]:
         """Diagonal of Lambda of every layer: complex tensors of shape (N,), without gradient."""
         layers = range(self.num_layers)
-        return [torch.complex(*self._diagonal(layer).detach()) for layer in layers]
+        return [torch.complex(*self._tensors(layer).diagonal().detach()) for layer in layers]
 
     def recurrent_blocks(self) -> list[Tensor]:
         """Multiplication by every eigenvalue as a real block: (N, 2, 2) for every layer."""
-        return [_real_blocks(eigenvalue) for eigenvalue in self.eigenvalues()]
+        return [real_blocks(eigenvalue) for eigenvalue in self.eigenvalues()]
 
     def input_weights(self, layer: int = 0) -> Tensor:
         """What an input adds to the state, gamma B: complex of shape (N, in), without gradient."""
-        B, gamma_log = (t.detach() for t in self._tensors(layer, "B", "gamma_log"))
-        return torch.complex(*B.unflatten(0, (2, -1))) * gamma_log.exp()[:, None]
+        return torch.complex(*self._tensors(layer).input_weights().detach())
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""
@@ -250,24 +246,5 @@ class LRU(Recurrent):
             f"num_layers={self.num_layers}"
         )
 
-    def _diagonal(self, layer: int) -> Tensor:
-        """Real and imaginary parts (2, N) of exp(-exp(nu) + i exp(theta))."""
-        nu_log, theta_log = self._tensors(layer, "nu_log", "theta_log")
-        angle = theta_log.exp()
-        return torch.stack([angle.cos(), angle.sin()]) * torch.exp(-nu_log.exp())
-
-    def _tensors(self, layer: int, *names: str) -> list[Tensor]:
-        return [getattr(self, f"{name}_l{layer}") for name in names]
-
-
-def _last(output: Tensor, initial: Tensor, lengths: Tensor | None) -> Tensor:
-    """Output (B, hidden) at the end of each sequence, the initial one where it has no steps."""
-    if lengths is None:
-        return output[:, -1]
-    end = (lengths.long() - 1).clamp(min=0)[:, None, None].expand(-1, 1, output.shape[2])
-    return torch.where(lengths[:, None] > 0, output.gather(1, end)[:, 0], initial)
-
-
-def _real_blocks(eigenvalue: Tensor) -> Tensor:
-    re, im = eigenvalue.real, eigenvalue.imag
-    return torch.stack([re, -im, im, re], -1).unflatten(-1, (2, 2))
+    def _tensors(self, layer: int) -> LayerTensors:
+        return LayerTensors(*(getattr(self, f"{name}_l{layer}") for name in LayerTensors._fields))

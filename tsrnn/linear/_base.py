@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import Forecaster, habits, positive_integer, seed_of, verbosity, warn_user
+from tsrnn.contract import (
+    Forecaster,
+    habits,
+    positive_integer,
+    seed_of,
+    verbosity,
+    warn_user,
+    with_shared_arguments,
+)
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import AsRNN
 from tsrnn.linear._covariance import check_kind
@@ -24,6 +32,7 @@ from tsrnn.linear._summary import LinearSummary
 NAMES_SHOWN = 3
 
 
+@with_shared_arguments
 class LinearForecaster(Results, InSample, AsRNN, Forecaster[LinearMemory]):
     """Base of the models fitted by maximum likelihood; not to be used by itself.
 
@@ -39,50 +48,15 @@ class LinearForecaster(Results, InSample, AsRNN, Forecaster[LinearMemory]):
     cov_type : {"hessian", "opg", "information", "robust", "bollerslev-wooldridge", \
             "arch-robust"}
         Kind of standard errors.
-    horizon : int, optional
-        Steps that `predict` gives without h; by frequency.
-    target : str or list of str, optional
-        Columns to forecast; by default all columns of a wide frame, "y" of a long one.
-    known_ahead : str or list of str, optional
-        Exogenous columns whose future is given to `predict` as `X_future`.
-    id_col, time_col : str
-        Columns of a long frame.
-    freq : str or int, optional
-        Frequency of the data, where it cannot be inferred.
-    missing : str
-        Treatment of missing values, one of `legal_missing`.
-    random_state : int, numpy random generator or None
-        What simulations draw from.
-    verbose : int
-        1 shows a progress bar on long work.
+    **shared
+        All other arguments are those of `CommonArguments`.
     """
 
     takes_exog: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        *,
-        cov_type: str = "hessian",
-        horizon: int | None = None,
-        target: Any = None,
-        known_ahead: Any = None,
-        id_col: str = "unique_id",
-        time_col: str = "ds",
-        freq: Any = None,
-        missing: str = "error",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
+    def __init__(self, *, cov_type: str = "hessian", **shared: Any) -> None:
+        super().__init__(**shared)
         self.cov_type = cov_type
-        self.horizon = horizon
-        self.target = target
-        self.known_ahead = known_ahead
-        self.id_col = id_col
-        self.time_col = time_col
-        self.freq = freq
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
 
     @abstractmethod
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import ndtri
 from tqdm import tqdm
 
-from tsrnn.contract import level_name
+from tsrnn.contract import level_name, with_shared_arguments
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import Recursion, padded
 from tsrnn.linear._estimates import Estimates
@@ -31,6 +31,7 @@ from tsrnn.linear.arma._state import (
 )
 
 
+@with_shared_arguments
 class ARMA(ARMAResults):
     r"""ARMA and ARIMA models with regressors by maximum likelihood, one series or many.
 
@@ -114,30 +115,9 @@ class ARMA(ARMAResults):
         order: tuple[int, ...] = (1, 1),
         trend: str | None = None,
         likelihood: str = "exact",
-        *,
-        cov_type: str = "hessian",
-        horizon: int | None = None,
-        target: Any = None,
-        known_ahead: Any = None,
-        id_col: str = "unique_id",
-        time_col: str = "ds",
-        freq: Any = None,
-        missing: str = "error",
-        random_state: Any = None,
-        verbose: int = 0,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            cov_type=cov_type,
-            horizon=horizon,
-            target=target,
-            known_ahead=known_ahead,
-            id_col=id_col,
-            time_col=time_col,
-            freq=freq,
-            missing=missing,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        super().__init__(**shared)
         self.order = order
         self.trend = trend
         self.likelihood = likelihood

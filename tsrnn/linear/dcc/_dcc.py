@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tsrnn.contract import flag
+from tsrnn.contract import flag, with_shared_arguments
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import Recursion, padded
@@ -15,6 +15,7 @@ from tsrnn.linear.dcc._conditional import ConditionalCorrelation
 from tsrnn.linear.dcc._fit import Order
 
 
+@with_shared_arguments
 class DCC(ConditionalCorrelation):
     r"""GARCH variances with dynamic conditional correlations, one panel of series or many.
 
@@ -105,28 +106,9 @@ class DCC(ConditionalCorrelation):
         stationary: bool = True,
         *,
         cov_type: str = "robust",
-        horizon: int | None = None,
-        target: Any = None,
-        known_ahead: Any = None,
-        id_col: str = "unique_id",
-        time_col: str = "ds",
-        freq: Any = None,
-        missing: str = "error",
-        random_state: Any = None,
-        verbose: int = 0,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            cov_type=cov_type,
-            horizon=horizon,
-            target=target,
-            known_ahead=known_ahead,
-            id_col=id_col,
-            time_col=time_col,
-            freq=freq,
-            missing=missing,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        super().__init__(cov_type=cov_type, **shared)
         self.order = order
         self.garch_order = garch_order
         self.vol = vol

@@ -7,7 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import choice, flag, level_name, positive_integer, seed_of
+from tsrnn.contract import (
+    choice,
+    flag,
+    level_name,
+    positive_integer,
+    seed_of,
+    with_shared_arguments,
+)
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import Recursion, padded
 from tsrnn.linear._memory import LinearMemory, target_scales
@@ -25,6 +32,7 @@ from tsrnn.linear.garch._variance import VarianceResults, state_of
 INTERVALS = ("simulated", "analytic")
 
 
+@with_shared_arguments
 class GARCH(VarianceResults):
     r"""GARCH, GJR-GARCH and EGARCH by maximum likelihood, one series or many.
 
@@ -120,28 +128,9 @@ class GARCH(VarianceResults):
         n_simulations: int = 2000,
         *,
         cov_type: str = "robust",
-        horizon: int | None = None,
-        target: Any = None,
-        known_ahead: Any = None,
-        id_col: str = "unique_id",
-        time_col: str = "ds",
-        freq: Any = None,
-        missing: str = "error",
-        random_state: Any = None,
-        verbose: int = 0,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            cov_type=cov_type,
-            horizon=horizon,
-            target=target,
-            known_ahead=known_ahead,
-            id_col=id_col,
-            time_col=time_col,
-            freq=freq,
-            missing=missing,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        super().__init__(cov_type=cov_type, **shared)
         self.order = order
         self.mean = mean
         self.mean_order = mean_order

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from tsrnn.contract import choice, positive_integer, with_intervals
+from tsrnn.contract import choice, positive_integer, with_intervals, with_shared_arguments
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
@@ -36,6 +36,7 @@ from tsrnn.linear.varma._system import spectral_radius, system
 LIKELIHOODS = ("exact", "conditional")
 
 
+@with_shared_arguments
 class VARMA(DynamicsResults):
     r"""Vector autoregressive moving average models by maximum likelihood, one series or many.
 
@@ -118,29 +119,9 @@ class VARMA(DynamicsResults):
         likelihood: str = "exact",
         *,
         n_starts: int = 3,
-        cov_type: str = "hessian",
-        horizon: int | None = None,
-        target: Any = None,
-        known_ahead: Any = None,
-        id_col: str = "unique_id",
-        time_col: str = "ds",
-        freq: Any = None,
-        missing: str = "error",
-        random_state: Any = None,
-        verbose: int = 0,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            cov_type=cov_type,
-            horizon=horizon,
-            target=target,
-            known_ahead=known_ahead,
-            id_col=id_col,
-            time_col=time_col,
-            freq=freq,
-            missing=missing,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        super().__init__(**shared)
         self.order = order
         self.trend = trend
         self.likelihood = likelihood

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import choice, flag, positive_integer, seed_of
+from tsrnn.contract import choice, flag, positive_integer, seed_of, with_shared_arguments
 from tsrnn.data import Panel
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._matrices import Forecast, Path
@@ -23,6 +23,7 @@ from tsrnn.linear.vech._state import State, advance, begin, forecast
 from tsrnn.linear.vech._structure import STRUCTURES
 
 
+@with_shared_arguments
 class VECMGARCH(Dynamics):
     r"""Multivariate GARCH in vech form: full, diagonal, scalar, or BEKK.
 
@@ -130,28 +131,9 @@ class VECMGARCH(Dynamics):
         stationary: bool = False,
         n_starts: int = 3,
         cov_type: str = "robust",
-        horizon: int | None = None,
-        target: Any = None,
-        known_ahead: Any = None,
-        id_col: str = "unique_id",
-        time_col: str = "ds",
-        freq: Any = None,
-        missing: str = "error",
-        random_state: Any = None,
-        verbose: int = 0,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            cov_type=cov_type,
-            horizon=horizon,
-            target=target,
-            known_ahead=known_ahead,
-            id_col=id_col,
-            time_col=time_col,
-            freq=freq,
-            missing=missing,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        super().__init__(cov_type=cov_type, **shared)
         self.order = order
         self.structure = structure
         self.mean = mean

@@ -1,0 +1,144 @@
+"""Several processes train as one with a batch as large as all of theirs."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsrnn import ParaRNNForecaster
+from tsrnn.forecasters._processes import checked_processes
+
+SCRIPT = """
+import os
+import sys
+
+import test_ddp
+import torch
+
+if __name__ == "__main__":
+    strategy, out = sys.argv[1:]
+    threads, port = torch.get_num_threads(), os.environ.get("MASTER_PORT")
+    model = test_ddp.fitted(batch_size=4, strategy=strategy, devices=2)
+    assert torch.get_num_threads() == threads
+    assert "OMP_NUM_THREADS" not in os.environ
+    assert strategy == "ddp" or os.environ.get("MASTER_PORT") == port
+    rank = os.environ.get("LOCAL_RANK", "0")
+    test_ddp.store(f"{out}/{rank}.npz", model)
+"""
+
+
+def panel():
+    """Return a frame of 160 series, of a recurrence that is not linear."""
+    noise = np.random.default_rng(0).normal(size=(40, 160))
+    y = np.zeros_like(noise)
+    for t in range(1, len(y)):
+        y[t] = 0.9 * np.tanh(2 * y[t - 1]) + 0.1 * noise[t]
+    return pd.DataFrame({
+        "unique_id": np.repeat(np.arange(160), 40),
+        "ds": np.tile(np.arange(40), 160),
+        "y": y.T.ravel(),
+    })  # fmt: skip
+
+
+def fitted(**arguments):
+    # All segments are as long, and 160 / 4 batches are as many steps for two processes as
+    # 160 / 8 for one: the mean of the two mean losses is the mean loss of both.
+    model = ParaRNNForecaster(
+        horizon=3, input_size=8, hidden_size=8, n_layers=1, linear_path=False, max_epochs=3,
+        random_state=0, freq=1, **arguments,
+    )  # fmt: skip
+    return model.fit(panel())
+
+
+def contents(model):
+    forecast = model.predict(3, level=[80])
+    return {
+        "weights": np.concatenate([p.detach().numpy().ravel() for p in model.model_.parameters()]),
+        "forecast": forecast.drop(columns=["unique_id", "ds"]).to_numpy(),
+        "history": pd.DataFrame(model.history_).to_numpy(),
+        "best": np.array(model.best_epoch_),
+    }
+
+
+def store(path, model):
+    np.savez(path, **contents(model))
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return contents(fitted(batch_size=8))
+
+
+fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+
+def run(strategy, folder):
+    """Run the script; return what each process found, and what was printed."""
+    (folder / "script.py").write_text(SCRIPT)
+    kept = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "MASTER_PORT")}
+    done = subprocess.run(
+        [sys.executable, "script.py", strategy, "."], cwd=folder, capture_output=True, text=True,
+        env=kept | {"PYTHONPATH": os.path.dirname(__file__)}, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = [np.load(path) for path in sorted(folder.glob("*.npz"))]
+    return found, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("strategy", "scripts"),
+    [
+        ("ddp", 2),
+        pytest.param("ddp_spawn", 1, marks=pytest.mark.slow),
+        pytest.param("ddp_fork", 1, marks=fork),
+    ],
+)
+def test_is_one_process_with_twice_the_batch(tmp_path, alone, strategy, scripts):
+    found, printed = run(strategy, tmp_path)
+    assert printed == ""
+    assert len(found) == scripts
+    for each in found:
+        assert 0 < each["best"] == alone["best"]
+        np.testing.assert_allclose(each["weights"], alone["weights"], rtol=0, atol=1e-5)
+        np.testing.assert_allclose(each["forecast"], alone["forecast"], rtol=0, atol=1e-5)
+        np.testing.assert_allclose(each["history"], alone["history"], rtol=1e-4)
+        for name, values in each.items():
+            np.testing.assert_array_equal(values, found[0][name])
+
+
+@fork
+def test_one_process_may_have_a_strategy(alone):
+    same = contents(fitted(batch_size=8, strategy="ddp_fork", devices=1))
+    np.testing.assert_allclose(same["weights"], alone["weights"], rtol=0, atol=1e-6)
+
+
+@fork
+def test_a_training_that_diverges_says_so_in_this_process():
+    with pytest.raises(FloatingPointError, match=r"training diverged: the loss was nan in epoch"):
+        fitted(learning_rate=1e15, local_level=False, strategy="ddp_fork", devices=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "expected"),
+    [
+        ({"strategy": "dpp"}, ValueError, "strategy must be None or one of ['ddp', "),
+        ({"strategy": 2}, ValueError, "got 2"),
+        ({"strategy": "ddp", "devices": 0}, ValueError, "devices"),
+        ({"strategy": "ddp", "devices": 1.5}, TypeError, "devices"),
+        ({"devices": 2}, ValueError, "devices=2 needs a strategy: 'ddp' in a script"),
+        ({"strategy": "ddp", "device": "cuda:1"}, ValueError, "Use device='cuda'"),
+    ],
+)
+def test_refusals(arguments, error, expected):
+    with pytest.raises(error) as caught:
+        checked_processes(**({"strategy": None, "devices": None, "device": "cpu"} | arguments))
+    assert expected in str(caught.value)
+
+
+def test_are_refused_before_anything_is_trained(monkeypatch):
+    monkeypatch.setattr("tsrnn.forecasters._fit.Training.estimate", pytest.fail)
+    with pytest.raises(ValueError, match="needs a strategy"):
+        fitted(devices=2)

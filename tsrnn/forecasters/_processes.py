@@ -1,0 +1,66 @@
+"""The arguments about processes: how many train together, and how they are started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tsrnn.contract import positive_integer
+
+Start = Literal["popen", "spawn", "fork"]
+
+# Names of Lightning, and how each starts its processes.
+STRATEGIES: dict[str, Start] = {
+    "ddp": "popen",
+    "ddp_spawn": "spawn",
+    "ddp_fork": "fork",
+    "ddp_notebook": "fork",
+}
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Processes that train together, each on its part of the batches.
+
+    Attributes
+    ----------
+    start : {"popen", "spawn", "fork"} or None
+        How they are started; None is this process alone.
+    count : int
+    """
+
+    start: Start | None = None
+    count: int = 1
+
+
+def checked_processes(strategy: Any, devices: Any, device: Any) -> Processes:
+    """Processes that the arguments `strategy` and `devices` describe.
+
+    "ddp" runs a script anew in every further process: all of them go through the whole script and
+    end with the same forecaster. "ddp_spawn" starts processes for the training alone, from a
+    script whose work stands behind ``if __name__ == "__main__"``; it copies the data to shared
+    memory. "ddp_fork", also called "ddp_notebook", does so by a fork, from scripts and notebooks
+    on Linux and macOS, before anything has used CUDA.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the strategy is unknown, devices are no positive integer or need a strategy, or
+        `device` names a single one.
+    """
+    count = 1 if devices is None else positive_integer("devices", devices)
+    if strategy is None:
+        if count > 1:
+            raise ValueError(
+                f"devices={count} needs a strategy: 'ddp' in a script, 'ddp_notebook' in a "
+                "notebook; got strategy=None. Give one, or leave devices out"
+            )
+        return Processes()
+    if not isinstance(strategy, str) or strategy not in STRATEGIES:
+        raise ValueError(f"strategy must be None or one of {[*STRATEGIES]}; got {strategy!r}")
+    if isinstance(device, str) and ":" in device:
+        raise ValueError(
+            f"strategy={strategy!r} takes the first devices of a type; got device={device!r}. Use "
+            f"device={device.partition(':')[0]!r}"
+        )
+    return Processes(STRATEGIES[strategy], count)
