@@ -58,7 +58,7 @@ def measured(work: Callable[[], Found]) -> tuple[Found, float, float]:
 
 
 def forecaster() -> ParaRNNForecaster:
-    return ParaRNNForecaster(horizon=HORIZON, max_epochs=2, random_state=0)
+    return ParaRNNForecaster(horizon=HORIZON, max_epochs=2, refit=False, random_state=0)
 
 
 def measure(folder: Path, n_series: int) -> list[str]:

@@ -57,7 +57,7 @@ def measure(
     budget = Budget(seconds)
     forecaster = ParaRNNForecaster(
         horizon=HORIZON, val_size=VALIDATION, batch_size=batch_size, max_epochs=10_000,
-        patience=10_000, callbacks=[budget], random_state=0, **model,
+        patience=10_000, refit=False, callbacks=[budget], random_state=0, **model,
     )  # fmt: skip
     with mock.patch.object(_fit, "Segments", kind):
         forecaster.fit(data)
