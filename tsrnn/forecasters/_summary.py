@@ -100,6 +100,7 @@ def summarise(forecaster: RecurrentForecaster) -> Summary:
         "Aggregation": settings.aggregation,
         "Parameters": sum(p.numel() for p in model.parameters()),
         "Ridge towards": linear["prior"] if linear else "no linear path",
+        **_changes(forecaster),
         **_ensemble(forecaster),
         "Last learning rate": f"{rate:.1e}",
     }
@@ -107,6 +108,16 @@ def summarise(forecaster: RecurrentForecaster) -> Summary:
     notes = [_GUARANTEES[settings.intervals], *_feature_notes(forecaster, features)]
     title = f"{type(forecaster).__name__} Results"
     return Summary(title, facts, forecaster.validation_, features, notes)
+
+
+def _changes(forecaster: RecurrentForecaster) -> dict[str, object]:
+    """What is done to the series, and to the coefficients of the linear path, if anything."""
+    facts: dict[str, object] = {}
+    if forecaster.linear_path_.get("varying"):
+        facts["Varying with lags"] = ", ".join(map(str, forecaster.model_.seasons))
+    if (exponent := forecaster.settings_.boxcox) is not None:
+        facts["Box-Cox"] = f"{exponent:g}" if exponent else "log"
+    return facts
 
 
 def _ensemble(forecaster: RecurrentForecaster) -> dict[str, object]:
