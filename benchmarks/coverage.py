@@ -7,6 +7,7 @@ neither trained nor validated. ``--shared`` names the folder with the data of th
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,7 @@ def main() -> None:
         for level, share in run().items():
             percent, h = 100 * share, len(share)
             steps = [percent[i - 1] for i in (1, max(1, h // 4), h // 2, h)]
+            print(name, level, np.round(percent, 1), file=sys.stderr, flush=True)
             rows.append([name, level, *(f"{p:.1f}" for p in steps), f"{percent.mean():.1f}",
                          f"{percent.min():.1f} to {percent.max():.1f}"])  # fmt: skip
     print_table(["data", "level", "step 1", "h/4", "h/2", "h", "mean of steps", "all steps"], rows)

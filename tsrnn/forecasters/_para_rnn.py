@@ -122,7 +122,8 @@ class ParaRNNForecaster(RecurrentForecaster):
         Rows of the validation part of each series. By default a fifth of the shortest
         series, or `horizon` + 20 if that is more or there are 30 series, at most a third.
     loss : {"mse", "mae"}, optional
-        Training loss, on standardised series; "mse". Learned distributions have their own.
+        Training loss, of errors over the naive error of each series; "mse". Learned
+        distributions have their own.
     learning_rate : float, optional
         0.001 ("paper": 0.002), halved when the validation error has not improved for
         three epochs. The linear path moves at a tenth of it.

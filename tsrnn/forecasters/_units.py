@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tsrnn.forecasters._moments import window_moments
 
-SPREAD_FLOOR = 0.1  # in standard deviations of the series: a flat stretch is not blown up
+SPREAD_FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
 
 
 @dataclass(frozen=True)
