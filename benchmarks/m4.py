@@ -114,13 +114,11 @@ def main() -> None:
     print_machine()
     arguments = ARGUMENTS[which] | options.arguments
     print(f"{len(train)} series, {arguments}")
-    long_enough = [name for name, y in train.items() if len(y) >= 4 * h]
-    print(f"{len(long_enough)} of {len(train)} series, those of {4 * h} rows, are fitted to")
     rows = []
     for seed in range(options.seeds):
         model = getattr(tsrnn, options.forecaster)(horizon=h, random_state=seed, **arguments)
         start = time.perf_counter()
-        forecast = model.fit(frame[frame["unique_id"].isin(long_enough)]).predict(frame, h=h)
+        forecast = model.fit(frame).predict(h)
         seconds = time.perf_counter() - start
         by_series = dict(list(forecast.groupby("unique_id")[model.column_name]))
         found = scores(np.stack([by_series[name].to_numpy() for name in train]))

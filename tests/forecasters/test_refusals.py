@@ -69,9 +69,12 @@ class TestData:
     def test_too_short(self, small, panel, wave):
         self.refused(small, wave.iloc[:1], "needs at least 18 rows for horizon=6", "has 1")
         head = panel.groupby("unique_id").head(17)
-        parts = "at least 18 rows for horizon=6", "series 'a' has 17", "take a smaller horizon"
+        parts = "at least 18 rows for horizon=6", "longest, 'a', has 17", "take a smaller horizon"
         self.refused(small, head, *parts)
         self.refused(small, head.iloc[:7], "at least 8 rows for horizon=2", horizon=None)
+        rows = {"a": 70, "b": 7, "c": 5}
+        few = pd.concat([part.head(rows[name]) for name, part in panel.groupby("unique_id")])
+        self.refused(small, few, "2 of 3 have fewer", "series 'c' has 5", "drop these series")
 
     def test_target_not_found(self, make, panel, wide):
         self.refused(make, panel, "the target 'q' is not a column", "'y'", target="q")
@@ -199,13 +202,13 @@ class TestConstructor:
         told(ValueError, lambda: small(hidden_size=9).fit(wave), expected)
 
     def test_size_of_the_validation_part(self, small, panel):
-        parts = "val_size=55 leaves 5 rows of the series 'b'", "at least 8", "smaller val_size"
-        told(ValueError, lambda: small(val_size=55).fit(panel), *parts)
+        parts = "val_size=75 leaves 7 of the 82 rows of the longest, 'c'", "at least 8", "smaller"
+        told(ValueError, lambda: small(val_size=75).fit(panel), *parts)
         parts = "val_size must be at least the horizon, 6", "got 5"
         told(ValueError, lambda: small(val_size=5).fit(panel), *parts)
 
     def test_horizon_and_length(self, small, panel):
-        told(ValueError, lambda: small(horizon=21).fit(panel), "63 rows", "series 'b' has 60")
+        told(ValueError, lambda: small(horizon=28).fit(panel), "84 rows", "'c', has 82")
 
     def test_known_ahead(self, small, panel, exog):
         def fit(frame, known):

@@ -24,7 +24,7 @@ class ValidationErrors:
     model : ForecastModel
     units : Units
     split : integer Tensor of shape (U,)
-        First validation row of each unit.
+        First validation row of each unit; the row after its last where it has none.
     season : int
 
     Attributes
@@ -119,4 +119,5 @@ class ValidationErrors:
 def _counts(mask: np.ndarray, begin: Tensor, ends: Tensor) -> np.ndarray:
     """How often a mask (N, C) holds in the rows from `begin` to before `ends`: (U, C)."""
     bounds = torch.stack([begin, ends], 1).flatten().numpy()
-    return np.add.reduceat(mask, bounds, dtype=np.int64)[::2]
+    counts = np.add.reduceat(mask, bounds, dtype=np.int64)[::2]
+    return np.where((ends > begin).numpy()[:, None], counts, 0)  # an empty range adds its first row

@@ -24,8 +24,13 @@ def full_origins(
 
 
 def some_units(split: Tensor, ends: Tensor, most: int) -> Tensor:
-    """Mask (U,) of units that together have about `most` rows from `split` to `ends`, or of all."""
-    count = max(1, len(ends) * most // int((ends - split).sum()))
+    """Mask (U,) of units with rows from `split` to `ends`, of which there are about `most`.
+
+    All of them where there are fewer rows.
+    """
+    rows = ends - split
+    validated = torch.nonzero(rows > 0).flatten()
+    count = max(1, len(validated) * most // int(rows.sum()))
     chosen = torch.zeros(len(ends), dtype=torch.bool)
-    chosen[subset(len(ends), count)] = True
+    chosen[validated[subset(len(validated), count)]] = True
     return chosen

@@ -180,8 +180,11 @@ class ParaRNNForecaster(RecurrentForecaster):
     -----
     A constant series is forecast as its constant, with intervals of no width. A frame
     without ids is taken as the series fitted to if it holds its last known row, else as a
-    new one, scaled by its own rows. A series needs at least 8 rows and
-    three times the horizon.
+    new one, scaled by its own rows.
+
+    A series needs at least 8 rows, and one of them three times the horizon. Series that are too
+    short to validate train with all their rows, of which a warning says; their intervals come
+    from the errors of the others.
 
     References
     ----------

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from tsrnn.contract import (
     Forecaster,
@@ -39,11 +38,9 @@ from tsrnn.forecasters._rolling import origins_of, rolling_forecasts
 from tsrnn.forecasters._sample_paths import drawn_paths, path_frame
 from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
 from tsrnn.forecasters._shared import SharedArguments
-from tsrnn.forecasters._shares import SHARE_ROWS, SHARE_UNITS, block_shares
+from tsrnn.forecasters._shares import block_shares, sample_inputs
 from tsrnn.forecasters._stored import arrays_of, header_of, revive, revived_memory
-from tsrnn.forecasters._subset import subset
 from tsrnn.forecasters._summary import Summary, summarise
-from tsrnn.forecasters._units import Units
 from tsrnn.forecasters._widths import Ends, each_end, local_spread, scaled_ends, steps_ahead
 from tsrnn.layers import CellStack, Ensemble
 
@@ -68,10 +65,10 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         device = checked_device(params["device"])
         processes = checked_processes(params["strategy"], params["devices"], params["device"])
         generator = torch.Generator().manual_seed(seed_of(params["random_state"]))
-        rows = panel.lengths - settings.val_size
+        rows = settings.training_rows(panel.lengths)
         scaling = fit_scaling(panel, rows, settings.season, settings.boxcox)
         units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
-        split = units.indptr[1:] - settings.val_size
+        split = units.starts + torch.from_numpy(settings.training_rows(units.lengths.numpy()))
         known = [panel.exog_names.index(name) for name in self.known_ahead_]
         sizes = len(panel.target_names), len(panel.exog_names), known
         one, callbacks = replace(settings, n_estimators=1), params["callbacks"]
@@ -92,7 +89,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         self.linear_path_ = found.linear_path
         self.validation_ = errors.table()
         self.calibration_ = calibrate(errors.scaled, settings.intervals)
-        self.sample_ = _sample_inputs(units)
+        self.sample_ = sample_inputs(units)
         return memory_after(panel, scaling, state, settings)
 
     def _set_model(self, settings: Settings, model: ForecastModel) -> None:
@@ -297,11 +294,3 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         if not all(isinstance(member.rnn, CellStack) for member in members):
             return None
         return [share.numpy() for member in members for share in block_shares(member, self.sample_)]
-
-
-def _sample_inputs(units: Units) -> Tensor:
-    """Network inputs of the last rows of some units, for judging blocks: (B, T, C + E)."""
-    length = min(int(units.lengths.min()), SHARE_ROWS)
-    chosen = subset(len(units), SHARE_UNITS)
-    rows = units.indptr[1:][chosen, None] + torch.arange(-length, 0)
-    return units.inputs(rows).to(torch.float32)

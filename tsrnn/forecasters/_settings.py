@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.contract import choice, flag, habits, number, positive_integer, verbosity
+from tsrnn.contract import (
+    choice,
+    flag,
+    habits,
+    number,
+    positive_integer,
+    verbosity,
+    warn_user,
+)
 from tsrnn.data import Panel
 from tsrnn.forecasters._boxcox import boxcox_lambda
 from tsrnn.forecasters._distribution import HEADS
@@ -59,6 +67,7 @@ _POSITIVE_INTEGERS = (
     "horizon", "input_size", "hidden_size", "n_layers", "batch_size", "max_epochs", "patience",
     "val_size", "n_estimators",
 )  # fmt: skip
+FEWEST_ROWS = 8  # of any series
 MANY_SERIES = 30  # that validate together, so that less of each does
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
 _FLAGS = ("local_level", "linear_path", "refit")
@@ -104,6 +113,11 @@ class Settings:
     def joint(self) -> bool:
         """Whether all targets of a series are forecast from all of them."""
         return self.multivariate == "joint"
+
+    def training_rows(self, lengths: np.ndarray) -> np.ndarray:
+        """Rows of series before the validation part, or all of those too short to have one."""
+        validated = lengths >= _rows_of_both(self.horizon, self.val_size)
+        return np.where(validated, lengths - self.val_size, lengths)
 
 
 def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
@@ -160,25 +174,35 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     Raises
     ------
     ValueError
-        If a series is too short for the horizon or the validation part; the message names it.
+        If series are too short for the horizon or the validation part; the message names one.
+
+    Warns
+    -----
+    UserWarning
+        If some are too short to validate, so that they only train.
     """
     habit = habits(panel.freq)
-    shortest = int(panel.lengths.min())
-    horizon = filled["horizon"] or max(1, min(habit.horizon, shortest // 3))
-    _check_length(panel, horizon)
-    val_size = filled["val_size"] or _validation_size(panel, horizon)
+    lengths = panel.lengths
+    horizon = filled["horizon"] or max(1, min(habit.horizon, int(lengths.min()) // 3))
+    _check_lengths(panel, horizon)
+    long = lengths[lengths >= _needed(horizon)]
+    val_size = filled["val_size"] or _validation_size(long, horizon)
     if val_size < horizon:
         raise ValueError(
             f"val_size must be at least the horizon, {horizon}, so that there are errors of every "
             f"step; got {val_size}. Take a larger val_size, or a smaller horizon"
         )
-    if val_size > shortest - horizon - 2:
+    needed = _rows_of_both(horizon, val_size)
+    if needed > lengths.max():
         raise ValueError(
-            f"val_size={val_size} leaves {shortest - val_size} rows of {_shortest(panel)} to "
-            f"train on; at least {horizon + 2} are needed for horizon={horizon}. Take a smaller "
-            "val_size"
+            f"val_size={val_size} leaves {lengths.max() - val_size} of the {lengths.max()} rows of "
+            f"{_longest(panel)} to train on; at least {horizon + 2} are needed for "
+            f"horizon={horizon}. Take a smaller val_size"
         )
-    input_size = filled["input_size"] or min(habit.input_size, max(2, (shortest - val_size) // 2))
+    if needed > lengths.min():
+        _warn_of_short(panel, needed)
+    half = (int(lengths[lengths >= needed].min()) - val_size) // 2
+    input_size = filled["input_size"] or min(habit.input_size, max(2, half))
     names = {f.name for f in Settings.__dataclass_fields__.values()}
     chosen = {k: v for k, v in filled.items() if k in names}
     chosen |= {"horizon": horizon, "input_size": input_size, "val_size": val_size}
@@ -188,28 +212,53 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     )  # fmt: skip
 
 
-def _validation_size(panel: Panel, horizon: int) -> int:
+def _validation_size(lengths: np.ndarray, horizon: int) -> int:
     """Enough for twenty forecast errors of every step, and a fifth of the data if series are few.
 
     At most a third of the shortest series.
     """
-    shortest = int(panel.lengths.min())
-    few = len(panel.lengths) < MANY_SERIES
+    shortest = int(lengths.min())
+    few = len(lengths) < MANY_SERIES
     wanted = max(math.ceil(0.2 * shortest) if few else 0, horizon + 20)
     return min(wanted, max(shortest // 3, 1))
 
 
-def _check_length(panel: Panel, horizon: int) -> None:
-    shortest, needed = int(panel.lengths.min()), max(8, 3 * horizon)
-    if shortest < needed:
+def _needed(horizon: int) -> int:
+    """Rows of a series that the size of the validation part is chosen by."""
+    return max(FEWEST_ROWS, 3 * horizon)
+
+
+def _rows_of_both(horizon: int, val_size: int) -> int:
+    """Least rows of a series that trains and validates."""
+    return val_size + horizon + 2
+
+
+def _check_lengths(panel: Panel, horizon: int) -> None:
+    lengths, needed = panel.lengths, _needed(horizon)
+    if (longest := int(lengths.max())) < needed:
         raise ValueError(
-            f"every series needs at least {needed} rows for horizon={horizon}; "
-            f"{_shortest(panel)} has {shortest}. Give more rows, drop the series, or take a "
-            "smaller horizon"
+            f"a series needs at least {needed} rows for horizon={horizon}, to train and to "
+            f"validate; {_longest(panel)} has {longest}. Give more rows, or take a smaller horizon"
+        )
+    if (shortest := int(lengths.min())) < FEWEST_ROWS:
+        name = panel.ids[int(np.argmin(lengths))]
+        raise ValueError(
+            f"every series needs at least {FEWEST_ROWS} rows; {(lengths < FEWEST_ROWS).sum()} of "
+            f"{len(lengths)} have fewer, the series {name!r} has {shortest}. Give more rows, or "
+            "drop these series"
         )
 
 
-def _shortest(panel: Panel) -> str:
+def _warn_of_short(panel: Panel, needed: int) -> None:
+    short = np.flatnonzero(panel.lengths < needed)
+    warn_user(
+        f"{len(short)} of {len(panel.lengths)} series have fewer than the {needed} rows that it "
+        f"takes to train and to validate, the first is {panel.ids[short[0]]!r}: they train only, "
+        "and their intervals come from the other series' errors"
+    )
+
+
+def _longest(panel: Panel) -> str:
     if panel.layout.id_col is None:
-        return "the series"
-    return f"the series {panel.ids[int(np.argmin(panel.lengths))]!r}"
+        return "this one"
+    return f"the longest, {panel.ids[int(np.argmax(panel.lengths))]!r},"
