@@ -346,6 +346,15 @@ class TestPlot:
         assert not axes[1, 1].axison
         axes[0, 0].figure.canvas.draw()
 
+    def test_one_training_is_drawn_the_first_by_default(self, moved):
+        later = moved.assign(training=3, epoch=1 - moved["epoch"])
+        both = pd.concat([later, moved])
+        for number, frame in ((None, moved), (1, moved), (3, later)):
+            found, expected = plot_feature_history(both, number), plot_feature_history(frame)
+            assert areas(found[0, 0]) == areas(expected[0, 0])
+        with pytest.raises(ValueError, match=r"training must be one of .*\[1, 3\]; got 2"):
+            plot_feature_history(both, training=2)
+
     def test_zeros_have_an_area_of_their_own(self):
         ax = plot_feature_history(recorded([np.zeros((2, 2)), np.eye(2) / 2]))[0, 0]
         assert list(shades(ax)) == ["zero", "R-1"]
@@ -365,11 +374,6 @@ class TestPlot:
             (lambda f: f.drop(columns="type"), ValueError, r"lacks the columns \['type'\]"),
             (lambda f: f[f["epoch"] == 1], ValueError, r"at least two epochs .* got \[1\]"),
             (lambda f: f.head(0), ValueError, r"at least two epochs .* got \[\]"),
-            (
-                lambda f: pd.concat([f, f.assign(training=2)]),
-                ValueError,
-                r"trainings \[1, 2\]; select one of them",
-            ),
         ],
     )
     def test_other_frames_are_refused(self, moved, spoil, error, message):

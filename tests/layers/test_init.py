@@ -69,8 +69,8 @@ def test_chrono_spreads_memories_up_to_the_length(cell):
     [
         ({"init": "chrono", "cell": "lstm"}, "needs chrono_length"),
         ({"init": "chrono", "cell": "lstm", "chrono_length": 2.0}, "above 2; got 2.0"),
-        ({"init": "chrono", "chrono_length": 9.0}, "needs cell='lstm' or 'gru'"),
-        ({"init": "chrono", "cell": "gru", "chrono_length": 9.0, "bias": False}, "bias=True"),
+        ({"init": "chrono", "chrono_length": 9.0}, "gates, which cell='lstm' and 'gru' have"),
+        ({"init": "chrono", "cell": "gru", "chrono_length": 9.0, "bias": False}, "got bias=False"),
         ({"cell": "lstm", "chrono_length": 9.0}, "an argument of init='chrono'"),
     ],
 )

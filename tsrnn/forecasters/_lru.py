@@ -84,7 +84,7 @@ class LRUForecaster(RecurrentForecaster):
             for name in ("r_min", "r_max", "max_phase")
         }
         mlp = filled["mlp"]  # the layer checks it
-        options["mlp"] = list(mlp) if isinstance(mlp, Sequence) else mlp
+        options["mlp"] = list(mlp) if isinstance(mlp, tuple) else mlp
         name = "trainable_recurrence"
         options[name] = flag(name, filled[name])
         if filled["state_units"] is not None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import nn
-
-from tsrnn.layers._checks import check_sizes
 
 
 def inner_widths(mlp: bool | int | Sequence[int], hidden_size: int) -> tuple[int, ...]:
     """Widths of the inner layers: none for False, one of `hidden_size` for True."""
     if isinstance(mlp, bool):
         return (hidden_size,) if mlp else ()
-    widths = (mlp,) if isinstance(mlp, int) else tuple(mlp)
-    for width in widths:
-        check_sizes(mlp=width)
-    return widths
+    sizes = tuple(mlp) if isinstance(mlp, Sequence) and not isinstance(mlp, str) else (mlp,)
+    if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
+        raise ValueError(
+            f"mlp must be True, False, a width or a list of widths, positive integers; got {mlp!r}"
+        )
+    return tuple(int(size) for size in sizes)
 
 
 def perceptron(

@@ -164,10 +164,12 @@ def _check_chrono(init: str, length: float | None, cell: Cell, bias: bool) -> No
                 f"chrono_length is an argument of init='chrono'; got {length!r} with init={init!r}"
             )
         return
-    if not bias or (gate(cell, "u_f") is None and gate(cell, "u_z") is None):
+    if not bias:
+        raise ValueError("init='chrono' draws biases; got bias=False")
+    if gate(cell, "u_f") is None and gate(cell, "u_z") is None:
         raise ValueError(
-            "init='chrono' draws biases of gates: it needs cell='lstm' or 'gru' and bias=True; "
-            f"got cell={cell.name!r}, bias={bias}"
+            "init='chrono' draws biases of gates, which cell='lstm' and 'gru' have and this cell "
+            f"({cell.name}) has not. Take one of these, or another init"
         )
     if length is None or not 2 < length < float("inf"):
         raise ValueError(

@@ -16,7 +16,7 @@ _FADE = 0.6  # of what is left of a colour from one order to the next
 _COLUMNS = ("training", "epoch", "layer", "type")
 
 
-def plot_feature_history(frame: pd.DataFrame) -> np.ndarray:
+def plot_feature_history(frame: pd.DataFrame, training: int | None = None) -> np.ndarray:
     """Draw the shares of the types of recurrence features while a network was trained.
 
     A panel a recurrent matrix, a column of panels a layer, as in Figure 3 of Cai et al. (2026).
@@ -26,8 +26,11 @@ def plot_feature_history(frame: pd.DataFrame) -> np.ndarray:
     Parameters
     ----------
     frame : DataFrame
-        ``frame`` of a `tsrnn.interpret.FeatureHistory`, of one training. Select rows to see
-        some layers, matrices or epochs.
+        ``frame`` of a `tsrnn.interpret.FeatureHistory`. Select rows to see some layers, matrices
+        or epochs.
+    training : int, optional
+        Number of the training to draw, the first by default. A forecaster with ``refit=True``
+        trains twice, ensembles train more often.
 
     Returns
     -------
@@ -39,7 +42,7 @@ def plot_feature_history(frame: pd.DataFrame) -> np.ndarray:
     TypeError
         If `frame` is no DataFrame.
     ValueError
-        If it lacks columns, or has fewer than two epochs or several trainings.
+        If it lacks columns or the training, or has fewer than two epochs of it.
 
     Examples
     --------
@@ -52,7 +55,7 @@ def plot_feature_history(frame: pd.DataFrame) -> np.ndarray:
     >>> axes.shape
     (1, 1)
     """
-    _check(frame)
+    frame = _one_training(frame, training)
     matrix = frame["matrix"] if "matrix" in frame else pd.Series("", index=frame.index)
     panels = frame.assign(matrix=matrix.fillna(""))
     types = sorted(set(panels["type"]), key=_place)
@@ -66,7 +69,8 @@ def plot_feature_history(frame: pd.DataFrame) -> np.ndarray:
     return axes
 
 
-def _check(frame: Any) -> None:
+def _one_training(frame: Any, training: int | None) -> pd.DataFrame:
+    """Rows of a training, checked."""
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(
             "`frame` must be the DataFrame `frame` of a FeatureHistory; "
@@ -78,17 +82,18 @@ def _check(frame: Any) -> None:
             "the frame must be as FeatureHistory gives it, one row a feature and epoch; "
             f"this one lacks the columns {missing}."
         )
-    if frame["epoch"].nunique() < 2:
+    trainings = sorted(set(frame["training"]))
+    if training is not None and training not in trainings:
+        raise ValueError(f"training must be one of those in the frame, {trainings}; got {training}")
+    chosen = frame[
+        frame["training"] == (min(trainings, default=1) if training is None else training)
+    ]
+    if chosen["epoch"].nunique() < 2:
         raise ValueError(
             "a history needs at least two epochs to be drawn; got "
-            f"{sorted(set(frame['epoch']))}. Draw a single epoch with plot_features."
+            f"{sorted(set(chosen['epoch']))}. Draw a single epoch with plot_features."
         )
-    trainings = sorted(set(frame["training"]))
-    if len(trainings) > 1:
-        raise ValueError(
-            f"the frame holds the trainings {trainings}; select one of them, such as "
-            f"frame[frame['training'] == {trainings[0]}]."
-        )
+    return chosen
 
 
 def _place(kind: str) -> tuple[int, int]:
