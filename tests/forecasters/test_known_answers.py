@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 from scipy.signal import lfilter
 
+from tsrnn import ParaRNNForecaster
+
 
 def autoregression(n, phi, seed, series=1):
     """Return stationary AR(1) paths with unit noise, (n, series)."""
@@ -74,12 +76,51 @@ class TestAutoregression:
         assert (rmse(forecast, actual) < 1.04 * rmse(np.mean(noise["y"]), actual)).all()
 
 
+class TestBayesError:
+    """With the defaults and 4,000 rows to fit to, within two percent of the best forecasts."""
+
+    N, H = 4000, 6
+
+    @pytest.mark.parametrize(
+        ("ar", "ma"), [([0.8], []), ([1.2, -0.5], [0.4]), ([0.5, 0.3], [-0.6])], ids=str
+    )
+    def test_of_arma(self, ar, ma):
+        noise = np.random.default_rng(0).normal(size=self.N + 2500)
+        y = lfilter([1, *ma], [1, *(-np.array(ar))], noise)[500:]
+        noise = noise[500:]
+        frame = pd.DataFrame({"y": y})
+        model = ParaRNNForecaster(horizon=self.H, max_epochs=3, random_state=0)
+        forecast, actual = rolled(model.fit(frame[: self.N]), frame[self.N :], self.H)
+        best = self.best(y, noise, ar, ma)
+        assert len(best) == len(forecast)
+        assert (rmse(forecast, actual) < 1.02 * rmse(best, actual)).all()
+
+    def best(self, y, noise, ar, ma):
+        """Return the conditional means (n, h) given the past of the process and its noise."""
+        found = []
+        for t in range(self.N - 1, len(y) - self.H):
+            values, shocks = list(y[: t + 1][-5:]), [*noise[: t + 1][-5:], *np.zeros(self.H)]
+            for k in range(self.H):
+                past = sum(phi * values[-1 - i] for i, phi in enumerate(ar))
+                values.append(past + sum(m * shocks[4 + k - i] for i, m in enumerate(ma)))
+            found.append(values[5:])
+        return np.array(found)
+
+
 class TestDeterministic:
     def test_a_sine_is_continued(self, small):
         steps = np.arange(340)
         sine = pd.Series(10 * np.sin(2 * np.pi * steps / 25))
         forecast = small(horizon=25, input_size=50).fit(sine.iloc[:280]).predict(60)
         np.testing.assert_allclose(forecast, sine.iloc[280:], atol=0.01)
+
+    def test_a_sum_of_sines_is_continued_two_hundred_steps(self):
+        steps = np.arange(1200)
+        waves = 10 * np.sin(2 * np.pi * steps / 25) + 4 * np.cos(2 * np.pi * steps / 60 + 1)
+        series = pd.Series(waves + 2 * np.sin(2 * np.pi * steps / 7.5))
+        model = ParaRNNForecaster(horizon=50, input_size=150, max_epochs=2, random_state=0)
+        forecast = model.fit(series.iloc[:1000]).predict(200)
+        np.testing.assert_allclose(forecast, series.iloc[1000:], atol=0.01)
 
     def test_a_trend_is_continued(self, small):
         line = pd.Series(3 + 0.5 * np.arange(236.0))

@@ -3,7 +3,7 @@
 import logging
 import signal
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,7 @@ class TestLinearPath:
         settings = replace(
             small().fit(wave).settings_,
             horizon=self.H, input_size=self.W, multivariate="joint", seasons=seasons,
+            val_size=10 * (self.H + self.W),
         )  # fmt: skip
         draw = np.random.default_rng(0)
         values = draw.normal(size=(180, n_targets + n_exog)).cumsum(0) / 4
@@ -59,7 +60,7 @@ class TestLinearPath:
         return model.double(), units, values
 
     def design(self, values, model, origins):
-        """Return lags, known futures (n, h, e) and targets (n, h, C), minus the level."""
+        """Return lags, known futures (n, h, e) and targets (n, h, C), minus the level; levels."""
         level = pd.DataFrame(values).rolling(self.W, min_periods=1).mean().to_numpy()
         lags, futures, targets, season_lags = [], [], [], []
         for t in origins:
@@ -75,7 +76,8 @@ class TestLinearPath:
             season_lags.append(np.outer(strength, own.ravel()).ravel())
             futures.append(ahead[:, model.known])
             targets.append(ahead[:, : model.n_targets])
-        return tuple(np.array(part) for part in (lags, season_lags, futures, targets))
+        levels = level[list(origins), : model.n_targets]
+        return tuple(np.array(part) for part in (lags, season_lags, futures, targets, levels))
 
     def correlation(self, x, y):
         size = np.sqrt((x @ x) * (y @ y))
@@ -90,67 +92,95 @@ class TestLinearPath:
                     weights[c * self.W + self.W - period + k % period, k, c] = 1
         return weights
 
-    def ridge(self, model, design, name, penalty, varying):
-        """Return weights of lags, those times each season, and of known futures, by step."""
-        lags, season_lags, futures, targets = design
+    def ridge(self, model, design, name, penalty, varying, reverting):
+        """Return weights of lags, those times each season, known futures, levels, by step."""
+        lags, season_lags, futures, targets, levels = design
         prior = self.naive(name, lags.shape[1], model.n_targets)
         season_lags = season_lags if varying else season_lags[:, :0]
+        levels = levels if reverting else levels[:, :0]
         parts = []
         for k in range(self.H):
-            x = np.hstack([lags, season_lags, futures[:, k]])
+            x = np.hstack([lags, season_lags, futures[:, k], levels])
             unit = np.linalg.eigvalsh(x.T @ x).mean()
             fit = Ridge(alpha=penalty * unit, fit_intercept=False)
             weights = fit.fit(x, targets[:, k] - lags @ prior[:, k]).coef_
             weights = np.atleast_2d(weights)
-            ends = np.cumsum([lags.shape[1], season_lags.shape[1]])
-            by_lag, by_season, by_future = np.split(weights.T, ends)
-            parts.append((by_lag + prior[:, k], by_season, by_future))
-        a, s, b = zip(*parts, strict=True)
-        return np.stack(a, 1), np.stack(s, 1), np.stack(b)
+            sizes = lags.shape[1], season_lags.shape[1], futures.shape[2]
+            by_lag, by_season, by_future, by_level = np.split(weights.T, np.cumsum(sizes))
+            parts.append((by_lag + prior[:, k], by_season, by_future, by_level))
+        a, s, b, g = zip(*parts, strict=True)
+        return np.stack(a, 1), np.stack(s, 1), np.stack(b), np.stack(g, 1)
 
-    def test_is_the_ridge_regression_that_validates_best(self, case):
-        model, units, values = case
+    @pytest.fixture
+    def chosen(self, case):
+        """Return what is chosen on the validation rows, with every form's error there."""
+        model, units, _ = case
         split = torch.tensor([self.SPLIT])
         train = full_origins(units.starts, split, self.H)
         held = full_origins(split - 1, units.indptr[1:], self.H, units.starts)
-        chosen = fit_linear_path(model, units, train, held, self.SEASON)
+        return fit_linear_path(model, units, train, held, self.SEASON), train, held
+
+    def test_is_the_ridge_regression_that_validates_best(self, case, chosen):
+        model, _, values = case
         fitted = self.design(values, model, range(self.SPLIT - self.H))
-        lags, season_lags, futures, targets = self.design(
+        lags, season_lags, futures, targets, levels = self.design(
             values, model, range(self.SPLIT - 1, 180 - self.H)
         )
         errors = {}
-        for name in ("local level", "last value", "seasonal naive"):
-            for penalty in PENALTIES:
-                for varying in (False, True)[: 1 + bool(model.seasons)]:
-                    a, s, b = self.ridge(model, fitted, name, penalty, varying)
-                    forecast = np.einsum("np,phc->nhc", lags, a)
-                    forecast += np.einsum("nhe,hec->nhc", futures, b)
-                    if varying:
-                        forecast += np.einsum("np,phc->nhc", season_lags, s)
-                    errors[name, penalty, varying] = np.mean((targets - forecast) ** 2)
-        assert tuple(chosen.values()) == min(errors, key=errors.get)
-        if model.seasons and not chosen["varying"]:
-            assert not model.linear_varying.any()
-            assert not model.linear_varying.requires_grad
-            chosen["varying"] = True
-            refit_linear_path(model, units, train, self.SEASON, chosen)
-        a, s, b = self.ridge(model, fitted, *chosen.values())
+        forms = product(
+            ("local level", "last value", "seasonal naive"), PENALTIES,
+            (False, True)[: 1 + bool(model.seasons)], (False, True),
+        )  # fmt: skip
+        for form in forms:
+            a, s, b, g = self.ridge(model, fitted, *form)
+            forecast = np.einsum("np,phc->nhc", lags, a) + np.einsum("nhe,hec->nhc", futures, b)
+            if form[2]:
+                forecast += np.einsum("np,phc->nhc", season_lags, s)
+            if form[3]:
+                forecast += np.einsum("nd,dhc->nhc", levels, g)
+            errors[form] = np.mean((targets - forecast) ** 2)
+        assert tuple(chosen[0].values()) == min(errors, key=errors.get)
+        for name, parameter in (
+            ("varying", model.linear_varying), ("reverting", model.linear_level)
+        ):  # fmt: skip
+            if parameter is not None:
+                assert parameter.requires_grad == bool(parameter.any()) == chosen[0][name]
+
+    def test_few_windows_do_not_say_whether_there_is_a_mean(self, small, wave):
+        settings = small().fit(wave).settings_
+        needed = 10 * (settings.horizon + settings.input_size)
+        for val_size, judged in ((needed, True), (needed - 1, False)):
+            model = empty_model(replace(settings, val_size=val_size), 1, 0, [])
+            assert (model.linear_level is not None) == judged
+
+    @pytest.mark.parametrize("reverting", [False, True])
+    def test_holds_the_coefficients_of_a_form(self, case, chosen, reverting):
+        model, units, values = case
+        choice, train, (rows, starts) = chosen
+        choice |= {"varying": bool(model.seasons), "reverting": reverting}
+        refit_linear_path(model, units, train, self.SEASON, choice)
+        fitted = self.design(values, model, range(self.SPLIT - self.H))
+        a, s, b, g = self.ridge(model, fitted, *choice.values())
         np.testing.assert_allclose(model.linear.detach(), a.reshape(len(a), -1), atol=1e-9)
         if model.linear_varying is not None:
-            assert model.linear_varying.requires_grad
             by_season = s.reshape(len(model.seasons), -1, s[0].size)
             expected = by_season.transpose(1, 0, 2).reshape(by_season.shape[1], -1)
             np.testing.assert_allclose(model.linear_varying.detach(), expected, atol=1e-9)
         if model.linear_known is not None:
             np.testing.assert_allclose(model.linear_known.detach(), b, atol=1e-9)
-        rows, starts = held
+        expected = g.reshape(len(g), -1) if reverting else 0.0
+        np.testing.assert_allclose(model.linear_level.detach(), expected, atol=1e-9)
         states = torch.zeros(len(rows), 8, dtype=torch.float64)
         with torch.no_grad():
             parts = model.parts(units, rows, starts, states)
         ours = (parts.total() - parts.level).numpy()
+        held = self.design(values, model, range(self.SPLIT - 1, 180 - self.H))
+        lags, season_lags, futures, _, levels = held
         forecast = np.einsum("np,phc->nhc", lags, a) + np.einsum("nhe,hec->nhc", futures, b)
         if model.seasons:
             forecast += np.einsum("np,phc->nhc", season_lags, s)
+        if reverting:
+            forecast += np.einsum("nd,dhc->nhc", levels, g)
         np.testing.assert_allclose(ours, forecast, atol=1e-9)
 
 

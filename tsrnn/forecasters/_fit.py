@@ -177,12 +177,12 @@ def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str
     that start stable: else their eigenvalues are pushed out of the unit disk, which
     forecasts no better and cannot be read.
     """
-    careful = {id(parameter) for parameter in model.network.recurrent_parameters()}
+    careful = [*model.network.recurrent_parameters(), *model.linear_parameters()]
+    slow_ones = {id(parameter) for parameter in careful}
     slow: list[Tensor] = []
     fast: list[Tensor] = []
     for parameter in model.parameters():
-        linear = parameter is model.linear or parameter is model.linear_varying
-        (slow if id(parameter) in careful or linear else fast).append(parameter)
+        (slow if id(parameter) in slow_ones else fast).append(parameter)
     return [
         {"params": fast, "lr": settings.learning_rate, "weight_decay": settings.weight_decay},
         {"params": slow, "lr": SLOW_RATE * settings.learning_rate, "weight_decay": 0.0},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import torch
@@ -29,12 +30,16 @@ def fit_linear_path(
     r"""Set the linear path by ridge regression, chosen on the validation rows.
 
     .. math:: \min_{A, B} \sum_t \sum_k \Big\| y_{t+k} - \ell_t
-        - \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t - B_k' \tilde x_{t+k} \Big\|^2
-        + \lambda \sum_k \Big( \| A_k - A_k^0 \|^2 + \sum_j \| A_{jk} \|^2 + \| B_k \|^2 \Big)
+        - \Gamma_k' \ell_t - \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t
+        - B_k' \tilde x_{t+k} \Big\|^2
+        + \lambda \sum_k \Big( \| A_k - A_k^0 \|^2 + \sum_j \| A_{jk} \|^2
+        + \| B_k \|^2 + \| \Gamma_k \|^2 \Big)
 
     The target A^0 of the shrinkage is one of three naive forecasts: the level of the
-    window, the last value, the value a season before. Chosen are that target, the penalty
-    and whether coefficients vary with the window's autocorrelations at all.
+    window, the last value, the value a season before. Chosen are that target, the penalty,
+    whether coefficients vary with the window's autocorrelations at all, and, where the
+    validation part has ten windows, whether forecasts revert to the mean of the training part:
+    with :math:`\Gamma = 0` they follow the window's level, as series without a mean ask for.
 
     Parameters
     ----------
@@ -49,13 +54,14 @@ def fit_linear_path(
     Returns
     -------
     dict
-        The chosen "prior", "penalty" and "varying".
+        The chosen "prior", "penalty", "varying" and "reverting".
     """
     fitted, held = (_Sums.of(model, units, origins) for origins in (train, validation))
     priors = _naive_weights(model, units, season)
     best: dict[str, Any] = {"error": float("inf")}
-    for varying in (False, True) if model.seasons else (False,):
-        ridge = _Ridge(fitted, fitted.design_size(varying))
+    reverting = (False,) if model.linear_level is None else (False, True)
+    for form in product((False, True) if model.seasons else (False,), reverting):
+        ridge = _Ridge(fitted, *fitted.design_sizes(*form))
         for name, prior in priors.items():
             errors = [0.0 for _ in PENALTIES]
             for k in range(fitted.n_groups):
@@ -63,9 +69,10 @@ def fit_linear_path(
                     errors[i] += held.squared_error(k, weights)
             for penalty, error in zip(PENALTIES, errors, strict=True):
                 if error < best["error"]:
-                    best = {"error": error, "prior": name, "penalty": penalty, "varying": varying}
+                    best = {"error": error, "prior": name, "penalty": penalty}
+                    best |= dict(zip(("varying", "reverting"), form, strict=True))
     del best["error"]
-    _set(model, fitted, priors[best["prior"]], best["penalty"], best["varying"])
+    _set(model, fitted, priors[best["prior"]], best)
     return best
 
 
@@ -80,13 +87,14 @@ def refit_linear_path(
     """Set the linear path from other rows, with what `fit_linear_path` has chosen."""
     prior = _naive_weights(model, units, season)[chosen["prior"]]
     sums = _Sums.of(model, units, rows)
-    _set(model, sums, prior, chosen["penalty"], chosen["varying"])
+    _set(model, sums, prior, chosen)
 
 
-def _set(model: ForecastModel, sums: _Sums, prior: Tensor, penalty: float, varying: bool) -> None:
-    """Solve and store; coefficients that are not to vary are zero and are not trained."""
-    ridge = _Ridge(sums, sums.design_size(varying))
-    solved = [next(iter(ridge.path(k, prior, (penalty,)))) for k in range(sums.n_groups)]
+def _set(model: ForecastModel, sums: _Sums, prior: Tensor, chosen: dict[str, Any]) -> None:
+    """Solve and store; coefficients of a form not chosen are zero and are not trained."""
+    ridge = _Ridge(sums, *sums.design_sizes(chosen["varying"], chosen["reverting"]))
+    penalties = (chosen["penalty"],)
+    solved = [next(iter(ridge.path(k, prior, penalties))) for k in range(sums.n_groups)]
     weights = torch.stack(solved, 1)  # (q, groups, m): (q, 1, h C) or (q, h, C)
     n_lags, n_design = sums.n_lags, sums.gram.shape[0]
     assert model.linear is not None
@@ -94,9 +102,13 @@ def _set(model: ForecastModel, sums: _Sums, prior: Tensor, penalty: float, varyi
     if model.linear_varying is not None:
         parts = weights[n_lags:n_design].reshape(len(model.seasons), -1, weights[0].numel())
         model.linear_varying.copy_(parts.transpose(0, 1).flatten(1))
-        model.linear_varying.requires_grad_(varying)
+        model.linear_varying.requires_grad_(chosen["varying"])
+    n_fixed = n_design + sums.n_known
     if model.linear_known is not None:
-        model.linear_known.copy_(weights[n_design:].transpose(0, 1))
+        model.linear_known.copy_(weights[n_design:n_fixed].transpose(0, 1))
+    if model.linear_level is not None:
+        model.linear_level.copy_(weights[n_fixed:].flatten(1))
+        model.linear_level.requires_grad_(chosen["reverting"])
 
 
 @dataclass(frozen=True)
@@ -104,15 +116,17 @@ class _Sums:
     """Products of regressors and targets, summed over rows.
 
     The design of a step ahead is the lags, the lags of the targets times each season's
-    autocorrelation, and the known futures of this step. Without known futures all steps
-    have one design and are one group of m = h C outputs; with them m = C.
+    autocorrelation, and e columns that join these: the known futures of this step and the
+    level of each target. Without known futures all steps have one design and are one group
+    of m = h C outputs; with them m = C.
     """
 
     n_lags: int
-    gram: Tensor  # (p, p) of the columns that all steps share
-    mixed: Tensor  # (groups, p, n_known)
-    inner: Tensor  # (groups, n_known, n_known)
-    cross: Tensor  # (groups, p + n_known, m)
+    n_known: int
+    gram: Tensor  # (p, p) of the lags
+    mixed: Tensor  # (groups, p, e)
+    inner: Tensor  # (groups, e, e)
+    cross: Tensor  # (groups, p + e, m)
     square: Tensor  # (groups,)
 
     @classmethod
@@ -130,17 +144,22 @@ class _Sums:
             strength = model.season_strength(lags)
             lags = torch.cat([lags, *(s[:, None] * own for s in strength.T)], 1)
         if not model.known:
-            known, targets = values.new_zeros(len(rows), 1, 0), targets.flatten(1)[:, None]
+            joining, targets = values.new_zeros(len(rows), 1, 0), targets.flatten(1)[:, None]
         else:
-            known = model.known_futures(units, rows)
+            joining = model.known_futures(units, rows)
+        if model.linear_level is not None:
+            level = units.level[rows][:, None, : units.n_targets]
+            joining = torch.cat([joining, level.expand(-1, joining.shape[1], -1)], -1)
         moments = [
-            torch.einsum("np,ngm->gpm", lags, targets), torch.einsum("nge,ngm->gem", known, targets)
-        ]  # fmt: skip
+            torch.einsum("np,ngm->gpm", lags, targets),
+            torch.einsum("nge,ngm->gem", joining, targets),
+        ]
         return cls(
             n_lags,
+            len(model.known),
             lags.T @ lags,
-            torch.einsum("np,nge->gpe", lags, known),
-            torch.einsum("nge,ngf->gef", known, known),
+            torch.einsum("np,nge->gpe", lags, joining),
+            torch.einsum("nge,ngf->gef", joining, joining),
             torch.cat(moments, 1),
             targets.square().sum((0, 2)),
         )
@@ -150,12 +169,13 @@ class _Sums:
         """Groups of steps."""
         return len(self.cross)
 
-    def design_size(self, varying: bool) -> int:
-        """Columns that all steps share, with or without those whose coefficients vary."""
-        return len(self.gram) if varying else self.n_lags
+    def design_sizes(self, varying: bool, reverting: bool) -> tuple[int, int]:
+        """Columns of the lags and of those that join them, with or without the last of each."""
+        joining = self.inner.shape[1] if reverting else self.n_known
+        return len(self.gram) if varying else self.n_lags, joining
 
     def times(self, k: int, weights: Tensor) -> Tensor:
-        """The Gram matrix of a group times weights (p + n_known, m)."""
+        """The Gram matrix of a group times weights (p + e, m)."""
         p = len(self.gram)
         first, last = weights[:p], weights[p:]
         shared = self.gram @ first + self.mixed[k] @ last
@@ -168,36 +188,36 @@ class _Sums:
 
 
 class _Ridge:
-    """Ridge regressions on the first `size` shared columns and the known futures.
+    """Ridge regressions on the first `size` lags and the first `border` columns that join.
 
-    The shared columns are decomposed once; the few known futures of a step join by their
-    Schur complement.
+    The lags are decomposed once; the few others join by their Schur complement.
     """
 
-    def __init__(self, sums: _Sums, size: int) -> None:
-        self._sums, self._size = sums, size
+    def __init__(self, sums: _Sums, size: int, border: int) -> None:
+        self._sums, self._size, self._border = sums, size, border
         values, self._vectors = torch.linalg.eigh(sums.gram[:size, :size])
         self._values = values.clamp(min=0)
 
     def path(self, k: int, prior: Tensor, penalties: Sequence[float]) -> Iterator[Tensor]:
-        """Weights (p + n_known, m) of a group for each penalty, shrunk towards `prior`."""
-        sums, p, size = self._sums, len(self._sums.gram), self._size
+        """Weights (p + e, m) of a group for each penalty, shrunk towards `prior`."""
+        sums, p, size, border = self._sums, len(self._sums.gram), self._size, self._border
         start = torch.zeros_like(sums.cross[k])
         start[: sums.n_lags] = prior[:, k] if sums.n_groups > 1 else prior.flatten(1)
         rest = sums.cross[k] - sums.times(k, start)
-        turned = self._vectors.T @ torch.cat([rest[:size], sums.mixed[k][:size]], 1)
+        joined = sums.mixed[k][:size, :border], sums.inner[k][:border, :border]
+        turned = self._vectors.T @ torch.cat([rest[:size], joined[0]], 1)
         outputs, mixed = turned[:, : rest.shape[1]], turned[:, rest.shape[1] :]
-        n_known = mixed.shape[1]
-        total = self._values.sum() + sums.inner[k].diagonal().sum()
-        unit = (total / (size + n_known)).clamp(min=1e-12)
+        total = self._values.sum() + joined[1].diagonal().sum()
+        unit = (total / (size + border)).clamp(min=1e-12)
         for penalty in penalties:
             shrunk = (self._values + penalty * unit)[:, None]
-            border = sums.inner[k] + penalty * unit * torch.eye(n_known, dtype=rest.dtype)
-            schur = border - mixed.T @ (mixed / shrunk)
-            last = torch.linalg.solve(schur, rest[p:] - mixed.T @ (outputs / shrunk))
+            own = joined[1] + penalty * unit * torch.eye(border, dtype=rest.dtype)
+            schur = own - mixed.T @ (mixed / shrunk)
+            last = rest[p : p + border] - mixed.T @ (outputs / shrunk)
+            last = torch.linalg.solve(schur, last)
             weights = start.clone()
             weights[:size] += self._vectors @ ((outputs - mixed @ last) / shrunk)
-            weights[p:] += last
+            weights[p : p + border] += last
             yield weights
 
 

@@ -38,17 +38,20 @@ class Parts(NamedTuple):
 class ForecastModel(nn.Module):
     r"""Direct forecasts of h steps from every row.
 
-    .. math:: \hat y_{t+k} = \ell_t + \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t
-        + s_t \, g_k(h_t) + B_k' \tilde x_{t+k} + s_t \, f(\tilde x_{t+k}, h_t)
+    .. math:: \hat y_{t+k} = \ell_t + \Gamma_k' \ell_t
+        + \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t + s_t \, g_k(h_t)
+        + B_k' \tilde x_{t+k} + s_t \, f(\tilde x_{t+k}, h_t)
 
-    with the local level :math:`\ell_t` and spread :math:`s_t` of the last W rows, the
+    with the local level :math:`\ell_t`, over the mean of the training part, and spread
+    :math:`s_t` of the last W rows; :math:`\Gamma_k = -I` reverts to that mean. Further the
     deviations :math:`d_t` of the last W rows from the level, their autocorrelations
     :math:`\rho_{jt}` at the lengths of the seasons (a varying-coefficient autoregression,
     Hastie and Tibshirani, 1993), the state :math:`h_t` of the recurrent network, whose inputs
     are :math:`z_t = (y_t - \ell_t) / s_t`, its head g, and columns known ahead,
     :math:`\tilde x` their deviations from their own level.
     Without ``local_level``, :math:`\ell_t = 0` and :math:`s_t = 1`; without
-    ``linear_path``, A = B = 0. A constant series is forecast as its level.
+    ``linear_path``, A = B = 0; without either, or where the validation part is short,
+    :math:`\Gamma = 0`. A constant series is forecast as its level.
 
     Parameters
     ----------
@@ -71,11 +74,13 @@ class ForecastModel(nn.Module):
         networks = [_network(settings, inputs, n_targets) for _ in range(size)]
         self.network = networks[0] if size == 1 else Ensemble(networks)
         lags = inputs * settings.input_size
-        self.linear = self.linear_varying = self.linear_known = None
+        self.linear = self.linear_level = self.linear_varying = self.linear_known = None
         self.seasons = [k for k in settings.seasons if 3 * k <= 2 * settings.input_size]
         if settings.linear_path:
             outputs = self.horizon * n_targets
             self.linear = nn.Parameter(torch.empty(lags, outputs))
+            if settings.local_level and settings.judges_level:
+                self.linear_level = nn.Parameter(torch.empty(n_targets, outputs))
             if self.seasons:
                 own = n_targets * settings.input_size
                 self.linear_varying = nn.Parameter(torch.empty(own, len(self.seasons) * outputs))
@@ -92,11 +97,15 @@ class ForecastModel(nn.Module):
     def reset_parameters(self, generator: torch.Generator, *, zero_output: bool) -> None:
         """Draw the network anew; the linear path starts at zero."""
         self.network.reset_parameters(generator, zero_output=zero_output)
-        for parameter in (self.linear, self.linear_varying, self.linear_known):
-            if parameter is not None:
-                parameter.zero_()
+        for parameter in self.linear_parameters():
+            parameter.zero_()
         for future in self.futures:
             future.reset_parameters(generator)  # type: ignore[operator]
+
+    def linear_parameters(self) -> list[nn.Parameter]:
+        """Coefficients of the linear path."""
+        parts = self.linear, self.linear_level, self.linear_varying, self.linear_known
+        return [part for part in parts if part is not None]
 
     def targets(self, units: Units, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """What the forecasts from some rows are to meet.
@@ -166,6 +175,9 @@ class ForecastModel(nn.Module):
             return level, level.new_zeros(())
         lags = units.lags(rows, starts)
         linear = (lags @ self.linear.to(lags.dtype)).unflatten(-1, shape)
+        if self.linear_level is not None:
+            own = units.level[rows][..., : self.n_targets]
+            linear = linear + (own @ self.linear_level.to(lags.dtype)).unflatten(-1, shape)
         if self.linear_varying is not None:
             own = lags[..., : len(self.linear_varying)]
             parts = (own @ self.linear_varying.to(lags.dtype)).unflatten(-1, (-1, *shape))
@@ -215,10 +227,11 @@ class ForecastModel(nn.Module):
                 if len(theirs):
                     own[i].load_state_dict(theirs[0].state_dict())
         with torch.no_grad():
-            for name in ("linear", "linear_varying", "linear_known"):
-                mean = getattr(empty, name)
-                if mean is not None:
-                    mean.copy_(torch.stack([getattr(member, name) for member in members]).mean(0))
+            means = zip(
+                empty.linear_parameters(), *(m.linear_parameters() for m in members), strict=True
+            )
+            for mean, *parts in means:
+                mean.copy_(torch.stack(parts).mean(0))
         return empty
 
 

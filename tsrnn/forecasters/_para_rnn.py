@@ -76,11 +76,13 @@ class ParaRNNForecaster(RecurrentForecaster):
         block.
     local_level : bool, optional
         Whether the level and spread of the last `input_size` values are taken out and
-        given back. True.
+        given back. True. For series that return to a mean, False is better where they are
+        short: see `linear_path`.
     linear_path : bool, optional
         True ("paper": False). Its coefficients vary with the autocorrelations of the last
-        `input_size` values at the seasons (hours: a day and a week), where that forecasts the
-        validation part better.
+        `input_size` values at the seasons (hours: a day and a week), and forecasts return from
+        the local level to the mean of the series, each where that forecasts the validation part
+        better; the second is tried where `val_size` is ten times `input_size` + `horizon`.
     use_boxcox : False, "log" or float
         Transform the targets, which must be positive, by their logarithm or by Box and Cox's
         :math:`(y^\lambda - 1) / \lambda` with a number from 0 to 1, and forecasts back. A

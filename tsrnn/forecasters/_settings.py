@@ -67,6 +67,7 @@ _POSITIVE_INTEGERS = (
     "horizon", "input_size", "hidden_size", "n_layers", "batch_size", "max_epochs", "patience",
     "val_size", "n_estimators",
 )  # fmt: skip
+WINDOWS_TO_JUDGE = 10  # each with its horizon
 FEWEST_ROWS = 8  # of any series
 MANY_SERIES = 30  # that validate together, so that less of each does
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
@@ -113,6 +114,14 @@ class Settings:
     def joint(self) -> bool:
         """Whether all targets of a series are forecast from all of them."""
         return self.multivariate == "joint"
+
+    @property
+    def judges_level(self) -> bool:
+        """Whether the validation part is long enough to tell if series revert to a mean.
+
+        On few windows it is chance whether a series without a mean seems to have one.
+        """
+        return self.val_size >= WINDOWS_TO_JUDGE * (self.input_size + self.horizon)
 
     def training_rows(self, lengths: np.ndarray) -> np.ndarray:
         """Rows of series before the validation part, or all of those too short to have one."""

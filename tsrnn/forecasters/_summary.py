@@ -115,6 +115,8 @@ def _changes(forecaster: RecurrentForecaster) -> dict[str, object]:
     facts: dict[str, object] = {}
     if forecaster.linear_path_.get("varying"):
         facts["Varying with lags"] = ", ".join(map(str, forecaster.model_.seasons))
+    if forecaster.linear_path_.get("reverting"):
+        facts["Reverts to mean"] = "yes"
     if (exponent := forecaster.settings_.boxcox) is not None:
         facts["Box-Cox"] = f"{exponent:g}" if exponent else "log"
     return facts
