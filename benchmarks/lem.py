@@ -170,20 +170,12 @@ def print_time_steps(network: Network, x: Tensor) -> None:
     print_table(["time step", "of z", "of y"], rows)
 
 
-def chrono_lstm(hidden: int, length: int) -> ParaRNN:
-    """LSTM whose forget gates stay open for up to `length` steps (Tallec and Ollivier 2018)."""
-    layer = ParaRNN(2, hidden, hidden, cell="lstm", init="uniform")
-    with torch.no_grad():
-        i, f, _, _ = layer.bias_l0.zero_().chunk(4)
-        f.uniform_(1, length - 1).log_()
-        i.copy_(-f)
-    return layer
-
-
 ADDERS: dict[str, Callable[[int, int], nn.Module]] = {
     "LEM": lambda hidden, length: LEM(2, hidden, dt=length**-0.5),
     "LEM, blocks of 4": lambda hidden, length: LEM(2, hidden, dt=length**-0.5, block_size=4),
-    "chrono-LSTM": chrono_lstm,
+    "chrono-LSTM": lambda hidden, length: ParaRNN(
+        2, hidden, hidden, cell="lstm", init="chrono", chrono_length=length
+    ),
     "ParaLSTM": lambda hidden, _: ParaRNN(2, hidden, cell="lstm"),
     "ParaGRU": lambda hidden, _: ParaRNN(2, hidden, cell="gru"),
 }

@@ -7,15 +7,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from tsrnn.forecasters._ahead import Ahead
 from tsrnn.forecasters._mapping import by_series
 from tsrnn.forecasters._memory import Memory
-from tsrnn.forecasters._model import ForecastModel, Parts
 
 
 @torch.no_grad()
-def additive_parts(
-    model: ForecastModel, parts: Parts, spread: Tensor, states: Tensor
-) -> dict[str, Tensor]:
+def additive_parts(ahead: Ahead) -> dict[str, Tensor]:
     """Parts of standardised forecasts by name, each (U, h, C), summing to them.
 
     Raises
@@ -23,9 +21,10 @@ def additive_parts(
     ValueError
         If the aggregation is not linear.
     """
+    model, parts, states = ahead.model, ahead.parts, ahead.states
     network = model.network
     shape = (model.horizon, model.n_targets)
-    scale = spread[:, None, :]
+    scale = ahead.spread[:, None, :]
     named = {"level": parts.level}
     if model.linear is not None:
         named["linear path"] = parts.linear

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tsrnn.forecasters._moments import window_moments
 
-SPREAD_FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
+FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,10 @@ class Units:
     level, spread : Tensor of shape (N, C + E) and (N, C)
         Mean and standard deviation of the last W rows up to each row, fewer at a
         unit's start; the spread of a unit that varies has a floor.
+    error_scale : Tensor of shape (N, C)
+        Mean size of the differences a season apart in the last W rows, which the sizes of
+        forecast errors follow: what a naive forecast would have missed by. Zero for a unit
+        without variation.
     indptr : Tensor of shape (U + 1,)
         Unit u has the rows indptr[u] to indptr[u + 1].
     window : int
@@ -35,6 +39,7 @@ class Units:
     values: Tensor
     level: Tensor
     spread: Tensor
+    error_scale: Tensor
     indptr: Tensor
     window: int
     n_targets: int
@@ -54,10 +59,9 @@ class Units:
 
     def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Units:
         """The same units in another precision or on another device."""
-        values, level, spread = (
-            part.to(device, dtype) for part in (self.values, self.level, self.spread)
-        )
-        return Units(values, level, spread, self.indptr.to(device), self.window, self.n_targets)
+        names = "values", "level", "spread", "error_scale"
+        moved = {name: getattr(self, name).to(device, dtype) for name in names}
+        return replace(self, **moved, indptr=self.indptr.to(device))
 
     def inputs(self, rows: Tensor) -> Tensor:
         """What enters the network at some rows: (..., C + E)."""
@@ -100,6 +104,7 @@ def make_units(
     *,
     window: int,
     n_targets: int,
+    season: int,
     constant: np.ndarray,
     local_level: bool,
 ) -> Units:
@@ -109,7 +114,7 @@ def make_units(
     ----------
     values : ndarray of shape (N, C + E)
     indptr : ndarray of shape (U + 1,)
-    window, n_targets : int
+    window, n_targets, season : int
     constant : boolean ndarray of shape (U, C)
         Units without variation: they get no floor, so their forecast is their level.
     local_level : bool
@@ -117,13 +122,33 @@ def make_units(
     """
     rows = torch.as_tensor(values, dtype=torch.float64)
     bounds = torch.as_tensor(indptr, dtype=torch.int64)
+    varies = torch.as_tensor(~constant).repeat_interleave(bounds.diff(), 0)
     if not local_level:
-        varies = torch.as_tensor(~constant).repeat_interleave(bounds.diff(), 0)
         level, spread = torch.zeros_like(rows), varies.to(rows.dtype)
-    else:
-        moments = window_moments(rows.numpy(), bounds.numpy(), window)
-        level, variance = (torch.from_numpy(part) for part in moments)
-        floor = torch.as_tensor(np.where(constant, 0.0, SPREAD_FLOOR))
-        floor = floor.repeat_interleave(bounds.diff(), 0)
-        spread = (variance[:, :n_targets] + floor**2).sqrt()
-    return Units(rows, level, spread, bounds, window, n_targets)
+        return Units(rows, level, spread, spread, bounds, window, n_targets)
+    moments = window_moments(rows.numpy(), bounds.numpy(), window)
+    level, variance = (torch.from_numpy(part) for part in moments)
+    floor = FLOOR * varies.to(rows.dtype)
+    spread = (variance[:, :n_targets] + floor**2).sqrt()
+    naive = _naive_errors(rows[:, :n_targets].numpy(), bounds.numpy(), window, season)
+    error_scale = varies * torch.from_numpy(naive).clamp(min=FLOOR)
+    return Units(rows, level, spread, error_scale, bounds, window, n_targets)
+
+
+def _naive_errors(values: np.ndarray, indptr: np.ndarray, window: int, season: int) -> np.ndarray:
+    """Mean size of the differences a season apart, both rows in the last `window`: (N, C).
+
+    One row apart where the window has no two seasons. A difference of 1, the naive error of the
+    whole series, counts as one more, so that the first rows of a unit have a scale.
+    """
+    lag = season if 2 * season <= window else 1
+    offset = np.arange(len(values)) - np.repeat(indptr[:-1], np.diff(indptr))
+    later = np.flatnonzero(offset >= lag)
+    found = np.ones_like(values)
+    if window > lag and len(later):
+        sizes = np.abs(values[later] - values[later - lag])
+        pairs = np.concatenate([[0], np.cumsum(np.maximum(np.diff(indptr) - lag, 0))])
+        mean, _ = window_moments(sizes, pairs, window - lag)
+        count = np.minimum(offset[later] - lag + 1, window - lag)[:, None]
+        found[later] = (count * mean + 1) / (count + 1)
+    return found
