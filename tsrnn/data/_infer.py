@@ -13,6 +13,7 @@ from tsrnn.data._text import listed, quote
 
 __all__ = ["infer_grid"]
 
+FEW = 1000  # rows that show most frequencies not to be monthly
 _GIVE = 'Give it, such as freq="MS" (month start), freq="D" or freq="h"'
 
 
@@ -68,7 +69,7 @@ def _candidate(axis: Axis) -> Grid:
 def _month_candidate(axis: Axis, days: np.ndarray) -> Grid | None:
     for rule in Months.RULES:
         grid = Months(1, "", rule)
-        if grid.holds(days).all():
+        if grid.holds(days[:FEW]).all() and grid.holds(days).all():
             months = grid.number(days)
             return month_grid(_mode(axis.steps(months)), rule, int(months[0]))
     return None
