@@ -241,8 +241,9 @@ def test_parameters_of_an_own_cell_start_small():
 def test_the_uniform_start(cell):
     rnn = layer(3, 400, num_layers=2, cell=cell, init="uniform")
     for name, parameter in rnn.named_parameters():
-        assert (parameter.abs() <= 0.05).all(), name
-        assert not parameter.numel() or parameter.abs().max() > 0.045, name
+        bound = rnn.block_size**-0.5 if name.startswith("weight_hh") else 0.05
+        assert (parameter.abs() <= bound).all(), name
+        assert not parameter.numel() or parameter.abs().max() > 0.9 * bound, name
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,12 @@ def test_other_parameters_of_the_stable_start():
     assert not rnn.bias_l0.any()
 
 
-def test_the_uniform_start_is_that_of_torch():
-    rnn = drawn(ParaRNN(5, 100, 2, 2, init="uniform", dtype=torch.float64))
-    for parameter in rnn.parameters():
-        scaled = (parameter.detach().flatten() * 10 + 1) / 2
+@pytest.mark.parametrize("block_size", [1, 4, 100])
+def test_the_uniform_start_is_that_of_torch_for_blocks_by_themselves(block_size):
+    rnn = drawn(ParaRNN(5, 100, block_size, 2, init="uniform", dtype=torch.float64))
+    for name, parameter in rnn.named_parameters():
+        fan_in = block_size if name.startswith("weight_hh") else 100
+        scaled = (parameter.detach().flatten() * fan_in**0.5 + 1) / 2
         assert stats.kstest(scaled.numpy(), "uniform").pvalue > 0.001
 
 

@@ -122,8 +122,10 @@ class ParaRNN(CellStack):
         that states neither explode nor, for the blocks near r = 1, are forgotten at once.
         Memory lengths are spread from one step to long. W_x is uniform with variance
         1 / (3 in), b is zero but for the forget gate of "lstm", where it is 1. Parameters of
-        an own cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` everything
-        is uniform on (-1/sqrt(d), 1/sqrt(d)) as in :class:`torch.nn.RNN`. With
+        an own cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` W_x and b are
+        uniform on (-1/sqrt(d), 1/sqrt(d)), as in :class:`torch.nn.RNN`, and blocks on
+        (-1/sqrt(d_s), 1/sqrt(d_s)), as there if a block is a network by itself; with the bound
+        of the whole they would forget at once. With
         ``init="chrono"`` (Tallec and Ollivier, 2018), for "lstm" and "gru", so is everything but
         the biases of the gates that keep the past: :math:`b_f \sim \log U[1, T_{\max} - 1]` and
         :math:`b_i = -b_f` of an LSTM, :math:`b_z \sim -\log U[1, T_{\max} - 1]` of a GRU.
@@ -134,8 +136,9 @@ class ParaRNN(CellStack):
                 params = weight_hh.view(self.cell.p, self.n_blocks)
                 draw_stable(self.cell, weight_ih, params, bias, generator)
             else:
-                given = [p for p in (weight_ih, weight_hh, bias) if p is not None]
-                draw_uniform(given, self.hidden_size**-0.5, generator)
+                shared = [p for p in (weight_ih, bias) if p is not None]
+                draw_uniform(shared, self.hidden_size**-0.5, generator)
+                draw_uniform([weight_hh], self.block_size**-0.5, generator)
             if self.chrono_length is not None and bias is not None:
                 draw_chrono(self.cell, bias, self.chrono_length, generator)
 
