@@ -123,7 +123,8 @@ class ParaRNNForecaster(RecurrentForecaster):
         of that distribution; the loss is theirs, and there is no guarantee.
     val_size : int, optional
         Rows of the validation part of each series. By default a fifth of the shortest
-        series, or `horizon` + 20 if that is more or there are 30 series, at most a third.
+        series of at least three horizons, or `horizon` + 20 if that is more or there are 30
+        series, at most a third.
     loss : {"mse", "mae"}, optional
         Training loss, of errors over the naive error of each series; "mse". Learned
         distributions have their own.
