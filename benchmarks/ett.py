@@ -51,6 +51,7 @@ CASES = {
     "default": {},
     "ensemble of 3": {"n_estimators": 3},
     "ParaRNN": PAPER,
+    "ParaRNN, stable": PAPER | {"init": "stable"},
     "ParaLSTM": PAPER | {"cell": "lstm"},
     "ParaGRU": PAPER | {"cell": "gru"},
     "RNN": PAPER | VANILLA,

@@ -30,7 +30,7 @@ def draws(*shape, seed=1):
 class TestHeads:
     @pytest.mark.parametrize("name", HEADS)
     def test_the_start_is_as_large_as_it_is_told(self, name):
-        size = draws(3, 2, seed=3).abs() + 0.2
+        size = torch.tensor([[0.1, 0.3], [0.5, 0.7], [0.9, 1.1]], dtype=torch.float64)
         made = HEADS[name](4, 3, 2).double()
         made.start(size)
         shape = made(draws(5, 4))
@@ -146,11 +146,11 @@ class TestForecasters:
 
     def test_rolling_forecasts_are_those_after_an_update(self, skewed, intervals):
         model = settings(intervals=intervals).fit(skewed.iloc[:600])
-        rolled = model.predict_rolling(skewed.iloc[600:610], level=80)
+        rolled = model.predict_rolling(skewed.iloc[600:610], level=90)
         model.update(skewed.iloc[600:604])
-        alone = model.predict(level=80)
+        alone = model.predict(level=90)
         last = rolled[rolled["cutoff"] == skewed.index[603]].drop(columns="cutoff")
-        pd.testing.assert_frame_equal(last, alone, check_freq=False, rtol=1e-4, atol=1e-6)
+        pd.testing.assert_frame_equal(last, alone, check_freq=False, rtol=1e-4)
 
     def test_the_loss_is_their_own(self, skewed, intervals):
         with pytest.raises(ValueError, match="learns by a loss of its own; got loss='mae'"):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 DEGREES = 8.0  # of freedom before training
+LEAST_SCALE = 1e-4
 FEWEST_DEGREES = 2.1  # the variance exists above 2
 SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # quantiles learned above the median
 LARGEST_LEVEL = 100 * (2 * SIDE[-1] - 1)
@@ -132,12 +133,13 @@ class StudentT(Distribution):
 
     def _fields_of(self, size: Tensor) -> Tensor:
         scale = size * math.sqrt((DEGREES - 2) / DEGREES)
+        scale = (scale - LEAST_SCALE).clamp(min=0.01 * LEAST_SCALE)
         degrees = torch.full_like(size, DEGREES - FEWEST_DEGREES)
         return _before_softplus(torch.cat([scale, degrees], -1))
 
     def _parameters_of(self, shape: Tensor) -> tuple[Tensor, Tensor]:
         """Scale and degrees of freedom."""
-        return softplus(shape[..., 0]) + 1e-4, FEWEST_DEGREES + softplus(shape[..., 1])
+        return softplus(shape[..., 0]) + LEAST_SCALE, FEWEST_DEGREES + softplus(shape[..., 1])
 
     def loss(self, error: Tensor, error_scale: Tensor, shape: Tensor) -> Tensor:
         """See `Distribution`."""
