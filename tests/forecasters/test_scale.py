@@ -157,7 +157,7 @@ class TestPooledErrors:
         rows = np.where(constant, 0.0, np.random.default_rng(1).normal(size=(12, 60)))
         indptr = np.arange(13) * 60
         units = make_units(
-            rows.reshape(-1, 1), indptr, window=12, n_targets=1, season=12, constant=constant,
+            rows.reshape(-1, 1), indptr, window=12, n_targets=1, constant=constant,
             local_level=True,
         ).to(torch.float32)  # fmt: skip
         split = units.indptr[1:] - 20
@@ -176,7 +176,7 @@ class TestPooledErrors:
         model = small().fit(long_panel())
         panel = model._read(long_panel())
         units = make_units(
-            panel.values, panel.indptr, window=12, n_targets=1, season=12,
+            panel.values, panel.indptr, window=12, n_targets=1,
             constant=np.zeros((12, 1), bool), local_level=True,
         ).to(torch.float32)  # fmt: skip
         split = units.indptr[1:] - 20

@@ -55,13 +55,7 @@ class TestLinearPath:
         constant = np.zeros((1, n_targets), bool)
         indptr = np.array([0, 180])
         units = make_units(
-            values,
-            indptr,
-            window=self.W,
-            n_targets=n_targets,
-            season=1,
-            constant=constant,
-            local_level=True,
+            values, indptr, window=self.W, n_targets=n_targets, constant=constant, local_level=True
         )
         return model.double(), units, values
 

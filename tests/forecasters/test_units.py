@@ -11,18 +11,17 @@ from tsrnn.forecasters import _filter
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._model import empty_model
 from tsrnn.forecasters._segments import LEAST_STEPS, MOST_STEPS, Segments
-from tsrnn.forecasters._units import FLOOR, make_units
+from tsrnn.forecasters._units import SPREAD_FLOOR, make_units
 
 WINDOW = 5
 
 
-def units_of(lengths, columns=3, n_targets=2, window=WINDOW, season=1, **changes):
+def units_of(lengths, columns=3, n_targets=2, window=WINDOW, **changes):
     """Return random values (N, columns) and their units."""
     values = np.random.default_rng(0).normal(size=(sum(lengths), columns))
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     options = {"constant": np.zeros((len(lengths), n_targets), bool), "local_level": True} | changes
-    sizes = {"window": window, "n_targets": n_targets, "season": season}
-    return values, make_units(values, indptr, **sizes, **options)
+    return values, make_units(values, indptr, window=window, n_targets=n_targets, **options)
 
 
 @pytest.fixture(scope="module")
@@ -42,36 +41,21 @@ class TestMoments:
         rolling = pd.DataFrame(values).groupby(owner).rolling(window, min_periods=1)
         np.testing.assert_allclose(units.level, rolling.mean(), atol=1e-12)
         variance = rolling.var(ddof=0).to_numpy()[:, :2]
-        np.testing.assert_allclose(units.spread, np.sqrt(variance + FLOOR**2), rtol=1e-9, atol=1e-9)
-
-    @given(
-        st.lists(st.integers(1, 30), min_size=1, max_size=4), st.integers(1, 9), st.integers(1, 5)
-    )
-    @settings(max_examples=40, deadline=None)
-    def test_error_scale_is_the_mean_difference_within_the_window(self, lengths, window, season):
-        values, units = units_of(lengths, window=window, season=season)
-        lag, row = season if 2 * season <= window else 1, 0
-        for length in lengths:
-            rows = values[row : row + length, :2]
-            for t in range(length):
-                inside = rows[max(0, t - window + 1) : t + 1]
-                sizes = np.abs(inside[lag:] - inside[:-lag])
-                expected = np.maximum((sizes.sum(0) + 1) / (len(sizes) + 1), FLOOR)
-                np.testing.assert_allclose(units.error_scale[row + t], expected, rtol=1e-12)
-            row += length
+        np.testing.assert_allclose(
+            units.spread, np.sqrt(variance + SPREAD_FLOOR**2), rtol=1e-9, atol=1e-9
+        )
 
     def test_do_not_depend_on_what_lies_before_the_window(self):
         values = np.random.default_rng(0).normal(size=(400, 1))
         moved = values.copy()
         moved[:300] += 1e9
-        options = {"window": 20, "n_targets": 1, "season": 4, "local_level": True}
+        options = {"window": 20, "n_targets": 1, "local_level": True}
         constant = np.zeros((1, 1), bool)
         one, other = (
             make_units(v, np.array([0, 400]), constant=constant, **options) for v in (values, moved)
         )
         assert torch.equal(one.level[320:], other.level[320:])
         assert torch.equal(one.spread[320:], other.spread[320:])
-        assert torch.equal(one.error_scale[320:], other.error_scale[320:])
 
     def test_constant_units_have_no_spread(self):
         units = make_units(
@@ -79,19 +63,16 @@ class TestMoments:
             np.array([0, 8]),
             window=3,
             n_targets=1,
-            season=1,
             constant=np.array([[True]]),
             local_level=True,
         )
         assert (units.spread == 0).all()
-        assert (units.error_scale == 0).all()
         assert (units.inputs(torch.arange(8)) == 0).all()
 
     def test_without_local_level(self):
         _, units = units_of([6, 4], local_level=False)
         assert (units.level == 0).all()
         assert (units.spread == 1).all()
-        assert (units.error_scale == 1).all()
 
 
 class TestLags:
@@ -158,7 +139,7 @@ class TestFilter:
         cut = units.starts + 8
         shorter = units_of([20])[1].to(torch.float32)
         early = type(shorter)(
-            shorter.values[:8], shorter.level[:8], shorter.spread[:8], shorter.error_scale[:8],
+            shorter.values[:8], shorter.level[:8], shorter.spread[:8],
             torch.tensor([0, 8]), WINDOW, 2,
         )  # fmt: skip
         state = run_filter(model, early, early.starts)

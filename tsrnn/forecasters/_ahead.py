@@ -27,8 +27,8 @@ class Ahead(NamedTuple):
         A copy in float64, so that the parts sum to the forecast to rounding.
     parts : Parts
         Of standardised forecasts.
-    spread, error_scale : Tensor of shape (U, C)
-        At the last row.
+    spread : Tensor of shape (U, C)
+        Local spread at the last row.
     states : Tensor of shape (U, hidden_size)
         Outputs of the network after the last row.
     """
@@ -36,7 +36,6 @@ class Ahead(NamedTuple):
     model: ForecastModel
     parts: Parts
     spread: Tensor
-    error_scale: Tensor
     states: Tensor
 
 
@@ -115,7 +114,7 @@ def _horizon_of(
     states = double.network.outputs(memory.state[-1].double())
     ahead = None if future is None else _standardised(double, memory, future)
     parts = double.parts(units, rows, units.starts, states, ahead)
-    return Ahead(double, parts, units.spread[rows], units.error_scale[rows], states)
+    return Ahead(double, parts, units.spread[rows], states)
 
 
 def _standardised(model: ForecastModel, memory: Memory, future: np.ndarray) -> Tensor:

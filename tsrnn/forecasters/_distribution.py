@@ -23,7 +23,7 @@ LARGEST_LEVEL = 100 * (2 * SIDE[-1] - 1)
 class Distribution(nn.Module, ABC):
     """Base of the heads: a linear map of the state gives the shape of the errors.
 
-    Shapes are those of errors over the error scale, by step and target. `start` gives all
+    Shapes are those of errors over the local spread, by step and target. `start` gives all
     states the same.
 
     Parameters
@@ -40,7 +40,7 @@ class Distribution(nn.Module, ABC):
 
     @torch.no_grad()
     def start(self, size: Tensor) -> None:
-        """Begin with errors of some root mean square (h, C), over the error scale."""
+        """Begin with errors of some root mean square (h, C), over the local spread."""
         self.map.weight.zero_()
         fields = self._fields_of(size[..., None].double().clamp(min=1e-3))
         self.map.bias.copy_(fields.expand(self.shape).flatten())
@@ -54,18 +54,18 @@ class Distribution(nn.Module, ABC):
         """Fields (h, C, fields) of errors of root mean square `size` (h, C, 1)."""
 
     @abstractmethod
-    def loss(self, error: Tensor, error_scale: Tensor, shape: Tensor) -> Tensor:
-        """Loss (..., h, C) of errors (..., h, C) with error scales that broadcast to them."""
+    def loss(self, error: Tensor, spread: Tensor, shape: Tensor) -> Tensor:
+        """Loss (..., h, C) of errors (..., h, C) with local spreads that broadcast to them."""
 
     @abstractmethod
     def quantiles(self, shape: Tensor, probabilities: Sequence[float]) -> Tensor:
-        """Quantiles (..., h, C, len(probabilities)) of errors over the error scale."""
+        """Quantiles (..., h, C, len(probabilities)) of errors over the local spread."""
 
 
 class Quantiles(Distribution):
     r"""Quantiles around the median, fitted by the check loss (Koenker and Bassett, 1978).
 
-    .. math:: L = \frac2Q \sum_q \max(q e_q, (q - 1) e_q), \qquad e_q = y - \hat y - a_t o_q
+    .. math:: L = \frac2Q \sum_q \max(q e_q, (q - 1) e_q), \qquad e_q = y - \hat y - s_t o_q
 
     with the point forecast as the median and offsets o that are sums of positive numbers, so
     that quantiles do not cross. Between them the normal score of the probability is interpolated
@@ -91,9 +91,9 @@ class Quantiles(Distribution):
             -1,
         )
 
-    def loss(self, error: Tensor, error_scale: Tensor, shape: Tensor) -> Tensor:
+    def loss(self, error: Tensor, spread: Tensor, shape: Tensor) -> Tensor:
         """See `Distribution`."""
-        offsets = self._offsets(shape) * error_scale[..., None]
+        offsets = self._offsets(shape) * spread[..., None]
         beyond = error[..., None] - offsets
         levels = beyond.new_tensor(_grid())
         return 2 * torch.maximum(levels * beyond, (levels - 1) * beyond).mean(-1)
@@ -125,7 +125,7 @@ class Quantiles(Distribution):
 class StudentT(Distribution):
     r"""Student's t around the point forecast, fitted by maximum likelihood.
 
-    .. math:: y_{t+k} \sim \hat y_{t+k} + a_t \, \sigma_k(h_t) \, t_{\nu_k(h_t)}
+    .. math:: y_{t+k} \sim \hat y_{t+k} + s_t \, \sigma_k(h_t) \, t_{\nu_k(h_t)}
     """
 
     def __init__(self, hidden_size: int, horizon: int, n_targets: int) -> None:
@@ -141,10 +141,10 @@ class StudentT(Distribution):
         """Scale and degrees of freedom."""
         return softplus(shape[..., 0]) + LEAST_SCALE, FEWEST_DEGREES + softplus(shape[..., 1])
 
-    def loss(self, error: Tensor, error_scale: Tensor, shape: Tensor) -> Tensor:
+    def loss(self, error: Tensor, spread: Tensor, shape: Tensor) -> Tensor:
         """See `Distribution`."""
         scale, degrees = self._parameters_of(shape)
-        scale = scale * torch.where(error_scale > 0, error_scale, 1.0)
+        scale = scale * torch.where(spread > 0, spread, 1.0)
         size = (error / scale).square() / degrees
         half = degrees / 2
         constant = torch.lgamma(half) - torch.lgamma(half + 0.5) + 0.5 * (degrees * math.pi).log()

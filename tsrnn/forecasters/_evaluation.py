@@ -30,7 +30,7 @@ class ValidationErrors:
     Attributes
     ----------
     scaled : ndarray of shape (U, n, h, C)
-        Errors over the error scale at the origin; NaN where the target is unknown or the
+        Errors over the local spread at the origin; NaN where the target is unknown or the
         series is constant. Where units have too few for intervals of their own, a sample of
         them as of one unit; of many units, the errors of some are then enough.
     state : Tensor of shape (layers, U, state_size)
@@ -81,10 +81,10 @@ class ValidationErrors:
         rows, unit, states = rows[inside], unit[inside], states[inside]
         forecast = model.parts(units, rows, units.starts[unit], states).total()
         target, known = model.targets(units, rows, units.indptr[1:][unit])
-        scale = units.error_scale[rows][:, None, :]
+        spread = units.spread[rows][:, None, :]
         error = target - forecast
-        # Without scale the series is constant, and its errors say nothing about others.
-        self._keep(rows, unit, torch.where(known & (scale > 0), error / scale, torch.nan))
+        # Without spread the series is constant, and its errors say nothing about others.
+        self._keep(rows, unit, torch.where(known & (spread > 0), error / spread, torch.nan))
         last = units.values[rows][:, None, : model.n_targets]
         self._add("model", error, known)
         self._add("last value", target - last, known)

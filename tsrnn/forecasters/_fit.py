@@ -154,9 +154,9 @@ class Training:
             rows, starts = full_origins(units.starts, ends, model.horizon, most=ROWS_OF_START)
             target, _ = model.targets(units, rows, rows + model.horizon + 1)
             error = target - model.without_network(units, rows, starts)
-            scale = units.error_scale[rows][:, None]
-            varies = (scale > 0).all(-1).all(-1)
-            head.start((error / scale)[varies].square().mean(0).sqrt())
+            spread = units.spread[rows][:, None]
+            varies = (spread > 0).all(-1).all(-1)
+            head.start((error / spread)[varies].square().mean(0).sqrt())
 
     def _segments(self, ends: Tensor) -> Segments:
         settings = self.settings

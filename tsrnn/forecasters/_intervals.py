@@ -20,7 +20,7 @@ MOST_ERRORS = 20_000  # of a step, evenly spaced
 
 @dataclass(frozen=True)
 class Calibration:
-    r"""Forecast errors over the error scale, :math:`(y_{t+k} - \hat y_{t+k}) / a_t`, in validation.
+    r"""Scaled forecast errors :math:`(y_{t+k} - \hat y_{t+k}) / s_t` of the validation part.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Calibration:
     method: str
 
     def half_widths(self, level: float, units: np.ndarray) -> np.ndarray:
-        r"""Half the width of the intervals in units of the error scale.
+        r"""Half the width of the intervals in units of the local spread.
 
         "conformal": the :math:`\lceil (n + 1) \, level \rceil`-th smallest of n absolute
         errors. "gaussian": a normal quantile times the errors' root mean square.
@@ -147,7 +147,7 @@ def calibrate(errors: np.ndarray, method: str) -> Calibration:
 def learned_bounds(
     model: ForecastModel, states: Tensor, levels: list[float]
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-    """Ends of the intervals of a learned distribution, by level, over the error scale.
+    """Ends of the intervals of a learned distribution, by level, over the local spread.
 
     Parameters
     ----------

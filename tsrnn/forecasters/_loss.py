@@ -37,4 +37,4 @@ def losses(
         return error.square(), known
     if loss == "mae":
         return error.abs(), known
-    return model.distribution_loss(error, units.error_scale[rows][..., None, :], states), known
+    return model.distribution_loss(error, units.spread[rows][..., None, :], states), known

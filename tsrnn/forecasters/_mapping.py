@@ -34,7 +34,6 @@ def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings:
         indptr,
         window=settings.input_size,
         n_targets=n_targets if settings.joint else 1,
-        season=settings.season,
         constant=constant,
         local_level=settings.local_level,
     )

@@ -195,7 +195,7 @@ class ForecastModel(nn.Module):
         return level + linear
 
     def quantiles(self, states: Tensor, probabilities: Sequence[float]) -> Tensor:
-        """Learned quantiles (..., h, C, n) of errors over the error scale; a mean over members."""
+        """Learned quantiles (..., h, C, n) of errors over the local spread; a mean over members."""
         parts = states.chunk(len(self.distributions), -1)
         heads = cast("Iterable[Distribution]", self.distributions)
         found = [
@@ -204,10 +204,10 @@ class ForecastModel(nn.Module):
         ]
         return torch.stack(found).mean(0)
 
-    def distribution_loss(self, error: Tensor, scale: Tensor, states: Tensor) -> Tensor:
+    def distribution_loss(self, error: Tensor, spread: Tensor, states: Tensor) -> Tensor:
         """Loss (..., h, C) of the learned distribution at errors of the point forecast."""
         (head,) = cast("Iterable[Distribution]", self.distributions)  # members learn by themselves
-        return head.loss(error, scale, head(states))
+        return head.loss(error, spread, head(states))
 
     @classmethod
     def merged(

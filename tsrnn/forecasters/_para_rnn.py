@@ -107,15 +107,14 @@ class ParaRNNForecaster(RecurrentForecaster):
         Refuse missing values and rows, or fill gaps between known values linearly. A value
         filled in uses the one after the gap.
     intervals : {"conformal", "gaussian", "quantile", "student-t"}
-        How intervals follow from the forecast errors of the validation part, scaled by the
-        local naive error: the mean size of the differences a season apart (a row apart, where
-        two seasons do not fit) in the last `input_size` rows. "conformal": quantiles of the
-        absolute errors, per step. If the scaled errors of the validation part and of the future
-        are exchangeable, an interval of level p covers with probability at least p; errors of a
-        time series are dependent and the epoch was chosen on the same part, so that this holds
-        approximately. "gaussian": normal with their root mean square; right if errors are
-        normal. Steps with too few errors for a level are warned about; their intervals carry no
-        guarantee. Unless every
+        How intervals follow from the forecast errors of the validation part, scaled by
+        :math:`s_t`. "conformal": quantiles of the absolute errors, per step. If the
+        scaled errors of the validation part and of the future are exchangeable, an
+        interval of level p covers with probability at least p; errors of a time series
+        are dependent and the epoch was chosen on the same part, so that this holds
+        approximately. "gaussian": normal with their root mean square; right if errors
+        are normal. Steps with too few errors for a level are warned about; their
+        intervals carry no guarantee. Unless every
         series has 100 errors of a step, the errors of all series and targets are pooled:
         coverage then holds on average over them. "quantile" and "student-t" are learned with
         the network, as functions of the state: quantiles by the check loss, or a Student

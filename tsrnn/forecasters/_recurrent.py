@@ -41,7 +41,7 @@ from tsrnn.forecasters._shared import SharedArguments
 from tsrnn.forecasters._shares import block_shares, sample_inputs
 from tsrnn.forecasters._stored import arrays_of, header_of, revive, revived_memory
 from tsrnn.forecasters._summary import Summary, summarise
-from tsrnn.forecasters._widths import Ends, each_end, error_scale, scaled_ends, steps_ahead
+from tsrnn.forecasters._widths import Ends, each_end, local_spread, scaled_ends, steps_ahead
 from tsrnn.layers import CellStack, Ensemble
 
 
@@ -113,8 +113,8 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
     ) -> dict[str, np.ndarray]:
         ends: Ends = {}
         if levels:
-            scale = error_scale(self.settings_, memory, self.memory_)
-            ends = steps_ahead(self._scaled_ends(memory, levels), scale, self.horizon_, h)
+            spread = local_spread(self.settings_, memory, self.memory_)
+            ends = steps_ahead(self._scaled_ends(memory, levels), spread, self.horizon_, h)
         point = point_forecasts(self.model_, self.settings_, memory, h, future, self._panel_shape)
         found = with_intervals(point, ends)
         return {name: memory.scaling.back(values) for name, values in found.items()}
@@ -173,13 +173,13 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             levels if learned else [],
         )  # fmt: skip
         scaling = memory.scaling.target
-        scales = found.scales * scaling.scale[origins.series][:, None]
+        spreads = found.spreads * scaling.scale[origins.series][:, None]
         ends = found.bounds
         if not learned:
             by_series = self._scaled_ends(memory, levels)
             ends = each_end(by_series, lambda end: end[origins.series, :h])
         point = scaling.inverse(found.points, series=origins.series)
-        forecasts = with_intervals(point, each_end(ends, lambda end: end * scales))
+        forecasts = with_intervals(point, each_end(ends, lambda end: end * spreads))
         return write_frame(
             self._panel_shape[0],
             memory.ids[origins.series],
@@ -195,7 +195,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         """Draw whole trajectories from the distribution of the forecasts.
 
         A path is the forecast plus the errors of all steps that one origin of the validation part
-        had, scaled by the local naive error: errors of the steps go together as they did there.
+        had, scaled by the local spread: errors of different steps go together as they did there.
         Where a distribution is learned, errors are its quantiles at the ranks of those. Targets
         that are forecast independently are drawn independently. Paths have the guarantee of the
         intervals, step by step.

@@ -53,14 +53,14 @@ class Rolling(NamedTuple):
     Attributes
     ----------
     points : ndarray of shape (n, h, C)
-    scales : ndarray of shape (n, 1, C)
-        Error scales.
+    spreads : ndarray of shape (n, 1, C)
+        Local spreads.
     bounds : dict
-        By level, ends of the intervals (n, h, C) less the point, over the scale.
+        By level, ends of the intervals (n, h, C) less the point, over the spread.
     """
 
     points: np.ndarray
-    scales: np.ndarray
+    spreads: np.ndarray
     bounds: dict[float, tuple[np.ndarray, np.ndarray]]
 
 
@@ -121,7 +121,7 @@ def rolling_forecasts(
         level: (_together(lower, order), _together(upper, order))
         for level, (lower, upper) in visit.bounds.items()
     }
-    return Rolling(_together(visit.points, order), _together(visit.scales, order), bounds)
+    return Rolling(_together(visit.points, order), _together(visit.spreads, order), bounds)
 
 
 def _together(values: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -147,7 +147,7 @@ class _Collect:
         self._place = counts.cumsum(0) - counts
         n = int(counts.sum())
         self.points = np.full((n, h, model.n_targets), np.nan)
-        self.scales = np.full((n, 1, model.n_targets), np.nan)
+        self.spreads = np.full((n, 1, model.n_targets), np.nan)
         empty = (np.full_like(self.points, np.nan) for _ in range(2 * len(levels)))
         self.bounds = {level: (next(empty), next(empty)) for level in levels}
 
@@ -159,7 +159,7 @@ class _Collect:
         at = self._place[unit] + origin[wanted] // self._step
         forecast = self._model.parts(self._units, rows, self._units.starts[unit], states).total()
         self.points[at] = forecast[:, : self._h].numpy()
-        self.scales[at] = self._units.error_scale[rows][:, None].numpy()
+        self.spreads[at] = self._units.spread[rows][:, None].numpy()
         found = learned_bounds(self._model, states, list(self.bounds))
         for level, ends in found.items():
             for own, end in zip(self.bounds[level], ends, strict=True):

@@ -42,7 +42,7 @@ def drawn_paths(
     errors = drawn_errors(calibration, units, n, rng)
     if calibration.method in HEADS:
         errors = learned_errors(model, ahead.states.float(), errors, calibration)
-    return ahead.parts.total()[:, None].numpy() + ahead.error_scale.numpy()[:, None, None] * errors
+    return ahead.parts.total()[:, None].numpy() + ahead.spread.numpy()[:, None, None] * errors
 
 
 def path_frame(

@@ -23,12 +23,12 @@ UNBOUNDED = ("relu", "identity")
 _GUARANTEES = {
     "conformal": (
         "Intervals: split conformal, per step, from the forecast errors of the validation part "
-        "scaled by the local naive error. They cover with the stated probability if these errors "
-        "and future ones are exchangeable; for a time series that is an approximation."
+        "scaled by the local spread. They cover with the stated probability if these errors and "
+        "future ones are exchangeable; for a time series that is an approximation."
     ),
     "gaussian": (
         "Intervals: Gaussian, per step, with the root mean square of the forecast errors of the "
-        "validation part scaled by the local naive error. They hold if the errors are normal."
+        "validation part scaled by the local spread. They hold if the errors are normal."
     ),
     "quantile": (
         "Intervals: quantiles of the forecast errors as functions of the state, learned with the "

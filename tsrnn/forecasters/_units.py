@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tsrnn.forecasters._moments import window_moments
 
-FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
+SPREAD_FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,6 @@ class Units:
     level, spread : Tensor of shape (N, C + E) and (N, C)
         Mean and standard deviation of the last W rows up to each row, fewer at a
         unit's start; the spread of a unit that varies has a floor.
-    error_scale : Tensor of shape (N, C)
-        Mean size of the differences a season apart in the last W rows, which the sizes of
-        forecast errors follow: what a naive forecast would have missed by. Zero for a unit
-        without variation.
     indptr : Tensor of shape (U + 1,)
         Unit u has the rows indptr[u] to indptr[u + 1].
     window : int
@@ -39,7 +35,6 @@ class Units:
     values: Tensor
     level: Tensor
     spread: Tensor
-    error_scale: Tensor
     indptr: Tensor
     window: int
     n_targets: int
@@ -59,8 +54,7 @@ class Units:
 
     def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Units:
         """The same units in another precision or on another device."""
-        names = "values", "level", "spread", "error_scale"
-        moved = {name: getattr(self, name).to(device, dtype) for name in names}
+        moved = {name: getattr(self, name).to(device, dtype) for name in ("values", "level", "spread")}
         return replace(self, **moved, indptr=self.indptr.to(device))
 
     def inputs(self, rows: Tensor) -> Tensor:
@@ -104,7 +98,6 @@ def make_units(
     *,
     window: int,
     n_targets: int,
-    season: int,
     constant: np.ndarray,
     local_level: bool,
 ) -> Units:
@@ -114,7 +107,7 @@ def make_units(
     ----------
     values : ndarray of shape (N, C + E)
     indptr : ndarray of shape (U + 1,)
-    window, n_targets, season : int
+    window, n_targets : int
     constant : boolean ndarray of shape (U, C)
         Units without variation: they get no floor, so their forecast is their level.
     local_level : bool
@@ -122,33 +115,11 @@ def make_units(
     """
     rows = torch.as_tensor(values, dtype=torch.float64)
     bounds = torch.as_tensor(indptr, dtype=torch.int64)
-    varies = torch.as_tensor(~constant).repeat_interleave(bounds.diff(), 0)
-    if not local_level:
-        level, spread = torch.zeros_like(rows), varies.to(rows.dtype)
-        return Units(rows, level, spread, spread, bounds, window, n_targets)
-    moments = window_moments(rows.numpy(), bounds.numpy(), window)
-    level, variance = (torch.from_numpy(part) for part in moments)
-    floor = FLOOR * varies.to(rows.dtype)
-    spread = (variance[:, :n_targets] + floor**2).sqrt()
-    naive = _naive_errors(rows[:, :n_targets].numpy(), bounds.numpy(), window, season)
-    error_scale = varies * torch.from_numpy(naive).clamp(min=FLOOR)
-    return Units(rows, level, spread, error_scale, bounds, window, n_targets)
-
-
-def _naive_errors(values: np.ndarray, indptr: np.ndarray, window: int, season: int) -> np.ndarray:
-    """Mean size of the differences a season apart, both rows in the last `window`: (N, C).
-
-    One row apart where the window has no two seasons. A difference of 1, the naive error of the
-    whole series, counts as one more, so that the first rows of a unit have a scale.
-    """
-    lag = season if 2 * season <= window else 1
-    offset = np.arange(len(values)) - np.repeat(indptr[:-1], np.diff(indptr))
-    later = np.flatnonzero(offset >= lag)
-    found = np.ones_like(values)
-    if window > lag and len(later):
-        sizes = np.abs(values[later] - values[later - lag])
-        pairs = np.concatenate([[0], np.cumsum(np.maximum(np.diff(indptr) - lag, 0))])
-        mean, _ = window_moments(sizes, pairs, window - lag)
-        count = np.minimum(offset[later] - lag + 1, window - lag)[:, None]
-        found[later] = (count * mean + 1) / (count + 1)
-    return found
+    varies = torch.as_tensor(~constant).repeat_interleave(bounds.diff(), 0).to(rows.dtype)
+    if local_level:
+        moments = window_moments(rows.numpy(), bounds.numpy(), window)
+        level, variance = (torch.from_numpy(part) for part in moments)
+        spread = (variance[:, :n_targets] + (SPREAD_FLOOR * varies) ** 2).sqrt()
+    else:
+        level, spread = torch.zeros_like(rows), varies
+    return Units(rows, level, spread, bounds, window, n_targets)

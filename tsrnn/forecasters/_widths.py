@@ -24,7 +24,7 @@ def scaled_ends(
     fitted: Memory,
     levels: list[float],
 ) -> Ends:
-    """Ends (S, horizon, C) in units of the error scale.
+    """Ends (S, horizon, C) in units of the local spread.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def scaled_ends(
     return each_end(ends, lambda end: by_series(end, len(memory.ids)))
 
 
-def error_scale(settings: Settings, memory: Memory, fitted: Memory) -> np.ndarray:
-    """Error scale at the last row, (S, 1, C), in the units of the transformed targets.
+def local_spread(settings: Settings, memory: Memory, fitted: Memory) -> np.ndarray:
+    """Local spread at the last row, (S, 1, C), in the units of the transformed targets.
 
     Warns
     -----
@@ -55,23 +55,23 @@ def error_scale(settings: Settings, memory: Memory, fitted: Memory) -> np.ndarra
         If a series, not among those fitted to, does not vary and so gets no width.
     """
     units, _ = continued_units(memory, None, settings)
-    last = units.error_scale[units.indptr[1:] - 1].numpy()[:, None]
-    scale = by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
+    last = units.spread[units.indptr[1:] - 1].numpy()[:, None]
+    spread = by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
     new = fitted.ids.get_indexer(memory.ids) < 0
-    flat = memory.ids[new & (scale == 0).any((1, 2))]
+    flat = memory.ids[new & (spread == 0).any((1, 2))]
     if len(flat):
         warn_user(
             f"{len(flat)} new series do not vary in the rows given, such as {flat[0]!r}: "
             "their intervals have no width. Give more rows"
         )
-    return scale
+    return spread
 
 
-def steps_ahead(ends: Ends, scale: np.ndarray, horizon: int, h: int) -> Ends:
-    """From ends (S, horizon, C) over the error scale (S, 1, C) to ends (S, h, C) in its units."""
+def steps_ahead(ends: Ends, spread: np.ndarray, horizon: int, h: int) -> Ends:
+    """From ends (S, horizon, C) over the spread (S, 1, C) to ends (S, h, C) in its units."""
     steps = np.minimum(np.arange(h), horizon - 1)
-    widths = growth_beyond(horizon, h)[:, None] * scale
-    return each_end(ends, lambda end: end[:, steps] * widths)
+    scale = growth_beyond(horizon, h)[:, None] * spread
+    return each_end(ends, lambda end: end[:, steps] * scale)
 
 
 def each_end(ends: Ends, change: Callable[[np.ndarray], np.ndarray]) -> Ends:
