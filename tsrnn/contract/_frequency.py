@@ -24,7 +24,7 @@ _HABITS = {
     "D": Habits(14, 7, 56),
     "B": Habits(14, 5, 40),
     "W": Habits(13, 52, 104),
-    "M": Habits(18, 12, 36),
+    "M": Habits(18, 12, 120),
     "Q": Habits(8, 4, 16),
     "Y": Habits(6, 1, 10),
 }
