@@ -56,6 +56,7 @@ def split_of_a_fit() -> dict[str, float]:
     series = monthly_series()
     ParaRNNForecaster(refit=False, random_state=0).fit(series)  # loads and compiles everything
     watch = Stopwatch()
+    watch.wrap(_recurrent, "choose_linear_path", "choice of the linear path")
     watch.wrap(_fit, "fit_linear_path", "linear path")
     watch.wrap(_fit._TrainingLoss, "__call__", "forward passes")
     watch.wrap(torch.Tensor, "backward", "backward passes")

@@ -189,7 +189,7 @@ plot_lag_curves(last, n=4, ax=right, max_lag=48)
 figure.savefig(OUTPUT / "memory.png", dpi=110)
 
 # %%
-# What the last forecast is made of: the level of the last ten years, the linear path,
+# What the last forecast is made of: the level of the last three years, the linear path,
 # and the blocks of the network.
 
 ax = plot_contributions(monthly.contributions(), n=6)

@@ -46,7 +46,6 @@ temperature = datasets.load_elnino()
 train, test = temperature[:-120], temperature[-120:]
 settings = {
     "horizon": 12,
-    "input_size": 36,
     "hidden_size": 16,
     "n_layers": 1,
     "linear_path": False,

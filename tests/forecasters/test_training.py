@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 
 from tsrnn.forecasters import _training
 from tsrnn.forecasters._fit import full_origins
-from tsrnn.forecasters._linear_path import PENALTIES, fit_linear_path, refit_linear_path
+from tsrnn.forecasters._linear_path import PENALTIES, best_form, fit_linear_path
 from tsrnn.forecasters._model import empty_model
 from tsrnn.forecasters._units import make_units
 
@@ -118,10 +118,11 @@ class TestLinearPath:
         split = torch.tensor([self.SPLIT])
         train = full_origins(units.starts, split, self.H)
         held = full_origins(split - 1, units.indptr[1:], self.H, units.starts)
-        return fit_linear_path(model, units, train, held, self.SEASON), train, held
+        return best_form(model, units, train, held, self.SEASON), train, held
 
     def test_is_the_ridge_regression_that_validates_best(self, case, chosen):
-        model, _, values = case
+        model, units, values = case
+        form, train, _ = chosen
         fitted = self.design(values, model, range(self.SPLIT - self.H))
         lags, season_lags, futures, targets, levels = self.design(
             values, model, range(self.SPLIT - 1, 180 - self.H)
@@ -131,20 +132,22 @@ class TestLinearPath:
             ("local level", "last value", "seasonal naive"), PENALTIES,
             (False, True)[: 1 + bool(model.seasons)], (False, True),
         )  # fmt: skip
-        for form in forms:
-            a, s, b, g = self.ridge(model, fitted, *form)
+        for tried in forms:
+            a, s, b, g = self.ridge(model, fitted, *tried)
             forecast = np.einsum("np,phc->nhc", lags, a) + np.einsum("nhe,hec->nhc", futures, b)
-            if form[2]:
+            if tried[2]:
                 forecast += np.einsum("np,phc->nhc", season_lags, s)
-            if form[3]:
+            if tried[3]:
                 forecast += np.einsum("nd,dhc->nhc", levels, g)
-            errors[form] = np.mean((targets - forecast) ** 2)
-        assert tuple(chosen[0].values()) == min(errors, key=errors.get)
+            errors[tried] = np.mean((targets - forecast) ** 2)
+        best = min(errors, key=errors.get)
+        assert tuple(form.values()) == (*best, pytest.approx(errors[best]))
+        fit_linear_path(model, units, train, self.SEASON, form)
         for name, parameter in (
             ("varying", model.linear_varying), ("reverting", model.linear_level)
         ):  # fmt: skip
             if parameter is not None:
-                assert parameter.requires_grad == bool(parameter.any()) == chosen[0][name]
+                assert parameter.requires_grad == bool(parameter.any()) == form[name]
 
     def test_few_windows_do_not_say_whether_there_is_a_mean(self, small, wave):
         settings = small().fit(wave).settings_
@@ -158,9 +161,10 @@ class TestLinearPath:
         model, units, values = case
         choice, train, (rows, starts) = chosen
         choice |= {"varying": bool(model.seasons), "reverting": reverting}
-        refit_linear_path(model, units, train, self.SEASON, choice)
+        fit_linear_path(model, units, train, self.SEASON, choice)
         fitted = self.design(values, model, range(self.SPLIT - self.H))
-        a, s, b, g = self.ridge(model, fitted, *choice.values())
+        parts = choice["prior"], choice["penalty"], choice["varying"], choice["reverting"]
+        a, s, b, g = self.ridge(model, fitted, *parts)
         np.testing.assert_allclose(model.linear.detach(), a.reshape(len(a), -1), atol=1e-9)
         if model.linear_varying is not None:
             by_season = s.reshape(len(model.seasons), -1, s[0].size)

@@ -5,12 +5,20 @@ from typing import NamedTuple
 
 
 class Habits(NamedTuple):
-    """Defaults for data of one frequency, in steps."""
+    """Defaults for data of one frequency, in steps.
+
+    `input_sizes` are windows to choose among; where nothing is chosen, `input_size` is one of them.
+    """
 
     horizon: int
     season: int
-    input_size: int
+    input_sizes: tuple[int, ...]
     longer: tuple[int, ...] = ()  # seasons beside the first, a multiple of it
+
+    @property
+    def input_size(self) -> int:
+        """A window for whatever the series is like: the second of those to choose among."""
+        return self.input_sizes[:2][-1]
 
     @property
     def seasons(self) -> tuple[int, ...]:
@@ -20,16 +28,16 @@ class Habits(NamedTuple):
 
 # By the letters of the pandas alias; months, quarters and years also begin or end by business day.
 _HABITS = {
-    "h": Habits(48, 24, 336, (168,)),
-    "D": Habits(14, 7, 56),
-    "B": Habits(14, 5, 40),
-    "W": Habits(13, 52, 104),
-    "M": Habits(18, 12, 120),
-    "Q": Habits(8, 4, 16),
-    "Y": Habits(6, 1, 10),
+    "h": Habits(48, 24, (168, 336), (168,)),
+    "D": Habits(14, 7, (28, 56, 112)),
+    "B": Habits(14, 5, (20, 40, 80)),
+    "W": Habits(13, 52, (52, 104, 208)),
+    "M": Habits(18, 12, (24, 36, 72, 120)),
+    "Q": Habits(8, 4, (8, 16, 32)),
+    "Y": Habits(6, 1, (5, 10, 20)),
 }
 _PER_DAY = {"min": 1440, "s": 86400}
-_OTHER = Habits(10, 1, 32)
+_OTHER = Habits(10, 1, (16, 32, 64))
 _SHORTEST_WINDOW = 8
 _LONGEST_SEASON = 288
 
@@ -60,7 +68,14 @@ def habits(freq: str | int) -> Habits:
         return base or _OTHER
     season = _season(base.season, multiple)
     longer = tuple(_season(period, multiple) for period in base.longer) if season > 1 else ()
-    return Habits(base.horizon, season, max(base.input_size // multiple, _SHORTEST_WINDOW), longer)
+    return Habits(
+        base.horizon, season, _windows(*(s // multiple for s in base.input_sizes)), longer
+    )
+
+
+def _windows(*sizes: int) -> tuple[int, ...]:
+    """Input sizes, each once and none too short."""
+    return tuple(dict.fromkeys(max(size, _SHORTEST_WINDOW) for size in sizes))
 
 
 def _season(period: int, multiple: int) -> int:
@@ -72,5 +87,5 @@ def _within_a_day(per_day: int, multiple: int) -> Habits:
     """Two days back where the day is a season, else two days between 32 and 96 steps."""
     season, two_days = _season(per_day, multiple), 2 * per_day // multiple
     if 1 < season <= _LONGEST_SEASON:
-        return Habits(48, season, max(two_days, _SHORTEST_WINDOW), (7 * season,))
-    return Habits(48, 1, min(max(two_days, _OTHER.input_size), 96))
+        return Habits(48, season, _windows(two_days // 2, two_days), (7 * season,))
+    return Habits(48, 1, (min(max(two_days, _OTHER.input_size), 96),))

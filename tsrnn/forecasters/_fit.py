@@ -11,10 +11,10 @@ from torch import Tensor
 
 from tsrnn.forecasters._distribution import Distribution
 from tsrnn.forecasters._filter import run_filter
-from tsrnn.forecasters._linear_path import fit_linear_path, refit_linear_path
+from tsrnn.forecasters._linear_path import fit_linear_path
 from tsrnn.forecasters._loss import losses
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._origins import full_origins, some_units
+from tsrnn.forecasters._origins import full_origins, regression_origins, some_units
 from tsrnn.forecasters._processes import Processes
 from tsrnn.forecasters._segments import Batch, Segments
 from tsrnn.forecasters._settings import Settings
@@ -34,7 +34,6 @@ class Estimate:
     members: list[ForecastModel] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
     best_epochs: list[int] = field(default_factory=list)
-    linear_path: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,8 @@ class Training:
     settings : Settings
     make : callable
         Makes an empty model of one network.
+    linear_path : dict
+        Form of the linear path, if there is one.
     generator : torch.Generator
     device : str
     processes : Processes
@@ -61,6 +62,7 @@ class Training:
     split: Tensor
     settings: Settings
     make: Callable[[], ForecastModel]
+    linear_path: dict[str, Any]
     generator: torch.Generator
     device: str = "cpu"
     processes: Processes = field(default_factory=Processes)
@@ -74,10 +76,7 @@ class Training:
         found, settings = Estimate(), self.settings
         units = self.units.to(torch.float32)
         for number in range(1, settings.n_estimators + 1):
-            model = self._started()
-            if model.linear is not None:
-                self._start_linear_path(model, found)
-            self._start_distribution(model, self.split)
+            model = self._started(self.split)
             history, best_epoch = train(
                 model,
                 self._segments(self.split),
@@ -104,12 +103,7 @@ class Training:
         members: list[ForecastModel] = []
         units = self.units.to(torch.float32)
         for number, best_epoch in enumerate(before.best_epochs, start=1):
-            model = self._started()
-            if model.linear is not None:
-                rows = _regression_rows(model, self.units, self.units.indptr[1:])
-                season = self.settings.season
-                refit_linear_path(model, self.units, rows, season, before.linear_path)
-            self._start_distribution(model, self.units.indptr[1:])
+            model = self._started(self.units.indptr[1:])
             own = [e for e in before.history if e.get("network", 1) == number]
             train_for(
                 model,
@@ -125,26 +119,18 @@ class Training:
             members.append(model)
         return members
 
-    def _started(self) -> ForecastModel:
+    def _started(self, ends: Tensor) -> ForecastModel:
+        """A model before the optimiser's first step, from the rows of each unit before `ends`."""
         model, settings = self.make(), self.settings
         model.network.prepare(verbose=bool(self.verbose))
         # A network of zeros leaves the local level and the linear path as the start.
         zero = settings.local_level or settings.linear_path
         model.reset_parameters(self.generator, zero_output=zero)
+        if model.linear is not None:
+            origins = regression_origins(self.units, ends, model.horizon)
+            fit_linear_path(model, self.units, origins, settings.season, self.linear_path)
+        self._start_distribution(model, ends)
         return model
-
-    def _start_linear_path(self, model: ForecastModel, found: Estimate) -> None:
-        """Ridge regression for the first network; the others start from the same."""
-        units, h = self.units, self.settings.horizon
-        train_rows = _regression_rows(model, units, self.split)
-        if found.linear_path:
-            season = self.settings.season
-            refit_linear_path(model, units, train_rows, season, found.linear_path)
-            return
-        held_rows = full_origins(self.split - 1, units.indptr[1:], h, units.starts)
-        found.linear_path = fit_linear_path(
-            model, units, train_rows, held_rows, self.settings.season
-        )
 
     @torch.no_grad()
     def _start_distribution(self, model: ForecastModel, ends: Tensor) -> None:
@@ -187,17 +173,6 @@ def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str
         {"params": fast, "lr": settings.learning_rate, "weight_decay": settings.weight_decay},
         {"params": slow, "lr": SLOW_RATE * settings.learning_rate, "weight_decay": 0.0},
     ]
-
-
-def _regression_rows(model: ForecastModel, units: Units, ends: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows for the linear path: those with a whole window, as forecasts have it, if they do.
-
-    All rows where those are fewer than the coefficients of a step.
-    """
-    whole = full_origins(units.starts + units.window - 1, ends, model.horizon, units.starts)
-    if len(whole[0]) >= units.values.shape[1] * units.window:
-        return whole
-    return full_origins(units.starts, ends, model.horizon)
 
 
 class _TrainingLoss:

@@ -23,17 +23,61 @@ VALUES_AT_MOST = 2**26  # of the design: half a gigabyte
 def fit_linear_path(
     model: ForecastModel,
     units: Units,
-    train: tuple[Tensor, Tensor],
-    validation: tuple[Tensor, Tensor],
+    origins: tuple[Tensor, Tensor],
     season: int,
-) -> dict[str, Any]:
-    r"""Set the linear path by ridge regression, chosen on the validation rows.
+    form: dict[str, Any],
+) -> None:
+    r"""Set the linear path by ridge regression.
 
     .. math:: \min_{A, B} \sum_t \sum_k \Big\| y_{t+k} - \ell_t
         - \Gamma_k' \ell_t - \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t
         - B_k' \tilde x_{t+k} \Big\|^2
         + \lambda \sum_k \Big( \| A_k - A_k^0 \|^2 + \sum_j \| A_{jk} \|^2
         + \| B_k \|^2 + \| \Gamma_k \|^2 \Big)
+
+    Coefficients of a part that the form is without are zero and are not trained.
+
+    Parameters
+    ----------
+    model : ForecastModel
+    units : Units
+        In float64.
+    origins : tuple of integer Tensors (rows, starts)
+        Rows to forecast from and the first row of their unit; all h steps are targets.
+    season : int
+    form : dict
+        What `best_form` gave.
+    """
+    sums = _Sums.of(model, units, origins)
+    prior = _naive_weights(model, units, season)[form["prior"]]
+    ridge = _Ridge(sums, *sums.design_sizes(form["varying"], form["reverting"]))
+    penalties = (form["penalty"],)
+    solved = [next(iter(ridge.path(k, prior, penalties))) for k in range(sums.n_groups)]
+    weights = torch.stack(solved, 1)  # (q, groups, m): (q, 1, h C) or (q, h, C)
+    n_lags, n_design = sums.n_lags, sums.gram.shape[0]
+    assert model.linear is not None
+    model.linear.copy_(weights[:n_lags].flatten(1))
+    if model.linear_varying is not None:
+        parts = weights[n_lags:n_design].reshape(len(model.seasons), -1, weights[0].numel())
+        model.linear_varying.copy_(parts.transpose(0, 1).flatten(1))
+        model.linear_varying.requires_grad_(form["varying"])
+    n_fixed = n_design + sums.n_known
+    if model.linear_known is not None:
+        model.linear_known.copy_(weights[n_design:n_fixed].transpose(0, 1))
+    if model.linear_level is not None:
+        model.linear_level.copy_(weights[n_fixed:].flatten(1))
+        model.linear_level.requires_grad_(form["reverting"])
+
+
+@torch.no_grad()
+def best_form(
+    model: ForecastModel,
+    units: Units,
+    train: tuple[Tensor, Tensor],
+    validation: tuple[Tensor, Tensor],
+    season: int,
+) -> dict[str, Any]:
+    r"""The form of the linear path that forecasts validation targets best.
 
     The target A^0 of the shrinkage is one of three naive forecasts: the level of the
     window, the last value, the value a season before. Chosen are that target, the penalty,
@@ -44,6 +88,7 @@ def fit_linear_path(
     Parameters
     ----------
     model : ForecastModel
+        Left as it is.
     units : Units
         In float64.
     train, validation : tuple of integer Tensors (rows, starts)
@@ -54,61 +99,25 @@ def fit_linear_path(
     Returns
     -------
     dict
-        The chosen "prior", "penalty", "varying" and "reverting".
+        The "prior", the "penalty", whether it is "varying" and "reverting", and its "error":
+        the mean squared one of the validation targets.
     """
     fitted, held = (_Sums.of(model, units, origins) for origins in (train, validation))
-    priors = _naive_weights(model, units, season)
     best: dict[str, Any] = {"error": float("inf")}
     reverting = (False,) if model.linear_level is None else (False, True)
-    for form in product((False, True) if model.seasons else (False,), reverting):
-        ridge = _Ridge(fitted, *fitted.design_sizes(*form))
-        for name, prior in priors.items():
+    for parts in product((False, True) if model.seasons else (False,), reverting):
+        ridge = _Ridge(fitted, *fitted.design_sizes(*parts))
+        for name, prior in _naive_weights(model, units, season).items():
             errors = [0.0 for _ in PENALTIES]
             for k in range(fitted.n_groups):
                 for i, weights in enumerate(ridge.path(k, prior, PENALTIES)):
                     errors[i] += held.squared_error(k, weights)
             for penalty, error in zip(PENALTIES, errors, strict=True):
                 if error < best["error"]:
-                    best = {"error": error, "prior": name, "penalty": penalty}
-                    best |= dict(zip(("varying", "reverting"), form, strict=True))
-    del best["error"]
-    _set(model, fitted, priors[best["prior"]], best)
-    return best
-
-
-@torch.no_grad()
-def refit_linear_path(
-    model: ForecastModel,
-    units: Units,
-    rows: tuple[Tensor, Tensor],
-    season: int,
-    chosen: dict[str, Any],
-) -> None:
-    """Set the linear path from other rows, with what `fit_linear_path` has chosen."""
-    prior = _naive_weights(model, units, season)[chosen["prior"]]
-    sums = _Sums.of(model, units, rows)
-    _set(model, sums, prior, chosen)
-
-
-def _set(model: ForecastModel, sums: _Sums, prior: Tensor, chosen: dict[str, Any]) -> None:
-    """Solve and store; coefficients of a form not chosen are zero and are not trained."""
-    ridge = _Ridge(sums, *sums.design_sizes(chosen["varying"], chosen["reverting"]))
-    penalties = (chosen["penalty"],)
-    solved = [next(iter(ridge.path(k, prior, penalties))) for k in range(sums.n_groups)]
-    weights = torch.stack(solved, 1)  # (q, groups, m): (q, 1, h C) or (q, h, C)
-    n_lags, n_design = sums.n_lags, sums.gram.shape[0]
-    assert model.linear is not None
-    model.linear.copy_(weights[:n_lags].flatten(1))
-    if model.linear_varying is not None:
-        parts = weights[n_lags:n_design].reshape(len(model.seasons), -1, weights[0].numel())
-        model.linear_varying.copy_(parts.transpose(0, 1).flatten(1))
-        model.linear_varying.requires_grad_(chosen["varying"])
-    n_fixed = n_design + sums.n_known
-    if model.linear_known is not None:
-        model.linear_known.copy_(weights[n_design:n_fixed].transpose(0, 1))
-    if model.linear_level is not None:
-        model.linear_level.copy_(weights[n_fixed:].flatten(1))
-        model.linear_level.requires_grad_(chosen["reverting"])
+                    best = {"prior": name, "penalty": penalty}
+                    best |= dict(zip(("varying", "reverting"), parts, strict=True))
+                    best |= {"error": error}
+    return best | {"error": best["error"] / held.count}
 
 
 @dataclass(frozen=True)
@@ -128,6 +137,7 @@ class _Sums:
     inner: Tensor  # (groups, e, e)
     cross: Tensor  # (groups, p + e, m)
     square: Tensor  # (groups,)
+    count: int  # of targets
 
     @classmethod
     def of(cls, model: ForecastModel, units: Units, origins: tuple[Tensor, Tensor]) -> _Sums:
@@ -162,6 +172,7 @@ class _Sums:
             torch.einsum("nge,ngf->gef", joining, joining),
             torch.cat(moments, 1),
             targets.square().sum((0, 2)),
+            targets.numel(),
         )
 
     @property

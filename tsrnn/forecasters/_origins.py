@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.forecasters._subset import subset
+from tsrnn.forecasters._units import Units
 
 
 def full_origins(
@@ -21,6 +22,22 @@ def full_origins(
     unit = torch.searchsorted(before, chosen, right=True)
     rows = begin[unit] + chosen - (before - counts)[unit]
     return rows, (begin if starts is None else starts)[unit]
+
+
+def regression_origins(units: Units, ends: Tensor, horizon: int) -> tuple[Tensor, Tensor]:
+    """Rows for the linear path: those with a whole window, as forecasts have it, if they do.
+
+    All rows where those are fewer than the coefficients of a step.
+    """
+    whole = full_origins(units.starts + units.window - 1, ends, horizon, units.starts)
+    if len(whole[0]) >= units.values.shape[1] * units.window:
+        return whole
+    return full_origins(units.starts, ends, horizon)
+
+
+def validation_origins(units: Units, split: Tensor, horizon: int) -> tuple[Tensor, Tensor]:
+    """Rows whose targets all lie in the validation part, which begins at `split`."""
+    return full_origins(split - 1, units.indptr[1:], horizon, units.starts)
 
 
 def some_units(split: Tensor, ends: Tensor, most: int) -> Tensor:

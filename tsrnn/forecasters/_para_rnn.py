@@ -45,9 +45,11 @@ class ParaRNNForecaster(RecurrentForecaster):
         monthly 18, quarterly 8, yearly 6, otherwise 10), at most a third of the
         shortest series.
     input_size : int, optional
-        Length W of the window of the local level and the linear path. By default by
-        frequency (hourly 336, daily 56, weekly 104, monthly 36, quarterly 16, yearly 10,
-        otherwise 32), at most half of the training part of the shortest series.
+        Length W of the window of the local level and the linear path. By default that of
+        a few by frequency (hourly 168 or 336, daily 28, 56 or 112, weekly 52, 104 or 208,
+        monthly 24, 36, 72 or 120, quarterly 8, 16 or 32, yearly 5, 10 or 20, otherwise 16, 32
+        or 64) whose linear path forecasts the validation part best; the second of them
+        without a linear path. At most half of the training part of the shortest series.
     preset : {"default", "paper"}
         Values of the arguments left at None. "paper" is the network and the training
         of Cai et al., sections 6.2 and D.3: two layers of 128, position-wise

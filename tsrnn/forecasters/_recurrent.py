@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._fit import Training
 from tsrnn.forecasters._intervals import calibrate
 from tsrnn.forecasters._layers import LayerChoice
+from tsrnn.forecasters._linear_choice import choose_linear_path
 from tsrnn.forecasters._mapping import continued_units, fitted_units, units_of
 from tsrnn.forecasters._memory import Memory, fit_scaling, standardise
 from tsrnn.forecasters._model import ForecastModel, empty_model
@@ -67,26 +69,32 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         generator = torch.Generator().manual_seed(seed_of(params["random_state"]))
         rows = settings.training_rows(panel.lengths)
         scaling = fit_scaling(panel, rows, settings.season, settings.boxcox)
+        known = [panel.exog_names.index(name) for name in self.known_ahead_]
+
+        def make(settings: Settings) -> ForecastModel:
+            return empty_model(settings, len(panel.target_names), len(panel.exog_names), known)
+
+        self.linear_path_ = {}
+        if settings.linear_path:
+            settings, self.linear_path_ = choose_linear_path(settings, panel, scaling, make)
         units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
         split = units.starts + torch.from_numpy(settings.training_rows(units.lengths.numpy()))
-        known = [panel.exog_names.index(name) for name in self.known_ahead_]
-        sizes = len(panel.target_names), len(panel.exog_names), known
-        one, callbacks = replace(settings, n_estimators=1), params["callbacks"]
+        callbacks = () if params["callbacks"] is None else params["callbacks"]
+        one = partial(make, replace(settings, n_estimators=1))
         training = Training(
-            units, split, settings, lambda: empty_model(one, *sizes), generator, device,
-            processes, () if callbacks is None else callbacks, params["verbose"],
+            units, split, settings, one, self.linear_path_, generator, device, processes,
+            callbacks, params["verbose"],
         )  # fmt: skip
         found, values = training.estimate(), units.to(torch.float32)
-        model = ForecastModel.merged(found.members, lambda: empty_model(settings, *sizes)).eval()
+        model = ForecastModel.merged(found.members, partial(make, settings)).eval()
         errors = ValidationErrors(model, values, split, settings.season)
         state = errors.state
         if settings.refit:
             again = training.estimate_on_all(found)
-            model = ForecastModel.merged(again, lambda: empty_model(settings, *sizes)).eval()
+            model = ForecastModel.merged(again, partial(make, settings)).eval()
             state = run_filter(model, values, values.indptr[1:])
         self._set_model(settings, model)
         self.history_, self.best_epoch_ = found.history, max(found.best_epochs)
-        self.linear_path_ = found.linear_path
         self.validation_ = errors.table()
         self.calibration_ = calibrate(errors.scaled, settings.intervals)
         self.sample_ = sample_inputs(units)

@@ -79,11 +79,14 @@ LOSSES = ("mse", "mae")
 class Settings:
     """Everything a fit needs to know besides the data.
 
-    `layer` names the recurrent layers and `options` is what they take beside their sizes.
+    `input_size` is chosen among `input_sizes`, where there are several, before anything is
+    estimated. `layer` names the recurrent layers and `options` is what they take beside their
+    sizes.
     """
 
     horizon: int
     input_size: int
+    input_sizes: tuple[int, ...]
     season: int
     seasons: tuple[int, ...]
     val_size: int
@@ -108,7 +111,8 @@ class Settings:
     refit: bool
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seasons", tuple(self.seasons))  # files have lists
+        for name in ("seasons", "input_sizes"):  # files have lists
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
     def joint(self) -> bool:
@@ -210,11 +214,15 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
         )
     if needed > lengths.min():
         _warn_of_short(panel, needed)
-    half = (int(lengths[lengths >= needed].min()) - val_size) // 2
-    input_size = filled["input_size"] or min(habit.input_size, max(2, half))
+    half = max(2, (int(lengths[lengths >= needed].min()) - val_size) // 2)
+    given = filled["input_size"]
+    input_size = given or min(habit.input_size, half)
+    choice_of = () if given or not filled["linear_path"] else habit.input_sizes
+    input_sizes = tuple(dict.fromkeys(min(size, half) for size in choice_of)) or (input_size,)
     names = {f.name for f in Settings.__dataclass_fields__.values()}
     chosen = {k: v for k, v in filled.items() if k in names}
-    chosen |= {"horizon": horizon, "input_size": input_size, "val_size": val_size}
+    chosen |= {"horizon": horizon, "val_size": val_size}
+    chosen |= {"input_size": input_size, "input_sizes": input_sizes}
     return Settings(
         **chosen, season=habit.season, seasons=habit.seasons, layer=layer.name,
         options=layer.options,

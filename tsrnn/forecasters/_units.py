@@ -54,7 +54,9 @@ class Units:
 
     def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Units:
         """The same units in another precision or on another device."""
-        moved = {name: getattr(self, name).to(device, dtype) for name in ("values", "level", "spread")}
+        moved = {
+            name: getattr(self, name).to(device, dtype) for name in ("values", "level", "spread")
+        }
         return replace(self, **moved, indptr=self.indptr.to(device))
 
     def inputs(self, rows: Tensor) -> Tensor:
