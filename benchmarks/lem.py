@@ -1,6 +1,6 @@
 """LEM on the FitzHugh-Nagumo system and the adding problem (Rusch et al. 2022, Section 5).
 
-``--fhn``: one step ahead forecasts of v, 16 units, 128 trajectories to train and to validate, 1024
+``--fhn``, the default: one step ahead forecasts of v, 16 units, 128 trajectories to train and to validate, 1024
 to test, batches of 32, Adam, 400 epochs; the test error belongs to the epoch with the least
 validation error and is the root mean squared error over all steps and trajectories, which is what
 the authors' code prints as L2 error. The learned time steps of the run with ``dt=2`` are
@@ -247,7 +247,7 @@ def main() -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     print_machine()
-    if options.fhn:
+    if options.fhn or not options.adding:
         fhn(options)
     if options.adding:
         adding(options)

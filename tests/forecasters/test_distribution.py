@@ -214,3 +214,36 @@ class TestRefit:
 def test_a_loss_that_is_not_finite_stops_with_advice(skewed):
     with pytest.raises(FloatingPointError, match=r"diverged.*epoch 1 .*learning_rate=1e\+30"):
         settings(learning_rate=1e30, nonlinearity="identity").fit(skewed)
+
+
+class TestStart:
+    """Before a step of training the distribution is that of the linear path's errors."""
+
+    @pytest.fixture
+    def season(self):
+        noise = 0.3 * np.random.default_rng(0).normal(size=900)
+        index = pd.date_range("1950-01-01", periods=900, freq="MS")
+        return pd.DataFrame({"y": np.sin(np.arange(900) * np.pi / 6) + noise}, index=index)
+
+    @pytest.mark.parametrize("intervals", HEADS)
+    def test_it_covers(self, small, season, intervals):
+        model = small(intervals=intervals, learning_rate=1e-12, input_size=36).fit(season[:500])
+        rolled = model.predict_rolling(season[500:], level=80)
+        y = season["y"].loc[rolled.index]
+        assert abs(y.between(rolled["y-lo-80"], rolled["y-hi-80"]).mean() - 0.8) < 0.06
+
+    @pytest.mark.parametrize("intervals", HEADS)
+    def test_a_constant_has_no_width(self, small, season, intervals):
+        for frame in (season * 0 + 3, season.assign(k=3.0)):
+            model = small(intervals=intervals, multivariate="joint").fit(frame[:200])
+            found = model.predict(level=80).iloc[:, -3:]
+            assert (found.to_numpy() == 3).all()
+
+    def test_a_constant_series_does_not_narrow_those_of_others(self, season):
+        head = HEADS["student-t"](4, 3, 1).double()
+        shape = torch.zeros(5, 3, 1, 2, dtype=torch.float64)
+        error, spread = draws(5, 3, 1), torch.ones(5, 1, 1, dtype=torch.float64)
+        spread[2] = 0
+        loss = head.loss(error * spread, spread, shape)
+        assert (loss[2] == 0).all()
+        assert (loss[[0, 1, 3, 4]] != 0).all()

@@ -187,6 +187,39 @@ class TestPooling:
         assert np.abs(kept).mean() == pytest.approx(np.abs(errors).mean(), rel=0.02)
 
 
+@pytest.mark.parametrize("intervals", ["conformal", "gaussian"])
+def test_a_constant_target_beside_another(small, wave, intervals):
+    """It has intervals of no width; the other's are as without it."""
+    both = pd.DataFrame({"y": np.asarray(wave, dtype=float).ravel(), "k": 3.0}, index=wave.index)
+    model = small(multivariate="joint", intervals=intervals).fit(both)
+    found = model.predict(2, level=80)
+    assert (found[["k", "k-lo-80", "k-hi-80"]] == 3).all(axis=None)
+    assert (found["y-lo-80"] < found["y-hi-80"]).all()
+    errors = model.calibration_.errors
+    alone = Calibration(errors[..., :1], intervals).half_widths(80, np.array([0]))
+    np.testing.assert_array_equal(model.calibration_.half_widths(80, np.array([0]))[..., :1], alone)
+    assert np.isfinite(model.sample_paths(3)["y"]).all()
+
+
+def test_another_wide_series_has_the_widths_of_all_targets(small):
+    """As one with a new id has in a long frame."""
+    draw = np.random.default_rng(0)
+    values = np.cumsum(draw.normal(size=(600, 2)) * [1, 5], axis=0)
+    times = pd.RangeIndex(600, name="ds")
+    wide = pd.DataFrame(values[:500], columns=["y", "z"], index=times[:500])
+    other = pd.DataFrame(draw.normal(size=(50, 2)), columns=["y", "z"], index=times[550:])
+    settings = {"horizon": 4, "val_size": 150, "freq": 1}
+    by_wide = small(**settings).fit(wide)
+    by_long = small(**settings, target=["y", "z"]).fit(wide.reset_index().assign(unique_id="a"))
+    new = other.reset_index().assign(unique_id="b")
+    expected = by_long.predict(new, level=80)
+    found = by_wide.predict(other, level=80)
+    for name in ("y", "z"):
+        widths = [frame[f"{name}-hi-80"] - frame[f"{name}-lo-80"] for frame in (found, expected)]
+        np.testing.assert_allclose(*widths)
+    assert len(by_wide.calibration_.errors) == 2  # each target has widths of its own
+
+
 class TestBeyondTheHorizon:
     def test_widens_and_says_so(self, small, wave):
         model = small().fit(wave)

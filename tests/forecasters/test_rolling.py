@@ -101,6 +101,15 @@ class TestContributions:
         assert list(parts.columns) == ["level", "linear path", *blocks, "constant"]
         np.testing.assert_allclose(parts["level"], wave.iloc[-12:].mean(), rtol=1e-12)
 
+    @pytest.mark.parametrize(
+        "changes",
+        [{"aggregation": "ffn"}, {"cell": "attention"}, {"cell": "attention", "n_estimators": 2}],
+    )
+    def test_of_a_network_without_a_sum_of_blocks(self, small, wave, changes):
+        model = small(**changes).fit(wave)
+        parts = self.sums(model, model.predict())
+        assert list(parts.columns) == ["level", "linear path", "network"]
+
     @pytest.mark.parametrize("multivariate", ["joint", "independent"])
     def test_of_many_targets(self, small, wide, multivariate):
         model = small(multivariate=multivariate, linear_path=False).fit(wide)

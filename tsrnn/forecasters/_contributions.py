@@ -14,13 +14,7 @@ from tsrnn.forecasters._memory import Memory
 
 @torch.no_grad()
 def additive_parts(ahead: Ahead) -> dict[str, Tensor]:
-    """Parts of standardised forecasts by name, each (U, h, C), summing to them.
-
-    Raises
-    ------
-    ValueError
-        If the aggregation is not linear.
-    """
+    """Parts of standardised forecasts by name, each (U, h, C), summing to them."""
     model, parts, states = ahead.model, ahead.parts, ahead.states
     network = model.network
     shape = (model.horizon, model.n_targets)
@@ -30,6 +24,9 @@ def additive_parts(ahead: Ahead) -> dict[str, Tensor]:
         named["linear path"] = parts.linear
     if len(model.futures):
         named["known ahead"] = parts.future
+    if not network.sums_blocks:
+        named["network"] = scale * network.head(states).unflatten(-1, shape)
+        return named
     blocks = network.contributions(states)  # (U, K, h C)
     for k in range(blocks.shape[1]):
         named[f"block {k + 1}"] = scale * blocks[:, k].unflatten(-1, shape)

@@ -148,7 +148,8 @@ class StudentT(Distribution):
         size = (error / scale).square() / degrees
         half = degrees / 2
         constant = torch.lgamma(half) - torch.lgamma(half + 0.5) + 0.5 * (degrees * math.pi).log()
-        return constant + scale.log() + (half + 0.5) * torch.log1p(size)
+        found = constant + scale.log() + (half + 0.5) * torch.log1p(size)
+        return torch.where(spread > 0, found, 0.0)  # a constant says nothing of others' scale
 
     def quantiles(self, shape: Tensor, probabilities: Sequence[float]) -> Tensor:
         """See `Distribution`."""

@@ -134,15 +134,23 @@ class Training:
 
     @torch.no_grad()
     def _start_distribution(self, model: ForecastModel, ends: Tensor) -> None:
-        """Begin with errors as large as those of the local level and the linear path."""
-        units = self.units
+        """Begin with errors as large as those of the local level and the linear path.
+
+        From whole windows, or the longer half of those of a unit: the spread of a few rows is
+        too small.
+        """
+        units, h = self.units, model.horizon
         for head in cast("Iterable[Distribution]", model.distributions):
-            rows, starts = full_origins(units.starts, ends, model.horizon, most=ROWS_OF_START)
-            target, _ = model.targets(units, rows, rows + model.horizon + 1)
+            longer_half = (ends - units.starts - h).clamp(min=0) // 2
+            begin = units.starts + longer_half.clamp(max=units.window - 1)
+            rows, starts = full_origins(begin, ends, h, units.starts, most=ROWS_OF_START)
+            target, _ = model.targets(units, rows, rows + h + 1)
             error = target - model.without_network(units, rows, starts)
             spread = units.spread[rows][:, None]
-            varies = (spread > 0).all(-1).all(-1)
-            head.start((error / spread)[varies].square().mean(0).sqrt())
+            varies = (spread > 0).expand_as(error)
+            squares = torch.where(varies, error / spread, 0.0).square().sum(0)
+            count = varies.sum(0)
+            head.start(torch.where(count > 0, squares / count.clamp(min=1), 1.0).sqrt())
 
     def _segments(self, ends: Tensor) -> Segments:
         settings = self.settings

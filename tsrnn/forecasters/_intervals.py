@@ -128,7 +128,7 @@ def calibrate(errors: np.ndarray, method: str) -> Calibration:
     Parameters
     ----------
     errors : ndarray of shape (U, n, h, C)
-        NaN where there is none. Constant series have none; if all are constant, so are
+        NaN where there is none. Constant series have none; where all are constant, so are
         their forecasts, and every error is zero.
     method : {"conformal", "gaussian"}
     """
@@ -139,6 +139,8 @@ def calibrate(errors: np.ndarray, method: str) -> Calibration:
     if len(errors) > 1 and counts[varying].min() < OWN_ERRORS:
         errors = errors.reshape(1, -1, *errors.shape[2:])
         errors = errors[:, np.isfinite(errors).any((0, 2, 3))]
+    if len(errors) == 1:  # a target that never varies, beside others
+        errors = np.where(np.isfinite(errors).any((0, 1, 2)), errors, 0.0)
     chosen = subset(errors.shape[1], MOST_ERRORS).numpy()
     return Calibration(np.ascontiguousarray(errors[:, chosen]), method)
 

@@ -70,9 +70,9 @@ def by_series(values: np.ndarray, n_series: int) -> np.ndarray:
     return np.moveaxis(values[..., 0].reshape(n_series, -1, values.shape[1]), 1, 2)
 
 
-def fitted_units(memory: Memory, fitted: Memory) -> np.ndarray:
+def fitted_units(memory: Memory) -> np.ndarray:
     """Numbers of a memory's units among those fitted to, shape (U,); -1 for new series."""
-    series, per_series = fitted.ids.get_indexer(memory.ids), memory.units_per_series
+    series, per_series = memory.fitted, memory.units_per_series
     numbers = series[:, None] * per_series + np.arange(per_series)
     return np.where(series[:, None] < 0, -1, numbers).ravel()
 

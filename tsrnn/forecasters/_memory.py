@@ -109,6 +109,8 @@ class Memory:
     Attributes
     ----------
     ids : pandas.Index of shape (S,)
+    fitted : integer ndarray of shape (S,)
+        Numbers among the series fitted to; -1 for others.
     last_times : ndarray of shape (S,)
     n_rows : integer ndarray of shape (S,)
         Rows seen so far.
@@ -120,6 +122,7 @@ class Memory:
     """
 
     ids: pd.Index
+    fitted: np.ndarray
     last_times: np.ndarray
     n_rows: np.ndarray
     scaling: Scaling
@@ -150,6 +153,7 @@ class Memory:
         """Of some series."""
         return Memory(
             self.ids[which],
+            self.fitted[which],
             self.last_times[which],
             self.n_rows[which],
             self.scaling.select(which),

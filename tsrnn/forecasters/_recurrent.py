@@ -98,7 +98,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         self.validation_ = errors.table()
         self.calibration_ = calibrate(errors.scaled, settings.intervals)
         self.sample_ = sample_inputs(units)
-        return memory_after(panel, scaling, state, settings)
+        return memory_after(panel, np.arange(panel.n_series), scaling, state, settings)
 
     def _set_model(self, settings: Settings, model: ForecastModel) -> None:
         self.settings_, self.model_ = settings, model
@@ -121,14 +121,14 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
     ) -> dict[str, np.ndarray]:
         ends: Ends = {}
         if levels:
-            spread = local_spread(self.settings_, memory, self.memory_)
+            spread = local_spread(self.settings_, memory)
             ends = steps_ahead(self._scaled_ends(memory, levels), spread, self.horizon_, h)
         point = point_forecasts(self.model_, self.settings_, memory, h, future, self._panel_shape)
         found = with_intervals(point, ends)
         return {name: memory.scaling.back(values) for name, values in found.items()}
 
     def _scaled_ends(self, memory: Memory, levels: list[float]) -> Ends:
-        return scaled_ends(self.model_, self.calibration_, memory, self.memory_, levels)
+        return scaled_ends(self.model_, self.calibration_, memory, levels)
 
     def _look_ahead(self, X: Any, X_future: Any, h: int) -> tuple[Memory, Ahead]:
         """The memory to forecast from and its next horizon."""
@@ -199,7 +199,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
 
     def sample_paths(
         self, n: int = 100, h: int | None = None, X: Any = None, X_future: Any = None
-    ) -> pd.DataFrame:
+    ) -> Any:
         """Draw whole trajectories from the distribution of the forecasts.
 
         A path is the forecast plus the errors of all steps that one origin of the validation part
@@ -219,7 +219,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
 
         Returns
         -------
-        DataFrame
+        frame
             As `predict` gives it, with a column ``path`` from 1 to n, path by path. The draws
             are those of `random_state`.
 
@@ -231,7 +231,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         check_is_fitted(self, "memory_")
         n, h = positive_integer("n", n), within_horizon("sample_paths", h, self.horizon_)
         memory, ahead = self._look_ahead(X, X_future, h)
-        units = fitted_units(memory, self.memory_)
+        units = fitted_units(memory)
         rng = np.random.default_rng(seed_of(self.random_state))
         paths = drawn_paths(self.model_, self.calibration_, ahead, units, n, rng)
         layout = self._panel_shape[0]
@@ -243,8 +243,9 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
 
         The local level, the linear path, columns known ahead, each block of the last
         layer (the equation after (7) of Cai et al., 2026) and the constant, in the
-        units of the data. They sum to `predict` to rounding; with ``use_boxcox``, to the
-        transform of its forecast.
+        units of the data. The network is one part where its layers have no blocks or the
+        aggregation is not linear. They sum to `predict` to rounding; with ``use_boxcox``, to
+        the transform of its forecast.
 
         Parameters
         ----------
@@ -258,11 +259,6 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         DataFrame
             A row a series, target and step (index levels `unique_id`, `target`,
             `step`; only `step` for one target of one series), a column a part.
-
-        Raises
-        ------
-        ValueError
-            If the aggregation is not linear.
         """
         check_is_fitted(self, "memory_")
         memory, ahead = self._look_ahead(X, X_future, self.horizon_)

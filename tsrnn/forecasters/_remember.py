@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import torch
 
 from tsrnn.data import Panel
@@ -21,17 +24,20 @@ from tsrnn.forecasters._settings import Settings
 
 def memory_of(model: ForecastModel, settings: Settings, panel: Panel, fitted: Memory) -> Memory:
     """Memory after a panel, scaled as `fitted` for the series that it knows."""
-    scaling = _scaling_of(panel, fitted, settings.season)
+    which = known_series(fitted, panel)
+    scaling = _scaling_of(panel, fitted, which, settings.season)
     units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
     state = run_filter(model, units.to(torch.float32), units.indptr[1:])
-    return memory_after(panel, scaling, state, settings)
+    return memory_after(panel, which, scaling, state, settings)
 
 
-def memory_after(panel: Panel, scaling: Scaling, state: torch.Tensor, settings: Settings) -> Memory:
-    """Memory after a panel whose state is known."""
+def memory_after(
+    panel: Panel, fitted: np.ndarray, scaling: Scaling, state: torch.Tensor, settings: Settings
+) -> Memory:
+    """Memory after a panel whose state is known; `fitted` are the numbers of its series."""
     return Memory(
-        panel.ids, panel.last_times, panel.lengths, scaling, tails(panel, settings.input_size),
-        state,
+        panel.ids, fitted, panel.last_times, panel.lengths, scaling,
+        tails(panel, settings.input_size), state,
     )  # fmt: skip
 
 
@@ -41,14 +47,13 @@ def carried_on(model: ForecastModel, settings: Settings, memory: Memory, panel: 
     state = run_filter(model, units.to(torch.float32), units.indptr[1:], memory.state, begin=begin)
     tail = [rows[-settings.input_size :].copy() for rows in joined_tails(memory, panel)]
     n_rows = memory.n_rows + panel.lengths
-    return Memory(memory.ids, panel.last_times, n_rows, memory.scaling, tail, state)
+    return replace(memory, last_times=panel.last_times, n_rows=n_rows, tail=tail, state=state)
 
 
-def _scaling_of(panel: Panel, fitted: Memory, season: int) -> Scaling:
+def _scaling_of(panel: Panel, fitted: Memory, which: np.ndarray, season: int) -> Scaling:
     """Scaling as fitted for known series, by their own rows for new ones."""
     known = fitted.scaling
     fresh = fit_scaling(panel, panel.lengths, season, known.boxcox, known.exog)
-    which = known_series(fitted, panel)
     for new, old in (
         (fresh.target.location, known.target.location),
         (fresh.target.scale, known.target.scale),

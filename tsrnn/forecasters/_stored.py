@@ -98,6 +98,7 @@ def revived_memory(
     borders = np.cumsum(arrays["tail_lengths"])[:-1]
     return Memory(
         ids=ids,
+        fitted=np.arange(len(ids)),
         last_times=last_times,
         n_rows=arrays["n_rows"],
         scaling=scaling,

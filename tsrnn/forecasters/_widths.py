@@ -21,7 +21,6 @@ def scaled_ends(
     model: ForecastModel,
     calibration: Calibration,
     memory: Memory,
-    fitted: Memory,
     levels: list[float],
 ) -> Ends:
     """Ends (S, horizon, C) in units of the local spread.
@@ -32,21 +31,19 @@ def scaled_ends(
     calibration : Calibration
     memory : Memory
         Of the series to forecast.
-    fitted : Memory
-        Of the series fitted to, which have errors of their own.
     levels : list of float
         Coverages in percent.
     """
     if calibration.method in HEADS:
         ends = learned_bounds(model, model.network.outputs(memory.state[-1]), levels)
     else:
-        which = fitted_units(memory, fitted)
+        which = fitted_units(memory)
         widths = {level: calibration.half_widths(level, which) for level in levels}
         ends = {level: (-width, width) for level, width in widths.items()}
     return each_end(ends, lambda end: by_series(end, len(memory.ids)))
 
 
-def local_spread(settings: Settings, memory: Memory, fitted: Memory) -> np.ndarray:
+def local_spread(settings: Settings, memory: Memory) -> np.ndarray:
     """Local spread at the last row, (S, 1, C), in the units of the transformed targets.
 
     Warns
@@ -57,11 +54,12 @@ def local_spread(settings: Settings, memory: Memory, fitted: Memory) -> np.ndarr
     units, _ = continued_units(memory, None, settings)
     last = units.spread[units.indptr[1:] - 1].numpy()[:, None]
     spread = by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
-    new = fitted.ids.get_indexer(memory.ids) < 0
-    flat = memory.ids[new & (spread == 0).any((1, 2))]
+    flat = memory.ids[(memory.fitted < 0) & (spread == 0).any((1, 2))]
     if len(flat):
         warn_user(
-            f"{len(flat)} new series do not vary in the rows given, such as {flat[0]!r}: "
+            "the series does not vary in the rows given: its intervals have no width"
+            if len(memory.ids) == 1
+            else f"{len(flat)} new series do not vary in the rows given, such as {flat[0]!r}: "
             "their intervals have no width. Give more rows"
         )
     return spread

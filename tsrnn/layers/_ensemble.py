@@ -75,6 +75,11 @@ class Ensemble(nn.Module):
         """Mean of the members' heads."""
         return torch.stack(self._each(lambda member, part: member.head(part), states)).mean(0)
 
+    @property
+    def sums_blocks(self) -> bool:
+        """Whether there are `contributions`."""
+        return self.networks[0].sums_blocks
+
     def constant(self) -> Tensor:
         """What the output has without any state."""
         return torch.stack([member.constant() for member in self.networks]).mean(0)

@@ -164,6 +164,11 @@ class RecurrentNetwork(nn.Module):
         """See `Recurrent`."""
         return self.rnn.recurrent_parameters()
 
+    @property
+    def sums_blocks(self) -> bool:
+        """Whether the output is a sum over blocks, so that there are `contributions`."""
+        return self.ffn is None and isinstance(self.rnn, CellStack)
+
     def constant(self) -> Tensor:
         """What the output has beside `contributions`, (output_size,)."""
         return self.output.bias
