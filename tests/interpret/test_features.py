@@ -22,6 +22,11 @@ class Network:
         return list(self.layers)
 
 
+class Several:
+    def __init__(self, networks):
+        self.networks = networks
+
+
 class Forecaster:
     freq = None
 
@@ -101,6 +106,33 @@ def test_every_matrix_of_a_layer_has_the_shares_of_its_blocks():
     assert shares.loc["A"].tolist() == shares.loc["B"].tolist() == [0.5, 0.3, 0.2]
 
 
+def test_networks_are_numbered_and_their_layers_begin_anew():
+    draw = np.random.default_rng(0)
+    networks = [Network(*draw.normal(size=(2, 3, 2, 2))) for _ in range(3)]
+    forecaster = Forecaster().fit(None)
+    forecaster.network_ = Several(networks)
+    shares = draw.random((6, 3))
+    forecaster.block_shares_ = lambda: list(shares)
+    features = recurrence_features(forecaster)
+    assert list(features.columns) == ["network", *COLUMNS]
+    assert features.attrs == {"time_unit": "minutes", "time_step": 15.0}
+    assert features["network"].is_monotonic_increasing
+    for i, (network, table) in enumerate(features.groupby("network")):
+        alone = recurrence_features(networks[i], freq="15min")
+        found = table[COLUMNS[:-1]].reset_index(drop=True)
+        pd.testing.assert_frame_equal(found, alone[COLUMNS[:-1]], check_dtype=False)
+        given = table.groupby(["layer", "block"])["share"].first()
+        assert network == i + 1
+        np.testing.assert_array_equal(given, shares[2 * i : 2 * i + 2].ravel())
+
+
+def test_an_ensemble_of_one_network_has_the_frame_of_a_network():
+    network = Network(np.eye(2))
+    pd.testing.assert_frame_equal(
+        recurrence_features(Several([network])), recurrence_features(network)
+    )
+
+
 @pytest.mark.parametrize("wrap", [np.asarray, list, torch.tensor, pd.DataFrame])
 def test_a_matrix_may_come_in_any_container(wrap):
     matrix = [[0.9, 0.1], [-0.2, 0.7]]
@@ -159,6 +191,7 @@ def test_a_fitted_forecaster_gives_its_shares_and_its_unit_of_time():
         (pd.offsets.Minute(10), "minutes", 10),
         (pd.period_range("2000", periods=3, freq="Q").freq, "quarters", 1),
         (1, "steps", 1),
+        (np.int64(5), "index units", 5),
         (5, "index units", 5),
         (None, "steps", 1),
     ],
@@ -182,6 +215,7 @@ def test_a_frequency_without_unit_is_refused(freq):
         (None, TypeError, "got NoneType None"),
         (3.5, TypeError, "got float 3.5"),
         (torch.nn.RNN, TypeError, "got the class RNN itself"),
+        (Forecaster, TypeError, "got the class Forecaster itself"),
         (np.zeros((2, 3)), ValueError, r"must be square: .* the matrix has shape \(2, 3\)"),
         (np.zeros(4), ValueError, r"has shape \(4,\)"),
         (np.zeros((0, 0)), ValueError, r"has shape \(0, 0\)"),
@@ -197,6 +231,12 @@ def test_a_frequency_without_unit_is_refused(freq):
         (torch.nn.RNN(2, 3, bidirectional=True), ValueError, "this RNN is bidirectional"),
         (Network(), ValueError, "Network has no recurrent layer"),
         (Network(np.eye(2), np.full((1, 1), np.inf)), ValueError, "layer 2 has 1 NaN"),
+        (
+            Several([Network(np.eye(2)), Network(np.ones(3))]),
+            ValueError,
+            "layer 1 of network 2 has",
+        ),
+        (Several([]), ValueError, "Several has no recurrent layer"),
         (Network({"A_z": np.ones((1, 2))}), ValueError, r"A_z of layer 1 has shape \(1, 2\)"),
         (Forecaster(), NotFittedError, "this Forecaster is not fitted yet. Call fit"),
     ],
@@ -206,9 +246,9 @@ def test_bad_models_are_refused_in_words(model, error, message):
         recurrence_features(model)
 
 
-@pytest.mark.parametrize("tol", [-1e-9, 1.0, np.nan])
+@pytest.mark.parametrize("tol", [-1e-9, 1.0, np.nan, "a"])
 def test_a_tolerance_outside_its_range_is_refused(tol):
-    with pytest.raises(ValueError, match=r"`tol` must be in \[0, 1\)"):
+    with pytest.raises(ValueError, match=r"`tol` must be a number in \[0, 1\)"):
         recurrence_features(np.eye(2), tol=tol)
 
 

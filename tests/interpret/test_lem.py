@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -285,7 +286,7 @@ def test_a_bound_too_large_for_a_number_is_infinite():
 
 @pytest.mark.parametrize("function", [time_steps, time_scales, hidden_state_bound, gradient_bound])
 def test_other_layers_are_refused(function):
-    with pytest.raises(TypeError, match=r"must be a tsrnn\.layers\.LEM; got ParaRNN"):
+    with pytest.raises(TypeError, match=r"must be a tsrnn\.layers\.LEM, .*; got ParaRNN"):
         function(ParaRNN(1, 2), torch.zeros(3, 1))
     with pytest.raises(ValueError, match=r"x must have shape \(B, T, 1\)"):
         function(layer(1, 2), torch.zeros(3, 2).double())
@@ -301,8 +302,39 @@ def test_arguments_are_checked():
     lem, x = layer(1, 2), torch.zeros(3, 1).double()
     with pytest.raises(ValueError, match=r"target must have shape \(1, 2\).*got \(1, 3\)"):
         gradient_bound(lem, x, torch.zeros(3))
-    for quantiles in ([1.5], [], 0.5, [float("nan")]):
+    for quantiles in ([1.5], [], 0.5, [float("nan")], "a", ["a"], None, object()):
         with pytest.raises(ValueError, match="between 0 and 1"):
             time_scales(lem, x, quantiles=quantiles)
     with pytest.raises(ValueError, match="`freq` must be"):
         time_scales(lem, x, freq="SMS")
+    with pytest.raises(TypeError, match="target must be a torch.Tensor; got list"):
+        gradient_bound(lem, x, [0.0, 0.0])
+    for function in (time_steps, time_scales):
+        with pytest.raises(TypeError, match="hx must be a torch.Tensor; got ndarray"):
+            function(lem, x, np.zeros((1, 4)))
+
+
+@pytest.mark.parametrize("function", [time_steps, time_scales, hidden_state_bound, gradient_bound])
+@pytest.mark.parametrize(
+    ("x", "error", "message"),
+    [
+        (
+            pd.DataFrame({"y": [1.0]}),
+            TypeError,
+            r"got DataFrame\. .*as_tensor\(x\.to_numpy\(\), dtype",
+        ),
+        (
+            [[1.0]],
+            TypeError,
+            r"x must be a torch\.Tensor; got list\. .*\(x, dtype=torch\.float64\)",
+        ),
+        (np.zeros((3, 1), "f"), TypeError, "x must be a torch.Tensor; got ndarray"),
+        (None, TypeError, "x, the inputs to run over, must be given with a layer"),
+        (torch.zeros(3).double(), ValueError, r"x must have shape \(B, T, 1\) .* got \(3,\)"),
+        (torch.zeros(0, 1).double(), ValueError, r"T >= 1; got \(0, 1\)"),
+        (torch.zeros(3, 1), ValueError, "the layer, torch.float64 on cpu; got torch.float32"),
+    ],
+)
+def test_inputs_are_checked(function, x, error, message):
+    with pytest.raises(error, match=message):
+        function(layer(1, 2), x)

@@ -178,8 +178,12 @@ def test_sparse_inputs_are_read_back_from_a_small_state():
         ({"steps": 2.0}, r"steps must be a positive integer; got 2\.0"),
         ({"state": torch.zeros(3, 10)}, r"\(2, B, 10\) or \(2, 10\).*got \(3, 10\)"),
         ({"state": torch.zeros(2, 1, 9)}, r"got \(2, 1, 9\)"),
-        ({"basis": np.zeros((3, 4))}, r"basis must have shape \(P, 4, 2\).*got \(3, 4\)"),
+        ({"basis": np.zeros((3, 4))}, r"basis must be numbers of shape \(P, 4, 2\).*got \(3, 4\)"),
         ({"basis": np.zeros((0, 4, 2))}, "P >= 1"),
+        ({"basis": "a"}, r"basis must be numbers of shape \(P, 4, 2\) .* got 'a'"),
+        ({"steps": True}, "steps must be a positive integer; got True"),
+        ({"steps": None}, "steps must be a positive integer; got None"),
+        ({"state": torch.zeros(2, 1, 10).int()}, "float32 or torch.float64; got torch.int32"),
     ],
 )
 def test_errors_of_a_reconstruction(arguments, message):
@@ -189,13 +193,27 @@ def test_errors_of_a_reconstruction(arguments, message):
         reconstruct_input(**given)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, float("nan")])
+def test_numpy_integers_are_integers():
+    lru, x = layer(1, 2), normal(2, 4, 1)
+    state = lru(x)[1].detach()
+    found = reconstruct_input(lru, state, steps=np.int64(4))
+    np.testing.assert_array_equal(found.inputs, reconstruct_input(lru, state, 4).inputs)
+    assert memory_lengths(lru, freq=np.int32(5)).attrs["time_unit"] == "index units"
+
+
+@pytest.mark.parametrize("state", [[1, 2], np.zeros((1, 6)), None])
+def test_a_state_is_a_tensor(state):
+    with pytest.raises(TypeError, match=r"^state.* must be .*; got (list|ndarray|None)\. "):
+        reconstruct_input(layer(1, 2), state, 5)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, float("nan"), "a", None, True])
 def test_a_share_lies_between_zero_and_one(share):
-    with pytest.raises(ValueError, match="share must lie between 0 and 1; got"):
+    with pytest.raises(ValueError, match="share must be a number between 0 and 1; got"):
         memory_lengths(layer(1, 2), share=share)
 
 
 @pytest.mark.parametrize("call", [memory_lengths, lambda rnn: reconstruct_input(rnn, None, 2)])
 def test_other_layers_are_refused(call):
-    with pytest.raises(TypeError, match=r"layer must be a tsrnn\.layers\.LRU; got a ParaRNN"):
+    with pytest.raises(TypeError, match=r"must be a tsrnn\.layers\.LRU, .*; got ParaRNN"):
         call(ParaRNN(1, 2))

@@ -23,7 +23,8 @@ class LEMForecaster(RecurrentForecaster):
         + \overline{\Delta t}_n \odot \tanh(W_y z_n + V_y u_n + b_y)
 
     with time steps :math:`\Delta t_n, \overline{\Delta t}_n \in (0, \Delta t)` that depend on
-    state and input. `tsrnn.interpret.time_steps` reads them.
+    state and input. `tsrnn.interpret.time_scales` and `time_steps` read them from
+    the fitted forecaster.
 
     Parameters
     ----------

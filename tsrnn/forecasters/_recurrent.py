@@ -74,7 +74,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         def make(settings: Settings) -> ForecastModel:
             return empty_model(settings, len(panel.target_names), len(panel.exog_names), known)
 
-        self.linear_path_ = {}
+        self.linear_path_: dict[str, Any] = {}
         if settings.linear_path:
             settings, self.linear_path_ = choose_linear_path(settings, panel, scaling, make)
         units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
@@ -287,7 +287,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         return revived_memory(arrays, ids, last_times, self.settings_.boxcox)
 
     def block_shares_(self) -> list[np.ndarray] | None:
-        """Share of the network's output variance by block, an array a layer.
+        """Share of the network's output variance by block, an array a layer of every network.
 
         Judged on the last rows of the data fitted to; see `tsrnn.recurrence_features`. None
         where the layers have no blocks.

@@ -204,7 +204,7 @@ def _feature_section(features: pd.DataFrame | None) -> list[str]:
 
 def _feature_lines(features: pd.DataFrame) -> str:
     strongest = features.sort_values("share", ascending=False, kind="stable")
-    shown = strongest.head(FEATURES_SHOWN)
+    shown = strongest.head(FEATURES_SHOWN).drop(columns="order")  # which the type says
     unit = features.attrs.get("time_unit")
     text = shown.to_string(index=False, na_rep="-", float_format=lambda v: f"{v:.3g}")
     counts = ", ".join(f"{n} {t}" for t, n in features["type"].value_counts().items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,10 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
     Returns
     -------
     DataFrame
-        One row a feature, by layer, matrix, block and falling modulus, with the columns
+        One row a feature, by network, layer, matrix, block and falling modulus, with the columns
 
-        - ``layer``, ``block``: counted from 1;
+        - ``network``: counted from 1, only where there are several, as in an ensemble;
+        - ``layer``, ``block``: counted from 1, layers in every network anew;
         - ``matrix``: "W_f", "A_z", ..., only where a layer has several recurrent matrices, as a
           gated one;
         - ``type``: "R-1", "R-2", ..., "C-1", ..., "zero";
@@ -108,11 +110,13 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
     >>> features.attrs["time_unit"]
     'months'
     """
-    if tol is not None and not 0 <= tol < 1:
-        raise ValueError(f"`tol` must be in [0, 1), relative to the norm of a block; got {tol}.")
+    if tol is not None and not (isinstance(tol, numbers.Real) and 0 <= tol < 1):
+        raise ValueError(
+            f"`tol` must be a number in [0, 1), relative to the norm of a block; got {tol!r}."
+        )
     found = recurrent_matrices(model)
     unit = time_unit(found.freq if freq is None else freq)
-    tables = [_table(blocks, found.shares[blocks.layer], tol, unit) for blocks in found.matrices]
+    tables = [_table(blocks, found.shares[blocks.place], tol, unit) for blocks in found.matrices]
     features = pd.concat(tables, ignore_index=True)
     features.attrs = {"time_unit": unit.name, "time_step": unit.step}
     return features
@@ -125,9 +129,11 @@ def _table(
     block, eigenvalue, order = _sorted(_structure(blocks.values, tol))
     modulus = np.abs(eigenvalue)
     angle = np.where(modulus == 0, np.nan, np.angle(eigenvalue))
+    numbered = {} if blocks.network is None else {"network": blocks.network}
     named = {} if blocks.matrix is None else {"matrix": blocks.matrix}
     return pd.DataFrame(
         {
+            **numbered,
             "layer": blocks.layer,
             **named,
             "block": block + 1,

@@ -11,6 +11,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from tsrnn.interpret._checks import as_floats, check_tensor
+from tsrnn.interpret._fitted import (
+    ReadNetwork,
+    by_network,
+    frequency_of,
+    inputs_for,
+    read_network,
+    read_networks,
+    which_one,
+)
 from tsrnn.interpret._time_unit import time_unit
 from tsrnn.kernels import recurrence
 from tsrnn.layers._lem import LEM
@@ -22,8 +32,8 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @torch.no_grad()
 def time_steps(
-    layer: LEM,
-    x: Tensor,
+    layer: Any,
+    x: Tensor | None = None,
     hx: Tensor | None = None,
     lengths: Tensor | Sequence[int] | None = None,
 ) -> Tensor:
@@ -38,8 +48,13 @@ def time_steps(
 
     Parameters
     ----------
-    layer : LEM
-    x : Tensor of shape (B, T, input_size) or (T, input_size)
+    layer : LEM, network or fitted forecaster
+        Such a layer, a `tsrnn.layers.RecurrentNetwork` of it, or a fitted `tsrnn.LEMForecaster`
+        of one network.
+    x : Tensor of shape (B, T, input_size) or (T, input_size), optional
+        Inputs of the layer; of a network or a forecaster those of the network, before its input
+        projection if it has one. By default the forecaster's own sample, its ``sample_``: the
+        last rows of some series, standardised, each from the state zero.
     hx : Tensor of shape (num_layers, B, 2 d) or (num_layers, 2 d), optional
         State before the first step; zero by default.
     lengths : integers of shape (B,), optional
@@ -54,9 +69,11 @@ def time_steps(
     Raises
     ------
     TypeError
-        If the layer is no LEM.
+        If there is no LEM to read, or `x` or `hx` is no tensor.
     ValueError
-        As the layer does of `x`, `hx` and `lengths`.
+        As the layer does of `x`, `hx` and `lengths`; if there are several networks.
+    sklearn.exceptions.NotFittedError
+        If a forecaster has not been fitted.
 
     Examples
     --------
@@ -66,9 +83,20 @@ def time_steps(
     >>> time_steps(LEM(3, 16), torch.zeros(8, 100, 3)).shape
     torch.Size([1, 2, 8, 100, 16])
     """
-    check_lem(layer)
+    network = read_network(layer, LEM, "time_steps")
+    return _steps_along(network, inputs_for(layer, x, network), hx, lengths)
+
+
+def _steps_along(
+    network: ReadNetwork, x: Tensor, hx: Tensor | None, lengths: Tensor | Sequence[int] | None
+) -> Tensor:
+    """`time_steps` of a network whose layers have the inputs x."""
+    layer: LEM = network.layers
+    if hx is not None:
+        check_tensor("hx", hx, x.dtype)
     if x.ndim == 2:
-        return time_steps(layer, x[None], None if hx is None else hx[:, None], lengths)[:, :, 0]
+        start = None if hx is None else hx[:, None]
+        return _steps_along(network, x[None], start, lengths)[:, :, 0]
     layer(x[:, :1], hx)  # raises if shapes do not fit, before anything long
     start = layer.initial_state(len(x)) if hx is None else hx
     taken = [
@@ -84,9 +112,10 @@ def time_steps(
     return steps.masked_fill(after[..., None], torch.nan)
 
 
+@torch.no_grad()
 def time_scales(
-    layer: LEM,
-    x: Tensor,
+    layer: Any,
+    x: Tensor | None = None,
     hx: Tensor | None = None,
     lengths: Tensor | Sequence[int] | None = None,
     *,
@@ -103,9 +132,11 @@ def time_scales(
     Parameters
     ----------
     layer, x, hx, lengths
-        As in `time_steps`.
+        As in `time_steps`, but that there may be several networks, in a forecaster or a
+        `tsrnn.layers.Ensemble`, all from the state zero.
     freq : str, int or pandas offset, optional
-        Frequency of the data, by which time scales get a unit of time.
+        Frequency of the data, by which time scales get a unit of time. A fitted forecaster knows
+        its own.
     quantiles : sequence of float
         Between 0 and 1, over all sequences and steps.
 
@@ -114,6 +145,7 @@ def time_scales(
     DataFrame
         A row a quantile of a unit, with the columns
 
+        - ``network``: counted from 1, only where there are several;
         - ``layer``, ``unit``: counted from 1, units in the order of the layer's outputs;
         - ``state``: "z" for :math:`\Delta t_n`, "y" for :math:`\overline{\Delta t}_n`;
         - ``quantile``;
@@ -127,9 +159,12 @@ def time_scales(
     Raises
     ------
     TypeError
-        If the layer is no LEM.
+        If there is no LEM to read, or `x` or `hx` is no tensor.
     ValueError
-        As `time_steps`, and if `freq` or `quantiles` are not understood.
+        As the layer does of `x`, `hx` and `lengths`; if `freq` or `quantiles` are not understood,
+        or there are several networks and an `hx`.
+    sklearn.exceptions.NotFittedError
+        If a forecaster has not been fitted.
 
     Notes
     -----
@@ -150,20 +185,45 @@ def time_scales(
     2      1     y     1       0.5       0.25         4.0
     3      1     y     2       0.5       0.25         4.0
     """
-    levels = np.asarray(quantiles, dtype=float)
-    if levels.ndim != 1 or not levels.size or not ((levels >= 0) & (levels <= 1)).all():
-        raise ValueError(f"`quantiles` must be numbers between 0 and 1; got {quantiles!r}")
-    unit = time_unit(freq)
-    steps = time_steps(layer, x, hx, lengths).double().cpu().numpy()
+    levels = _checked_levels(quantiles)
+    unit = time_unit(frequency_of(layer, freq))
+    networks = read_networks(layer, LEM, "time_scales")
+    if len(networks) > 1 and hx is not None:
+        raise ValueError(
+            f"hx is the state of one network; this {type(layer).__name__} has {len(networks)}. "
+            f"{which_one(layer)}, or leave hx out to start at zero"
+        )
+    tables = [
+        _scales(_steps_along(network, inputs_for(layer, x, network), hx, lengths), levels)
+        for network in networks
+    ]
+    table = by_network(tables)
+    table["time_scale"] = unit.step / table["time_step"]
+    table.attrs = {"time_unit": unit.name, "time_step": unit.step}
+    return table
+
+
+def _scales(taken: Tensor, levels: np.ndarray) -> pd.DataFrame:
+    """Quantiles of the time steps (num_layers, 2, ..., T, d) of a network."""
+    steps = taken.double().cpu().numpy()
     steps = steps.reshape(*steps.shape[:2], -1, steps.shape[-1])
     values = np.moveaxis(np.nanquantile(steps, levels, axis=2), 0, -1)  # layer, state, unit, level
     labels = [range(1, len(values) + 1), ["z", "y"], range(1, values.shape[2] + 1), levels]
     names = ["layer", "state", "unit", "quantile"]
     table = pd.MultiIndex.from_product(labels, names=names).to_frame(index=False)
     table["time_step"] = values.ravel()
-    table["time_scale"] = unit.step / table["time_step"]
-    table.attrs = {"time_unit": unit.name, "time_step": unit.step}
     return table
+
+
+def _checked_levels(quantiles: Any) -> np.ndarray:
+    levels = as_floats(quantiles)
+    row = levels is not None and levels.ndim == 1 and levels.size > 0
+    if levels is None or not row or not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(
+            "`quantiles` must be a sequence of numbers between 0 and 1, such as [0.05, 0.5, 0.95]; "
+            f"got {quantiles!r}"
+        )
+    return levels
 
 
 def layer_states(
@@ -179,12 +239,6 @@ def layer_states(
         states = states.flatten(-2).unflatten(-1, (2, -1))
         yield x, states
         x = states[:, :, 0]
-
-
-def check_lem(layer: Any) -> None:
-    """Raise unless the layer is one of long expressive memory."""
-    if not isinstance(layer, LEM):
-        raise TypeError(f"`layer` must be a tsrnn.layers.LEM; got {type(layer).__name__}")
 
 
 def _time_steps_of(layer: LEM, i: int, u: Tensor, states: Tensor, start: Tensor) -> Tensor:

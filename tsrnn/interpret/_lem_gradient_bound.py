@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
+from tsrnn.interpret._checks import check_tensor
+from tsrnn.interpret._fitted import read_network
 from tsrnn.interpret._lem import layer_states
-from tsrnn.interpret._lem_state_bound import checked_input
+from tsrnn.interpret._lem_state_bound import checked_inputs
 from tsrnn.layers._lem import LEM
 
 __all__ = ["gradient_bound"]
@@ -18,7 +20,9 @@ __all__ = ["gradient_bound"]
 KINDS = ("1", "2", "z", "y")
 
 
-def gradient_bound(layer: LEM, x: Tensor, target: Tensor | None = None) -> pd.DataFrame:
+def gradient_bound(
+    layer: Any, x: Tensor | None = None, target: Tensor | None = None
+) -> pd.DataFrame:
     r"""Proposition 4.2 on data: how large gradients of a loss at the end may be, and are.
 
     For the loss :math:`\mathcal{E}_n = \frac12 \|y_n - \bar y_n\|^2` of the last step and any
@@ -35,9 +39,11 @@ def gradient_bound(layer: LEM, x: Tensor, target: Tensor | None = None) -> pd.Da
 
     Parameters
     ----------
-    layer : LEM
-        With a `dt` of 1 at most.
-    x : Tensor of shape (B, T, input_size) or (T, input_size)
+    layer : LEM, network or fitted forecaster
+        Such a layer with a `dt` of 1 at most, a `tsrnn.layers.RecurrentNetwork` of it, or a fitted
+        `tsrnn.LEMForecaster` of one network. The loss is this one, not that of its training.
+    x : Tensor of shape (B, T, input_size) or (T, input_size), optional
+        As in `time_steps`; by default the forecaster's own sample.
     target : Tensor of shape (B, d) or (d,), optional
         :math:`\bar y_n`, for the outputs at the last step; zero by default.
 
@@ -55,9 +61,12 @@ def gradient_bound(layer: LEM, x: Tensor, target: Tensor | None = None) -> pd.Da
     Raises
     ------
     TypeError
-        If the layer is no LEM.
+        If there is no LEM to read, or `x` or `target` is no tensor.
     ValueError
-        If `dt` is above 1, `target` does not fit, or as the layer does of `x`.
+        If `dt` is above 1, `target` does not fit, there are several networks, or as the layer does
+        of `x`.
+    sklearn.exceptions.NotFittedError
+        If a forecaster has not been fitted.
 
     Notes
     -----
@@ -84,7 +93,12 @@ def gradient_bound(layer: LEM, x: Tensor, target: Tensor | None = None) -> pd.Da
     >>> bool((table["actual"] <= table["bound"]).all())
     True
     """
-    x = checked_input(layer, x)
+    network = read_network(layer, LEM, "gradient_bound")
+    return _table(network.layers, checked_inputs(network, layer, x), target)
+
+
+def _table(layer: LEM, x: Tensor, target: Tensor | None) -> pd.DataFrame:
+    """Bounds and gradients along inputs (B, T, in) of the first layer."""
     target = _checked_target(layer, x, target)
     u = _inputs_of_last_layer(layer, x)
     constants = _constants(layer, u, target)
@@ -167,6 +181,7 @@ def _checked_target(layer: LEM, x: Tensor, target: Tensor | None) -> Tensor:
     shape = (len(x), layer.hidden_size)
     if target is None:
         return x.new_zeros(shape)
+    check_tensor("target", target, x.dtype)
     if target.ndim == 1:
         target = target[None]
     if tuple(target.shape) != shape:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from tsrnn.interpret._lem import check_lem, layer_states
+from tsrnn.interpret._fitted import ReadNetwork, by_network, inputs_for, read_networks
+from tsrnn.interpret._lem import layer_states
 from tsrnn.layers._lem import LEM
 
 __all__ = ["hidden_state_bound"]
 
 
 @torch.no_grad()
-def hidden_state_bound(layer: LEM, x: Tensor) -> pd.DataFrame:
+def hidden_state_bound(layer: Any, x: Tensor | None = None) -> pd.DataFrame:
     r"""Proposition 4.1 along data: how large hidden states may be, and how large they are.
 
     .. math:: \max_i \max\{|z_n^i|, |y_n^i|\} \le \min(1, \overline\Delta \sqrt{t_n}), \qquad
@@ -24,22 +27,27 @@ def hidden_state_bound(layer: LEM, x: Tensor) -> pd.DataFrame:
 
     Parameters
     ----------
-    layer : LEM
-        With a `dt` of 1 at most, as the proposition assumes.
-    x : Tensor of shape (B, T, input_size) or (T, input_size)
+    layer : LEM, network or fitted forecaster
+        Such a layer with a `dt` of 1 at most, as the proposition assumes, a network or an
+        ensemble of networks of `tsrnn.layers` with it, or a fitted `tsrnn.LEMForecaster`.
+    x : Tensor of shape (B, T, input_size) or (T, input_size), optional
+        As in `time_steps`; by default the forecaster's own sample.
 
     Returns
     -------
     DataFrame
         A row a step of a layer, with the columns ``layer`` and ``step`` (n), counted from 1,
-        ``bound``, and ``actual``, the largest modulus over sequences and units.
+        ``bound``, and ``actual``, the largest modulus over sequences and units. Where there are
+        several networks, a column ``network`` comes first.
 
     Raises
     ------
     TypeError
-        If the layer is no LEM.
+        If there is no LEM to read, or `x` is no tensor.
     ValueError
         If `dt` is above 1, or as the layer does of `x`.
+    sklearn.exceptions.NotFittedError
+        If a forecaster has not been fitted.
 
     Notes
     -----
@@ -56,7 +64,12 @@ def hidden_state_bound(layer: LEM, x: Tensor) -> pd.DataFrame:
     >>> bool((table["actual"] <= table["bound"]).all())
     True
     """
-    x = checked_input(layer, x)
+    networks = read_networks(layer, LEM, "hidden_state_bound")
+    return by_network([_table(n.layers, checked_inputs(n, layer, x)) for n in networks])
+
+
+def _table(layer: LEM, x: Tensor) -> pd.DataFrame:
+    """Bound and states along inputs (B, T, in) of the first layer."""
     start = layer.initial_state(len(x))
     n = np.arange(1, x.shape[1] + 1)
     slope = (1 + layer.dt) / np.sqrt(2 - layer.dt)
@@ -75,12 +88,12 @@ def hidden_state_bound(layer: LEM, x: Tensor) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def checked_input(layer: LEM, x: Tensor) -> Tensor:
-    """Data as (B, T, input_size), if the layer is one of which the propositions speak."""
-    check_lem(layer)
-    if layer.dt > 1:
+def checked_inputs(network: ReadNetwork, model: Any, x: Tensor | None) -> Tensor:
+    """Inputs (B, T, in) of layers of which the propositions speak, see `inputs_for`."""
+    dt = network.layers.dt
+    if dt > 1:
         raise ValueError(
-            f"the propositions assume a time step dt of at most 1; this layer has dt={layer.dt:g}"
+            f"the propositions assume a time step dt of at most 1; this layer has dt={dt:g}"
         )
-    layer(x[..., :1, :])  # raises if x does not fit
-    return x[None] if x.ndim == 2 else x
+    inputs = inputs_for(model, x, network)
+    return inputs[None] if inputs.ndim == 2 else inputs

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import numbers
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
+from torch import Tensor
 
+from tsrnn.interpret._checks import as_floats, check_tensor, is_count
+from tsrnn.interpret._fitted import (
+    ReadNetwork,
+    by_network,
+    frequency_of,
+    read_network,
+    read_networks,
+)
 from tsrnn.interpret._time_unit import time_unit
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from tsrnn.layers import LRU
+from tsrnn.layers import LRU
 
 __all__ = ["Reconstruction", "memory_lengths", "reconstruct_input"]
 
@@ -33,7 +40,7 @@ class Reconstruction(NamedTuple):
     condition_number: float
 
 
-def memory_lengths(layer: LRU, *, share: float = 0.01, freq: Any = None) -> pd.DataFrame:
+def memory_lengths(layer: Any, *, share: float = 0.01, freq: Any = None) -> pd.DataFrame:
     r"""How long every state of a linear recurrent unit remembers an input.
 
     After k steps :math:`|\lambda|^k` of what an input added to the state is left, equation (3)
@@ -41,18 +48,21 @@ def memory_lengths(layer: LRU, *, share: float = 0.01, freq: Any = None) -> pd.D
 
     Parameters
     ----------
-    layer : LRU
+    layer : LRU, network or fitted forecaster
+        Such a layer, a network or an ensemble of networks of `tsrnn.layers` with it, or a fitted
+        `tsrnn.LRUForecaster`.
     share : float, default 0.01
         Share of an input below which it counts as forgotten, between 0 and 1.
     freq : str, int or pandas offset, optional
-        Frequency of the data, which gives half-lives, memory and periods a unit of time; steps
-        by default.
+        Frequency of the data, which gives half-lives, memory and periods a unit of time. A fitted
+        forecaster knows its own; of others they are in steps by default.
 
     Returns
     -------
     DataFrame
         One row a state, by layer, with the columns
 
+        - ``network``: counted from 1, only where there are several;
         - ``layer``, ``unit``: counted from 1;
         - ``modulus``, ``angle``: of lambda, the angle from -pi to pi in radians a step;
         - ``half_life``: log(1/2) / log(modulus);
@@ -65,9 +75,11 @@ def memory_lengths(layer: LRU, *, share: float = 0.01, freq: Any = None) -> pd.D
     Raises
     ------
     TypeError
-        If the layer is no `tsrnn.layers.LRU`.
+        If there is no LRU to read.
     ValueError
-        If `share` does not lie between 0 and 1, or `freq` is not understood.
+        If `share` is no number between 0 and 1, or `freq` is not understood.
+    sklearn.exceptions.NotFittedError
+        If a forecaster has not been fitted.
 
     References
     ----------
@@ -84,22 +96,22 @@ def memory_lengths(layer: LRU, *, share: float = 0.01, freq: Any = None) -> pd.D
     >>> table.attrs["time_unit"]
     'months'
     """
-    _check_layer(layer)
-    if not 0 < share < 1:
-        raise ValueError(f"share must lie between 0 and 1; got {share!r}")
-    unit = time_unit(freq)
-    tables = [
-        _memory_of(layer, number, share, unit.step).assign(layer=number + 1)
-        for number in range(layer.num_layers)
-    ]
-    columns = ["layer", "unit", "modulus", "angle", "half_life", "memory", "period"]
-    table = pd.concat(tables, ignore_index=True)[columns]
+    networks = read_networks(layer, LRU, "memory_lengths")
+    if not isinstance(share, numbers.Real) or not 0 < share < 1:
+        raise ValueError(f"share must be a number between 0 and 1; got {share!r}")
+    unit = time_unit(frequency_of(layer, freq))
+    table = by_network([_memory(n.layers, float(share), unit.step) for n in networks])
     table.attrs = {"time_unit": unit.name, "time_step": unit.step}
     return table
 
 
+@torch.no_grad()
 def reconstruct_input(
-    layer: LRU, state: Tensor, steps: int, *, basis: np.ndarray | None = None
+    layer: Any,
+    state: Tensor | None = None,
+    steps: int | None = None,
+    *,
+    basis: np.ndarray | None = None,
 ) -> Reconstruction:
     r"""Read the inputs of the last steps back from the state of a linear recurrent unit.
 
@@ -114,12 +126,17 @@ def reconstruct_input(
 
     Parameters
     ----------
-    layer : LRU
+    layer : LRU, network or fitted forecaster
+        Such a layer, a `tsrnn.layers.RecurrentNetwork` of it, or a fitted `tsrnn.LRUForecaster`
+        of one network. What is read back are the inputs of the first layer: with an input
+        projection the projected ones.
     state : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size)
         State that the layer returned, at the end of sequences of `steps` steps that began at
-        the state zero. What came before, and is not forgotten, is an error here.
+        the state zero. What came before, and is not forgotten, is an error here. A forecaster's
+        own state has seen all its series, so that by default its layer runs from zero over the
+        last `steps` rows of its sample, ``sample_``.
     steps : int
-        k, steps to read back.
+        k, steps to read back; where the state is that of the sample all its rows by default.
     basis : array of shape (P, steps, input_size), optional
         Psi, the functions of time that inputs are combinations of.
 
@@ -131,9 +148,12 @@ def reconstruct_input(
     Raises
     ------
     TypeError
-        If the layer is no `tsrnn.layers.LRU`.
+        If there is no LRU to read, or `state` is no tensor.
     ValueError
-        If the state or the basis has another shape, or `steps` is no positive integer.
+        If the state or the basis has another shape, `steps` is no positive integer or exceeds the
+        sample, or there are several networks.
+    sklearn.exceptions.NotFittedError
+        If a forecaster has not been fitted.
 
     Notes
     -----
@@ -162,9 +182,31 @@ def reconstruct_input(
     >>> bool(abs(found.inputs - x.numpy()).max() < 1e-6)
     True
     """
-    _check_layer(layer)
-    if not isinstance(steps, int) or steps < 1:
-        raise ValueError(f"steps must be a positive integer; got {steps!r}")
+    network = read_network(layer, LRU, "reconstruct_input")
+    if state is None:
+        state, steps = _sample_state(layer, network, steps)
+    return _solved(network.layers, state, _checked_steps(steps), basis)
+
+
+def _sample_state(model: Any, network: ReadNetwork, steps: Any) -> tuple[Tensor, int]:
+    """State after the last rows of a forecaster's sample, from zero, and how many they are."""
+    sample = getattr(model, "sample_", None)
+    if sample is None:
+        raise TypeError(
+            "state, as the layer returned it, must be given with a layer or a network; got None. "
+            "Only a fitted forecaster keeps a sample to run over"
+        )
+    rows = sample.shape[1]
+    steps = rows if steps is None else _checked_steps(steps)
+    if steps > rows:
+        raise ValueError(
+            f"steps must be at most {rows}, the rows of the forecaster's sample; got {steps}. "
+            "Pass a state to read more back"
+        )
+    return network.layers(network.layer_inputs(sample[:, -steps:]))[1], steps
+
+
+def _solved(layer: LRU, state: Tensor, steps: int, basis: Any) -> Reconstruction:
     parts = _first_state(layer, state)
     matrix = _as_real(_vandermonde(layer, steps))
     functions = None if basis is None else _checked_basis(basis, steps, layer.input_size)
@@ -178,6 +220,12 @@ def reconstruct_input(
     return Reconstruction(inputs, condition_number)
 
 
+def _memory(layer: LRU, share: float, step: float) -> pd.DataFrame:
+    """Memory of all layers, the unit of time `step` a step."""
+    tables = [_memory_of(layer, number, share, step) for number in range(layer.num_layers)]
+    return pd.concat(tables, ignore_index=True)
+
+
 def _memory_of(layer: LRU, number: int, share: float, step: float) -> pd.DataFrame:
     # A modulus near 1 loses digits in the rounding of lambda; its logarithm, -nu, is a parameter.
     nu = np.exp(_as_double(getattr(layer, f"nu_log_l{number}").detach()))
@@ -187,6 +235,7 @@ def _memory_of(layer: LRU, number: int, share: float, step: float) -> pd.DataFra
         period = 2 * np.pi / np.abs(angle)
     return pd.DataFrame(
         {
+            "layer": number + 1,
             "unit": np.arange(1, len(nu) + 1),
             "modulus": np.exp(-nu),
             "angle": angle,
@@ -227,27 +276,33 @@ def _as_real(matrix: np.ndarray) -> np.ndarray:
 
 def _first_state(layer: LRU, state: Tensor) -> np.ndarray:
     """Real and imaginary parts (..., 2 N) of the state of the first layer."""
+    check_tensor("state", state, next(layer.parameters()).dtype)
     expected = (layer.num_layers, layer.state_size)
     if state.ndim not in (2, 3) or (state.shape[0], state.shape[-1]) != expected:
         raise ValueError(
             f"state must have shape ({expected[0]}, B, {expected[1]}) or {expected}, as the layer "
             f"returns it; got {tuple(state.shape)}"
         )
+    if state.dtype not in (torch.float32, torch.float64):
+        raise ValueError(
+            f"state must be of torch.float32 or torch.float64; got {state.dtype}. Convert it with "
+            ".to()"
+        )
     return state[0, ..., : 2 * layer.state_units].detach().cpu().numpy()
 
 
-def _checked_basis(basis: np.ndarray, steps: int, input_size: int) -> np.ndarray:
+def _checked_steps(steps: Any) -> int:
+    if not is_count(steps):
+        raise ValueError(f"steps must be a positive integer; got {steps!r}")
+    return int(steps)
+
+
+def _checked_basis(basis: Any, steps: int, input_size: int) -> np.ndarray:
     """Functions as columns: (steps * input_size, P)."""
-    functions = np.asarray(basis, dtype=np.float64)
+    functions = as_floats(basis)
+    wanted = f"basis must be numbers of shape (P, {steps}, {input_size}) with P >= 1"
+    if functions is None:
+        raise ValueError(f"{wanted}; got {basis!r}")
     if functions.ndim != 3 or functions.shape[1:] != (steps, input_size) or not len(functions):
-        raise ValueError(
-            f"basis must have shape (P, {steps}, {input_size}) with P >= 1; got {functions.shape}"
-        )
+        raise ValueError(f"{wanted}; got {functions.shape}")
     return functions.reshape(len(functions), -1).T
-
-
-def _check_layer(layer: object) -> None:
-    from tsrnn.layers import LRU  # here, so that features of plain matrices need no torch
-
-    if not isinstance(layer, LRU):
-        raise TypeError(f"layer must be a tsrnn.layers.LRU; got a {type(layer).__name__}")

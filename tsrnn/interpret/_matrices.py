@@ -7,12 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tsrnn.interpret._fitted import check_fitted, networks_of
+
 __all__ = ["RecurrentMatrices", "recurrent_matrices"]
 
 _ACCEPTED = (
     "a square matrix (d, d), a stack of them (K, d, d), a torch.nn.RNN or RNNCell, an object with "
     "recurrent_blocks() such as a layer of tsrnn.layers, or a fitted forecaster"
 )
+
+
+Place = tuple[int | None, int]  # network, where there are several, and layer
 
 
 class Stack(NamedTuple):
@@ -22,6 +27,7 @@ class Stack(NamedTuple):
     raw: Any
     layer: int = 1
     matrix: str | None = None  # its name, where a layer has several
+    network: int | None = None  # where a model has several
 
 
 class Blocks(NamedTuple):
@@ -31,13 +37,18 @@ class Blocks(NamedTuple):
     eps: float  # machine epsilon of the type they were stored in
     layer: int
     matrix: str | None
+    network: int | None
+
+    @property
+    def place(self) -> Place:
+        return self.network, self.layer
 
 
 class RecurrentMatrices(NamedTuple):
-    """What is known of a model: its matrices by layer, shares of the blocks, its frequency."""
+    """What is known of a model: its matrices layer by layer, shares of blocks, its frequency."""
 
     matrices: list[Blocks]
-    shares: dict[int, np.ndarray | None]  # by layer
+    shares: dict[Place, np.ndarray | None]
     freq: Any
 
 
@@ -53,30 +64,30 @@ def recurrent_matrices(model: Any) -> RecurrentMatrices:
     sklearn.exceptions.NotFittedError
         If the model is a forecaster that has not been fitted.
     """
-    if _is_unfitted(model):
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError(
-            "recurrence_features needs a fitted forecaster; "
-            f"this {type(model).__name__} is not fitted yet. Call fit first."
-        )
+    if isinstance(model, type):
+        raise TypeError(f"`model` must be {_ACCEPTED}; got the class {model.__name__} itself.")
+    check_fitted(model, "recurrence_features")
     freq = getattr(model, "freq_", None)
     shares = model.block_shares_() if callable(getattr(model, "block_shares_", None)) else None
-    stacks = _stacks(getattr(model, "network_", model))
+    stacks = _stacks_by_network(networks_of(model))
     if not stacks:
         raise ValueError(f"this {type(model).__name__} has no recurrent layer to read.")
     matrices = [_checked_blocks(stack) for stack in stacks]
     return RecurrentMatrices(matrices, _checked_shares(shares, matrices), freq)
 
 
-def _is_unfitted(model: Any) -> bool:
-    estimator = callable(getattr(model, "fit", None)) and callable(getattr(model, "predict", None))
-    return estimator and not (hasattr(model, "network_") or hasattr(model, "memory_"))
+def _stacks_by_network(networks: list[Any]) -> list[Stack]:
+    """Of all networks, numbered if there are several."""
+    if len(networks) == 1:
+        return _stacks(networks[0])
+    return [
+        stack._replace(label=f"{stack.label} of network {i}", network=i)
+        for i, network in enumerate(networks, start=1)
+        for stack in _stacks(network)
+    ]
 
 
 def _stacks(model: Any) -> list[Stack]:
-    if isinstance(model, type):
-        raise TypeError(f"`model` must be {_ACCEPTED}; got the class {model.__name__} itself.")
     if callable(getattr(model, "recurrent_blocks", None)):
         return _layer_stacks(model.recurrent_blocks())
     if hasattr(model, "weight_hh"):
@@ -141,7 +152,7 @@ def _checked_blocks(stack: Stack) -> Blocks:
             f"entries, the first in block {block + 1}, row {row + 1}, column {column + 1}. "
             "A training that diverged leaves such weights: fit again with a smaller learning rate."
         )
-    return Blocks(values, eps, stack.layer, stack.matrix)
+    return Blocks(values, eps, stack.layer, stack.matrix, stack.network)
 
 
 def _as_numbers(stack: Any, name: str) -> tuple[np.ndarray, float]:
@@ -180,8 +191,8 @@ def _not_real(name: str, dtype: Any) -> TypeError:
     )
 
 
-def _checked_shares(shares: Any, matrices: list[Blocks]) -> dict[int, np.ndarray | None]:
-    counts = {blocks.layer: len(blocks.values) for blocks in matrices}
+def _checked_shares(shares: Any, matrices: list[Blocks]) -> dict[Place, np.ndarray | None]:
+    counts = {blocks.place: len(blocks.values) for blocks in matrices}
     if shares is None:
         return dict.fromkeys(counts)
     arrays = [None if share is None else np.asarray(share, dtype=float) for share in shares]

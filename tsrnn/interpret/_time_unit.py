@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from pandas.tseries.frequencies import to_offset
 
+from tsrnn.interpret._checks import is_count
+
 __all__ = ["TimeUnit", "time_unit"]
 
 _UNITS = {
@@ -56,7 +58,7 @@ def time_unit(freq: Any) -> TimeUnit:
     """
     if freq is None:
         return TimeUnit("steps", 1.0)
-    if isinstance(freq, int) and not isinstance(freq, bool) and freq > 0:
+    if is_count(freq):
         return TimeUnit("steps" if freq == 1 else "index units", float(freq))
     text = freq if isinstance(freq, str) else getattr(freq, "freqstr", None)
     if text is None:

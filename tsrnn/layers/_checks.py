@@ -1,12 +1,13 @@
 """Checks of constructor arguments."""
 
 from collections.abc import Iterable
+from numbers import Integral
 
 
 def check_sizes(**sizes: int) -> None:
     """Raise unless every size is a positive integer."""
     for name, value in sizes.items():
-        if not isinstance(value, int) or value < 1:
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive integer; got {value!r}")
 
 

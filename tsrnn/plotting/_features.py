@@ -26,8 +26,8 @@ def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: i
 
     The distance from the origin is the modulus gamma (at the unit circle memory never fades), the
     angle is theta (a full turn divided by it is the period). A feature of type C shows both
-    eigenvalues of its pair, a colour is a layer, and where shares are known the area of a marker
-    is proportional to the share of its block.
+    eigenvalues of its pair, a colour is a layer of any network, and where shares are known the area
+    of a marker is proportional to the share of its block.
 
     Parameters
     ----------

@@ -89,7 +89,9 @@ def _last_lag(features: pd.DataFrame) -> int:
 
 
 def _label(feature: Any, features: pd.DataFrame, unit: str) -> str:
-    layer = f"layer {feature.layer}, " if features["layer"].nunique() > 1 else ""
+    several = "network" in features and features["network"].nunique() > 1
+    network = f"network {feature.network}, " if several else ""
+    layer = network + (f"layer {feature.layer}, " if features["layer"].nunique() > 1 else "")
     block = f"block {feature.block}: " if features["block"].nunique() > 1 else ""
     place = f"{layer}{block}" if block else layer.replace(", ", ": ")
     share = "" if math.isnan(feature.share) else f" (share {feature.share:.0%})"

@@ -1,0 +1,170 @@
+"""The networks of a fitted forecaster and its sample of inputs.
+
+A forecaster is told by what it answers: this room does not know the room of forecasters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from tsrnn.interpret._checks import check_tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from tsrnn.layers import Recurrent
+
+__all__ = [
+    "ReadNetwork",
+    "by_network",
+    "check_fitted",
+    "frequency_of",
+    "inputs_for",
+    "networks_of",
+    "read_network",
+    "read_networks",
+    "which_one",
+]
+
+
+class ReadNetwork(NamedTuple):
+    """Recurrent layers, and the linear map of a network's inputs to theirs."""
+
+    layers: Any  # of the kind asked for
+    projection: nn.Linear | None
+
+    def layer_inputs(self, x: Tensor) -> Tensor:
+        """Inputs of the first layer, of inputs of the network (B, T, in) or (T, in)."""
+        import torch
+
+        size = self.layers.input_size if self.projection is None else self.projection.in_features
+        if x.ndim not in (2, 3) or x.shape[-1] != size or not x.shape[-2]:
+            raise ValueError(
+                f"x must have shape (B, T, {size}) or (T, {size}) with T >= 1; got {tuple(x.shape)}"
+            )
+        weight = next(self.layers.parameters())
+        if (x.dtype, x.device) != (weight.dtype, weight.device):
+            raise ValueError(
+                f"x must have the dtype and device of the layer, {weight.dtype} on "
+                f"{weight.device}; got {x.dtype} on {x.device}. Convert one of them with .to()"
+            )
+        with torch.no_grad():
+            return x if self.projection is None else self.projection(x)
+
+
+def check_fitted(model: Any, reader: str) -> None:
+    """Raise if the model is a forecaster that has not been fitted."""
+    asked = () if isinstance(model, type) else ("fit", "predict")
+    estimator = bool(asked) and all(callable(getattr(model, name, None)) for name in asked)
+    if estimator and not (hasattr(model, "network_") or hasattr(model, "memory_")):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(
+            f"{reader} needs a fitted forecaster; this {type(model).__name__} is not fitted yet. "
+            "Call fit first."
+        )
+
+
+def networks_of(model: Any) -> list[Any]:
+    """Networks of a fitted forecaster or of an ensemble; anything else as it is."""
+    network = getattr(model, "network_", model)
+    members = getattr(network, "networks", None)
+    return members if isinstance(members, list) else [network]
+
+
+def read_networks(model: Any, kind: type[Recurrent], reader: str) -> list[ReadNetwork]:
+    """Every network of a model, whose recurrent layers must be of one kind.
+
+    Parameters
+    ----------
+    model : Recurrent, RecurrentNetwork, Ensemble or fitted forecaster
+    kind : type
+    reader : str
+        The function that reads, for messages.
+
+    Raises
+    ------
+    TypeError
+        If there are no layers of this kind.
+    sklearn.exceptions.NotFittedError
+        If the model is a forecaster that has not been fitted.
+    """
+    from tsrnn.layers import RecurrentNetwork
+
+    check_fitted(model, reader)
+    found = [
+        ReadNetwork(network.rnn, network.input)
+        if isinstance(network, RecurrentNetwork)
+        else ReadNetwork(network, None)
+        for network in networks_of(model)
+    ]
+    for network in found:
+        if not isinstance(network.layers, kind):
+            raise TypeError(
+                f"`layer` must be a tsrnn.layers.{kind.__name__}, or a network or a fitted "
+                f"forecaster of such layers; got {_described(model, network.layers)}"
+            )
+    return found
+
+
+def read_network(model: Any, kind: type[Recurrent], reader: str) -> ReadNetwork:
+    """The network of a model; see `read_networks`.
+
+    Raises
+    ------
+    ValueError
+        If there are several.
+    """
+    found = read_networks(model, kind, reader)
+    if len(found) > 1:
+        raise ValueError(
+            f"{reader} reads one network; this {type(model).__name__} has {len(found)}. "
+            f"{which_one(model)}"
+        )
+    return found[0]
+
+
+def which_one(model: Any) -> str:
+    """What to do with a model of several networks where one is needed."""
+    if hasattr(model, "network_"):
+        return "Pass one of model.network_.networks, and model.sample_ as its inputs"
+    return "Pass one of model.networks"
+
+
+def inputs_for(model: Any, x: Any, network: ReadNetwork) -> Tensor:
+    """Inputs of the first layer of a network, by default those of the forecaster's sample."""
+    given = getattr(model, "sample_", None) if x is None else x
+    if given is None:
+        raise TypeError(
+            "x, the inputs to run over, must be given with a layer or a network; got None. "
+            "Only a fitted forecaster keeps a sample of its own"
+        )
+    fitted = hasattr(model, "network_")
+    hint = ", or leave it out to take the forecaster's own sample" if fitted else ""
+    check_tensor("x", given, next(network.layers.parameters()).dtype, hint)
+    return network.layer_inputs(given)
+
+
+def frequency_of(model: Any, freq: Any) -> Any:
+    """The frequency given, or else that of the data a forecaster was fitted to."""
+    return getattr(model, "freq_", None) if freq is None else freq
+
+
+def by_network(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """Tables of networks one below the other; with several, a column says of which a row is."""
+    if len(tables) == 1:
+        return tables[0]
+    for i, table in enumerate(tables, start=1):
+        table.insert(0, "network", i)
+    joined = pd.concat(tables, ignore_index=True)
+    joined.attrs = dict(tables[0].attrs)
+    return joined
+
+
+def _described(model: Any, layers: Any) -> str:
+    if isinstance(model, type):
+        return f"the class {model.__name__} itself"
+    inside = "" if layers is model else f" of {type(layers).__name__} layers"
+    return f"{type(model).__name__}{inside}"
