@@ -96,6 +96,8 @@ def test_help_documents_all_of_them(cls):
         (ParaRNNForecaster, "hiden_size", "did you mean 'hidden_size'?"),
         (ParaRNNForecaster, "max_epoch", "did you mean 'max_epochs'?"),
         (LEMForecaster, "colour", "help(LEMForecaster) lists those there are"),
+        (NewtonForecaster, "block_size", "help(NewtonForecaster) lists those there are"),
+        (NewtonForecaster, "epochs", "did you mean 'max_epochs'?"),
         (ARMA, "trends", "did you mean 'trend'?"),
         (DCC, "garchorder", "did you mean 'garch_order'?"),
         (VARMA, "hidden_size", "help(VARMA) lists those there are"),

@@ -86,6 +86,10 @@ class TestColumns:
         told(ValueError, long(), "'z' is not a column", "'y'", target="z")
         told(ValueError, wide(), "'z' is not a column", "'a', 'b'", target=["a", "z"])
         told(ValueError, wide()["a"], "'z' is not a column", "'a'", target="z")
+        bare = long().drop(columns="y")
+        told(ValueError, bare, "there is no other column than 'unique_id', 'ds'. Add it.")
+        alone = bare.drop(columns="unique_id").iloc[:3]
+        told(ValueError, alone, "'y' is not a column; there is no other column than 'ds'. Add it.")
         told(ValueError, long().rename(columns={"y": "sales"}), "'y' is not", "'sales'", "target")
 
     @pytest.mark.parametrize("target", [[], ["a", "a"]])

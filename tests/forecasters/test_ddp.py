@@ -7,9 +7,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from lightning.pytorch.callbacks import Callback
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.forecasters._processes import checked_processes
+from tsrnn.interpret import FeatureHistory
 
 SCRIPT = """
 import os
@@ -113,6 +115,49 @@ def test_is_one_process_with_twice_the_batch(tmp_path, alone, strategy, scripts)
 def test_one_process_may_have_a_strategy(alone):
     same = contents(fitted(batch_size=8, strategy="ddp_fork", devices=1))
     np.testing.assert_allclose(same["weights"], alone["weights"], rtol=0, atol=1e-6)
+
+
+class Epochs(Callback):
+    """Count epochs, some of them in attributes that are no state."""
+
+    def __init__(self):
+        self.count, self.private, self.shape = 0, 0, None
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        self.count, self.private = self.count + 1, self.private + 1
+
+    def state_dict(self):
+        return {"count": self.count, "table": pd.DataFrame({"count": [self.count]})}
+
+    def load_state_dict(self, state_dict):
+        self.count, self.shape = state_dict["count"], state_dict["table"].shape
+
+
+class Stateless(Callback):
+    def load_state_dict(self, state_dict):
+        raise AssertionError("it has no state")
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        pytest.param("ddp_spawn", marks=pytest.mark.slow),
+        pytest.param("ddp_fork", marks=fork),
+    ],
+)
+def test_the_state_of_callbacks_comes_back(strategy):
+    history, expected, epochs = FeatureHistory(), FeatureHistory(), Epochs()
+    fitted(batch_size=8, callbacks=[expected])
+    callbacks = [Stateless(), history, epochs]
+    model = fitted(batch_size=4, strategy=strategy, devices=2, callbacks=callbacks)
+    found, wanted = history.frame, expected.frame
+    trainings = wanted["training"].unique().tolist()
+    assert found["training"].unique().tolist() == trainings == [1, 2]
+    assert found.columns.tolist() == wanted.columns.tolist()
+    np.testing.assert_array_equal(found["epoch"], wanted["epoch"])
+    np.testing.assert_allclose(found["modulus"], wanted["modulus"], rtol=0, atol=1e-4)
+    assert epochs.count == found.groupby("training")["epoch"].max().sum() > len(model.history_)
+    assert (epochs.private, epochs.shape) == (0, (1, 1))
 
 
 @fork

@@ -145,11 +145,16 @@ class TestConstructor:
             ("learning_rate", 0, "a number greater than 0; got 0"),
             ("learning_rate", np.inf, "a number greater than 0; got inf"),
             ("learning_rate", "fast", "a number greater than 0; got 'fast'"),
+            ("learning_rate", 1e38, "a number of at most 1e+37; got 1e+38"),
             ("weight_decay", -0.1, "a number of at least 0; got -0.1"),
         ],
     )
     def test_rates(self, small, wave, name, value, expected):
         told(ValueError, lambda: small(**{name: value}).fit(wave), f"{name} must be {expected}")
+
+    def test_the_largest_rate_is_one_that_training_takes(self, small, wave):
+        model = small(learning_rate=1e37, linear_path=False, local_level=False)
+        told(FloatingPointError, lambda: model.fit(wave), "training diverged")
 
     @pytest.mark.parametrize(
         ("value", "error", "expected"),
@@ -204,6 +209,8 @@ class TestConstructor:
     def test_size_of_the_validation_part(self, small, panel):
         parts = "val_size=75 leaves 7 of the 82 rows of the longest, 'c'", "at least 8", "smaller"
         told(ValueError, lambda: small(val_size=75).fit(panel), *parts)
+        parts = ("val_size=1000 leaves none of the 82 rows of the longest, 'c', to train on",)
+        told(ValueError, lambda: small(val_size=1000).fit(panel), *parts)
         parts = "val_size must be at least the horizon, 6", "got 5"
         told(ValueError, lambda: small(val_size=5).fit(panel), *parts)
 
@@ -333,8 +340,3 @@ class TestRolling:
     def test_step(self, after, wave):
         rows = wave.iloc[-10:]
         told(ValueError, lambda: after.predict_rolling(rows, step_size=0), "step_size must")
-
-
-def test_contributions_need_a_sum(small, wave):
-    model = small(aggregation="ffn").fit(wave)
-    told(ValueError, model.contributions, "aggregation='linear' only", "Fit with")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from tsrnn import ParaRNNForecaster
@@ -58,6 +59,37 @@ def test_a_long_frame(autoregression):
     assert found.columns.tolist() == ["unique_id", "ds", "path", "ParaRNN"]
     spread = found.groupby(["unique_id", "ds"])["ParaRNN"].std().groupby("unique_id").mean()
     assert spread["v"] / spread["u"] == pytest.approx(10, rel=0.3)
+
+
+@pytest.mark.parametrize("tz", [None, "Europe/Vienna"])
+def test_polars_come_back_as_polars(autoregression, tz):
+    frame = pd.DataFrame({
+        "unique_id": np.repeat(["u", "v"], 100),
+        "ds": np.tile(autoregression.index[:100].tz_localize(tz), 2),
+        "y": autoregression.to_numpy()[:200],
+    })  # fmt: skip
+    ds = pl.Series(frame["ds"].dt.tz_localize(None).to_numpy()).dt.replace_time_zone(tz)
+    rows = pl.DataFrame({"unique_id": frame["unique_id"].to_list(), "ds": ds, "y": frame["y"]})
+    expected = settings().fit(frame).sample_paths(3, h=2)
+    model = settings().fit(rows)
+    found = model.sample_paths(3, h=2)
+    assert isinstance(found, pl.DataFrame)
+    assert found.columns == ["unique_id", "ds", "path", "ParaRNN"]
+    point = model.predict(2)
+    assert dict(found.schema) == {**point.schema, "path": pl.Int64}
+    assert found.filter(pl.col("path") == 3)["ds"].equals(point["ds"])
+    assert found["path"].to_list() == expected["path"].tolist()
+    assert found["unique_id"].to_list() == expected["unique_id"].tolist()
+    np.testing.assert_array_equal(found["ParaRNN"], expected["ParaRNN"])
+
+
+def test_dates_of_polars_stay_dates(autoregression):
+    days = pl.Series(autoregression.index[:100].to_numpy()).cast(pl.Date)
+    rows = pl.DataFrame({"ds": days, "y": autoregression.to_numpy()[:100]})
+    model = settings().fit(rows)
+    found = model.sample_paths(2, h=3)
+    assert found["ds"].dtype == pl.Date
+    assert found["ds"].to_list() == 2 * model.predict(3)["ds"].to_list()
 
 
 def test_what_is_refused(autoregression):

@@ -1,6 +1,7 @@
 """The history of features holds what was there at each epoch, and watching changes nothing."""
 
 import copy
+import io
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from tsrnn.layers import (
     LEM,
     LRU,
     BlockRecurrentAttention,
+    Ensemble,
     NewtonBlocks,
     NewtonGRU,
     ParaRNN,
@@ -190,6 +192,24 @@ class TestKnownAnswers:
         assert start["matrix"].tolist() == decoder["matrix"].tolist()
         np.testing.assert_array_equal(start["modulus"], decoder["modulus"])  # not trained
 
+    def test_layers_of_an_ensemble_are_numbered_on(self):
+        members = [
+            seeded(lambda: RecurrentNetwork(ParaRNN(1, 4, num_layers=2), 1)) for _ in range(2)
+        ]
+        module = Regression(seeded(lambda: ParaRNN(1, 4)))
+        module.ensemble = Ensemble(members)
+        history = FeatureHistory()
+        train(module, history, epochs=1)
+        assert sorted(set(history.frame["layer"])) == [1, 2, 3, 4, 5]
+        assert "network" not in history.frame
+        for name in ("modulus", "angle"):
+            found = history.frame.query("epoch == 0 and layer > 1")[name]
+            np.testing.assert_array_equal(found, recurrence_features(module.ensemble)[name])
+
+    @pytest.mark.parametrize("every", [np.int64(2), np.int8(2)])
+    def test_numpy_integers_are_integers(self, every):
+        assert FeatureHistory(every=every).every == 2
+
 
 class TestForecasters:
     def test_the_forecaster_is_the_same_with_and_without(self, sales):
@@ -228,6 +248,34 @@ class TestForecasters:
         frame = history.frame.drop(columns="training")
         first, second = (frame[history.frame["training"] == i] for i in (1, 2))
         pd.testing.assert_frame_equal(first, second.reset_index(drop=True))
+
+
+class TestState:
+    def test_goes_through_a_checkpoint_that_holds_plain_types(self, sales):
+        history, other = FeatureHistory(freq="MS"), FeatureHistory(freq="MS")
+        forecaster(history, max_epochs=1, cell="gru").fit(sales)
+        stored = io.BytesIO()
+        torch.save(history.state_dict(), stored)
+        stored.seek(0)
+        other.load_state_dict(torch.load(stored, weights_only=True))
+        pd.testing.assert_frame_equal(other.frame, history.frame)
+        assert other.frame.attrs == history.frame.attrs
+        for each in (history, other):
+            forecaster(each, max_epochs=1, cell="gru").fit(sales)
+        pd.testing.assert_frame_equal(other.frame, history.frame)
+        assert history.frame["training"].unique().tolist() == [1, 2]
+
+    def test_without_a_record(self):
+        other = FeatureHistory()
+        other.load_state_dict(FeatureHistory().state_dict())
+        with pytest.raises(ValueError, match="no training was recorded"):
+            _ = other.frame
+
+    def test_histories_of_other_settings_are_told_apart(self, sales):
+        histories = FeatureHistory(), FeatureHistory(every=2), FeatureHistory(freq="MS")
+        forecaster(*histories).fit(sales)
+        epochs = [history.frame["epoch"].unique().tolist() for history in histories]
+        assert epochs == [[0, 1, 2], [0, 2], [0, 1, 2]]
 
 
 class TestWhen:

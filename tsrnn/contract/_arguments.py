@@ -43,12 +43,16 @@ def verbosity(value: Any) -> int:
     return int(value)
 
 
-def number(name: str, value: Any, *, lowest: float, open_: bool) -> float:
-    """`value` as a finite float of at least `lowest`, or above it if `open_`."""
+def number(
+    name: str, value: Any, *, lowest: float, open_: bool, highest: float = math.inf
+) -> float:
+    """`value` as a finite float from `lowest` to `highest`, or above `lowest` if `open_`."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or value < lowest or (open_ and value == lowest):
         bound = f"greater than {lowest:g}" if open_ else f"of at least {lowest:g}"
         raise ValueError(f"{name} must be a number {bound}; got {value!r}")
+    if value > highest:
+        raise ValueError(f"{name} must be a number of at most {highest:g}; got {value!r}")
     return float(value)
 
 

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
 
+LIKE_A_SLIP = 0.75  # below it, names of two arguments are as close: block_size and batch_size
+
 
 class CommonArguments:
     """Stores the constructor arguments that every forecaster has.
@@ -86,6 +88,6 @@ def with_shared_arguments(cls: Class) -> Class:
 
 
 def _unexpected(called: str, name: str, legal: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, legal, n=1)
+    near = difflib.get_close_matches(name, legal, n=1, cutoff=LIKE_A_SLIP)
     advice = f"did you mean {near[0]!r}?" if near else f"help({called}) lists those there are"
     return f"{called}() got an unexpected argument {name!r}; {advice}"

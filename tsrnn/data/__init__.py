@@ -11,7 +11,7 @@ from tsrnn.data._panel import Panel
 from tsrnn.data._read import read_panel
 from tsrnn.data._scaling import Scaler
 from tsrnn.data._windows import windows
-from tsrnn.data._write import write_frame
+from tsrnn.data._write import in_library, write_frame
 
 __all__ = [
     "Layout",
@@ -19,6 +19,7 @@ __all__ = [
     "Scaler",
     "check_continues",
     "future_times",
+    "in_library",
     "read_future",
     "read_panel",
     "windows",

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tsrnn.data._frames import Table
 from tsrnn.data._layout import Layout, Name
-from tsrnn.data._text import quoted
+from tsrnn.data._text import listed, quote, quoted
 
 __all__ = ["choose_columns", "exact_columns", "numeric"]
 
@@ -34,10 +34,7 @@ def choose_columns(
     present, chosen = set(targets if renamed else table.names), set(targets)
     missing = [name for name in targets if name not in present]
     if missing:
-        raise ValueError(
-            f"the target {quoted(missing)} is not a column; the columns are "
-            f"{quoted(table.names, 10)}. Name it by target."
-        )
+        raise ValueError(f"the target {quoted(missing)} is not a column; {_others(table)}.")
     others = [] if table.kind == "series" else [n for n in table.names if n not in chosen]
     if exog is not None:
         return targets, exact_columns(others, exog, "exogenous columns")
@@ -96,6 +93,14 @@ def _targets(table: Table, target: Name | Sequence[Name] | None) -> tuple[Name, 
     if not names or len(set(names)) < len(names):
         raise ValueError(f"target must name columns, each once; got {target!r}.")
     return names
+
+
+def _others(table: Table) -> str:
+    """What to take instead of a target that is not there."""
+    if table.names:
+        return f"the columns are {quoted(table.names, 10)}. Name it by target"
+    taken = [name for name in (table.id_col, table.time_col) if name is not None]
+    return f"there is no other column than {listed(map(quote, taken))}. Add it"
 
 
 def _refuse_text(columns: pd.DataFrame, names: Sequence[Name]) -> None:

@@ -14,7 +14,7 @@ from tsrnn.data._grid import Tick
 from tsrnn.data._layout import Layout, Name
 from tsrnn.data._stamps import write_stamps
 
-__all__ = ["write_frame"]
+__all__ = ["in_library", "write_frame"]
 
 
 def write_frame(
@@ -75,6 +75,25 @@ def write_frame(
     return pd.DataFrame(columns, index=index)
 
 
+def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
+    """Give a frame back in the library of the data.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        If the data came from polars, long, as `write_frame` gives it for pandas.
+    layout : Layout
+
+    Returns
+    -------
+    pandas.DataFrame or polars.DataFrame
+    """
+    if layout.backend == "pandas":
+        return frame
+    data = {str(name): _plain(pd.Index(column)) for name, column in frame.items()}
+    return _restore_times(nw.from_dict(data, backend="polars"), layout).to_native()
+
+
 def _check_shapes(
     n_series: int,
     times: np.ndarray,
@@ -114,14 +133,10 @@ def _forecast_columns(
 def _long(layout: Layout, ids: pd.Index, stamps: pd.Index, columns: dict[Name, Any]) -> Any:
     front: dict[Name, Any] = {} if layout.id_col is None else {layout.id_col: ids}
     front[str(layout.time_col)] = stamps
-    if layout.backend == "pandas":
-        return pd.DataFrame(front | columns)
-    data = {str(name): _plain(column) for name, column in (front | columns).items()}
-    frame = nw.from_dict(data, backend="polars")
-    return _restore_times(frame, layout).to_native()
+    return in_library(pd.DataFrame(front | columns), layout)
 
 
-def _plain(column: Any) -> np.ndarray | list[Any]:
+def _plain(column: pd.Index) -> np.ndarray | list[Any]:
     """Return a column as polars takes it: timestamps in UTC, text as a list."""
     if isinstance(column, pd.DatetimeIndex):
         utc = column if column.tz is None else column.tz_convert("UTC").tz_localize(None)

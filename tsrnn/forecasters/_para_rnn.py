@@ -35,8 +35,9 @@ class ParaRNNForecaster(RecurrentForecaster):
     and, with ``multivariate="independent"``, all targets share the parameters.
 
     The last `val_size` rows of each series are the validation part: they choose the
-    penalty of the ridge regression and the epoch, and calibrate the intervals. They
-    are not trained on.
+    penalty of the ridge regression and the epoch, and calibrate the intervals by the errors of
+    a network that was not trained on them. With `refit`, the one that forecasts is then trained
+    on all rows.
 
     Parameters
     ----------
@@ -156,7 +157,9 @@ class ParaRNNForecaster(RecurrentForecaster):
     devices : int, optional
         Number of processes of `strategy`; 1 by default.
     callbacks : list of lightning.pytorch.Callback, optional
-        Passed to Lightning's trainer.
+        Passed to Lightning's trainer. "ddp_spawn", "ddp_fork" and "ddp_notebook" train in
+        processes of their own: of those callbacks comes back what ``state_dict`` of the first
+        process's gives, into these by ``load_state_dict``, and nothing else.
     random_state : int, numpy random generator or None
         The same integer gives the same forecasts on the same machine. None draws anew.
     verbose : int

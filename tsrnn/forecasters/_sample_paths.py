@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from tsrnn.data import Layout, write_frame
+from tsrnn.data import Layout, in_library, write_frame
 from tsrnn.forecasters._ahead import Ahead, of_series
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._intervals import Calibration
@@ -47,7 +48,7 @@ def drawn_paths(
 
 def path_frame(
     paths: np.ndarray, memory: Memory, layout: Layout, times: np.ndarray, column: str
-) -> pd.DataFrame:
+) -> Any:
     """A frame of standardised paths (U, n, h, C) in the units of the data, path by path.
 
     Parameters
@@ -61,14 +62,14 @@ def path_frame(
     column : str
         Name of the forecasts in a long frame.
     """
-    layout, frames = replace(layout, backend="pandas"), []
+    in_pandas, frames = replace(layout, backend="pandas"), []
     for i in range(paths.shape[1]):
         values = memory.scaling.back(of_series(paths[:, i], memory))[:, : times.shape[1]]
-        frame = write_frame(layout, memory.ids, times, {"": values}, model=column)
+        frame = write_frame(in_pandas, memory.ids, times, {"": values}, model=column)
         frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
         frame.insert(len(frame.columns) - values.shape[2], "path", i + 1)
         frames.append(frame)
-    return pd.concat(frames, ignore_index=layout.kind == "long")
+    return in_library(pd.concat(frames, ignore_index=layout.kind == "long"), layout)
 
 
 def drawn_errors(

@@ -73,6 +73,7 @@ MANY_SERIES = 30  # that validate together, so that less of each does
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
 _FLAGS = ("local_level", "linear_path", "refit")
 LOSSES = ("mse", "mae")
+LARGEST_RATE = 1e37  # Adam's first step takes ten times the rate, in float32
 
 
 @dataclass(frozen=True)
@@ -157,8 +158,10 @@ def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
     filled["boxcox"] = boxcox_lambda(filled["use_boxcox"])
     filled["loss"] = _loss(filled["loss"], filled["intervals"])
     filled["verbose"] = verbosity(filled["verbose"])
-    for name, open_ in (("learning_rate", True), ("weight_decay", False)):
-        filled[name] = number(name, filled[name], lowest=0.0, open_=open_)
+    filled["learning_rate"] = number(
+        "learning_rate", filled["learning_rate"], lowest=0.0, open_=True, highest=LARGEST_RATE
+    )
+    filled["weight_decay"] = number("weight_decay", filled["weight_decay"], lowest=0.0, open_=False)
     return filled
 
 
@@ -207,8 +210,9 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
         )
     needed = _rows_of_both(horizon, val_size)
     if needed > lengths.max():
+        left = max(0, int(lengths.max()) - val_size)
         raise ValueError(
-            f"val_size={val_size} leaves {lengths.max() - val_size} of the {lengths.max()} rows of "
+            f"val_size={val_size} leaves {left or 'none'} of the {lengths.max()} rows of "
             f"{_longest(panel)} to train on; at least {horizon + 2} are needed for "
             f"horizon={horizon}. Take a smaller val_size"
         )
@@ -277,5 +281,5 @@ def _warn_of_short(panel: Panel, needed: int) -> None:
 
 def _longest(panel: Panel) -> str:
     if panel.layout.id_col is None:
-        return "this one"
+        return "this series"
     return f"the longest, {panel.ids[int(np.argmax(panel.lengths))]!r},"

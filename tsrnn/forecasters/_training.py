@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import logging
 import os
 import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import lightning.pytorch as pl
 import torch
@@ -50,6 +51,8 @@ class Task(pl.LightningModule):
         Batch to scalar tensor.
     groups : list of dict
         Parameter groups of the optimiser.
+    callbacks : sequence of lightning callbacks
+        Those of the user, whose state is that of the training.
     """
 
     def __init__(
@@ -58,12 +61,14 @@ class Task(pl.LightningModule):
         segments: Segments,
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         super().__init__()
         self.model = model
         self._segments = segments
         self._loss = loss
         self._groups = groups
+        self._callbacks = callbacks
         self.history: History = []
         self.best_epoch = 0
 
@@ -73,13 +78,20 @@ class Task(pl.LightningModule):
 
     def get_extra_state(self) -> dict[str, Any]:
         """What comes back, beside the weights, from a process that has trained."""
-        drawn = self._segments.generator.get_state()
-        return {"history": self.history, "best_epoch": self.best_epoch, "drawn": drawn}
+        return {
+            "history": self.history,
+            "best_epoch": self.best_epoch,
+            "drawn": self._segments.generator.get_state(),
+            "callbacks": _packed([callback.state_dict() for callback in self._callbacks]),
+        }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take that over."""
         self.history, self.best_epoch = state["history"], state["best_epoch"]
         self._segments.generator.set_state(state["drawn"])
+        for callback, own in zip(self._callbacks, _unpacked(state["callbacks"]), strict=True):
+            if own:  # as Lightning does it
+                callback.load_state_dict(own)
 
     def training_step(self, batch: Any, _: int) -> Tensor:
         """Training loss of a batch."""
@@ -97,12 +109,25 @@ class Task(pl.LightningModule):
         )
 
 
+def _packed(states: list[dict[str, Any]]) -> bytes:
+    """States in bytes: Lightning reads no other objects back."""
+    buffer = io.BytesIO()
+    torch.save(states, buffer)
+    return buffer.getvalue()
+
+
+def _unpacked(states: bytes) -> list[dict[str, Any]]:
+    """The states, without a GPU that the training may have been on."""
+    found = torch.load(io.BytesIO(states), map_location="cpu", weights_only=False)
+    return cast("list[dict[str, Any]]", found)
+
+
 class ValidatedTask(Task):
     """A task whose learning rate follows the validation error.
 
     Parameters
     ----------
-    model, segments, loss, groups
+    model, segments, loss, groups, callbacks
         See `Task`.
     validate : callable
         To the validation error, a number.
@@ -115,8 +140,9 @@ class ValidatedTask(Task):
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         validate: Callable[[], float],
+        callbacks: Sequence[Callback] = (),
     ) -> None:
-        super().__init__(model, segments, loss, groups)
+        super().__init__(model, segments, loss, groups, callbacks)
         self._validate = validate
         self._losses: list[Tensor] = []
 
@@ -155,7 +181,7 @@ class PlannedTask(Task):
 
     Parameters
     ----------
-    model, segments, loss, groups
+    model, segments, loss, groups, callbacks
         See `Task`.
     rates : sequence of float
         Of the first group; others keep their ratio to it.
@@ -168,8 +194,9 @@ class PlannedTask(Task):
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         rates: Sequence[float],
+        callbacks: Sequence[Callback] = (),
     ) -> None:
-        super().__init__(model, segments, loss, groups)
+        super().__init__(model, segments, loss, groups, callbacks)
         self._rates = rates
 
     def configure_optimizers(self) -> Any:
@@ -281,6 +308,7 @@ def train(
     processes : Processes
         Each takes a step on a batch of its own, and their gradients are averaged.
     callbacks : sequence of lightning callbacks
+        Those of processes started for the training leave here the state of the first one.
     verbose : int
         1 shows a progress bar over epochs.
 
@@ -292,7 +320,7 @@ def train(
         0 where training did not improve on the start.
     """
     _check_callbacks(callbacks)
-    task = ValidatedTask(model, segments, loss, groups, validate)
+    task = ValidatedTask(model, segments, loss, groups, validate, callbacks)
     stop: list[Callback] = [_SmallestRate()]
     if patience is not None:
         stop.append(EarlyStopping("val_loss", patience=patience))
@@ -325,7 +353,7 @@ def train_for(
     if not rates:
         return
     _check_callbacks(callbacks)
-    task = PlannedTask(model, segments, loss, groups, rates)
+    task = PlannedTask(model, segments, loss, groups, rates, callbacks)
     bar: list[Callback] = [_EpochBar()] if verbose else []
     with _quiet(), _as_before(processes):
         trainer = _trainer(device, processes, len(rates), [*bar, *callbacks])

@@ -9,7 +9,9 @@ import pandas as pd
 from lightning.pytorch.callbacks import Callback
 from torch import nn
 
+from tsrnn.interpret._checks import is_count
 from tsrnn.interpret._features import recurrence_features
+from tsrnn.layers import Ensemble
 
 __all__ = ["FeatureHistory"]
 
@@ -42,7 +44,8 @@ class FeatureHistory(Callback):
           once more each that had become better than its start;
         - ``epoch``: how many epochs had been trained.
 
-        Where a module has several recurrent parts, their layers are numbered one after the other.
+        Where a module has several recurrent parts, the networks of an ensemble among them, their
+        layers are numbered one after the other.
 
     Raises
     ------
@@ -59,6 +62,9 @@ class FeatureHistory(Callback):
     A forecaster keeps the weights of its best epoch on the validation part, not of the last: see
     its ``history_``. A 2 x 2 block takes microseconds to read; a matrix of 128 rows takes half a
     second, one of 256 five: choose `every` by that.
+
+    Of several processes that train together the first one's record stays. The state for a
+    checkpoint is the record, so that a training resumed from it is appended as a further one.
 
     References
     ----------
@@ -82,7 +88,7 @@ class FeatureHistory(Callback):
     """
 
     def __init__(self, *, every: int = 1, freq: Any = None, tol: float | None = None) -> None:
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        if not is_count(every):
             raise ValueError(f"`every` must be a positive whole number of epochs; got {every!r}.")
         self.every = every
         self.freq = freq
@@ -90,6 +96,27 @@ class FeatureHistory(Callback):
         self._tables: list[pd.DataFrame] = []
         self._training = 0
         self._epoch = 0  # of the last record
+
+    @property
+    def state_key(self) -> str:
+        """Name of its state in a checkpoint, where there may be others."""
+        return f"{type(self).__qualname__}(every={self.every}, freq={self.freq!r}, tol={self.tol})"
+
+    def state_dict(self) -> dict[str, Any]:
+        """The record, in Python's own types."""
+        tables = [
+            {"columns": table.to_dict("list"), "attrs": dict(table.attrs)} for table in self._tables
+        ]
+        return {"tables": tables, "training": self._training, "epoch": self._epoch}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take a record over in place of its own."""
+        self._tables = []
+        for state in state_dict["tables"]:
+            table = pd.DataFrame(state["columns"])
+            table.attrs = dict(state["attrs"])
+            self._tables.append(table)
+        self._training, self._epoch = state_dict["training"], state_dict["epoch"]
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -139,7 +166,7 @@ class FeatureHistory(Callback):
 
 
 def _recurrent_parts(module: nn.Module) -> list[nn.Module]:
-    """The outermost parts of a module that have recurrent matrices to read."""
+    """The outermost parts of a module that have recurrent matrices to read, ensembles opened."""
     readable = [part for part in module.modules() if _is_readable(part)]
     if not readable:
         raise ValueError(
@@ -153,4 +180,5 @@ def _recurrent_parts(module: nn.Module) -> list[nn.Module]:
 
 def _is_readable(module: nn.Module) -> bool:
     known = isinstance(module, (nn.RNN, nn.RNNCell))
-    return known or callable(getattr(module, "recurrent_blocks", None))
+    reads = callable(getattr(module, "recurrent_blocks", None))
+    return known or (reads and not isinstance(module, Ensemble))
