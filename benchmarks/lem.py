@@ -4,8 +4,9 @@
 validate, 1024 to test, batches of 32, Adam, 400 epochs; the test error belongs to the epoch with
 the least validation error and is the root mean squared error over all steps and trajectories,
 which is what the authors' code prints as L2 error. The learned time steps of the run with
-``dt=2`` are counted as in Figure 4. ``--published-data`` solves the system trajectory by trajectory at SciPy's
-default tolerance, as the authors' code does; those trajectories are 0.04 off the solution.
+``dt=2`` are counted as in Figure 4. ``--published-data`` solves the system trajectory by
+trajectory at SciPy's default tolerance, as the authors' code does; those trajectories are 0.04
+off the solution.
 
 ``--adding``: batches of 50 new sequences, Adam, mean squared error on 1000 test sequences every
 100 steps until it is below ``--goal``. LEM has dt = 1 / sqrt(N) (B.1), the LSTM chrono
