@@ -74,8 +74,8 @@ def habits(freq: str | int) -> Habits:
 
 
 def _windows(*sizes: int) -> tuple[int, ...]:
-    """Input sizes, each once and none too short."""
-    return tuple(dict.fromkeys(max(size, _SHORTEST_WINDOW) for size in sizes))
+    """Input sizes, none too short; some may be the same."""
+    return tuple(max(size, _SHORTEST_WINDOW) for size in sizes)
 
 
 def _season(period: int, multiple: int) -> int:
