@@ -1,7 +1,7 @@
 """Panels of many short series, read from parquet files: seconds and memory of each part.
 
 Monthly series of 200 rows, 12 steps ahead, two epochs. Memory is how far each part rises above
-where the process stood before it; the floor of a fit is value, level, spread and error scale of
+where the process stood before it; the floor of a fit is value, level and spread of
 every row in float64. At the smallest size the forecasts are checked against those from a frame.
 """
 
@@ -64,7 +64,7 @@ def forecaster() -> ParaRNNForecaster:
 def measure(folder: Path, n_series: int) -> list[str]:
     """A row of the table."""
     panel, *reading = measured(lambda: read_panel(folder))
-    floor = 4 * 8 * len(panel.values) / 1e6
+    floor = 3 * 8 * len(panel.values) / 1e6
     del panel
     model, *fitting = measured(lambda: forecaster().fit(folder))
     _, *forecasting = measured(lambda: model.predict(HORIZON))
