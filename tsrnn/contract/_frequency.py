@@ -84,7 +84,7 @@ def _season(period: int, multiple: int) -> int:
 
 
 def _within_a_day(per_day: int, multiple: int) -> Habits:
-    """Two days back where the day is a season, else two days between 32 and 96 steps."""
+    """A day or two back where the day is a season, else two days between 32 and 96 steps."""
     season, two_days = _season(per_day, multiple), 2 * per_day // multiple
     if 1 < season <= _LONGEST_SEASON:
         return Habits(48, season, _windows(two_days // 2, two_days), (7 * season,))

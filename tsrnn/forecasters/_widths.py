@@ -56,12 +56,12 @@ def local_spread(settings: Settings, memory: Memory) -> np.ndarray:
     spread = by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
     flat = memory.ids[(memory.fitted < 0) & (spread == 0).any((1, 2))]
     if len(flat):
-        warn_user(
-            "the series does not vary in the rows given: its intervals have no width"
+        which = (
+            "the series does not vary in the rows given: its"
             if len(memory.ids) == 1
-            else f"{len(flat)} new series do not vary in the rows given, such as {flat[0]!r}: "
-            "their intervals have no width. Give more rows"
+            else f"{len(flat)} new series do not vary in the rows given, such as {flat[0]!r}: their"
         )
+        warn_user(f"{which} intervals have no width. Give more rows")
     return spread
 
 
