@@ -201,8 +201,8 @@ class _Search:
 
     def _predicted(self, units: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Rise of the likelihood that the quadratic model promises."""
-        bent = np.einsum("ni,nij,nj->n", step, self.curvature[units], step)
-        return (self.gradient[units] * step).sum(1) - bent / 2
+        bent = (self.curvature[units] @ step[:, :, None])[:, :, 0]
+        return ((self.gradient[units] - bent / 2) * step).sum(1)
 
     def _judge(
         self, units: np.ndarray, trial: np.ndarray, predicted: np.ndarray, new: Evaluation

@@ -44,6 +44,8 @@ def inverse_roots(phi: np.ndarray) -> np.ndarray:
     p, n = phi.shape
     if p == 0:
         return np.empty((0, n), dtype=complex)
+    if p == 1:
+        return phi.astype(complex)
     companion = np.zeros((n, p, p))
     companion[:, range(p - 1), range(1, p)] = 1
     companion[:, :, 0] = phi.T

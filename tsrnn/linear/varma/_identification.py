@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from tsrnn.linear.varma._shape import Coefficients, Shape
 from tsrnn.linear.varma._system import System, roots, system
@@ -78,7 +78,7 @@ def identification(shape: Shape, coefficients: Coefficients, n_obs: np.ndarray) 
     apart = np.abs(ar[:, :, None] - ma[:, None, :]).reshape(len(psi), -1)
     closest = apart.argmin(1)
     unit = np.arange(len(psi))
-    threshold = np.sqrt(chi2.ppf(_CONFIDENCE, 2 * n) / n_obs)
+    threshold = np.sqrt(chdtri(2 * n, 1 - _CONFIDENCE) / n_obs)
     return Identification(
         values,
         ar[unit, closest // ma.shape[1]],

@@ -78,10 +78,10 @@ def _solved(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
     q, n, _ = ma.shape
     steps, _, _, lanes = forcing.shape
     below = np.zeros((n, n * (q + 1)))  # entries under the diagonal, a row a target
-    row, column = np.indices((n, n))
+    column = np.arange(n)
     for lag in range(1, q + 1):
-        below[column, lag * n + row - column] = ma[lag - 1]
-    band = np.tile(below, (steps, 1)).T
+        below[column, lag * n + column[:, None] - column] = ma[lag - 1]
+    band = np.broadcast_to(below, (steps, *below.shape)).reshape(-1, below.shape[1]).T
     solution, failed = lapack.dtbtrs(band, forcing.reshape(steps * n, lanes), uplo="L", diag="U")
     if failed:
         raise ValueError(f"LAPACK's dtbtrs refused its argument number {-failed}")
