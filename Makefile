@@ -55,7 +55,7 @@ endef
 
 .venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo 'installing tsrnn and what it needs into .venv (takes minutes the first time)'
-	@$(PIP) -c constraints.txt -e '.[test,lint,polars,examples]'
+	@$(PIP) -c constraints.txt -e '.[test,lint,polars]'
 	@touch $@
 
 .venv/.installed-docs: pyproject.toml constraints.txt | .venv/.installed

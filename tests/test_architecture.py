@@ -19,8 +19,11 @@ ARROWS = {
     "interpret": {"layers", "kernels"},
     "linear": {"kernels", "data", "contract", "layers"},
     "forecasters": {"data", "contract", "layers", "kernels", "interpret"},
-    "storage": {"contract", "forecasters", "linear"},
+    "baselines": {"data", "contract"},
+    "evaluation": {"data", "contract"},
+    "storage": {"contract", "forecasters", "linear", "baselines", "evaluation"},
     "plotting": {"interpret"},
+    "reporting": {"evaluation", "interpret", "plotting"},
 }
 # Outside library -> the places, rooms or files, where the package may import it.
 DOORS = {
@@ -28,11 +31,25 @@ DOORS = {
     "numba": {"kernels"},
     "lightning": {"tsrnn/forecasters/_training.py", "tsrnn/interpret/_feature_history.py"},
     "pytorch_lightning": set(),
-    "statsmodels": {"datasets", "baselines"},
-    "arch": {"datasets", "baselines"},
+    "statsmodels": {"datasets", "baselines", "evaluation"},
+    "arch": {"datasets", "baselines", "evaluation"},
+    "utilsforecast": {"evaluation"},
+    "scoringrules": {"evaluation"},
+    "polars": {"tsrnn/evaluation/_record.py"},
     "matplotlib": {"plotting"},
     "pooch": {"datasets"},
-    "pandas": {"data", "contract", "datasets", "interpret", "linear", "forecasters", "plotting"},
+    "pandas": {
+        "data",
+        "contract",
+        "datasets",
+        "interpret",
+        "linear",
+        "forecasters",
+        "baselines",
+        "evaluation",
+        "plotting",
+        "reporting",
+    },
 }
 # The facade knows every room and no outside library.
 FACADE = "tsrnn/__init__.py"

@@ -18,6 +18,7 @@ import tsrnn
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [
     "README.md",
+    "docs/compare.md",
     "docs/getting_started.md",
     "docs/kernels.md",
     "docs/linear.md",

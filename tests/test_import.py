@@ -11,15 +11,18 @@ import tsrnn
 
 HEAVY = ["torch", "lightning", "statsmodels", "arch", "sklearn", "numba", "matplotlib"]
 ROOMS = [
+    "baselines",
     "contract",
     "data",
     "datasets",
+    "evaluation",
     "forecasters",
     "interpret",
     "kernels",
     "layers",
     "linear",
     "plotting",
+    "reporting",
     "storage",
 ]
 NAMES = {
@@ -29,6 +32,11 @@ NAMES = {
     "GARCH": "tsrnn.linear",
     "VARMA": "tsrnn.linear",
     "VECMGARCH": "tsrnn.linear",
+    "Combination": "tsrnn.evaluation",
+    "backtest": "tsrnn.evaluation",
+    "compare": "tsrnn.evaluation",
+    "diagnose": "tsrnn.evaluation",
+    "report": "tsrnn.reporting",
     "LEMForecaster": "tsrnn.forecasters",
     "LRUForecaster": "tsrnn.forecasters",
     "NewtonForecaster": "tsrnn.forecasters",

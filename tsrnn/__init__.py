@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tsrnn import (
+        baselines,
         contract,
         data,
         datasets,
+        evaluation,
         forecasters,
         interpret,
         kernels,
         layers,
         linear,
         plotting,
+        reporting,
         storage,
     )
+    from tsrnn.evaluation import Combination, backtest, compare, diagnose
     from tsrnn.forecasters import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
     from tsrnn.interpret import recurrence_features
     from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
+    from tsrnn.reporting import report
     from tsrnn.storage import load
 
     __version__: str
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ARMA": "tsrnn.linear",
     "CCC": "tsrnn.linear",
+    "Combination": "tsrnn.evaluation",
     "DCC": "tsrnn.linear",
     "GARCH": "tsrnn.linear",
     "LEMForecaster": "tsrnn.forecasters",
@@ -37,19 +43,26 @@ _HOMES = {
     "ParaRNNForecaster": "tsrnn.forecasters",
     "VARMA": "tsrnn.linear",
     "VECMGARCH": "tsrnn.linear",
+    "backtest": "tsrnn.evaluation",
+    "compare": "tsrnn.evaluation",
+    "diagnose": "tsrnn.evaluation",
     "load": "tsrnn.storage",
     "recurrence_features": "tsrnn.interpret",
+    "report": "tsrnn.reporting",
 }
 _ROOMS = (
+    "baselines",
     "contract",
     "data",
     "datasets",
+    "evaluation",
     "forecasters",
     "interpret",
     "kernels",
     "layers",
     "linear",
     "plotting",
+    "reporting",
     "storage",
 )
 
@@ -60,14 +73,20 @@ __all__ = [
     "GARCH",
     "VARMA",
     "VECMGARCH",
+    "Combination",
     "LEMForecaster",
     "LRUForecaster",
     "NewtonForecaster",
     "ParaRNNForecaster",
     "__version__",
+    "backtest",
+    "baselines",
+    "compare",
     "contract",
     "data",
     "datasets",
+    "diagnose",
+    "evaluation",
     "forecasters",
     "interpret",
     "kernels",
@@ -76,6 +95,8 @@ __all__ = [
     "load",
     "plotting",
     "recurrence_features",
+    "report",
+    "reporting",
     "storage",
 ]
 

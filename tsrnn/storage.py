@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from typing import Any
+
+import numpy as np
 
 from tsrnn.contract import Forecaster, read_file
 
@@ -13,6 +16,7 @@ __all__ = ["load"]
 HOMES = {
     "ARMA": "tsrnn.linear",
     "CCC": "tsrnn.linear",
+    "Combination": "tsrnn.evaluation",
     "DCC": "tsrnn.linear",
     "GARCH": "tsrnn.linear",
     "LEMForecaster": "tsrnn.forecasters",
@@ -21,6 +25,25 @@ HOMES = {
     "ParaRNNForecaster": "tsrnn.forecasters",
     "VARMA": "tsrnn.linear",
     "VECMGARCH": "tsrnn.linear",
+    **dict.fromkeys(
+        (
+            "ArchModel",
+            "AutoARIMA",
+            "Drift",
+            "ETS",
+            "Mean",
+            "Naive",
+            "Naive2",
+            "SARIMAX",
+            "SeasonalNaive",
+            "Theta",
+            "UnobservedComponents",
+            "VAR",
+            "VARMAX",
+            "VECM",
+        ),
+        "tsrnn.baselines",
+    ),
 }
 
 
@@ -44,11 +67,15 @@ def load(path: str | os.PathLike[str]) -> Forecaster:
         If the file is damaged, not of tsrnn, or of a newer format.
     """
     header, arrays = read_file(path)
-    name = header["class"]
-    if name not in HOMES:
-        raise ValueError(
-            f"{path} holds a {name}, written by tsrnn {header['version']}; this version reads "
-            f"{', '.join(HOMES)}. Install a newer tsrnn"
-        )
-    forecaster: type[Forecaster] = getattr(import_module(HOMES[name]), name)
-    return forecaster._restore(header, arrays)
+
+    def restore(part: dict[str, Any], own: dict[str, np.ndarray]) -> Forecaster:
+        name = part["class"]
+        if name not in HOMES:
+            raise ValueError(
+                f"{path} holds a {name}, written by tsrnn {header['version']}; this version reads "
+                f"{', '.join(HOMES)}. Install a newer tsrnn"
+            )
+        forecaster: type[Forecaster] = getattr(import_module(HOMES[name]), name)
+        return forecaster._restore(part, own, restore)
+
+    return restore(header, arrays)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.data import future_times, read_future, read_panel, write_frame
+from tsrnn.data import future_times, panel_frame, read_future, read_panel, write_frame
 
 FREQS = ["MS", "ME", "QS-JAN", "YE-DEC", "W-SUN", "D", "B", "h", "15min", "2h", "BME"]
 
@@ -85,7 +85,7 @@ class TestWide:
         assert list(out.columns) == ["b"]
 
 
-def panel_frame(lengths, freq, ids, tz=None, unit="us"):
+def long_panel_frame(lengths, freq, ids, tz=None, unit="us"):
     parts = [
         pd.DataFrame(
             {
@@ -106,7 +106,7 @@ def split(frame, h):
 
 
 long_frames = st.builds(
-    panel_frame,
+    long_panel_frame,
     lengths=st.lists(st.integers(14, 24), min_size=1, max_size=6),
     freq=st.sampled_from(FREQS),
     ids=st.sampled_from([list("fbacde"), [5, 3, 9, 1, 0, 7], [0.5, 2.5, 1.5, 3.5, 9.5, 7.5]]),
@@ -137,7 +137,7 @@ class TestLong:
         np.testing.assert_array_equal(out["ParaRNN"], np.arange(out.height))
 
     def test_several_targets_and_intervals(self):
-        frame = panel_frame([5, 4], "D", "ab").assign(z=1.0)
+        frame = long_panel_frame([5, 4], "D", "ab").assign(z=1.0)
         out = forecast(frame, 2, level=True)
         assert list(out.columns[2:]) == ["ParaRNN", "ParaRNN-lo-80", "ParaRNN-hi-80"]
         out = forecast(frame, 2, target=["z", "y"], level=True)
@@ -145,11 +145,13 @@ class TestLong:
         assert list(out.columns) == ["unique_id", "ds", *expected]
 
     def test_one_series_without_ids(self):
-        frame = panel_frame([5], "D", "a").drop(columns="unique_id").rename(columns={"ds": "day"})
+        frame = (
+            long_panel_frame([5], "D", "a").drop(columns="unique_id").rename(columns={"ds": "day"})
+        )
         assert list(forecast(frame, 2, time_col="day").columns) == ["day", "ParaRNN"]
 
     def test_period_and_integer_columns(self):
-        frame = panel_frame([5, 5], "MS", "ab")
+        frame = long_panel_frame([5, 5], "MS", "ab")
         months = frame.assign(ds=frame["ds"].dt.to_period("M"))
         assert list(forecast(months, 1)["ds"]) == [pd.Period("2021-08", "M")] * 2
         numbers = frame.assign(ds=np.array([0, 2, 4, 6, 8] * 2, "int32"))
@@ -187,7 +189,7 @@ class TestCutoffs:
         return write_frame(panel.layout, ids, times, point, cutoffs=cutoffs)
 
     def test_long(self):
-        frame = panel_frame([5, 5], "D", "ab")
+        frame = long_panel_frame([5, 5], "D", "ab")
         out = self.write(frame, list("aabb"), 2)
         assert list(out.columns) == ["unique_id", "ds", "cutoff", "ParaRNN"]
         assert out["cutoff"].dtype == out["ds"].dtype == frame["ds"].dtype
@@ -195,7 +197,7 @@ class TestCutoffs:
         assert list(out["ds"].dt.day) == [3, 4, 4, 5] * 2
 
     def test_polars(self):
-        out = self.write(to_polars(panel_frame([5, 5], "D", "ab", tz="UTC")), list("aabb"), 2)
+        out = self.write(to_polars(long_panel_frame([5, 5], "D", "ab", tz="UTC")), list("aabb"), 2)
         assert out.schema["cutoff"] == out.schema["ds"] == pl.Datetime("us", "UTC")
 
     def test_wide_rows_lie_one_below_the_other(self):
@@ -207,7 +209,7 @@ class TestCutoffs:
 
 class TestWriteRefuses:
     def test_shapes(self):
-        panel = read_panel(panel_frame([5, 5], "D", "ab"))
+        panel = read_panel(long_panel_frame([5, 5], "D", "ab"))
         times = future_times(panel, 3)
         with pytest.raises(ValueError, match=r"forecasts\['-lo-80'\] must have shape \(2, 3, 1\)"):
             write_frame(panel.layout, panel.ids, times, {"-lo-80": np.zeros((2, 3))})
@@ -226,7 +228,7 @@ class TestWriteRefuses:
 
 class TestKnownAhead:
     def test_found_by_id_and_time_whatever_the_order(self):
-        frame = panel_frame([9, 12, 7], "MS", "abc")
+        frame = long_panel_frame([9, 12, 7], "MS", "abc")
         frame = frame.assign(u=np.arange(28.0), v=np.arange(28) % 2 == 0)
         past, _ = split(frame, 3)
         calendar = frame.drop(columns="y").sample(frac=1, random_state=0)
@@ -237,7 +239,7 @@ class TestKnownAhead:
             np.testing.assert_array_equal(out, expected)
 
     def test_series_that_end_at_different_times(self):
-        frame = panel_frame([9, 12, 7], "D", "abc").assign(u=np.arange(28.0))
+        frame = long_panel_frame([9, 12, 7], "D", "abc").assign(u=np.arange(28.0))
         past, future = split(frame, 3)
         extra = future.assign(unique_id="unknown")
         rows = pd.concat([extra, future]).drop(columns="y")
@@ -245,7 +247,7 @@ class TestKnownAhead:
         np.testing.assert_array_equal(out[..., 0], [[6, 7], [18, 19], [25, 26]])
 
     def test_polars(self):
-        frame = panel_frame([9, 12], "h", "ab", tz="Europe/Berlin")
+        frame = long_panel_frame([9, 12], "h", "ab", tz="Europe/Berlin")
         past, future = (to_polars(part) for part in split(frame, 3))
         past = past.with_columns(u=pl.col("y"))
         rows = future.select("unique_id", "ds", u="y").reverse()
@@ -260,7 +262,7 @@ class TestKnownAhead:
         np.testing.assert_array_equal(out[0], frame.iloc[6:][["u", "v"]])
 
     def test_no_columns(self):
-        frame = panel_frame([9], "D", "a")
+        frame = long_panel_frame([9], "D", "a")
         past, future = split(frame, 2)
         out = read_future(future[["unique_id", "ds"]], panel=read_panel(past), h=2, columns=())
         assert out.shape == (1, 2, 0)
@@ -269,3 +271,43 @@ class TestKnownAhead:
 def parts(panel):
     names = ("ids", "last_times", "freq", "layout")
     return {name: getattr(panel, name) for name in names}
+
+
+class TestPanelFrame:
+    @settings(max_examples=60, deadline=None)
+    @given(indices)
+    def test_wide_frames_come_back(self, index):
+        frame = values(index, "u", "v", "x")
+        panel = read_panel(frame, target=["u", "v"])
+        pd.testing.assert_frame_equal(panel_frame(panel), frame, check_freq=False)
+        pd.testing.assert_frame_equal(panel_frame(panel, ["x"]), frame[["x"]], check_freq=False)
+        one = frame["u"].rename("any")
+        pd.testing.assert_series_equal(panel_frame(read_panel(one)), one, check_freq=False)
+
+    @pytest.mark.parametrize("names", [("unique_id", "ds"), ("who", "when"), (None, "ds")])
+    def test_long_frames_come_back(self, names):
+        id_col, time_col = names
+        parts = [
+            values(pd.date_range("2020", periods=n, freq="D"), "y", "x").assign(key=key)
+            for key, n in (("b", 5), ("a", 7))
+        ]
+        frame = pd.concat(parts if id_col else parts[:1]).rename_axis(time_col).reset_index()
+        columns = [time_col, "y", "x"]
+        if id_col:
+            frame, columns = frame.rename(columns={"key": id_col}), [id_col, *columns]
+        frame = frame[columns]
+        panel = read_panel(frame, id_col=id_col or "unique_id", time_col=time_col)
+        pd.testing.assert_frame_equal(panel_frame(panel), frame)
+        expected = frame.drop(columns="y")
+        pd.testing.assert_frame_equal(panel_frame(panel, ["x"]), expected)
+
+    def test_missing_rows_are_there(self):
+        frame = values(pd.date_range("2020", periods=6, freq="D"), "y")
+        panel = read_panel(frame.drop(frame.index[2]), missing="keep")
+        expected = frame.copy()
+        expected.iloc[2] = np.nan
+        pd.testing.assert_frame_equal(panel_frame(panel), expected, check_freq=False)
+
+    def test_polars_comes_as_pandas(self):
+        frame = pl.DataFrame({"ds": pd.date_range("2020", periods=4), "y": [1.0, 2.0, 3.0, 4.0]})
+        assert isinstance(panel_frame(read_panel(frame)), pd.DataFrame)

@@ -265,6 +265,23 @@ class TestParts:
             panel.values = None
 
 
+class TestBetween:
+    def test_rows_of_each_series(self):
+        panel = read_panel(long([5, 7]))
+        part = panel.between(np.array([1, 0]), np.array([3, 7]))
+        np.testing.assert_array_equal(part.lengths, [2, 7])
+        np.testing.assert_array_equal(part.series(0), panel.series(0)[1:3])
+        np.testing.assert_array_equal(part.series(1), panel.series(1))
+        np.testing.assert_array_equal(part.times[:2], panel.times[1:3])
+
+    @pytest.mark.parametrize(
+        ("starts", "ends"), [((0, 0), (5, 8)), ((-1, 0), (2, 2)), ((2, 0), (2, 1))]
+    )
+    def test_rows_that_are_not_there(self, starts, ends):
+        with pytest.raises(ValueError, match="rows must lie within"):
+            read_panel(long([5, 7])).between(np.array(starts), np.array(ends))
+
+
 class TestLayout:
     @pytest.mark.parametrize(
         "data", [long([3, 2]), wide(), wide()["a"], pl.from_dict(long([3]).to_dict("list"))]

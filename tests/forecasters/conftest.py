@@ -7,6 +7,22 @@ import pandas as pd
 import pytest
 
 from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
+from tsrnn.baselines import (
+    ETS,
+    SARIMAX,
+    VAR,
+    VARMAX,
+    VECM,
+    ArchModel,
+    AutoARIMA,
+    Drift,
+    Mean,
+    Naive,
+    Naive2,
+    SeasonalNaive,
+    Theta,
+    UnobservedComponents,
+)
 from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
 
 SMALL = {
@@ -35,6 +51,9 @@ class Entry(NamedTuple):
     exogenous: bool = True
     draws: bool = True  # whether a fit depends on random_state
     other_layers: bool = False  # whether it is ParaRNN's class but for the layers
+    at_top: bool = True  # whether `tsrnn` has its name
+    goes_on: bool = True  # whether its own forecasts, taken as data, would change none of it
+    equivariant: bool = True  # whether forecasts move with location and scale
 
     @property
     def n_targets(self):
@@ -43,6 +62,9 @@ class Entry(NamedTuple):
 
 BOTH = {"horizon": 6, "target": ["y", "z"]}
 OWN = {"new_series": False, "draws": False}  # each series has parameters of its own
+
+BASELINE = {"exogenous": False, "draws": False, "at_top": False}
+OWN_BASELINE = OWN | {"at_top": False}
 
 # The contract runs over every one.
 FORECASTERS = {
@@ -91,6 +113,81 @@ FORECASTERS = {
         too_short="at least 4 rows",
         exogenous=False,
         **OWN,
+    ),
+    "Naive": Entry(Naive, {"horizon": 6}, fewest=2, too_short="needs at least 2 rows", **BASELINE),
+    "SeasonalNaive": Entry(
+        SeasonalNaive,
+        {"horizon": 6, "season_length": 2},
+        fewest=3,
+        too_short="needs at least 3 rows",
+        **BASELINE,
+    ),
+    "Drift": Entry(Drift, {"horizon": 6}, fewest=3, too_short="needs at least 3 rows", **BASELINE),
+    "Mean": Entry(Mean, {"horizon": 6}, fewest=2, too_short="needs at least 2 rows", **BASELINE),
+    "Naive2": Entry(
+        Naive2,
+        {"horizon": 6},
+        fewest=2,
+        too_short="needs at least 2 rows",
+        goes_on=False,  # seasonal indices are those of all rows
+        equivariant=False,  # they are factors
+        **BASELINE,
+    ),
+    "SARIMAX": Entry(
+        SARIMAX,
+        {"horizon": 6, "trend": "c"},
+        fewest=5,
+        too_short="needs at least 5 rows",
+        **OWN_BASELINE,
+    ),
+    "ETS": Entry(
+        ETS,
+        {"horizon": 6, "trend": "add"},
+        fewest=10,
+        too_short="needs at least 10 rows",
+        exogenous=False,
+        **OWN_BASELINE,
+    ),
+    "Theta": Entry(
+        Theta,
+        {"horizon": 6, "season_length": 1},
+        fewest=6,
+        too_short="needs at least 6 rows",
+        exogenous=False,
+        goes_on=False,  # the slope of the line is fixed, that of the forecasts half of it
+        **OWN_BASELINE,
+    ),
+    "AutoARIMA": Entry(
+        AutoARIMA,
+        {"horizon": 6, "season_length": 1, "max_p": 1, "max_q": 1, "d": 0},
+        fewest=8,
+        too_short="needs at least 8 rows",
+        **OWN_BASELINE,
+    ),
+    "UnobservedComponents": Entry(
+        UnobservedComponents,
+        {"horizon": 6, "level": "local linear trend", "max_iter": 300},
+        fewest=6,
+        too_short="needs at least 6 rows",
+        **OWN_BASELINE,
+    ),
+    "ArchModel": Entry(
+        ArchModel,
+        {"horizon": 6, "mean": "AR", "lags": 1, "rescale": True},
+        fewest=14,
+        too_short="needs at least 14 rows",
+        exogenous=False,
+        **OWN_BASELINE,
+    ),
+    "VAR": Entry(VAR, BOTH, fewest=6, too_short="needs at least 6 rows", **OWN_BASELINE),
+    "VARMAX": Entry(VARMAX, BOTH, fewest=11, too_short="needs at least 11 rows", **OWN_BASELINE),
+    "VECM": Entry(
+        VECM,
+        BOTH,
+        fewest=13,
+        too_short="needs at least 13 rows",
+        exogenous=False,
+        **OWN_BASELINE,
     ),
 }
 

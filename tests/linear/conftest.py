@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from tsrnn.contract import with_intervals, with_shared_arguments
+from tsrnn.contract import target_scales, with_intervals, with_shared_arguments
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._memory import LinearMemory
 
 
 @pytest.fixture(scope="session")

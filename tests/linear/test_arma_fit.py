@@ -3,9 +3,11 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from statsmodels.tsa.arima.model import ARIMA
 
+from tsrnn import ARMA
 from tsrnn.datasets import load_fertility
 from tsrnn.linear._covariance import covariance
 from tsrnn.linear.arma._fit import fit_units
@@ -79,6 +81,25 @@ def test_a_long_autoregression_is_not_below_that_of_statsmodels():
     assert ours.loglik[0] > theirs.llf - 1e-6
     hessian = theirs.model.hessian(ours.params[0], method="approx", approx_centered=True)
     np.testing.assert_allclose(ours.hessian[0], hessian * 120, rtol=1e-2, atol=1.0)
+
+
+@pytest.mark.parametrize(("order", "likelihood"), [
+    ((0, 0), "exact"), ((0, 1, 0), "exact"), ((0, 2, 0), "exact"), ((0, 1, 0), "conditional"),
+])  # fmt: skip
+@pytest.mark.parametrize("n", [1, 30])
+def test_models_of_a_variance_alone(order, likelihood, n):
+    y = np.random.default_rng(0).normal(size=(60, n)).cumsum(0)
+    model = ARMA(order=order, trend="n", likelihood=likelihood).fit(pd.DataFrame(y))
+    d = order[1] if len(order) == 3 else 0
+    change = np.diff(y, n=d, axis=0)
+    np.testing.assert_allclose(model.params_["sigma2"], (change**2).mean(0))
+    assert model.converged_.all()
+    errors = model.params_["sigma2"] * np.sqrt(2 / len(change))
+    np.testing.assert_allclose(model.bse_["sigma2"], errors)
+    if d < 2:
+        np.testing.assert_allclose(model.predict(2), np.tile(d * y[-1], (2, 1)), atol=1e-12)
+    theirs = ARIMA(change[:, 0], order=(0, 0, 0), trend="n").fit()
+    assert model.loglik_.iloc[0] == pytest.approx(theirs.llf, rel=1e-9)
 
 
 def test_gradient_is_zero_at_the_optimum():

@@ -11,8 +11,7 @@ import statsmodels.api as sm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from tsrnn.contract import read_file
-from tsrnn.linear._memory import target_scales
+from tsrnn.contract import read_file, target_scales
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
 from tsrnn.contract._memory import Memory
 from tsrnn.contract._shared import CommonArguments, with_shared_arguments
+from tsrnn.contract._units import target_scales, unit_index
 from tsrnn.contract._warnings import warn_user
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "positive_integer",
     "read_file",
     "seed_of",
+    "target_scales",
+    "unit_index",
     "verbosity",
     "warn_user",
     "with_intervals",

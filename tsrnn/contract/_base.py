@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -23,6 +24,8 @@ from tsrnn.contract._shared import CommonArguments
 from tsrnn.data import Panel, check_continues, future_times, read_future, read_panel, write_frame
 
 M = TypeVar("M", bound=Memory)
+# From header and arrays of a file, or of a part of one, the forecaster.
+Restore = Callable[[dict[str, Any], dict[str, np.ndarray]], Any]
 
 
 class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
@@ -75,6 +78,13 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         last_times: np.ndarray,
     ) -> M:
         """Set what `_header` and `_arrays` held; returns the memory. The inverse of both."""
+
+    @classmethod
+    def _inner_arguments(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore
+    ) -> dict[str, Any]:
+        """Constructor arguments that are forecasters, made by `restore` from their parts."""
+        return {}
 
     @abstractmethod
     def summary(self) -> Any:
@@ -226,13 +236,20 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
             If the file cannot be written.
         """
         check_is_fitted(self, "memory_")
+        write_file(path, *self._parts())
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Header and arrays of the file."""
         own = {"fitted": self._header()}
-        write_file(path, common_header(self) | own, self._arrays() | common_arrays(self))
+        return common_header(self) | own, self._arrays() | common_arrays(self)
 
     @classmethod
-    def _restore(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forecaster:
+    def _restore(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore
+    ) -> Forecaster:
         """The fitted forecaster that `save` wrote."""
-        forecaster = cls(**saved_arguments(header))
+        inner = cls._inner_arguments(header["fitted"], arrays, restore)
+        forecaster = cls(**(saved_arguments(header) | inner))
         ids, last_times = restore_common(forecaster, header, arrays)
         forecaster.memory_ = forecaster._revive(header["fitted"], arrays, ids, last_times)
         return forecaster

@@ -5,11 +5,14 @@ of them, standardised by a `Scaler`, and forecasts go back once in the shape tha
 (`write_frame`), which a `Layout` remembers.
 """
 
+from tsrnn.data._clock import steps_between
 from tsrnn.data._future import check_continues, future_times, read_future
 from tsrnn.data._layout import Layout
 from tsrnn.data._panel import Panel
+from tsrnn.data._panel_frame import panel_frame
 from tsrnn.data._read import read_panel
 from tsrnn.data._scaling import Scaler
+from tsrnn.data._stamps import write_stamps
 from tsrnn.data._windows import windows
 from tsrnn.data._write import in_library, write_frame
 
@@ -20,8 +23,11 @@ __all__ = [
     "check_continues",
     "future_times",
     "in_library",
+    "panel_frame",
     "read_future",
     "read_panel",
+    "steps_between",
     "windows",
     "write_frame",
+    "write_stamps",
 ]

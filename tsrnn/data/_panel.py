@@ -125,6 +125,24 @@ class Panel:
         starts = np.maximum(self.indptr[1:] - n, self.indptr[:-1])
         return self._cut(np.arange(self.n_series), starts, self.indptr[1:])
 
+    def between(self, starts: np.ndarray, ends: np.ndarray) -> Panel:
+        """Return the rows from starts[i] up to ends[i] of each series, counted within it.
+
+        Raises
+        ------
+        ValueError
+            If a series would be left without rows, or rows are asked for that are not there.
+        """
+        wrong = np.flatnonzero((starts < 0) | (ends > self.lengths) | (starts >= ends))
+        if len(wrong):
+            i = wrong[0]
+            raise ValueError(
+                f"rows must lie within the {self.lengths[i]} of the series; got {starts[i]} to "
+                f"{ends[i]}."
+            )
+        first = self.indptr[:-1]
+        return self._cut(np.arange(self.n_series), first + starts, first + ends)
+
     def select(self, which: Any) -> Panel:
         """Return some of the series.
 

@@ -14,6 +14,7 @@ from tsrnn.contract import (
     habits,
     positive_integer,
     seed_of,
+    unit_index,
     verbosity,
     warn_user,
     with_shared_arguments,
@@ -21,7 +22,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import AsRNN
 from tsrnn.linear._covariance import check_kind
-from tsrnn.linear._frames import given_params, unit_index
+from tsrnn.linear._frames import given_params
 from tsrnn.linear._in_sample import InSample
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._page import summarise

@@ -11,31 +11,6 @@ import pandas as pd
 from tsrnn.data import Layout, Panel, write_frame
 
 
-def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
-    """Labels of the units.
-
-    Parameters
-    ----------
-    layout : Layout
-    ids : pandas.Index of shape (S,)
-    multivariate : bool
-        Whether a unit is a series with all its targets, or each target by itself.
-
-    Returns
-    -------
-    pandas.Index
-        Ids of a long frame, names of the targets of a wide one, both as a MultiIndex where
-        there are several targets of several series.
-    """
-    named = ids.rename(layout.id_col)
-    targets = pd.Index(layout.target_names, name="target")
-    if multivariate or (layout.id_col is not None and len(targets) == 1):
-        return named
-    if layout.id_col is None:
-        return targets.rename(None)
-    return pd.MultiIndex.from_product([named, targets])
-
-
 def by_unit(index: pd.Index, names: Sequence[str], values: np.ndarray) -> pd.DataFrame:
     """Values (N, k) with a row a unit and a column a parameter."""
     return pd.DataFrame(values, index=index, columns=list(names))

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import positive_integer
+from tsrnn.contract import positive_integer, unit_index
 from tsrnn.data import Panel
 from tsrnn.linear._diagnostics import COLUMNS, diagnose
-from tsrnn.linear._frames import in_shape_of_data, unit_index
+from tsrnn.linear._frames import in_shape_of_data
 
 
 class InSample:

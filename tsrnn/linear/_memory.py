@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from tsrnn.data import Panel
-
 
 @dataclass(frozen=True)
 class LinearMemory:
@@ -46,14 +44,3 @@ class LinearMemory:
         for name, array in arrays.items():
             array[which] = new.arrays[name]
         return replace(self, last_times=last_times, arrays=arrays)
-
-
-def target_scales(panel: Panel) -> np.ndarray:
-    """Standard deviation (S, C) of what is there of each target; 1 where it does not vary."""
-    seen = np.isfinite(panel.values)
-    starts = panel.indptr[:-1]
-    counts = np.maximum(np.add.reduceat(seen, starts, dtype=float), 1.0)
-    means = np.add.reduceat(np.where(seen, panel.values, 0.0), starts) / counts
-    deviations = np.where(seen, panel.values - np.repeat(means, panel.lengths, 0), 0.0)
-    scales = np.sqrt(np.add.reduceat(deviations**2, starts) / counts)
-    return np.where(scales > 0, scales, 1.0)

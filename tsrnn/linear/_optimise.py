@@ -244,7 +244,7 @@ def _without(curvature: np.ndarray, pinned: np.ndarray) -> np.ndarray:
 def _scale_of(curvature: np.ndarray) -> np.ndarray:
     """Absolute diagonals, (n, k), bounded away from zero."""
     diagonal = np.abs(np.einsum("nii->ni", curvature))
-    return np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True) + 1e-300)
+    return np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
 
 
 def _solve(

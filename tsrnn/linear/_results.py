@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from tsrnn.contract import unit_index
 from tsrnn.data import Layout
 from tsrnn.linear._covariance import covariance
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._frames import by_parameter, by_unit, unit_index
+from tsrnn.linear._frames import by_parameter, by_unit
 from tsrnn.linear._hypotheses import (
     check_same_data,
     check_same_likelihood,

@@ -9,14 +9,13 @@ import pandas as pd
 from scipy.special import ndtri
 from tqdm import tqdm
 
-from tsrnn.contract import level_name, with_shared_arguments
-from tsrnn.data import Panel
+from tsrnn.contract import level_name, target_scales, with_shared_arguments
+from tsrnn.data import Panel, steps_between
 from tsrnn.linear._as_rnn import Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.arma._arguments import specification
-from tsrnn.linear.arma._clock import steps_between
 from tsrnn.linear.arma._fit import fit_units, joined
 from tsrnn.linear.arma._panels import batches, rows_of, unit_exog, unit_values
 from tsrnn.linear.arma._results import ARMAResults, check_admissible

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from tsrnn.contract import choice, flag, positive_integer
+from tsrnn.contract import choice, flag, positive_integer, target_scales
 from tsrnn.data import Panel
 from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
 from tsrnn.linear._mean import Mean
-from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._arguments import initial_of

@@ -13,11 +13,12 @@ from tsrnn.contract import (
     level_name,
     positive_integer,
     seed_of,
+    target_scales,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import Recursion, padded
-from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.garch._arguments import initial_of, model_of
 from tsrnn.linear.garch._filter import State, advance, begin, run

@@ -8,13 +8,19 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from tsrnn.contract import choice, positive_integer, with_intervals, with_shared_arguments
+from tsrnn.contract import (
+    choice,
+    positive_integer,
+    target_scales,
+    with_intervals,
+    with_shared_arguments,
+)
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import Recursion
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.varma._fit import fit, given
 from tsrnn.linear.varma._forecast import (

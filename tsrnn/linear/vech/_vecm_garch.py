@@ -7,12 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import choice, flag, positive_integer, seed_of, with_shared_arguments
+from tsrnn.contract import (
+    choice,
+    flag,
+    positive_integer,
+    seed_of,
+    target_scales,
+    with_shared_arguments,
+)
 from tsrnn.data import Panel
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._matrices import Forecast, Path
 from tsrnn.linear._mean import Mean
-from tsrnn.linear._memory import LinearMemory, target_scales
+from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear.vech._canonical import ranks
 from tsrnn.linear.vech._dynamics import Dynamics

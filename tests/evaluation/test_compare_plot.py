@@ -1,0 +1,103 @@
+"""The plot of a comparison: its artists carry the numbers of the tables."""
+
+from types import SimpleNamespace
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from tsrnn.plotting._comparison import plot_comparison
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_stays():
+    yield
+    plt.close("all")
+
+
+def result(coverage=True, ranks=True, n_models=3, steps=4):
+    names = [f"M{i}" for i in range(n_models)]
+    index = pd.MultiIndex.from_product([range(1, steps + 1), names], names=["step", "model"])
+    draw = np.random.default_rng(0)
+    columns = ["MAE", "RMSE", *(["coverage-52.5", "coverage-80"] if coverage else [])]
+    table = pd.DataFrame(draw.uniform(size=(len(index), len(columns))), index, columns)
+    mean = pd.Series(1.0 + np.arange(n_models), names)
+    return SimpleNamespace(
+        accuracy=table.groupby("model").mean().loc[names],
+        by_step=table,
+        measure="RMSE",
+        ranks=pd.DataFrame({"mean_rank": mean, "near_best": mean < 2.5})[: n_models * ranks],
+        critical_difference=1.5,
+    )
+
+
+def test_lines_are_the_measure_by_step():
+    given = result()
+    ax = plot_comparison(given)[0]
+    for line, name in zip(ax.get_lines(), given.accuracy.index, strict=True):
+        assert line.get_label() == name
+        wanted = given.by_step["RMSE"].xs(name, level="model")
+        np.testing.assert_array_equal(line.get_xdata(), wanted.index)
+        np.testing.assert_array_equal(line.get_ydata(), wanted)
+    assert ax.get_ylabel() == "RMSE"
+
+
+def test_there_is_a_panel_for_each_coverage_and_for_ranks():
+    axes = plot_comparison(result(), measure="MAE")
+    labels = [ax.get_ylabel() for ax in axes[:3]]
+    assert labels == ["MAE", "Coverage of the 52.5% interval", "Coverage of the 80% interval"]
+    assert axes[2].get_lines()[0].get_ydata()[0] == 0.8
+    assert len(axes) == 4
+    assert len(axes[0].figure.axes) == 4
+    assert len(plot_comparison(result(coverage=False, ranks=False))) == 1
+    assert len(plot_comparison(result(coverage=False))[0].figure.axes) == 2
+
+
+def test_ranks_near_the_best_are_filled():
+    given = result(coverage=False)
+    ax = plot_comparison(given)[1]
+    points = ax.get_lines()
+    assert [point.get_xdata()[0] for point in points] == [1.0, 2.0, 3.0]
+    assert [point.get_markerfacecolor() == "white" for point in points] == [False, False, True]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["M0", "M1", "M2"]
+    (bar,) = ax.patches
+    np.testing.assert_allclose([bar.get_x(), bar.get_width()], [1.0, 1.5])
+
+
+def test_more_models_than_colours_differ_by_their_lines():
+    lines = plot_comparison(result(n_models=13))[0].get_lines()
+    styles = {(line.get_color(), line.get_linestyle()) for line in lines}
+    assert len(styles) == 13
+
+
+def test_models_without_intervals_have_no_line_of_coverage():
+    given = result()
+    given.by_step.loc[(slice(None), "M1"), "coverage-80"] = np.nan
+    labels = [line.get_label() for line in plot_comparison(given)[2].get_lines()[1:]]
+    assert labels == ["M0", "M2"]
+
+
+def test_comparisons_are_drawn():
+    from tsrnn.evaluation._compare import compare
+
+    draw = np.random.default_rng(0)
+    w, h = (i.ravel() for i in np.indices((25, 1)))
+    frame = pd.DataFrame(
+        {"unique_id": "a", "ds": w + h + 1, "cutoff": w, "y": draw.normal(size=25)}
+    )
+    frame = frame.assign(A=0.0, B=1.0, **{"A-lo-80": -1.0, "A-hi-80": 1.0})
+    axes = plot_comparison(compare(frame, n_boot=10))
+    assert len(axes) == 3
+    axes[0].figure.canvas.draw()
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(TypeError, match=r"must be what compare\(\) gives; got DataFrame"):
+        plot_comparison(pd.DataFrame())
+    with pytest.raises(ValueError, match=r"`measure` must be one of \['MAE'.*got 'R2'"):
+        plot_comparison(result(), measure="R2")

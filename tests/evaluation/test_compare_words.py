@@ -1,0 +1,161 @@
+"""Sentences about tests, against cases written by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsrnn.evaluation._words import sentences
+
+NOTHING = pd.DataFrame()
+NOT_ADJUSTED = "The tests at each step are not adjusted for their number."
+
+
+def table_of(verdicts, a="A", b="B", together="="):
+    """A table of tests of a pair from a letter a step: > a better, < worse, = same, ? untested."""
+    rows = [
+        (step, a, b, *_numbers(verdict))
+        for step, verdict in [*enumerate(verdicts, 1), ("all", together)]
+    ]
+    table = pd.DataFrame(rows, columns=["step", "model_a", "model_b", "mean_difference", "p_value"])
+    table["p_adjusted"] = table["p_value"].where(table["step"] == "all")
+    return table
+
+
+def _numbers(verdict):
+    difference = {"<": 1.0, ">": -1.0}.get(verdict, -0.1)
+    return difference, {"=": 0.4, "?": np.nan}.get(verdict, 0.01)
+
+
+def said(tests, models=("A", "B"), alpha=0.05, benchmark=None, held=NOTHING, ability=NOTHING):
+    return sentences(tests, held, ability, list(models), alpha, benchmark)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        (">>>>=", "A is better than B at 5 percent for steps 1 to 4; not distinguishable after."),
+        ("==>>", "A is better than B at 5 percent for steps 3 and 4; not distinguishable before."),
+        (">==", "A is better than B at 5 percent for step 1; not distinguishable after."),
+        (">=>", "A is better than B at 5 percent for steps 1 and 3; not distinguishable at the "
+                "others."),
+        ("=>=", "A is better than B at 5 percent for step 2; not distinguishable at the others."),
+        (">>>=>>", "A is better than B at 5 percent for steps 1 to 3, 5 and 6; not distinguishable "
+                   "at the others."),
+        (">>>", "A is better than B at 5 percent at all 3 steps."),
+        ("<<<", "B is better than A at 5 percent at all 3 steps."),
+        ("===", "A and B are not distinguishable at 5 percent at any of the 3 steps."),
+        ("???", "A and B could not be tested against each other."),
+        (">", "A is better than B at 5 percent."),
+        ("<", "B is better than A at 5 percent."),
+        ("=", "A and B are not distinguishable at 5 percent."),
+        (">><", "A is better than B at 5 percent for steps 1 and 2; worse for step 3."),
+        (">>=<", "A is better than B at 5 percent for steps 1 and 2; worse for step 4; not "
+                 "distinguishable at the others."),
+        (">=<<", "B is better than A at 5 percent for steps 3 and 4; worse for step 1; not "
+                 "distinguishable at the others."),
+        (">>==??", "A is better than B at 5 percent for steps 1 and 2; not distinguishable for "
+                   "steps 3 and 4; not tested for steps 5 and 6."),
+        (">>?", "A is better than B at 5 percent for steps 1 and 2; not tested for step 3."),
+        ("==?", "A and B are not distinguishable at 5 percent for steps 1 and 2; not tested for "
+                "step 3."),
+        ("<==", "B is better than A at 5 percent for step 1; not distinguishable after."),
+    ],
+)  # fmt: skip
+def test_runs_of_steps(verdicts, sentence):
+    assert said(table_of(verdicts))[0] == sentence
+
+
+def test_a_pair_may_stand_in_either_order():
+    table = table_of("<<=", a="B", b="A")
+    assert said(table)[0] == (
+        "A is better than B at 5 percent for steps 1 and 2; not distinguishable after."
+    )
+
+
+def test_level_is_that_of_the_tests():
+    assert said(table_of("="), alpha=0.001)[0].endswith("at 0.1 percent.")
+    assert said(table_of(">"), alpha=0.005)[0] == "A and B are not distinguishable at 0.5 percent."
+
+
+def test_tests_by_step_are_said_not_to_be_adjusted_where_there_are_several():
+    assert NOT_ADJUSTED in said(table_of("=>"))
+    assert NOT_ADJUSTED not in said(table_of(">"))
+
+
+def three(together):
+    pairs = [("A", "B"), ("A", "C"), ("B", "C")]
+    return pd.concat(
+        table_of("=", a, b, verdict) for (a, b), verdict in zip(pairs, together, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("together", "sentence"),
+    [
+        ("===", "Over all steps together, with Holm's adjustment for 3 pairs, no model is better "
+                "than another at 5 percent."),
+        (">>=", "Over all steps together, with Holm's adjustment for 3 pairs, A is better than B "
+                "and C at 5 percent."),
+        (">>>", "Over all steps together, with Holm's adjustment for 3 pairs, A is better than B "
+                "and C; B is better than C at 5 percent."),
+        ("=><", "Over all steps together, with Holm's adjustment for 3 pairs, A is better than C; "
+                "C is better than B at 5 percent."),
+    ],
+)  # fmt: skip
+def test_all_steps_together(together, sentence):
+    assert said(three(together), "ABC")[-1] == sentence
+
+
+def test_all_steps_of_one_pair_need_no_adjustment():
+    assert said(table_of("=", together=">"))[-1] == (
+        "Over all steps together, A is better than B at 5 percent."
+    )
+    assert said(table_of("="))[-1] == (
+        "Over all steps together, the two models are not distinguishable at 5 percent."
+    )
+
+
+def test_a_benchmark_restricts_the_pairs():
+    found = said(three("=>="), "ABC", benchmark="B")
+    assert found == [
+        "A and B are not distinguishable at 5 percent.",
+        "B and C are not distinguishable at 5 percent.",
+        "Over all steps together, with Holm's adjustment for 3 pairs, none of these pairs is "
+        "distinguishable at 5 percent.",
+    ]
+
+
+def test_of_many_models_the_best_is_held_against_each():
+    models = "ABCDE"
+    pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
+    table = pd.concat(table_of("=", a, b) for a, b in pairs)
+    found = said(table, models)
+    assert found[:4] == [f"A and {b} are not distinguishable at 5 percent." for b in "BCDE"]
+    assert len(found) == 5
+
+
+def test_confidence_set():
+    some = pd.DataFrame({"included": [True, True, False]}, index=list("ABC"))
+    found = said(three("==="), "ABC", held=some)
+    assert found[-1] == "The 95 percent model confidence set holds A and B of 3 models."
+    every = some.assign(included=True)
+    found = said(three("==="), "ABC", held=every, alpha=0.1)
+    assert found[-1] == "The 90 percent model confidence set holds all models: A, B and C."
+
+
+def test_benchmark_and_superior_predictive_ability():
+    ability = pd.DataFrame({"consistent": [0.7, 0.002]}, index=["A", "B"])
+    found = said(table_of(">"), benchmark="B", ability=ability)
+    assert found[-1] == (
+        "Against the benchmark B, some model is better at 5 percent (superior predictive ability, "
+        "p = 0.002)."
+    )
+    found = said(table_of(">"), benchmark="A", ability=ability)
+    assert found[-1] == (
+        "Against the benchmark A, no model is shown to be better at 5 percent (superior "
+        "predictive ability, p = 0.700)."
+    )
+
+
+def test_without_tests_there_is_nothing_to_say():
+    assert said(NOTHING) == []

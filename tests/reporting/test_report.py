@@ -1,0 +1,233 @@
+"""One file without references, whose numbers are those of the comparison, and a real browser."""
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from tsrnn import ARMA, GARCH, ParaRNNForecaster, backtest, compare, report
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--hide-scrollbars", "--allow-file-access-from-files",
+]  # fmt: skip
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on the path")
+
+
+def monthly(n=160, seed=0):
+    noise = np.random.default_rng(seed).normal(size=n)
+    index = pd.date_range("2001-01", periods=n, freq="MS")
+    return pd.Series(10 + 3 * np.sin(np.arange(n) / 2) + 0.3 * noise.cumsum(), index, name="y")
+
+
+@pytest.fixture(scope="module")
+def forecasts():
+    models = {"ARMA(2,1)": ARMA(order=(2, 1)), "walk <b>": ARMA(order=(0, 1, 0))}
+    wide = pd.DataFrame({"north": monthly(), "south": monthly(seed=1)})
+    return backtest(models, wide, h=6, n_windows=30, step_size=2, refit=False, level=[80, 95])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    settings = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1}
+    network = ParaRNNForecaster(horizon=6, random_state=0, **settings)
+    return {"network": network.fit(monthly()), "arma": ARMA(order=(1, 1)).fit(monthly())}
+
+
+@pytest.fixture(scope="module")
+def result(forecasts):
+    return compare(forecasts)
+
+
+@pytest.fixture(scope="module")
+def file(result, fitted, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    return report(result, folder / "report.html", models=fitted, title="Two <models>")
+
+
+class Reader(HTMLParser):
+    """Text, tables and what a page refers to; open tags must be closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.stack, self.tables, self.words, self.links = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.links += [found[key] for key in ("src", "href") if key in found]
+        if tag not in ("meta", "img"):
+            self.stack.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        if not self.stack or self.stack[-1] == "style":
+            return
+        self.words.append(data)
+        if self.stack[-1] in ("td", "th"):
+            self.tables[-1][-1].append(data)
+
+
+def read(path):
+    reader = Reader()
+    reader.feed(path.read_text(encoding="utf-8"))
+    assert reader.stack == []
+    return reader
+
+
+class TestPage:
+    def test_needs_nothing_beside_it(self, file):
+        text, page = file.read_text(encoding="utf-8"), read(file)
+        assert page.links
+        assert all(link.startswith("data:image/svg+xml;base64,") for link in page.links)
+        assert "<script" not in text
+        assert "@import" not in text
+        assert "url(" not in text
+
+    def test_names_and_titles_are_text(self, file):
+        page = read(file)
+        assert "Two <models>" in page.words
+        assert "walk <b>" in page.words
+
+    def test_says_what_the_comparison_says(self, file, result):
+        said = " ".join(read(file).words)
+        for sentence in (*result.words(), *result.notes):
+            assert sentence in said
+
+    def test_numbers_are_those_of_the_comparison(self, file, result):
+        accuracy = read(file).tables[0]
+        assert accuracy[0][-len(result.accuracy.columns) :] == list(result.accuracy.columns)
+        for row in accuracy[1:]:
+            expected = result.accuracy.loc[row[0]]
+            np.testing.assert_allclose([float(cell) for cell in row[1:]], expected, rtol=2e-3)
+
+    def test_has_every_part(self, file, fitted):
+        said = "".join(read(file).words)
+        for part in ("In words", "Accuracy", "Tests of equal accuracy", "Forecasts",
+                     "Errors one step ahead", "Models", "Notes"):  # fmt: skip
+            assert part in said
+        assert str(fitted["arma"].summary()).splitlines()[0].strip() in said
+        pictures = re.findall(r'alt="([^"]*)"', file.read_text(encoding="utf-8"))
+        assert "recurrence features of network" in pictures
+        assert "contributions to the forecast by network" in pictures
+        assert "forecasts of north by model" in pictures
+
+    def test_closes_its_figures_and_changes_no_setting(self, result, tmp_path):
+        before = dict(mpl.rcParams)
+        report(result, tmp_path / "a.html")
+        assert plt.get_fignums() == []
+        assert dict(mpl.rcParams) == before
+
+    def test_twice_is_the_same(self, result, tmp_path):
+        one, two = (report(result, tmp_path / name).read_bytes() for name in ("a.html", "b.html"))
+        assert one == two
+        assert {path.name for path in tmp_path.iterdir()} == {"a.html", "b.html"}
+
+
+class TestOtherComparisons:
+    def test_of_one_model_and_one_step(self, tmp_path):
+        frame = backtest(ARMA(order=(1, 0)), monthly(60), h=1, n_windows=4)
+        page = read(report(compare(frame), tmp_path / "a.html"))
+        assert "Tests of equal accuracy" not in page.words
+        assert "Accuracy" in page.words
+
+    def test_of_variances(self, tmp_path):
+        returns = pd.Series(np.random.default_rng(0).normal(size=400))
+        models = {"a": GARCH(), "b": GARCH(order=(1, 0))}
+        frame = backtest(models, returns, h=1, n_windows=60, refit=False, kind="variance")
+        page = read(report(compare(frame), tmp_path / "a.html"))
+        assert "QLIKE" in page.words
+        assert "Errors one step ahead" not in page.words
+
+    def test_of_many_series(self, tmp_path):
+        wide = pd.DataFrame({f"s{i}": monthly(60, i) for i in range(12)})
+        models = {"a": ARMA(order=(1, 0)), "b": ARMA(order=(0, 1, 0))}
+        frame = backtest(models, wide, h=2, n_windows=12, step_size=1, refit=False, level=80)
+        text = report(compare(frame), tmp_path / "a.html", n_series=1).read_text(encoding="utf-8")
+        assert "Percent of series" in text
+        assert "forecasts of s0 by model" in text
+        assert "forecasts of s1 by model" not in text
+
+
+class TestRefusals:
+    def test_of_what_is_no_comparison(self, forecasts, tmp_path):
+        with pytest.raises(TypeError, match="must be what compare gave; got DataFrame"):
+            report(forecasts, tmp_path / "a.html")
+
+    def test_of_places(self, result, tmp_path):
+        with pytest.raises(FileNotFoundError, match="make it first"):
+            report(result, tmp_path / "no" / "a.html")
+        with pytest.raises(IsADirectoryError, match="name a file"):
+            report(result, tmp_path)
+
+    def test_of_models(self, result, tmp_path):
+        with pytest.raises(TypeError, match="'a' is ARMA"):
+            report(result, tmp_path / "a.html", models={"a": ARMA()})
+        with pytest.raises(TypeError, match="forecasters by name"):
+            report(result, tmp_path / "a.html", models=[ARMA()])
+        assert list(tmp_path.iterdir()) == []
+
+
+@needs_browser
+class TestBrowser:
+    def run(self, folder, *arguments):
+        done = subprocess.run(
+            [BROWSER, *FLAGS, f"--user-data-dir={folder / 'profile'}", *arguments],
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def test_is_drawn(self, file, tmp_path):
+        shot = tmp_path / "shot.png"
+        self.run(tmp_path, "--window-size=1000,3000", f"--screenshot={shot}", file.as_uri())
+        picture = plt.imread(shot)[:, :, :3]
+        assert picture.shape == (3000, 1000, 3)
+        dark = (picture.mean(2) < 0.6).reshape(10, 300, 1000).mean((1, 2))
+        assert (dark > 0.002).all(), "a tenth of the page is empty"
+        coloured = (np.ptp(picture, axis=2) > 0.3).mean()
+        assert coloured > 0.002, "there are no drawings"
+
+    @pytest.mark.parametrize("width", [360, 1200])
+    def test_is_not_wider_than_the_screen(self, file, tmp_path, width):
+        frame = tmp_path / "frame.html"
+        frame.write_text(
+            f'<iframe id="f" src="{file.as_uri()}" width="{width}" height="700" frameborder="0">'
+            '</iframe><p id="said"></p><script>onload = () => {'
+            'const page = document.getElementById("f").contentDocument;'
+            "const broken = [...page.images].filter(i => !i.complete || !i.naturalWidth).length;"
+            'document.getElementById("said").textContent ='
+            '"width " + page.documentElement.scrollWidth + " images " + page.images.length +'
+            '" broken " + broken;};</script>'
+        )
+        said = self.run(tmp_path, "--dump-dom", "--virtual-time-budget=5000", frame.as_uri())
+        found = re.search(r"width (\d+) images (\d+) broken (\d+)", said)
+        assert found is not None, said[-2000:]
+        assert int(found[1]) <= width
+        assert int(found[2]) >= 5
+        assert int(found[3]) == 0
+
+    def test_is_printed(self, file, tmp_path):
+        pdf = tmp_path / "page.pdf"
+        self.run(tmp_path, f"--print-to-pdf={pdf}", file.as_uri())
+        content = pdf.read_bytes()
+        assert content.startswith(b"%PDF")
+        assert len(re.findall(rb"/Type\s*/Page\b", content)) >= 3

@@ -1,0 +1,286 @@
+"""Volatility models, of arch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from arch import arch_model
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._memory import RowsMemory
+from tsrnn.baselines._sarimax import is_count
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
+from tsrnn.contract import (
+    choice,
+    flag,
+    number,
+    positive_integer,
+    seed_of,
+    with_shared_arguments,
+)
+from tsrnn.data import future_times, write_frame
+
+MEANS = ("Constant", "Zero", "AR", "HAR", "LS", "ARX", "HARX")
+WITH_REGRESSORS = ("LS", "ARX", "HARX")
+WITH_LAGS = ("AR", "ARX", "HAR", "HARX")
+VOLATILITIES = ("GARCH", "ARCH", "EGARCH", "FIGARCH", "APARCH", "HARCH")
+DISTRIBUTIONS = ("normal", "t", "skewt", "ged")
+VARIANCE = "variance"
+
+
+@dataclass(frozen=True)
+class VolatilityModel(UnitModel):
+    """A mean, a volatility process and a distribution of arch."""
+
+    mean: str
+    lags: int | tuple[int, ...]
+    vol: str
+    p: int
+    o: int
+    q: int
+    power: float
+    dist: str
+    rescale: bool
+    n_simulations: int
+    seed: int
+
+    def build(self, rows: Rows, scale: float = 1.0, rescale: bool = False) -> Any:
+        """Arch's model of the rows."""
+        model = arch_model(
+            scale * rows.y,
+            rows.exog,
+            mean=self.mean,  # type: ignore[arg-type]
+            lags=list(self.lags) if isinstance(self.lags, tuple) else self.lags,
+            vol=self.vol,  # type: ignore[arg-type]
+            p=self.p,
+            o=self.o,
+            q=self.q,
+            power=self.power,
+            dist=self.dist,  # type: ignore[arg-type]
+            rescale=rescale or None,
+        )
+        model.distribution = type(model.distribution)(seed=np.random.default_rng(self.seed))
+        return model
+
+    def fewest(self, rows: Rows) -> int:
+        lags = max(self.lags) if isinstance(self.lags, tuple) else self.lags
+        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
+        return 2 * lags + n_exog + self.p + self.o + self.q + 10
+
+    def estimate(self, rows: Rows) -> Fitted:
+        results = self.build(rows, rescale=self.rescale).fit(disp="off")
+        return Fitted(
+            tuple(results.params.index),
+            results.params.to_numpy(),
+            {"scale": float(results.scale)},
+            loglik=float(results.loglikelihood),
+            aic=float(results.aic),
+            bic=float(results.bic),
+            converged=results.convergence_flag == 0,
+        )
+
+    def ahead(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
+    ) -> Ahead:
+        scale = fitted.spec["scale"]
+        model, forecast = self.forecast(fitted, rows, future, h, simulated=bool(levels))
+        mean = forecast.mean.to_numpy()[-1] / scale
+        if not levels:
+            return Ahead(mean, {})
+        error = np.sqrt(forecast.variance.to_numpy()[-1]) / scale
+        shape = fitted.params[len(fitted.params) - model.distribution.num_params :]
+        ends = {}
+        for level in levels:
+            low, high = model.distribution.ppf([0.5 - level / 200, 0.5 + level / 200], shape)
+            ends[level] = mean + low * error, mean + high * error
+        return Ahead(mean, ends)
+
+    def variance(self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int) -> np.ndarray:
+        """Forecasts (h,) of the variance of the residuals."""
+        _, forecast = self.forecast(fitted, rows, future, h, simulated=True)
+        return forecast.residual_variance.to_numpy()[-1] / fitted.spec["scale"] ** 2
+
+    def forecast(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, simulated: bool
+    ) -> tuple[Any, Any]:
+        """Arch's model and its forecasts at the parameters of `fitted`.
+
+        Variances are simulated where they have no closed form, if they are asked for.
+        """
+        model = self.build(rows, fitted.spec["scale"])
+        closed = h == 1 or self.closed
+        ahead = {} if future is None else {"x": future.T[:, None]}
+        return model, model.fix(fitted.params).forecast(
+            horizon=h,
+            method="analytic" if closed else "simulation",
+            simulations=self.n_simulations if simulated else 1,
+            **ahead,
+        )
+
+    @property
+    def closed(self) -> bool:
+        """Whether variances beyond the first step have a closed form."""
+        if self.vol in ("EGARCH", "APARCH"):
+            return False
+        return self.power == 2.0 or self.vol in ("HARCH", "ARCH")
+
+    def page(self, fitted: Fitted, rows: Rows) -> str:
+        model = self.build(rows, fitted.spec["scale"])
+        results = model.fit(disp="off", starting_values=fitted.params, show_warning=False)
+        return str(results.summary())
+
+    def orders(self, fitted: Fitted) -> str:
+        return f"{self.mean}-{self.vol}({self.p}, {self.o}, {self.q}), {self.dist}"
+
+
+@with_shared_arguments
+class ArchModel(FittedForecaster):
+    r"""A mean with conditional variance, by maximum likelihood: models of arch.
+
+    .. math::
+
+        y_t = \mu_t + \epsilon_t, \qquad \epsilon_t = \sigma_t e_t, \qquad
+        \sigma_t^2 = \omega + \sum_{i=1}^p \alpha_i \epsilon_{t-i}^2 +
+        \sum_{i=1}^o \gamma_i \epsilon_{t-i}^2 1_{\epsilon_{t-i} < 0} +
+        \sum_{i=1}^q \beta_i \sigma_{t-i}^2
+
+    for the default volatility, with :math:`e_t` of mean 0 and variance 1. `predict` gives the mean,
+    `predict_variance` the variance of :math:`\epsilon_t`. Every series and target is fitted by
+    itself. `tsrnn.linear.GARCH` fits thousands of series in one batch.
+
+    Parameters
+    ----------
+    mean : {"Constant", "Zero", "AR", "HAR", "LS", "ARX", "HARX"}
+        "LS", "ARX" and "HARX" have the exogenous columns as regressors.
+    lags : int or list of int, default 0
+        Of the autoregressive means; those of "HAR" and "HARX" are horizons such as [1, 5, 22].
+    vol : {"GARCH", "ARCH", "EGARCH", "FIGARCH", "APARCH", "HARCH"}
+    p, o, q : int, default 1, 0, 1
+        Orders of the symmetric, asymmetric and lagged volatility part.
+    power : float, default 2.0
+        Of absolute residuals in "GARCH" and "FIGARCH".
+    dist : {"normal", "t", "skewt", "ged"}
+    rescale : bool, default False
+        Whether arch may scale a series for the optimiser. Parameters are then those of the
+        scaled series, by the factor in `spec_`; forecasts are not.
+    n_simulations : int, default 1000
+        Paths of which variances are means where these have no closed form: "EGARCH" and
+        "APARCH", and a power other than 2, beyond the first step. They are drawn by `random_state`.
+    n_jobs : int, default 1
+        Processes that share the series; -1 takes all cores.
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As in all forecasters. Exogenous columns, for the means that have regressors, are all to
+        be named in `known_ahead`.
+
+    Notes
+    -----
+    Parameters are estimated at `fit`; forecasts run the model at these over the rows seen, its
+    variance backcast from the first of them. Intervals have quantiles of `dist` about the mean:
+    they take the parameters as known and hold for the first step, if the model is right, and are
+    approximate beyond, where the distribution is a mixture. A series that cannot be fitted is
+    named in a warning; its forecasts are NaN.
+
+    References
+    ----------
+    Bollerslev, T. (1986). Generalized autoregressive conditional heteroskedasticity. Journal of
+    Econometrics 31, 307-327.
+    Sheppard, K. arch. doi:10.5281/zenodo.593254.
+    """
+
+    column_name: ClassVar[str] = "ArchModel"
+    takes_exog: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        mean: str = "Constant",
+        lags: int | Sequence[int] = 0,
+        vol: str = "GARCH",
+        p: int = 1,
+        o: int = 0,
+        q: int = 1,
+        power: float = 2.0,
+        dist: str = "normal",
+        rescale: bool = False,
+        n_simulations: int = 1000,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.mean = mean
+        self.lags = lags
+        self.vol = vol
+        self.p = p
+        self.o = o
+        self.q = q
+        self.power = power
+        self.dist = dist
+        self.rescale = rescale
+        self.n_simulations = n_simulations
+
+    def predict_variance(self, h: int | None = None, X: Any = None) -> Any:
+        """Forecasts of the variance of the residuals.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+
+        Returns
+        -------
+        frame
+            In the shape of the data; a column ``variance`` in a long frame.
+        """
+        check_is_fitted(self, "memory_")
+        h = self.horizon_ if h is None else positive_integer("h", h)
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        parts = self._run("variance", memory, self._no_regressors(memory, h), h)
+        layout = self._panel_shape[0]
+        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
+        variance = {"": self._joined(memory, parts, h)}
+        return write_frame(layout, memory.ids, times, variance, model=VARIANCE)
+
+    def _no_regressors(self, memory: RowsMemory, h: int) -> np.ndarray | None:
+        """Regressors ahead that are zero: variances do not depend on them."""
+        n_exog = memory.exog.shape[1]
+        return np.zeros((len(memory.ids), h, n_exog)) if n_exog else None
+
+    def _model(self) -> VolatilityModel:
+        mean = choice("mean", self.mean, MEANS)
+        orders = {name: getattr(self, name) for name in ("p", "o", "q")}
+        for name, value in orders.items():
+            if not is_count(value):
+                raise ValueError(f"{name} must be an integer of at least 0; got {value!r}")
+        names = self._panel_shape[1]
+        if bool(names) != (mean in WITH_REGRESSORS):
+            raise ValueError(
+                f"mean must be one of {WITH_REGRESSORS} for data with exogenous columns and of the "
+                f"others for data without; got {mean!r} and the columns {list(names)}"
+            )
+        return VolatilityModel(
+            mean=mean,
+            lags=self._lags(mean),
+            vol=choice("vol", self.vol, VOLATILITIES),
+            power=number("power", self.power, lowest=0, open_=True),
+            dist=choice("dist", self.dist, DISTRIBUTIONS),
+            rescale=flag("rescale", self.rescale),
+            n_simulations=positive_integer("n_simulations", self.n_simulations),
+            seed=seed_of(self.random_state),
+            **orders,
+        )
+
+    def _lags(self, mean: str) -> int | tuple[int, ...]:
+        listed = isinstance(self.lags, Sequence) and not isinstance(self.lags, str)
+        if not all(is_count(lag) for lag in (self.lags if listed else [self.lags])):  # type: ignore[union-attr]
+            raise ValueError(f"lags must be an integer of at least 0 or a list; got {self.lags!r}")
+        lags = tuple(self.lags) if listed else self.lags  # type: ignore[arg-type]
+        if bool(lags) != (mean in WITH_LAGS):
+            raise ValueError(
+                f"lags are of the means {WITH_LAGS}, which need at least one; got mean={mean!r} "
+                f"and lags={self.lags!r}"
+            )
+        return lags  # type: ignore[return-value]

@@ -1,0 +1,203 @@
+"""Exponential smoothing as a state-space model, of statsmodels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel
+
+from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._statespace import fitted_of
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.contract import (
+    choice,
+    flag,
+    positive_integer,
+    seed_of,
+    with_shared_arguments,
+)
+
+KINDS = ("add", "mul")
+SIGMA2, SEASONAL = "sigma2", "initial_seasonal"
+VARIANCES_KNOWN = ("ANN", "AAN", "AAdN", "ANA", "AAA", "AAdA")  # models of linear recursions
+
+
+@dataclass(frozen=True)
+class SmoothingModel(UnitModel):
+    """Exponential smoothing of given components."""
+
+    error: str
+    trend: str | None
+    damped_trend: bool
+    seasonal: str | None
+    season: int
+    n_simulations: int
+    seed: int
+
+    def build(self, rows: Rows, start: str = "estimated") -> Any:
+        """Statsmodels' model of the rows."""
+        return ETSModel(
+            rows.y,
+            self.error,
+            self.trend,
+            self.damped_trend,
+            self.seasonal,
+            self.season if self.seasonal else None,
+            initialization_method=start,
+        )
+
+    def fewest(self, rows: Rows) -> int:
+        return max(10, 2 * self.season + 2 if self.seasonal else 0)
+
+    def estimate(self, rows: Rows) -> Fitted:
+        results = self.build(rows).fit(disp=False)
+        own = fitted_of(results, {})
+        return Fitted(
+            (*own.names, SIGMA2),
+            np.append(own.params, results.mse),
+            loglik=own.loglik,
+            aic=own.aic,
+            bic=own.bic,
+            converged=own.converged,
+        )
+
+    def ahead(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
+    ) -> Ahead:
+        results = self.smoothed(fitted, rows)
+        mean = np.asarray(results.forecast(h))
+        if not levels:
+            return Ahead(mean, {})
+        sigma = float(np.sqrt(fitted.params[-1]))
+        if results.model.short_name in VARIANCES_KNOWN:
+            relative = results._relative_forecast_variance(np.arange(1, h + 1))
+            return normal(mean, sigma * np.sqrt(relative), levels)
+        return Ahead(mean, self.simulated(results, sigma, h, levels))
+
+    def smoothed(self, fitted: Fitted, rows: Rows) -> Any:
+        """Statsmodels' results of the rows at the smoothing parameters of `fitted`.
+
+        From the initial states of `fitted` where the rows begin where it began, else from
+        statsmodels' heuristic ones.
+        """
+        params = fitted.params[:-1]
+        if not rows.offset:
+            return self.build(rows).smooth(params)
+        model = self.build(rows, "heuristic")
+        n = len([name for name in fitted.names if name.startswith(("smoothing", "damping"))])
+        return model.smooth(np.append(params[:n], model.start_params[n:]))
+
+    def simulated(
+        self, results: Any, sigma: float, h: int, levels: Sequence[float]
+    ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+        """Quantiles of simulated paths."""
+        errors = np.random.default_rng(self.seed).normal(size=(h, self.n_simulations))
+        paths = results.simulate(
+            h, anchor="end", repetitions=self.n_simulations, random_errors=sigma * errors
+        )
+        paths = np.asarray(paths).reshape(h, -1)
+        ends = {level: (0.5 - level / 200, 0.5 + level / 200) for level in levels}
+        return {
+            level: (np.quantile(paths, low, axis=1), np.quantile(paths, high, axis=1))
+            for level, (low, high) in ends.items()
+        }
+
+    def page(self, fitted: Fitted, rows: Rows) -> str:
+        return str(self.smoothed(fitted, rows).summary())
+
+    def orders(self, fitted: Fitted) -> str:
+        trend = (self.trend or "n")[0].upper() + "d" * self.damped_trend
+        return f"ETS({self.error[0].upper()},{trend},{(self.seasonal or 'n')[0].upper()})"
+
+
+@with_shared_arguments
+class ETS(FittedForecaster):
+    r"""Exponential smoothing as a state-space model: statsmodels' ETSModel.
+
+    .. math::
+
+        y_t = \hat y_{t|t-1} + e_t \quad\text{or}\quad y_t = \hat y_{t|t-1} (1 + e_t), \qquad
+        \hat y_{t|t-1} = (l_{t-1} \circ \phi b_{t-1}) \circ s_{t-m}, \qquad
+        e_t \sim N(0, \sigma^2)
+
+    with additive or multiplicative errors, a level l, a trend b with damping
+    :math:`\phi`, and seasonal states s; smoothing parameters and initial states by maximum
+    likelihood. Simple exponential smoothing is the default, Holt's method has
+    ``trend="add"``, Holt and Winters' ``seasonal="add"`` or ``"mul"`` as well. Every series
+    and target is fitted by itself.
+
+    Parameters
+    ----------
+    error : {"add", "mul"}
+    trend, seasonal : {"add", "mul"}, optional
+        None leaves the component out.
+    damped_trend : bool
+    season_length : int, optional
+        Steps m of a season; by frequency where it is None.
+    n_simulations : int, default 1000
+        Paths of which intervals are quantiles where a variance is not known: models with a
+        multiplicative part. They are drawn by `random_state`, at `predict`.
+    n_jobs : int, default 1
+        Processes that share the series; -1 takes all cores.
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As in all forecasters.
+
+    Notes
+    -----
+    Parameters and initial states are estimated at `fit`, which needs 10 rows and two seasons
+    and two rows; multiplicative parts need positive values. Forecasts run the recursion over the
+    rows seen; given rows that begin elsewhere than those fitted to, from statsmodels' heuristic
+    initial states. :math:`\sigma^2` is the mean of the squared residuals at `fit`; intervals
+    take the parameters as known and hold if the model is right.
+
+    A series that cannot be fitted is named in a warning; its forecasts are NaN.
+
+    References
+    ----------
+    Hyndman, R. J., Koehler, A. B., Ord, J. K., Snyder, R. D. (2008). Forecasting with
+    Exponential Smoothing.
+    """
+
+    column_name: ClassVar[str] = "ETS"
+
+    def __init__(
+        self,
+        error: str = "add",
+        trend: str | None = None,
+        damped_trend: bool = False,
+        seasonal: str | None = None,
+        season_length: int | None = None,
+        n_simulations: int = 1000,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.error = error
+        self.trend = trend
+        self.damped_trend = damped_trend
+        self.seasonal = seasonal
+        self.season_length = season_length
+        self.n_simulations = n_simulations
+
+    def _model(self) -> SmoothingModel:
+        season = self._season(self.season_length)
+        seasonal = None if self.seasonal is None else choice("seasonal", self.seasonal, KINDS)
+        trend = None if self.trend is None else choice("trend", self.trend, KINDS)
+        if seasonal and season < 2:
+            raise ValueError(
+                "a seasonal component needs season_length of at least 2; "
+                f"got {self.season_length!r} and the frequency {self.freq_!r}"
+            )
+        if flag("damped_trend", self.damped_trend) and trend is None:
+            raise ValueError("damped_trend=True needs a trend; got trend=None")
+        return SmoothingModel(
+            choice("error", self.error, KINDS),
+            trend,
+            bool(self.damped_trend),
+            seasonal,
+            season,
+            positive_integer("n_simulations", self.n_simulations),
+            seed_of(self.random_state),
+        )

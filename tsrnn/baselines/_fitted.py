@@ -1,0 +1,271 @@
+"""Models of statsmodels and arch behind the forecaster contract, unit by unit."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.baselines._memory import RowsMemory
+from tsrnn.baselines._results import Results
+from tsrnn.baselines._rows import RowsForecaster
+from tsrnn.baselines._stored import estimates_arrays, estimates_header, revived_estimates
+from tsrnn.baselines._text import BaselineSummary, listed, undated
+from tsrnn.baselines._unit import Fitted, Rows, UnitModel
+from tsrnn.baselines._work import attempt, check_jobs, each, estimated, recorded, tell
+from tsrnn.contract import level_name, unit_index, with_shared_arguments
+from tsrnn.data import Panel, steps_between
+
+NAMES_SHOWN = 3
+STARTING = "starting"  # in what statsmodels says of values that the optimiser starts from
+
+
+@with_shared_arguments
+class FittedForecaster(Results, RowsForecaster):
+    """Base of the models with parameters; not to be used by itself.
+
+    Parameters are estimated once, at `fit`. A forecast runs the model at these parameters over
+    the rows seen. A subclass answers `_model`: a `UnitModel` with the arguments checked, which
+    estimates and forecasts one unit. Units are numbered series by series, within a series
+    target by target; a multivariate model has one unit a series.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Processes that share the units; -1 takes all cores.
+    **shared
+        All other arguments are those of `CommonArguments`.
+    """
+
+    least_targets: ClassVar[int] = 1
+
+    def __init__(self, *, n_jobs: int = 1, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.n_jobs = n_jobs
+
+    @abstractmethod
+    def _model(self) -> UnitModel:
+        """The model with the arguments, checked; the data are known by their shape."""
+
+    def summary(self, unit: Any = None) -> BaselineSummary:
+        """The library's page about one unit, or a table of many; print the result.
+
+        Parameters
+        ----------
+        unit : label, optional
+            One of `units_`; by default the only one, or all in a table.
+
+        Raises
+        ------
+        KeyError
+            If there is no such unit.
+        """
+        check_is_fitted(self, "memory_")
+        units = self.units_
+        if unit is None and len(units) > 1:
+            return BaselineSummary(type(self).__name__, self._table())
+        i = 0 if unit is None else units.get_indexer_for(pd.Index([unit]))[0]
+        if i < 0:
+            raise KeyError(f"unit must be one of {listed(units)}; got {unit!r}")
+        return BaselineSummary(f"{type(self).__name__} of {units[i]!r}", self._page(int(i)))
+
+    def _fit_panel(self, panel: Panel) -> RowsMemory:
+        n_targets = len(panel.target_names)
+        if n_targets < self.least_targets:
+            raise ValueError(
+                f"{type(self).__name__} needs at least {self.least_targets} targets; got "
+                f"{list(panel.target_names)}. Name them by target=[...]"
+            )
+        model, memory = self._model(), RowsMemory.of(panel)
+        tasks = [(model, rows) for rows in self._units_of(memory, np.zeros(len(panel.ids), int))]
+        jobs = check_jobs(self.n_jobs)
+        self.estimates_ = tuple(each(estimated, tasks, jobs, self.verbose, type(self).__name__))
+        self.memory_ = memory
+        self._report()
+        return memory
+
+    def _forecast(
+        self, memory: RowsMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        answers = self._run("ahead", memory, self._future(future), h, levels)
+        forecasts = {"": self._joined(memory, [a and a.mean for a in answers], h)}
+        for level in levels:
+            for k, suffix in enumerate(("lo", "hi")):
+                ends = [a and a.ends[level][k] for a in answers]
+                forecasts[f"-{suffix}-{level_name(level)}"] = self._joined(memory, ends, h)
+        return forecasts
+
+    def _run(
+        self, question: str, memory: RowsMemory, future: np.ndarray | None, *arguments: Any
+    ) -> list[Any]:
+        """Answers of the model about every unit, None where it has no parameters."""
+        model, per_series = self._model(), self._per_series(memory)
+        series = self._series_of(memory.ids)
+        tasks, places = [], []
+        for place, rows in enumerate(self._units_of(memory, self._offsets(memory, series))):
+            i, j = divmod(place, per_series)
+            fitted = self.estimates_[series[i] * per_series + j]
+            if not fitted.reason:
+                ahead = None if future is None else future[i]
+                tasks.append((question, model, fitted, rows, ahead, *arguments))
+                places.append(place)
+        done = each(attempt, tasks, check_jobs(self.n_jobs), self.verbose, type(self).__name__)
+        answers: list[Any] = [None] * (len(memory.ids) * per_series)
+        for place, (answer, _, _) in zip(places, done, strict=True):
+            answers[place] = answer
+        self._tell(memory, places, done)
+        return answers
+
+    def _tell(self, memory: RowsMemory, places: list[int], done: list[tuple]) -> None:
+        """Refuse if no unit could be forecast; warn of those that could not."""
+        units = unit_index(self._panel_shape[0], memory.ids, self.multivariate)
+        lost = [
+            (place, reason) for place, (_, _, reason) in zip(places, done, strict=True) if reason
+        ]
+        if lost:
+            told = (
+                f"{type(self).__name__} cannot forecast {len(lost)} of {len(units)} units, "
+                f"{listed(units[[place for place, _ in lost]])}. The reason for the first: "
+                f"{lost[0][1]}"
+            )
+            if len(lost) == len(done):
+                raise ValueError(told)
+            tell(f"{told}. Their forecasts are NaN")
+        texts = dict.fromkeys(text for _, own, _ in done for text in own)
+        if texts:
+            tell(f"{type(self).__name__}: {'; '.join(list(texts)[:NAMES_SHOWN])}")
+
+    def _report(self) -> None:
+        """Refuse estimates of which there are none; warn of units that failed or warned."""
+        name, estimates = type(self).__name__, self.estimates_
+        lost = [i for i, one in enumerate(estimates) if one.reason]
+        if lost:
+            which, reason = listed(self.units_[lost]), estimates[lost[0]].reason
+            if len(lost) == len(estimates):
+                raise ValueError(f"{name} could fit no series: {which} {reason}")
+            tell(
+                f"{name} could not fit {len(lost)} of {len(estimates)} units, {which}: the first "
+                f"{reason}. Their forecasts are NaN; see messages_"
+            )
+        told = {i: texts for i, one in enumerate(estimates) if (texts := _to_tell(one))}
+        if told:
+            loose, first = list(told), next(iter(told.values()))[0]
+            tell(
+                f"{name}: {len(loose)} of {len(estimates)} units came with warnings, "
+                f"{listed(self.units_[loose])}. The first: {first.removesuffix('.')}. See "
+                "converged_ and messages_"
+            )
+
+    def _units_of(self, memory: RowsMemory, offsets: np.ndarray) -> list[Rows]:
+        """Rows of every unit."""
+        units = []
+        for i, offset in enumerate(offsets):
+            values, exog = memory.values[memory.rows(i)], memory.exog[memory.rows(i)]
+            known = exog if exog.shape[1] else None
+            targets = [values] if self.multivariate else list(values.T)
+            units += [Rows(np.array(y, order="C"), known, int(offset)) for y in targets]
+        return units
+
+    def _per_series(self, memory: RowsMemory) -> int:
+        return 1 if self.multivariate else memory.values.shape[1]
+
+    def _joined(self, memory: RowsMemory, parts: list[Any], h: int) -> np.ndarray:
+        """Forecasts of units as (S, h, C), NaN where there are none."""
+        n_series, n_targets = len(memory.ids), memory.values.shape[1]
+        made = np.full((len(parts), h, n_targets // self._per_series(memory)), np.nan)
+        for place, part in enumerate(parts):
+            if part is not None:
+                made[place] = part.reshape(h, -1)
+        return made.reshape(n_series, -1, h, made.shape[2]).swapaxes(1, 2).reshape(n_series, h, -1)
+
+    def _future(self, future: np.ndarray | None) -> np.ndarray | None:
+        """Exogenous columns of the steps ahead in the order of those fitted to."""
+        names = self._panel_shape[1]
+        absent = [name for name in names if name not in self.known_ahead_]
+        if absent:
+            raise ValueError(
+                f"forecasts need the future of all exogenous columns; not known ahead are {absent}."
+                f" Construct with known_ahead={list(names)}, fit again and give them as X_future"
+            )
+        if not names:
+            return None
+        assert future is not None  # by the contract, with columns that are known ahead
+        return future[:, :, [self.known_ahead_.index(name) for name in names]]
+
+    def _offsets(self, memory: RowsMemory, series: np.ndarray) -> np.ndarray:
+        layout = self._panel_shape[0]
+        begun = self.memory_.first_times[series]
+        return steps_between(begun, memory.first_times, self.freq_, layout.tz)
+
+    def _series_of(self, ids: pd.Index) -> np.ndarray:
+        """Number of the fitted series whose parameters apply to each id.
+
+        Raises
+        ------
+        ValueError
+            If an id was not fitted, unless there is one series, whose parameters then apply.
+        """
+        if len(self.memory_.ids) == 1:
+            return np.zeros(len(ids), np.int64)
+        which = self.memory_.ids.get_indexer(ids)
+        if np.any(which < 0):
+            raise ValueError(
+                f"{type(self).__name__} has parameters for each series it was fitted to; not "
+                f"among them: {listed(ids[which < 0])}. Fit to these series, or fit one alone "
+                "and apply it"
+            )
+        return which
+
+    def _page(self, i: int) -> str:
+        """The library's page about one unit, rebuilt from rows and parameters."""
+        fitted = self.estimates_[i]
+        if fitted.reason:
+            return f"The unit {fitted.reason}"
+        offsets = np.zeros(len(self.memory_.ids), int)
+        rows, n = self._units_of(self.memory_, offsets)[i], fitted.n_rows
+        own = Rows(rows.y[:n], None if rows.exog is None else rows.exog[:n])
+        with recorded():
+            page = self._model().page(fitted, own)
+        return "\n".join([undated(page), *fitted.messages])
+
+    def _table(self) -> str:
+        model = self._model()
+        table = pd.DataFrame(
+            {
+                "model": [model.orders(one) for one in self.estimates_],
+                "rows": [one.n_rows for one in self.estimates_],
+                "log-likelihood": [one.loglik for one in self.estimates_],
+                "AIC": [one.aic for one in self.estimates_],
+                "converged": [one.converged for one in self.estimates_],
+            },
+            index=self.units_,
+        )
+        return table.to_string(max_rows=20, float_format=lambda value: f"{value:.3f}", na_rep="-")
+
+    def _header(self) -> dict[str, Any]:
+        return estimates_header(self.estimates_) | {"horizon": self.horizon_}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return estimates_arrays(self.estimates_) | self.memory_.arrays()
+
+    def _revive(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        ids: pd.Index,
+        last_times: np.ndarray,
+    ) -> RowsMemory:
+        self.estimates_ = revived_estimates(header, arrays)
+        self.horizon_ = header["horizon"]
+        return RowsMemory.revived(arrays, ids, last_times)
+
+
+def _to_tell(fitted: Fitted) -> list[str]:
+    """What of the messages of a unit is said aloud: not where the optimiser started from."""
+    if fitted.reason:
+        return []
+    texts = [text for text in fitted.messages if STARTING not in text]
+    return texts if fitted.converged else [*texts, "the optimiser did not converge"]

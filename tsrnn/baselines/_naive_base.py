@@ -1,0 +1,111 @@
+"""What the naive methods have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.baselines._memory import RowsMemory
+from tsrnn.baselines._rows import RowsForecaster
+from tsrnn.baselines._text import BaselineSummary, listed
+from tsrnn.contract import warn_user, with_intervals
+from tsrnn.data import Panel
+
+
+class NaiveMethod(RowsForecaster):
+    """Base of the methods without parameters; not to be used by itself.
+
+    Forecasts follow from the rows alone, so that series never seen are answered as well.
+    Intervals are normal, with the standard deviation of the residuals over their degrees of
+    freedom, and hold if errors are normal, uncorrelated and of constant variance.
+    """
+
+    season_length: int | None = 1  # a constructor argument of those that have a season
+    season_: int
+
+    @property
+    def _fewest(self) -> int:
+        """Rows that a series must have for a forecast with intervals."""
+        return 2
+
+    @abstractmethod
+    def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forecasts and their standard errors, each (S, h, C), of series that are long enough."""
+
+    def _fit_panel(self, panel: Panel) -> RowsMemory:
+        self.season_ = self._season(self.season_length)
+        return self._long_enough(RowsMemory.of(panel))
+
+    def _memory_of(self, panel: Panel) -> RowsMemory:
+        return self._long_enough(RowsMemory.of(panel))
+
+    def _long_enough(self, memory: RowsMemory) -> RowsMemory:
+        short = np.flatnonzero(memory.lengths < self._fewest)
+        if not len(short):
+            return memory
+        told = (
+            f"{type(self).__name__} needs at least {self._fewest} rows of a series; "
+            f"{listed(memory.ids[short])} has {memory.lengths[short[0]]}"
+        )
+        if len(short) == len(memory.ids):
+            raise ValueError(f"{told}. Give more rows")
+        warn_user(f"{told}. The forecasts of {len(short)} of {len(memory.ids)} series are NaN")
+        return memory
+
+    def _forecast(
+        self, memory: RowsMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        shape = len(memory.ids), h, memory.values.shape[1]
+        mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
+        long = np.flatnonzero(memory.lengths >= self._fewest)
+        if len(long):
+            mean[long], error[long] = self._ahead(memory.select(long), h)
+        return with_intervals(mean, {level: ndtri(0.5 + level / 200) * error for level in levels})
+
+    def summary(self) -> BaselineSummary:
+        """What the forecasts follow from; print the result."""
+        check_is_fitted(self, "memory_")
+        lengths = self.memory_.lengths
+        facts = [f"{len(lengths)} series of {lengths.min()} to {lengths.max()} rows, no parameters"]
+        if self.season_ > 1:
+            facts.append(f"season of {self.season_} steps")
+        return BaselineSummary(type(self).__name__, "\n".join(facts))
+
+    def _header(self) -> dict[str, Any]:
+        return {"horizon": self.horizon_, "season": self.season_}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return self.memory_.arrays()
+
+    def _revive(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        ids: pd.Index,
+        last_times: np.ndarray,
+    ) -> RowsMemory:
+        self.horizon_, self.season_ = header["horizon"], header["season"]
+        return RowsMemory.revived(arrays, ids, last_times)
+
+
+def root_mean_square(errors: np.ndarray, indptr: np.ndarray, lost: int) -> np.ndarray:
+    """Standard deviations (S, 1, C) of errors (N, C), which are 0 where there is none.
+
+    Degrees of freedom are the rows but for `lost` ones.
+    """
+    squares = np.add.reduceat(errors**2, indptr[:-1])
+    return np.sqrt(squares / (np.diff(indptr) - lost)[:, None])[:, None]
+
+
+def seasonal_differences(values: np.ndarray, indptr: np.ndarray, lag: int) -> np.ndarray:
+    """Differences (N, C) to the row `lag` before of the same series; 0 where there is none."""
+    differences = np.zeros_like(values)
+    differences[lag:] = values[lag:] - values[:-lag]
+    number = np.arange(len(values)) - np.repeat(indptr[:-1], np.diff(indptr))
+    differences[number < lag] = 0.0
+    return differences

@@ -1,0 +1,163 @@
+"""The theta method, of statsmodels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.signal import lfilter
+from statsmodels.tsa.forecasting.theta import ThetaModel, ThetaModelResults
+
+from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.contract import choice, flag, number, with_shared_arguments
+
+METHODS = ("auto", "additive", "multiplicative")
+NAMES = ("b0", "alpha", "sigma2")
+
+
+@dataclass(frozen=True)
+class TwoLines(UnitModel):
+    """The theta method with given settings."""
+
+    season: int
+    deseasonalize: bool
+    use_test: bool
+    method: str
+    theta: float
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether a season is looked for."""
+        return self.deseasonalize and self.season > 1
+
+    def fewest(self, rows: Rows) -> int:
+        return max(6, 2 * self.season if self.adjusts else 0)
+
+    def estimate(self, rows: Rows) -> Fitted:
+        results = ThetaModel(
+            rows.y,
+            period=self.season,
+            deseasonalize=self.adjusts,
+            use_test=self.use_test,
+            method=self.method,
+        ).fit()
+        indices = np.asarray(results._seasonal)
+        names = (*NAMES, *(f"seasonal.{i}" for i in range(1, len(indices) + 1)))
+        params = np.r_[np.asarray(results.params), results.sigma2, indices]
+        return Fitted(names, params, {"method": results.model.method[:3]})
+
+    def ahead(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
+    ) -> Ahead:
+        results = self.results(fitted, rows)
+        _, alpha, sigma2 = fitted.params[:3]
+        error = np.sqrt((1 + np.arange(h) * (1 + (alpha - 1) ** 2)) * sigma2)
+        return normal(np.asarray(results.forecast(h, self.theta)), error, levels)
+
+    def results(self, fitted: Fitted, rows: Rows) -> ThetaModelResults:
+        """Statsmodels' results of the rows at the parameters of `fitted`."""
+        b0, alpha, sigma2 = fitted.params[:3]
+        method = fitted.spec["method"]
+        model = ThetaModel(rows.y, period=self.season, deseasonalize=self.adjusts, method=method)
+        indices = np.roll(fitted.params[3:], -rows.offset)
+        adjusted = rows.y
+        if len(indices):
+            along = np.resize(indices, len(rows.y))
+            adjusted = rows.y / along if method == "mul" else rows.y - along
+        level = smoothed_level(adjusted, alpha)
+        return ThetaModelResults(b0, alpha, sigma2, level, indices, False, model)
+
+    def page(self, fitted: Fitted, rows: Rows) -> str:
+        return str(self.results(fitted, rows).summary())
+
+    def orders(self, fitted: Fitted) -> str:
+        found = f", {fitted.spec['method']} season" if len(fitted.params) > len(NAMES) else ""
+        return f"theta {self.theta:g}{found}" if not fitted.reason else ""
+
+
+def smoothed_level(y: np.ndarray, alpha: float) -> float:
+    """The last level of simple exponential smoothing that starts at the first value."""
+    return float(lfilter([alpha], [1, alpha - 1], y, zi=[(1 - alpha) * y[0]])[0][-1])
+
+
+@with_shared_arguments
+class Theta(FittedForecaster):
+    r"""The theta method: statsmodels' ThetaModel.
+
+    .. math::
+
+        \hat y_{T+h} = s_{T+h} \biggl\{ \frac{\theta-1}{\theta} \hat b_0 \Bigl[h - 1 +
+        \frac{1}{\hat\alpha} - \frac{(1-\hat\alpha)^T}{\hat\alpha}\Bigr] + l_T \biggr\}
+
+    with the slope :math:`\hat b_0` of a line through the seasonally adjusted series, the level
+    l of its exponential smoothing with :math:`\hat\alpha`, and seasonal indices s, which are
+    added where the decomposition is additive. Every series and target is fitted by itself.
+
+    Parameters
+    ----------
+    season_length : int, optional
+        Steps of a season; by frequency where it is None.
+    deseasonalize : bool, default True
+        Whether to adjust where there is a season.
+    use_test : bool, default True
+        Whether a season must be significant at 10 percent to be adjusted for.
+    method : {"auto", "additive", "multiplicative"}
+        Decomposition; "auto" is multiplicative for positive series.
+    theta : float, default 2.0
+        Curvature of the second line, at least 1.
+    n_jobs : int, default 1
+        Processes that share the series; -1 takes all cores.
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As in all forecasters.
+
+    Notes
+    -----
+    Slope, smoothing parameter, indices and :math:`\sigma^2` are estimated at `fit`, which
+    needs 6 rows and, to adjust, two seasons. Forecasts smooth the rows seen with these; indices
+    follow the calendar. Own forecasts, taken as data, do not lie on the line that is forecast
+    on: the slope of the forecasts is a part of b_0.
+
+    Intervals are statsmodels': normal with the variance
+    :math:`\sigma^2 (1 + (h-1)(1 + (\alpha-1)^2))`, where :math:`\sigma^2` is that of an
+    ARIMA(0, 1, 1) with drift fitted to the series; for series that are adjusted for a season they
+    are rough.
+
+    A series that cannot be fitted is named in a warning; its forecasts are NaN.
+
+    References
+    ----------
+    Assimakopoulos, V., Nikolopoulos, K. (2000). The theta model. International Journal of
+    Forecasting 16, 521-530.
+    Hyndman, R. J., Billah, B. (2003). Unmasking the theta method. International Journal of
+    Forecasting 19, 287-290.
+    """
+
+    column_name: ClassVar[str] = "Theta"
+
+    def __init__(
+        self,
+        season_length: int | None = None,
+        deseasonalize: bool = True,
+        use_test: bool = True,
+        method: str = "auto",
+        theta: float = 2.0,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.season_length = season_length
+        self.deseasonalize = deseasonalize
+        self.use_test = use_test
+        self.method = method
+        self.theta = theta
+
+    def _model(self) -> TwoLines:
+        return TwoLines(
+            self._season(self.season_length),
+            flag("deseasonalize", self.deseasonalize),
+            flag("use_test", self.use_test),
+            choice("method", self.method, METHODS),
+            number("theta", self.theta, lowest=1, open_=False),
+        )

@@ -1,0 +1,118 @@
+"""One unit: its rows, what is estimated of it, and the questions that a model answers about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+
+class Rows(NamedTuple):
+    """Rows of one unit: a target of a series, or all targets of a series together.
+
+    Attributes
+    ----------
+    y : ndarray of shape (T,), or (T, C) of all targets together
+        NaN where missing, if the model takes missing values.
+    exog : ndarray of shape (T, n) or None
+    offset : int
+        Steps from the first row fitted to, of the same series, to the first one here.
+    """
+
+    y: np.ndarray
+    exog: np.ndarray | None = None
+    offset: int = 0
+
+
+class Ahead(NamedTuple):
+    """Forecasts of one unit.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (h,) or (h, C)
+    ends : dict
+        By level, the lower and the upper end of the interval, of the shape of `mean`.
+    """
+
+    mean: np.ndarray
+    ends: dict[float, tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What is estimated of one unit.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the parameters.
+    params : ndarray of shape (k,)
+    spec : dict
+        What was chosen beside the parameters, such as orders, as JSON values.
+    n_rows : int
+        Rows estimated from.
+    loglik, aic, bic : float
+        NaN where the method has none.
+    converged : bool
+    messages : tuple of str
+        Warnings of the library, in order.
+    reason : str
+        Why there are no parameters; empty where there are.
+    """
+
+    names: tuple[str, ...] = ()
+    params: np.ndarray = field(default_factory=lambda: np.empty(0))
+    spec: dict[str, Any] = field(default_factory=dict)
+    n_rows: int = 0
+    loglik: float = np.nan
+    aic: float = np.nan
+    bic: float = np.nan
+    converged: bool = True
+    messages: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class UnitModel(ABC):
+    """A model with its settings; instances travel to other processes, so they hold nothing else."""
+
+    @abstractmethod
+    def fewest(self, rows: Rows) -> int:
+        """Rows, missing ones not counted, that an estimate needs."""
+
+    @abstractmethod
+    def estimate(self, rows: Rows) -> Fitted:
+        """Estimate parameters."""
+
+    @abstractmethod
+    def ahead(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
+    ) -> Ahead:
+        """Forecasts after `rows` at the parameters of `fitted`; `future` is (h, n)."""
+
+    @abstractmethod
+    def page(self, fitted: Fitted, rows: Rows) -> str:
+        """The library's own summary of the fit to `rows`."""
+
+    def orders(self, fitted: Fitted) -> str:
+        """What was chosen, in a word or two."""
+        return ""
+
+    def refusal(self, rows: Rows) -> str:
+        """Why there is nothing to estimate in `rows`; empty if there is."""
+        seen = rows.y[np.isfinite(rows.y).reshape(len(rows.y), -1).all(1)]
+        if len(seen) < self.fewest(rows):
+            return f"needs at least {self.fewest(rows)} rows; there are {len(seen)}"
+        still = np.flatnonzero(np.ptp(seen.reshape(len(seen), -1), axis=0) == 0)
+        if len(still):
+            return f"is constant, {seen.reshape(len(seen), -1)[0, still[0]]:g}. Drop it"
+        return ""
+
+
+def normal(mean: np.ndarray, error: np.ndarray, levels: Sequence[float]) -> Ahead:
+    """Forecasts with normal intervals, from means and standard errors of one shape."""
+    half = {level: ndtri(0.5 + level / 200) * error for level in levels}
+    return Ahead(mean, {level: (mean - width, mean + width) for level, width in half.items()})

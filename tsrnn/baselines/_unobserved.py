@@ -1,0 +1,161 @@
+"""Structural time series, of statsmodels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from statsmodels.tsa.statespace import structural
+
+from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._statespace import StateSpaceModel
+from tsrnn.baselines._unit import Fitted, Rows
+from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
+
+LEVELS = (
+    "irregular",
+    "fixed intercept",
+    "deterministic constant",
+    "local level",
+    "random walk",
+    "fixed slope",
+    "deterministic trend",
+    "local linear deterministic trend",
+    "random walk with drift",
+    "local linear trend",
+    "smooth trend",
+    "random trend",
+)
+
+
+@dataclass(frozen=True)
+class Components(StateSpaceModel):
+    """A sum of unobserved components."""
+
+    level: str
+    seasonal: int | None
+    stochastic_seasonal: bool
+    cycle: bool
+    stochastic_cycle: bool
+    damped_cycle: bool
+    autoregressive: int | None
+    max_iter: int = 50
+
+    def build(self, rows: Rows, spec: dict[str, Any]) -> Any:
+        return structural.UnobservedComponents(
+            rows.y,
+            self.level,
+            exog=rows.exog,
+            seasonal=self.seasonal,
+            stochastic_seasonal=self.stochastic_seasonal,
+            cycle=self.cycle,
+            stochastic_cycle=self.stochastic_cycle,
+            damped_cycle=self.damped_cycle,
+            autoregressive=self.autoregressive,
+        )
+
+    def fewest(self, rows: Rows) -> int:
+        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
+        return 6 + (self.seasonal or 0) + 6 * self.cycle + 2 * (self.autoregressive or 0) + n_exog
+
+    def orders(self, fitted: Fitted) -> str:
+        seasonal = f", season {self.seasonal}" if self.seasonal else ""
+        cycle = ", cycle" if self.cycle else ""
+        ar = f", AR({self.autoregressive})" if self.autoregressive else ""
+        return self.level + seasonal + cycle + ar
+
+
+@with_shared_arguments
+class UnobservedComponents(FittedForecaster):
+    r"""Structural time series by maximum likelihood: statsmodels' UnobservedComponents.
+
+    .. math::
+
+        y_t = \mu_t + \gamma_t + c_t + x_t'\beta + \varepsilon_t
+
+    with a level :math:`\mu_t`, which may have a slope, a season :math:`\gamma_t`, a cycle
+    :math:`c_t` and an irregular part, for example the local linear trend
+
+    .. math::
+
+        \mu_{t+1} = \mu_t + \nu_t + \eta_t, \qquad \nu_{t+1} = \nu_t + \zeta_t
+
+    with independent normal disturbances. Every series and target is fitted by itself.
+
+    Parameters
+    ----------
+    level : str, default "local level"
+        One of statsmodels' names: "irregular", "fixed intercept", "deterministic constant",
+        "local level", "random walk", "fixed slope", "deterministic trend", "local linear
+        deterministic trend", "random walk with drift", "local linear trend", "smooth trend",
+        "random trend".
+    seasonal : int, optional
+        Steps of a season; None for no season.
+    stochastic_seasonal : bool, default True
+    cycle, stochastic_cycle, damped_cycle : bool, default False
+    autoregressive : int, optional
+        Order of an autoregression among the components.
+    max_iter : int, default 50
+        Iterations of the optimiser.
+    n_jobs : int, default 1
+        Processes that share the series; -1 takes all cores.
+    missing : {"error", "interpolate", "keep"}
+        "keep" leaves missing values of targets out of the likelihood.
+    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+        As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
+        `known_ahead`.
+
+    Notes
+    -----
+    Parameters are estimated at `fit`; forecasts run the Kalman filter at these over the rows
+    seen, from a diffuse state. Intervals are normal, take the parameters as known, and hold if the
+    model is right. A series that cannot be fitted is named in a warning; its forecasts are NaN.
+
+    References
+    ----------
+    Harvey, A. C. (1989). Forecasting, Structural Time Series Models and the Kalman Filter.
+    """
+
+    column_name: ClassVar[str] = "UnobservedComponents"
+    takes_exog: ClassVar[bool] = True
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+
+    def __init__(
+        self,
+        level: str = "local level",
+        seasonal: int | None = None,
+        stochastic_seasonal: bool = True,
+        cycle: bool = False,
+        stochastic_cycle: bool = False,
+        damped_cycle: bool = False,
+        autoregressive: int | None = None,
+        max_iter: int = 50,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.level = level
+        self.seasonal = seasonal
+        self.stochastic_seasonal = stochastic_seasonal
+        self.cycle = cycle
+        self.stochastic_cycle = stochastic_cycle
+        self.damped_cycle = damped_cycle
+        self.autoregressive = autoregressive
+        self.max_iter = max_iter
+
+    def _model(self) -> Components:
+        seasonal, ar = (
+            None if (value := getattr(self, name)) is None else positive_integer(name, value)
+            for name in ("seasonal", "autoregressive")
+        )
+        if seasonal == 1:
+            raise ValueError("seasonal must be a season of at least 2 steps, or None; got 1")
+        return Components(
+            level=choice("level", self.level, LEVELS),
+            seasonal=seasonal,
+            stochastic_seasonal=flag("stochastic_seasonal", self.stochastic_seasonal),
+            cycle=flag("cycle", self.cycle),
+            stochastic_cycle=flag("stochastic_cycle", self.stochastic_cycle),
+            damped_cycle=flag("damped_cycle", self.damped_cycle),
+            autoregressive=ar,
+            max_iter=positive_integer("max_iter", self.max_iter),
+        )

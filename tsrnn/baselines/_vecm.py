@@ -1,0 +1,229 @@
+"""Vector error correction, of statsmodels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from statsmodels.tsa.vector_ar import var_model, vecm
+
+from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._sarimax import is_count
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.contract import choice, number, positive_integer, with_shared_arguments
+
+CRITERIA = ("aic", "bic", "hqic", "fpe")
+DETERMINISTIC = ("n", "co", "ci", "lo", "li", "colo", "coli", "cilo", "cili")
+
+
+@dataclass(frozen=True)
+class ErrorCorrection(UnitModel):
+    """A vector error correction model of given or chosen order and rank."""
+
+    lags: int | None
+    rank: int | None
+    deterministic: str
+    criterion: str
+    max_lags: int
+    significance: float
+
+    def fewest(self, rows: Rows) -> int:
+        k, lags = rows.y.shape[1], 1 if self.lags is None else self.lags
+        return (lags + 1) * (k + 1) + len(self.deterministic) // 2 + k + 4
+
+    def estimate(self, rows: Rows) -> Fitted:
+        k = rows.y.shape[1]
+        if self.rank is not None and self.rank > k:
+            raise ValueError(f"rank must be at most the number of targets, {k}; got {self.rank}")
+        lags = self.n_lags(rows)
+        rank = self.rank
+        if rank is None:
+            # The polynomial in the test: none, a constant or a line, wherever it stands.
+            order = 1 if "l" in self.deterministic else 0 if "c" in self.deterministic else -1
+            tested = vecm.select_coint_rank(rows.y, order, lags, signif=self.significance)
+            rank = int(tested.rank)
+        results = self.build(rows, {"lags": lags, "rank": rank}).fit()
+        return fitted_of(results, {"lags": lags, "rank": rank})
+
+    def n_lags(self, rows: Rows) -> int:
+        """Lagged differences, chosen where they are not given."""
+        if self.lags is not None:
+            return self.lags
+        n, k = rows.y.shape
+        most = min(self.max_lags, (n - 2 * k - 4) // (k + 1) - 1)
+        orders = vecm.select_order(rows.y, max(most, 1), deterministic=self.deterministic)
+        return int(orders.selected_orders[self.criterion])
+
+    def build(self, rows: Rows, spec: dict[str, Any]) -> Any:
+        """Statsmodels' model of the rows."""
+        return vecm.VECM(
+            rows.y,
+            k_ar_diff=spec["lags"],
+            coint_rank=spec["rank"],
+            deterministic=self.deterministic,
+        )
+
+    def ahead(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
+    ) -> Ahead:
+        lags, k = fitted.spec["lags"], rows.y.shape[1]
+        if len(rows.y) <= lags:
+            raise ValueError(f"forecasts need {lags + 1} rows; there are {len(rows.y)}")
+        value = arrays(fitted)
+        levels_form = in_levels(value, lags, k)
+        terms = self.terms(value, rows, h)
+        mean = var_model.forecast(rows.y[-lags - 1 :], levels_form, terms, h)
+        moving = var_model.ma_rep(levels_form, h)
+        covariances = var_model.forecast_cov(moving, value["sigma"], h)
+        variance = np.diagonal(covariances, axis1=1, axis2=2)
+        return normal(mean, np.sqrt(variance), levels)
+
+    def terms(self, value: dict[str, np.ndarray], rows: Rows, h: int) -> np.ndarray:
+        """Deterministic terms (h, k) of the steps ahead."""
+        step = rows.offset + len(rows.y) + np.arange(float(h))
+        outside = [np.ones(h)] * ("co" in self.deterministic)
+        outside += [step + 1] * ("lo" in self.deterministic)
+        inside = [np.ones(h)] * ("ci" in self.deterministic)
+        inside += [step] * ("li" in self.deterministic)
+        empty = np.empty((h, 0))
+        return np.column_stack([empty, *outside]) @ value["outside"].T + (
+            np.column_stack([empty, *inside]) @ value["inside"] @ value["alpha"].T
+        )
+
+    def page(self, fitted: Fitted, rows: Rows) -> str:
+        return str(self.build(rows, fitted.spec).fit().summary())
+
+    def orders(self, fitted: Fitted) -> str:
+        if fitted.reason:
+            return ""
+        return f"VECM({fitted.spec['lags']}), rank {fitted.spec['rank']}"
+
+
+def fitted_of(results: Any, spec: dict[str, Any]) -> Fitted:
+    """What is kept of statsmodels' results: matrices by name, one after the other."""
+    matrices = {
+        "alpha": results.alpha,
+        "beta": results.beta,
+        "inside": results.det_coef_coint,
+        "gamma": results.gamma,
+        "outside": results.det_coef,
+        "sigma": results.sigma_u,
+    }
+    values = {name: np.asarray(matrix, float) for name, matrix in matrices.items()}
+    names = [
+        f"{name}.{i + 1}.{j + 1}"
+        for name, value in values.items()
+        for i, j in np.ndindex(value.shape)
+    ]
+    shapes = {name: list(value.shape) for name, value in values.items()}
+    return Fitted(
+        tuple(names),
+        np.concatenate([value.ravel() for value in values.values()]),
+        spec | {"shapes": shapes},
+        loglik=float(results.llf),
+    )
+
+
+def arrays(fitted: Fitted) -> dict[str, np.ndarray]:
+    """The matrices of which `fitted_of` keeps the entries."""
+    shapes = fitted.spec["shapes"]
+    ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes.values()])
+    parts = np.split(fitted.params, ends[:-1])
+    return {
+        name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
+
+
+def in_levels(value: dict[str, np.ndarray], lags: int, k: int) -> np.ndarray:
+    """Coefficients (lags + 1, k, k) of the autoregression in levels."""
+    gamma = value["gamma"].reshape(k, lags, k).swapaxes(0, 1)
+    made = np.zeros((lags + 1, k, k))
+    made[0] = np.eye(k) + value["alpha"] @ value["beta"].T
+    made[:lags] += gamma
+    made[1:] -= gamma
+    return made
+
+
+@with_shared_arguments
+class VECM(FittedForecaster):
+    r"""Vector error correction by reduced rank regression: statsmodels' VECM.
+
+    .. math::
+
+        \Delta y_t = \alpha (\beta' y_{t-1} + \rho_0 + \rho_1 (t-1)) +
+        \Gamma_1 \Delta y_{t-1} + \dots + \Gamma_p \Delta y_{t-p} + c_0 + c_1 t + u_t,
+        \qquad \operatorname{Cov}(u_t) = \Sigma
+
+    for all targets of a series together, with matrices :math:`\alpha` and :math:`\beta` of as
+    many columns as the cointegration rank.
+
+    Parameters
+    ----------
+    lags : int, optional, default 1
+        Number p of lagged differences; None has it chosen by `criterion` up to `max_lags`.
+    rank : int, optional
+        Cointegration rank, from 0; by Johansen's trace test where it is None.
+    deterministic : str, default "ci"
+        Terms outside the relation, "co" and "lo", and inside, "ci" and "li": "n" for none, or
+        "co", "ci", "lo", "li", "colo", "coli", "cilo", "cili".
+    criterion : {"aic", "bic", "hqic", "fpe"}
+        What chooses the lags.
+    max_lags : int, default 8
+    significance : {0.01, 0.05, 0.1}
+        Level of the trace test, whose polynomial is a constant with any "c", a line with any "l".
+    n_jobs : int, default 1
+        Processes that share the series; -1 takes all cores.
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As in all forecasters.
+
+    Notes
+    -----
+    Rows are numbered on the calendar from the first one fitted to. Intervals are normal and take
+    the parameters as known. Order and rank are in `spec_`. A series that cannot be fitted is
+    named in a warning; its forecasts are NaN.
+
+    References
+    ----------
+    Johansen, S. (1995). Likelihood-Based Inference in Cointegrated Vector Autoregressive Models.
+    Lütkepohl, H. (2005). New Introduction to Multiple Time Series Analysis, chapters 6 to 8.
+    """
+
+    column_name: ClassVar[str] = "VECM"
+    multivariate: ClassVar[bool] = True
+    least_targets: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        lags: int | None = 1,
+        rank: int | None = None,
+        deterministic: str = "ci",
+        criterion: str = "aic",
+        max_lags: int = 8,
+        significance: float = 0.05,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.lags = lags
+        self.rank = rank
+        self.deterministic = deterministic
+        self.criterion = criterion
+        self.max_lags = max_lags
+        self.significance = significance
+
+    def _model(self) -> ErrorCorrection:
+        for name in ("lags", "rank"):
+            value = getattr(self, name)
+            if value is not None and not is_count(value):
+                raise ValueError(f"{name} must be an integer of at least 0, or None; got {value!r}")
+        if self.significance not in (0.01, 0.05, 0.1):
+            raise ValueError(f"significance must be 0.01, 0.05 or 0.1; got {self.significance!r}")
+        return ErrorCorrection(
+            self.lags,
+            self.rank,
+            choice("deterministic", self.deterministic, DETERMINISTIC),
+            choice("criterion", self.criterion, CRITERIA),
+            positive_integer("max_lags", self.max_lags),
+            number("significance", self.significance, lowest=0, open_=True),
+        )

@@ -1,0 +1,122 @@
+"""Work on many units: in processes, with a bar, with what a library warns of collected."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from tqdm import tqdm
+
+from tsrnn.baselines._unit import Fitted, Rows, UnitModel
+from tsrnn.contract import warn_user
+
+# Filters of warnings belong to the process: threads must take turns in changing them.
+_TURN = threading.Lock()
+
+
+def check_jobs(n_jobs: Any) -> int:
+    """The argument `n_jobs`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no integer other than 0.
+    """
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer):
+        raise TypeError(f"n_jobs must be a number of processes, -1 for all cores; got {n_jobs!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a number of processes, -1 for all cores; got 0")
+    return int(n_jobs)
+
+
+def each(
+    function: Callable[..., Any], tasks: Sequence[tuple], n_jobs: int, verbose: int, name: str
+) -> list[Any]:
+    """Results of a function for arguments of each task, in order.
+
+    In other processes unless `n_jobs` is 1, where matrix products have one thread.
+    """
+    shown = {"total": len(tasks), "desc": name, "disable": not verbose, "leave": False}
+    if n_jobs == 1 or len(tasks) < 2:
+        return list(tqdm((function(*task) for task in tasks), **shown))
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        results: Iterable[Any] = parallel(delayed(function)(*task) for task in tasks)
+        return list(tqdm(results, **shown))
+
+
+@contextmanager
+def recorded() -> Iterator[list[str]]:
+    """Collect what this thread warns of in a list, each text once."""
+    texts: list[str] = []
+    me = threading.get_ident()
+
+    def keep(message: Warning | str, *where: Any, **other: Any) -> None:
+        text = " ".join(str(message).split())
+        if threading.get_ident() != me:
+            shown(message, *where, **other)
+        elif text not in texts:
+            texts.append(text)
+
+    with _TURN, warnings.catch_warnings():
+        shown = warnings.showwarning
+        warnings.showwarning = keep  # type: ignore[assignment]
+        warnings.simplefilter("always")
+        yield texts
+
+
+def tell(message: str) -> None:
+    """Warn the user, not another thread that collects warnings."""
+    with _TURN:
+        warn_user(message)
+
+
+def estimated(model: UnitModel, rows: Rows) -> Fitted:
+    """Estimates of a unit, or the reason why there are none."""
+    reason = model.refusal(rows)
+    if reason:
+        return Fitted(reason=reason, n_rows=len(rows.y), converged=False)
+    texts: list[str] = []
+    try:
+        with recorded() as texts:
+            fitted = model.estimate(rows)
+        if not np.isfinite(fitted.params).all():
+            reason = "gives parameters that are not finite"
+    except Exception as error:  # of whatever kind the library raises
+        reason = f"cannot be fitted: {type(error).__name__}: {error}"
+    if reason:
+        return Fitted(reason=reason, n_rows=len(rows.y), converged=False, messages=(*texts, reason))
+    return replace(fitted, n_rows=len(rows.y), messages=(*texts, *fitted.messages))
+
+
+def attempt(
+    question: str,
+    model: UnitModel,
+    fitted: Fitted,
+    rows: Rows,
+    future: np.ndarray | None,
+    *arguments: Any,
+) -> tuple[Any, list[str], str]:
+    """Ask a model about a unit, by the name of its method.
+
+    Returns
+    -------
+    answer : object
+        None if there is none.
+    texts : list of str
+        What the library warned of.
+    reason : str
+        Why there is no answer; empty if there is.
+    """
+    texts: list[str] = []
+    try:
+        with recorded() as texts:
+            return getattr(model, question)(fitted, rows, future, *arguments), texts, ""
+    except Exception as error:  # of whatever kind the library raises
+        return None, texts, f"{type(error).__name__}: {error}"

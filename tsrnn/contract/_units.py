@@ -1,0 +1,44 @@
+"""Units: what is estimated by itself, a series or a target of a series; and their scales."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.data import Layout, Panel
+
+
+def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
+    """Labels of the units.
+
+    Parameters
+    ----------
+    layout : Layout
+    ids : pandas.Index of shape (S,)
+    multivariate : bool
+        Whether a unit is a series with all its targets, or each target by itself.
+
+    Returns
+    -------
+    pandas.Index
+        Ids of a long frame, names of the targets of a wide one, both as a MultiIndex where
+        there are several targets of several series.
+    """
+    named = ids.rename(layout.id_col)
+    targets = pd.Index(layout.target_names, name="target")
+    if multivariate or (layout.id_col is not None and len(targets) == 1):
+        return named
+    if layout.id_col is None:
+        return targets.rename(None)
+    return pd.MultiIndex.from_product([named, targets])
+
+
+def target_scales(panel: Panel) -> np.ndarray:
+    """Standard deviation (S, C) of what is there of each target; 1 where it does not vary."""
+    seen = np.isfinite(panel.values)
+    starts = panel.indptr[:-1]
+    counts = np.maximum(np.add.reduceat(seen, starts, dtype=float), 1.0)
+    means = np.add.reduceat(np.where(seen, panel.values, 0.0), starts) / counts
+    deviations = np.where(seen, panel.values - np.repeat(means, panel.lengths, 0), 0.0)
+    scales = np.sqrt(np.add.reduceat(deviations**2, starts) / counts)
+    return np.where(scales > 0, scales, 1.0)

@@ -1,0 +1,10 @@
+"""Backtests from rolling origins, measures and tests of accuracy, combinations."""
+
+from tsrnn.evaluation._backtest import backtest
+from tsrnn.evaluation._combination import Combination
+from tsrnn.evaluation._compare import compare
+from tsrnn.evaluation._comparison import Comparison
+from tsrnn.evaluation._diagnose import diagnose
+from tsrnn.evaluation._diagnostics import Diagnostics
+
+__all__ = ["Combination", "Comparison", "Diagnostics", "backtest", "compare", "diagnose"]

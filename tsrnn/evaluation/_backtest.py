@@ -1,0 +1,252 @@
+"""Forecasts from rolling origins: what models would have said at times in the past."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from tsrnn.contract import check_levels, choice, habits, positive_integer, verbosity, warn_user
+from tsrnn.data import Panel, read_panel, write_stamps
+from tsrnn.evaluation._models import last_step, named_models, reading
+from tsrnn.evaluation._plan import Plan, make_plan
+from tsrnn.evaluation._reading import suffixes
+from tsrnn.evaluation._record import Record
+from tsrnn.evaluation._run import Outcome, Runner
+
+_NAMED = 3  # failures in a warning
+
+
+def backtest(
+    models: Any,
+    df: Any,
+    h: int,
+    n_windows: int = 1,
+    step_size: int | None = None,
+    *,
+    refit: bool | int = True,
+    level: Any = None,
+    kind: str = "mean",
+    path: str | os.PathLike[str] | None = None,
+    verbose: int = 0,
+) -> pd.DataFrame:
+    r"""Forecast from several origins in the past, each time from the rows before it alone.
+
+    The last of `n_windows` windows ends with the last row of each series, the one before
+    `step_size` rows earlier. In a window a model sees a frame that ends at the cutoff, and of the
+    h rows after it nothing but the columns that it names in `known_ahead`: whatever it estimates,
+    scales, selects or calibrates comes from the past.
+
+    Parameters
+    ----------
+    models : forecaster, sequence of forecasters or mapping of str to forecaster
+        Of tsrnn, or anything with `fit(df)` and ``predict(X, h=, level=)`` that scikit-learn can
+        clone, such as a `Pipeline` that ends with a forecaster. They are cloned, so that those
+        given stay as they are. Names are columns of the result.
+    df : frame or path
+        As for `fit` of the models, which must agree on `target`, `id_col`, `time_col` and `freq`.
+    h : int
+        Steps to forecast.
+    n_windows : int, default 1
+    step_size : int, optional
+        Rows between the cutoffs of two windows; h by default, so that windows do not overlap.
+    refit : bool or int, default True
+        Whether models are fitted in every window, in the first alone, or in every k-th. Between
+        fits they take in the new rows by `update`; those that have no such method forecast after
+        them by ``predict(X)``.
+    level : float or list of float, optional
+        Coverage of prediction intervals in percent.
+    kind : {"mean", "variance"}
+        Of variances, models forecast by `predict_variance`, and y is the squared deviation from
+        the mean of the rows before the first cutoff: a noisy but unbiased proxy if the mean is
+        constant.
+    path : path, optional
+        Parquet file in which finished windows are kept. A call that was interrupted, or that has
+        further models, goes on from it. Needs polars.
+    verbose : int, default 0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``unique_id, ds, cutoff, y``, and for each model ``name, name-lo-80, name-hi-80``
+        and so on: a row a series, cutoff and step. The id of a column of a wide frame is its
+        name; with several targets of several series it is "id/target". y is NaN where the actual
+        value is missing, forecasts are where a model failed. `attrs["backtest"]` holds what
+        `compare` needs besides: the horizon, the season, the errors of the seasonal naive
+        forecast before the first cutoff, seconds of each model, and failures.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If arguments or data cannot be used, or a series has too few rows for the windows.
+    RuntimeError
+        If all models failed in all windows.
+
+    Warns
+    -----
+    UserWarning
+        If a model failed in a window: which, where and why.
+
+    Notes
+    -----
+    With ``refit=False`` a recurrent network takes in each row once, so that many windows cost
+    little more than one.
+
+    References
+    ----------
+    Tashman, L. J. (2000). Out-of-sample tests of forecasting accuracy: an analysis and review.
+    International Journal of Forecasting.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn import ARMA, backtest
+    >>> noise = np.random.default_rng(0).normal(size=121)
+    >>> y = pd.Series(noise[1:] + 0.8 * noise[:-1])
+    >>> models = {"MA": ARMA(order=(0, 1)), "AR": ARMA(order=(1, 0))}
+    >>> frame = backtest(models, y, h=2, n_windows=10, step_size=1, refit=False)
+    >>> list(frame.columns), len(frame)
+    (['unique_id', 'ds', 'cutoff', 'y', 'MA', 'AR'], 20)
+    """
+    named = named_models(models)
+    plan = _planned(named, df, h, n_windows, step_size, refit, level, kind)
+    record = Record(path, plan, named)
+    missing = [
+        (name, w) for name in named for w in range(plan.n_windows) if (name, w) not in record
+    ]
+    with tqdm(total=len(missing), desc="backtest", disable=not verbosity(verbose),
+              leave=False) as progress:  # fmt: skip
+        for name, model in named.items():
+            runner = Runner(model, plan)
+            for window in (w for n, w in missing if n == name):
+                record.add(name, window, runner.window(window))
+                progress.update()
+    outcomes = {name: [record[name, w] for w in range(plan.n_windows)] for name in named}
+    return _tidy(plan, outcomes)
+
+
+def _planned(
+    models: Mapping[str, Any],
+    df: Any,
+    h: int,
+    n_windows: int,
+    step_size: int | None,
+    refit: bool | int,
+    level: Any,
+    kind: str,
+) -> Plan:
+    h, n_windows = positive_integer("h", h), positive_integer("n_windows", n_windows)
+    step = h if step_size is None else positive_integer("step_size", step_size)
+    if isinstance(refit, bool | np.bool_):
+        every = 1 if refit else n_windows
+    else:
+        every = positive_integer("refit, if not True or False,", refit)
+    levels = check_levels(level)
+    if choice("kind", kind, ("mean", "variance")) == "variance":
+        _check_variances(models, levels)
+    panel = read_panel(df, missing="keep", **reading(models))
+    return make_plan(panel, h, n_windows, step, every, levels, kind)
+
+
+def _check_variances(models: Mapping[str, Any], levels: list[float]) -> None:
+    if levels:
+        raise ValueError("forecasts of variances have no intervals; leave level out")
+    for name, model in models.items():
+        if not hasattr(last_step(model), "predict_variance"):
+            raise TypeError(
+                f"kind='variance' needs models with predict_variance, such as GARCH(); {name!r} "
+                f"is {model!r}"
+            )
+
+
+def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
+    """One row a unit, window and step, in this order."""
+    layout, shape = plan.panel.layout, plan.actual(0).shape
+    windows = range(plan.n_windows)
+
+    def column(arrays: list[np.ndarray]) -> np.ndarray:
+        """Of arrays (S, h, C), one a window."""
+        return np.stack(arrays).transpose(1, 3, 0, 2).ravel()
+
+    def spread(array: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(array[:, :, None], shape)
+
+    times = column([spread(plan.times(w)) for w in windows])
+    cutoffs = column([spread(plan.cutoffs(w)[:, None]) for w in windows])
+    columns: dict[str, Any] = {
+        "unique_id": units(plan.panel).repeat(plan.n_windows * plan.h),
+        "ds": write_stamps(times, layout),
+        "cutoff": write_stamps(cutoffs, layout),
+        "y": column([plan.actual(w) for w in windows]),
+    }
+    nothing = np.full(shape, np.nan)
+    for name, made in outcomes.items():
+        for suffix in suffixes(plan.levels):
+            columns[name + suffix] = column([o.forecasts.get(suffix, nothing) for o in made])
+    frame = pd.DataFrame(columns)
+    frame.attrs["backtest"] = {
+        "h": plan.h,
+        "kind": plan.kind,
+        **_scale(plan),
+        "seconds": {name: sum(o.seconds for o in made) for name, made in outcomes.items()},
+        "failures": _failures(plan, outcomes),
+    }
+    return frame
+
+
+def units(panel: Panel) -> pd.Index:
+    """Names of the series of a tidy frame, series by series, target by target."""
+    targets = [str(name) for name in panel.target_names]
+    if panel.layout.id_col is None:
+        return pd.Index(targets)
+    if len(targets) == 1:
+        return panel.ids
+    return pd.Index([f"{label}/{target}" for label in panel.ids for target in targets])
+
+
+def _scale(plan: Plan) -> dict[str, Any]:
+    """Mean absolute and squared seasonal naive differences before the first cutoff, by unit."""
+    past, season = plan.first_past(), habits(plan.panel.freq).season
+    change = np.full_like(past.values, np.nan)
+    change[season:] = past.values[season:] - past.values[:-season]
+    places = np.arange(len(past.values)) - np.repeat(past.indptr[:-1], past.lengths)
+    change[places < season] = np.nan  # from one series to the next
+    seen = np.isfinite(change)
+    counts = np.add.reduceat(seen, past.indptr[:-1], dtype=float)
+    means = {}
+    for name, power in (("mae", 1), ("mse", 2)):
+        sums = np.add.reduceat(np.where(seen, np.abs(change), 0.0) ** power, past.indptr[:-1])
+        means[name] = (sums / np.where(counts > 0, counts, np.nan)).ravel().tolist()
+    return {"season_length": season, "scale": {"unique_id": units(past).tolist(), **means}}
+
+
+def _failures(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> list[dict[str, str]]:
+    """Failures, of which a warning is given; an error if there is nothing else."""
+    found = [
+        {"model": name, "cutoff": _cutoff(plan, window), "error": outcome.error}
+        for name, made in outcomes.items()
+        for window, outcome in enumerate(made)
+        if outcome.error is not None
+    ]
+    if not found:
+        return []
+    shown = "; ".join(f"{f['model']!r} at {f['cutoff']}: {f['error']}" for f in found[:_NAMED])
+    total = len(outcomes) * plan.n_windows
+    if len(found) == total:
+        raise RuntimeError(f"all models failed in all windows; {shown}")
+    warn_user(
+        f"{len(found)} of {total} windows of the models failed and have no forecasts (NaN), "
+        f"{'first ' * (len(found) > _NAMED)}{shown}"
+    )
+    return found
+
+
+def _cutoff(plan: Plan, window: int) -> str:
+    """The last time known in a window, the latest if series end at different times."""
+    last = plan.cutoffs(window).max(keepdims=True)
+    return str(write_stamps(last, plan.panel.layout)[0])

@@ -1,0 +1,292 @@
+"""Several forecasters as one: weighted means of their forecasts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from tsrnn.contract import (
+    Forecaster,
+    habits,
+    positive_integer,
+    seed_of,
+    verbosity,
+    with_shared_arguments,
+)
+from tsrnn.data import Panel
+from tsrnn.evaluation._combined_memory import CombinedMemory
+from tsrnn.evaluation._models import known_ahead, named_models
+from tsrnn.evaluation._plan import make_plan
+from tsrnn.evaluation._weights import inverse_error_weights, stacked_weights
+
+_RULES = {"inverse-error": inverse_error_weights, "stacked": stacked_weights}
+
+
+@with_shared_arguments
+class Combination(Forecaster[CombinedMemory]):
+    r"""Weighted mean of the forecasts of several forecasters.
+
+    .. math:: \hat y_{t+k} = \sum_i w_i \hat y_{i, t+k}, \qquad \sum_i w_i = 1
+
+    The same weights for all series, targets and steps. Those that are estimated come from the
+    errors of rolling forecasts of the last `n_windows` horizons of the data, divided by the
+    standard deviation of the series; for them the members are fitted once more, to the rows
+    before. Ends of intervals are averaged like the forecasts (quantile averaging).
+
+    Parameters
+    ----------
+    forecasters : mapping of str to forecaster, or sequence of forecasters
+        Of tsrnn. Their `horizon` is that of the combination, which also reads the data.
+    weights : {"equal", "inverse-error", "stacked"}, mapping or sequence of float
+        The mean; proportional to 1 / MSE (Bates and Granger, 1969); not negative, summing to
+        one, with the least squared error of the combination (Breiman, 1996); or given, for the
+        members by name or in their order.
+    n_windows : int, default 5
+        Horizons of which errors are taken to estimate weights.
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As in all forecasters. A member is given `known_ahead` if it names the same columns.
+
+    Attributes
+    ----------
+    forecasters_ : dict
+        The fitted members.
+    weights_ : Series
+    validation_ : Series or None
+        Root mean squared scaled error of each member, and of the combination with these weights
+        on the same errors, which flatters it.
+
+    Notes
+    -----
+    Equal weights are hard to beat where there are few errors to estimate others from ("forecast
+    combination puzzle", Stock and Watson, 2004). Quantile averages of calibrated intervals tend
+    to cover too much (Lichtendahl et al., 2013).
+
+    References
+    ----------
+    Bates, J. M., Granger, C. W. J. (1969). The combination of forecasts.
+    Breiman, L. (1996). Stacked regressions. Machine Learning.
+    Lichtendahl, K. C., Grushka-Cockayne, Y., Winkler, R. L. (2013). Is it better to average
+    probabilities or quantiles? Management Science.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.evaluation import Combination
+    >>> y = pd.Series(np.random.default_rng(0).normal(size=120).cumsum())
+    >>> members = {"AR": ARMA(order=(1, 0)), "ARI": ARMA(order=(1, 1, 0))}
+    >>> model = Combination(members, weights="stacked", horizon=4).fit(y)
+    >>> bool(np.isclose(model.weights_.sum(), 1))
+    True
+    """
+
+    column_name: ClassVar[str] = "Combination"
+    not_saved: ClassVar[tuple[str, ...]] = ("forecasters",)  # they are parts of the file
+
+    def __init__(
+        self,
+        forecasters: Any,
+        weights: Any = "equal",
+        n_windows: int = 5,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.forecasters = forecasters
+        self.weights = weights
+        self.n_windows = n_windows
+
+    def summary(self) -> str:
+        """Weights of the members, and their errors where weights were estimated."""
+        table = pd.DataFrame({"weight": self.weights_})
+        if self.validation_ is not None:
+            table = table.reindex(self.validation_.index)
+            table["RMSE of validation, scaled"] = self.validation_
+        lines = [
+            f"Combination of {len(self.weights_)} forecasters, weights: {self._rule()}",
+            table.to_string(float_format="{:.4f}".format, na_rep="-"),
+        ]
+        if self.validation_ is not None:
+            lines.append(
+                f"Errors of {self.n_windows} windows of {self.horizon_} steps, over the standard "
+                "deviation of the series;\nthat of the combination is on the errors from which "
+                "its weights come."
+            )
+        return "\n".join(lines)
+
+    def _rule(self) -> str:
+        return self.weights if isinstance(self.weights, str) else "given"
+
+    def _fit_panel(self, panel: Panel) -> CombinedMemory:
+        verbosity(self.verbose)
+        seed_of(self.random_state)
+        horizon = habits(panel.freq).horizon if self.horizon is None else self.horizon
+        self.horizon_ = positive_integer("horizon", horizon)
+        members = self._members()
+        self.validation_ = None
+        given = self._given_weights(list(members))
+        if given is None:
+            errors = self._errors(panel, members)
+            given = _RULES[str(self.weights)](errors)
+            rmse = np.sqrt((np.column_stack([errors, errors @ given]) ** 2).mean(0))
+            self.validation_ = pd.Series(rmse, [*members, "Combination"])
+        self.weights_ = pd.Series(given, list(members))
+        self.forecasters_ = {name: _fitted(name, member, panel) for name, member in members.items()}
+        return CombinedMemory(tuple(member.memory_ for member in self.forecasters_.values()))
+
+    def _members(self) -> dict[str, Forecaster]:
+        """Clones that are not fitted, with the arguments of the combination."""
+        members = {}
+        for name, member in named_models(self.forecasters).items():
+            if not isinstance(member, Forecaster):
+                raise TypeError(f"members must be forecasters of tsrnn; {name!r} is {member!r}")
+            own, ours = known_ahead(member), known_ahead(self)
+            if own and own != ours:
+                raise ValueError(
+                    f"known_ahead of the member {name!r} must be None or that of the combination, "
+                    f"{ours}; got {own}"
+                )
+            members[name] = clone(member).set_params(horizon=self.horizon_)
+        return members
+
+    def _given_weights(self, names: list[str]) -> np.ndarray | None:
+        """Weights that need no data; None where they are estimated."""
+        weights = self.weights
+        if isinstance(weights, str):
+            if weights == "equal":
+                return np.full(len(names), 1 / len(names))
+            if weights in _RULES:
+                positive_integer("n_windows", self.n_windows)
+                return None
+            raise ValueError(
+                f"weights must be one of {('equal', *_RULES)} or numbers; got {weights!r}"
+            )
+        if isinstance(weights, Mapping):
+            if set(weights) != set(names):
+                raise ValueError(f"weights must be those of {names}; got {list(weights)}")
+            weights = [weights[name] for name in names]
+        if not isinstance(weights, Sequence | np.ndarray) or len(weights) != len(names):
+            raise ValueError(f"weights must be {len(names)} numbers, for {names}; got {weights!r}")
+        values = np.array([float(w) for w in weights])
+        if not np.isfinite(values).all() or not np.isclose(values.sum(), 1):
+            raise ValueError(f"weights must be finite and sum to one; got {self.weights!r}")
+        return values
+
+    def _errors(self, panel: Panel, members: Mapping[str, Forecaster]) -> np.ndarray:
+        """Scaled errors (n, k) of rolling forecasts, of the rows that all members forecast."""
+        h = self.horizon_
+        plan = make_plan(panel, h, self.n_windows, h, self.n_windows, [], "mean")
+        by_member = []
+        for name, member in members.items():
+            fitted = _fitted(name, clone(member), plan.first_past())
+            memory, errors = fitted.memory_, []
+            scale = memory.target_scale[:, None]
+            for window in range(plan.n_windows):
+                if window:
+                    new = panel.between(plan.known[window - 1], plan.known[window])
+                    memory = fitted._advance(memory, new)
+                rows = panel.between(plan.known[window], plan.known[window] + h)
+                future = self._columns_ahead(fitted, rows.exog.reshape(panel.n_series, h, -1))
+                made = fitted._forecast(memory, h, [], future)[""]
+                errors.append((plan.actual(window) - made) / scale)
+            by_member.append(np.concatenate(errors).ravel())
+        found = np.column_stack(by_member)
+        found = found[np.isfinite(found).all(1)]
+        if not len(found):
+            raise ValueError("no row of the validation windows was forecast by all members")
+        return found
+
+    def _columns_ahead(self, member: Forecaster, exog: np.ndarray) -> np.ndarray | None:
+        names = list(self._panel_shape[1])
+        columns = [names.index(name) for name in member.known_ahead_]
+        return exog[:, :, columns] if columns else None
+
+    def _memory_of(self, panel: Panel) -> CombinedMemory:
+        members = self.forecasters_.values()
+        return CombinedMemory(tuple(member._memory_of(panel) for member in members))
+
+    def _advance(self, memory: CombinedMemory, panel: Panel) -> CombinedMemory:
+        pairs = zip(self.forecasters_.values(), memory.members, strict=True)
+        return CombinedMemory(tuple(member._advance(own, panel) for member, own in pairs))
+
+    def _forecast(
+        self, memory: CombinedMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        made = [
+            member._forecast(own, h, levels, future if member.known_ahead_ else None)
+            for member, own in zip(self.forecasters_.values(), memory.members, strict=True)
+        ]
+        return {
+            suffix: np.tensordot(self.weights_, [own[suffix] for own in made], 1)
+            for suffix in made[0]
+        }
+
+    def _header(self) -> dict[str, Any]:
+        parts = {name: member._parts()[0] for name, member in self._current().items()}
+        return {
+            "horizon": self.horizon_,
+            "members": parts,
+            "validated": self.validation_ is not None,
+        }
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        arrays = {"weights": self.weights_.to_numpy()}
+        if self.validation_ is not None:
+            arrays["validation"] = self.validation_.to_numpy()
+        for place, member in enumerate(self._current().values()):
+            arrays |= {f"{place}/{name}": a for name, a in member._parts()[1].items()}
+        return arrays
+
+    def _current(self) -> dict[str, Forecaster]:
+        """Members whose memory is that of the combination."""
+        found = {}
+        for (name, member), memory in zip(
+            self.forecasters_.items(), self.memory_.members, strict=True
+        ):
+            found[name] = copy.copy(member)
+            found[name].memory_ = memory
+        return found
+
+    @classmethod
+    def _inner_arguments(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Any
+    ) -> dict[str, Any]:
+        members = {}
+        for place, (name, own) in enumerate(header["members"].items()):
+            prefix = f"{place}/"
+            parts = {
+                key.removeprefix(prefix): array
+                for key, array in arrays.items()
+                if key.startswith(prefix)
+            }
+            members[name] = restore(own, parts)
+        return {"forecasters": members}
+
+    def _revive(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        ids: pd.Index,
+        last_times: np.ndarray,
+    ) -> CombinedMemory:
+        self.forecasters_ = self.forecasters
+        self.forecasters = {name: clone(member) for name, member in self.forecasters_.items()}
+        names = list(self.forecasters_)
+        self.horizon_, self.weights_ = header["horizon"], pd.Series(arrays["weights"], names)
+        self.validation_ = None
+        if header["validated"]:
+            self.validation_ = pd.Series(arrays["validation"], [*names, "Combination"])
+        return CombinedMemory(tuple(member.memory_ for member in self.forecasters_.values()))
+
+
+def _fitted(name: str, member: Forecaster, panel: Panel) -> Forecaster:
+    try:
+        member._fit_to(panel)
+    except Exception as error:
+        error.add_note(f"raised by the member {name!r} of the combination")
+        raise
+    return member

@@ -1,0 +1,264 @@
+"""Compare the forecasts of several models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import choice, number, positive_integer, seed_of
+from tsrnn.evaluation._common_rows import common_rows
+from tsrnn.evaluation._comparison import Comparison
+from tsrnn.evaluation._confidence_set import confidence_set, superior_predictive_ability
+from tsrnn.evaluation._diebold_mariano import diebold_mariano
+from tsrnn.evaluation._encompassing import encompassing
+from tsrnn.evaluation._forecasts import Forecasts, lay_out
+from tsrnn.evaluation._losses import LOSSES, check_variances, window_losses
+from tsrnn.evaluation._measures import Measures, measure
+from tsrnn.evaluation._ranks import Ranks, rank_models
+from tsrnn.evaluation._scale import Scale, read_scale
+from tsrnn.evaluation._units import OVER, Units, choose_units, mean_losses
+
+FEW_RANKED = 10
+
+
+class _Settings(NamedTuple):
+    """Arguments of `compare`, checked."""
+
+    kind: str
+    loss: str
+    alpha: float
+    over: str
+    n_boot: int
+    seed: int
+    benchmark: str | None = None
+    measure: str = ""  # that models are sorted by
+
+
+def compare(
+    frame: pd.DataFrame,
+    *,
+    models: Sequence[str] | None = None,
+    benchmark: str | None = None,
+    loss: str | None = None,
+    train: pd.DataFrame | None = None,
+    season_length: int | None = None,
+    alpha: float = 0.05,
+    over: str = "auto",
+    n_boot: int = 1000,
+    random_state: int | np.random.Generator | None = 0,
+    owa_benchmark: str = "Naive2",
+) -> Comparison:
+    r"""Compare the accuracy of models on the forecasts of a backtest, and test the differences.
+
+    All models are measured on the same rows: those with an actual value and a forecast of every
+    model. The tests compare the loss of each unit, as :math:`\bar d = n^{-1} \sum_t (L_{at} -
+    L_{bt})`; a unit is a window of one series, or of a panel
+
+    - over time: the windows of all series at the same time, with the mean of their losses. Series
+      may err together. Windows of different series are matched by cutoff, or counted from the last
+      where no series has all cutoffs.
+    - over series: a series, with the mean loss over its windows. That takes series to err
+      independently.
+
+    In a panel the losses of a series are divided by its scale, the mean squared (or absolute)
+    seasonal difference before the first cutoff, so that no series decides by its unit.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As `backtest` gives it: columns ``unique_id, ds, cutoff, y``, a column of point forecasts
+        for each model and of intervals ``name-lo-80, name-hi-80``.
+    models : list of str, optional
+        Columns to compare; by default all numeric ones without ``-lo-`` or ``-hi-``.
+    benchmark : str, optional
+        Model that `Comparison.words` holds the others against.
+    loss : {"squared", "absolute", "qlike"}, optional
+        Loss of the tests: "squared" by default, "qlike" for forecasts of variances, which asking
+        for it makes them.
+    train : DataFrame, optional
+        Rows ``unique_id, ds, y`` before the first cutoff (later ones are not used), for the
+        scales where the frame does not carry them.
+    season_length : int, optional
+        Steps of a season, with `train`.
+    alpha : float, default 0.05
+        Level of the tests; the confidence set has level 1 - alpha.
+    over : {"auto", "time", "series"}
+        Units of the tests. "auto" takes time where there are 20 windows, else series where there
+        are 20, else no tests; asked for, five are enough.
+    n_boot : int, default 1000
+        Bootstrap samples.
+    random_state : int, Generator or None, default 0
+        Of the bootstrap.
+    owa_benchmark : str, default "Naive2"
+        Model whose sMAPE and MASE are 1 in OWA.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the frame or an argument is not as described; the message says what to do.
+
+    Notes
+    -----
+    Measures of a model are means over series of the measure of each series, over all its windows
+    and steps. sMAPE is in percent, :math:`200 |y - f| / (|y| + |f|)`. CRPS is an approximation by
+    the mean pinball loss of the quantiles that the intervals give, with the point as the median.
+    Models are sorted by the measure that is next to the loss: RMSE or MAE, RMSSE or MASE in a
+    panel with scales, QLIKE.
+
+    With windows that do not overlap, the tests at 5 percent reject 4 to 5 percent of true
+    hypotheses; with windows that do, 6 to 9 percent (benchmarks/dm_size.py), so that a p-value
+    near the level is no evidence then.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.evaluation import compare
+    >>> rng, cutoff = np.random.default_rng(0), np.arange(60)
+    >>> y = rng.normal(size=60)
+    >>> frame = pd.DataFrame({"unique_id": "a", "ds": cutoff + 1, "cutoff": cutoff, "y": y})
+    >>> frame = frame.assign(Mean=0.0, Naive=rng.normal(size=60))
+    >>> compare(frame).words()[0]
+    'Mean is better than Naive at 5 percent.'
+    """
+    forecasts = lay_out(frame, models)
+    found = frame.attrs.get("backtest")
+    facts: dict[str, Any] = found if isinstance(found, dict) else {}
+    settings = _settings(facts, loss, alpha, over, n_boot, random_state)
+    if benchmark is not None:
+        choice("benchmark", benchmark, forecasts.models)
+    ids = forecasts.ids
+    forecasts, notes = common_rows(forecasts, facts)
+    if settings.kind == "variance":
+        check_variances(forecasts)
+    scale, missing = read_scale(frame, ids, facts, train, season_length)
+    notes += missing if settings.kind == "mean" else []
+    settings = settings._replace(
+        benchmark=benchmark if benchmark in forecasts.models else None,
+        measure=_sort_by(settings, scale, forecasts),
+    )
+    tables = measure(forecasts, scale, settings.kind, owa_benchmark, settings.measure)
+    notes += tables.notes
+    forecasts = forecasts.choose_models(list(tables.accuracy.index))
+    return _tested(frame, forecasts, tables, scale, settings, notes)
+
+
+def _settings(
+    facts: dict[str, Any], loss: Any, alpha: Any, over: Any, n_boot: Any, random_state: Any
+) -> _Settings:
+    kind = choice("kind of a backtest", facts.get("kind", "mean"), ("mean", "variance"))
+    if loss is None:
+        loss = "qlike" if kind == "variance" else "squared"
+    loss = choice("loss", loss, LOSSES)
+    alpha = number("alpha", alpha, lowest=0, open_=True, highest=1)
+    if alpha == 1:
+        raise ValueError("alpha must be below 1, such as 0.05; got 1")
+    return _Settings(
+        kind="variance" if loss == "qlike" else kind,
+        loss=loss,
+        alpha=alpha,
+        over=choice("over", over, OVER),
+        n_boot=positive_integer("n_boot", n_boot),
+        seed=seed_of(random_state),
+    )
+
+
+def _sort_by(settings: _Settings, scale: Scale | None, forecasts: Forecasts) -> str:
+    """Measure that is next to the loss of the tests."""
+    if settings.kind == "variance":
+        return {"qlike": "QLIKE", "squared": "MSE", "absolute": "MAE"}[settings.loss]
+    scaled = scale is not None and forecasts.n_series > 1
+    if settings.loss == "squared":
+        return "RMSSE" if scaled else "RMSE"
+    return "MASE" if scaled else "MAE"
+
+
+def _tested(
+    frame: pd.DataFrame,
+    forecasts: Forecasts,
+    tables: Measures,
+    scale: Scale | None,
+    settings: _Settings,
+    notes: list[str],
+) -> Comparison:
+    """Run the tests and put everything together."""
+    models, losses = forecasts.models, window_losses(forecasts, settings.loss, scale)
+    units, more = _units(forecasts, losses, scale, settings)
+    best, reasons = confidence_set(units, models, settings.alpha, settings.n_boot, settings.seed)
+    ranks = rank_models(mean_losses(forecasts, losses), models, settings.alpha)
+    return Comparison(
+        forecasts=frame.copy(deep=False),
+        accuracy=tables.accuracy,
+        by_step=tables.by_step,
+        by_series=tables.by_series,
+        diebold_mariano=diebold_mariano(units, models),
+        confidence_set=best,
+        superior_predictive_ability=superior_predictive_ability(
+            units, models, settings.n_boot, settings.seed
+        ),
+        ranks=ranks.table,
+        friedman_p_value=ranks.friedman_p_value,
+        critical_difference=ranks.critical_difference,
+        encompassing=encompassing(forecasts, units, scale, settings.alpha),
+        notes=notes + more + reasons + _rank_notes(ranks, forecasts, units) + _ties(forecasts),
+        kind=settings.kind,
+        loss=settings.loss,
+        measure=settings.measure,
+        alpha=settings.alpha,
+        benchmark=settings.benchmark,
+        over=None if units is None else units.over,
+        n_series=forecasts.n_series,
+        n_windows=len(forecasts.series),
+        horizon=forecasts.horizon,
+    )
+
+
+def _units(
+    forecasts: Forecasts, losses: np.ndarray, scale: Scale | None, settings: _Settings
+) -> tuple[Units | None, list[str]]:
+    if len(forecasts.models) == 1:
+        return None, ["There is one model: nothing to test it against."]
+    units, notes = choose_units(forecasts, losses, settings.over)
+    unscaled = units is not None and forecasts.n_series > 1 and scale is None
+    if unscaled and settings.loss != "qlike":
+        notes.append(
+            "The losses of the series are not scaled, for lack of rows before the first cutoff: "
+            "series of large values decide the tests."
+        )
+    return units, notes
+
+
+def _rank_notes(ranks: Ranks, forecasts: Forecasts, units: Units | None) -> list[str]:
+    if not len(ranks.table):
+        return ["No ranks: they need two series, or two windows of one."] * (
+            len(forecasts.models) > 1
+        )
+    one = forecasts.n_series == 1
+    n = len(forecasts.series) if one else forecasts.n_series
+    notes = []
+    if n < FEW_RANKED:
+        notes.append(f"Ranks rest on {n} {'windows' if one else 'series'} only.")
+    if one and (forecasts.step_size or forecasts.horizon) < forecasts.horizon:
+        notes.append(
+            "The test of ranks and its critical difference take windows to be independent, which "
+            "overlapping ones are not."
+        )
+    return notes
+
+
+def _ties(forecasts: Forecasts) -> list[str]:
+    """Pairs of models that forecast the same."""
+    point = forecasts.point[:, forecasts.known]
+    same = [
+        f"{a} and {b}"
+        for (a, own), (b, other) in combinations(zip(forecasts.models, point, strict=True), 2)
+        if np.array_equal(own, other)
+    ]
+    return [f"The same forecasts, which no test tells apart: {'; '.join(same)}."] if same else []

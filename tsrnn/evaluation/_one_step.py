@@ -1,0 +1,85 @@
+"""One-step forecasts of a fitted forecaster, and of a backtest."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import Forecaster
+from tsrnn.data import Panel, check_continues, panel_frame, read_panel, write_stamps
+from tsrnn.evaluation._backtest import units
+from tsrnn.evaluation._models import FRONT, known_ahead
+from tsrnn.evaluation._reading import read_forecasts, suffixes
+
+LEVELS = [20.0, 40.0, 60.0, 80.0]  # their ends and the median are the deciles
+
+
+def first_steps(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a backtest that are one step ahead."""
+    absent = [column for column in FRONT if column not in frame.columns]
+    if absent:
+        raise ValueError(
+            f"a backtest has the columns {', '.join(FRONT)}; missing {', '.join(absent)}. Give "
+            "what backtest returned, or a fitted forecaster and rows that follow its data"
+        )
+    order = frame.sort_values("ds", kind="stable")
+    return order.groupby(["unique_id", "cutoff"], sort=False, as_index=False).head(1).sort_index()
+
+
+def one_step(model: Forecaster, df: Any) -> pd.DataFrame:
+    """Forecasts of every row of df from those before it, as a backtest gives them.
+
+    Raises
+    ------
+    ValueError
+        If the series have not as many rows each, or do not follow what the model knows.
+    """
+    panel = _new_rows(model, df)
+    check_continues(panel, model.memory_.ids, model.memory_.last_times, model.freq_)
+    n = int(panel.lengths[0])
+    if np.any(panel.lengths != n):
+        raise ValueError(
+            f"all series must have as many rows; {panel.ids[0]!r} has {n}, "
+            f"{panel.ids[int(np.argmax(panel.lengths != n))]!r} another number. Cut them to the "
+            "shortest"
+        )
+    times, layout = panel.times.reshape(-1, n), panel.layout
+    if hasattr(model, "predict_rolling"):
+        made = model.predict_rolling(df, h=1, level=LEVELS)
+        found = read_forecasts(made, layout, panel.ids, times, suffixes(LEVELS))
+    else:
+        found = _by_updates(model, panel, times)
+    tidy: dict[str, Any] = {
+        "unique_id": units(panel).repeat(n),
+        "ds": write_stamps(np.repeat(times, len(layout.target_names), 0).ravel(), layout),
+    }
+    tidy["cutoff"] = tidy["ds"]  # each row has an origin of its own
+    tidy["y"] = panel.values.reshape(panel.n_series, n, -1).swapaxes(1, 2).ravel()
+    for suffix, values in found.items():
+        tidy[model.column_name + suffix] = values.swapaxes(1, 2).ravel()
+    return pd.DataFrame(tidy)
+
+
+def _new_rows(model: Forecaster, df: Any) -> Panel:
+    return read_panel(
+        df, target=model.target, id_col=model.id_col, time_col=model.time_col,
+        freq=model.freq_, missing="keep",
+    )  # fmt: skip
+
+
+def _by_updates(model: Forecaster, panel: Panel, times: np.ndarray) -> dict[str, np.ndarray]:
+    """Forecast, take in a row, and so on; for models without a pass of their own."""
+    model, rows, columns = copy.deepcopy(model), [], known_ahead(model)
+    for step in range(times.shape[1]):
+        row = panel.between(*(np.full(panel.n_series, place) for place in (step, step + 1)))
+        asked: dict[str, Any] = {"X_future": panel_frame(row, columns)} if columns else {}
+        made = model.predict(h=1, level=LEVELS, **asked)
+        if panel.layout.id_col is not None:  # df may hold some of the series
+            made = made.set_index(panel.layout.id_col).loc[panel.ids].reset_index()
+        at = times[:, step : step + 1]
+        rows.append(read_forecasts(made, panel.layout, panel.ids, at, suffixes(LEVELS)))
+        model.update(panel_frame(row))
+    return {suffix: np.concatenate([row[suffix] for row in rows], 1) for suffix in rows[0]}

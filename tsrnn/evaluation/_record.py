@@ -1,0 +1,175 @@
+"""The file of a backtest: what is done already, so that it can be gone on with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from tsrnn.evaluation._plan import Plan
+from tsrnn.evaluation._reading import suffixes
+from tsrnn.evaluation._run import Outcome
+
+_KEY = "tsrnn_backtest"
+_POINT = "forecast"  # the column of the suffix ""
+
+
+class Record:
+    """Outcomes by model and window, kept in a parquet file if there is a path.
+
+    The file has a row for each model, window, series, target and step, and in its metadata what
+    it is a backtest of, with the seconds and errors of each window. It is written whole after
+    every window, beside its place and then renamed.
+
+    Parameters
+    ----------
+    path : path or None
+    plan : Plan
+    models : mapping of str to forecaster
+
+    Raises
+    ------
+    ImportError
+        If there is a path and polars, which writes it, is not installed.
+    FileNotFoundError
+        If the folder of the path does not exist.
+    ValueError
+        If the file is of another backtest, or of a model of that name with other arguments.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None, plan: Plan, models: Mapping[str, Any]
+    ) -> None:
+        self._path = None if path is None else Path(path).expanduser()
+        self._plan = plan
+        self._outcomes: dict[tuple[str, int], Outcome] = {}
+        if self._path is None:
+            return
+        if not self._path.parent.is_dir():
+            raise FileNotFoundError(f"the folder {self._path.parent} does not exist; make it first")
+        self._told = _told(plan)
+        self._arguments = {name: _digest(_shown(model)) for name, model in models.items()}
+        _polars()
+        if self._path.exists():
+            self._read()
+
+    def __contains__(self, key: tuple[str, int]) -> bool:
+        return key in self._outcomes
+
+    def __getitem__(self, key: tuple[str, int]) -> Outcome:
+        return self._outcomes[key]
+
+    def add(self, name: str, window: int, outcome: Outcome) -> None:
+        """Keep what a model gave in a window."""
+        self._outcomes[name, window] = outcome
+        if self._path is not None:
+            self._write(self._path)
+
+    def _write(self, path: Path) -> None:
+        pl = _polars()
+        header = self._told | {
+            "models": self._arguments,
+            "windows": [
+                [name, window, outcome.seconds, outcome.error]
+                for (name, window), outcome in self._outcomes.items()
+            ],
+        }
+        parts = [
+            _rows(name, window, outcome, pl)
+            for (name, window), outcome in self._outcomes.items()
+            if outcome.error is None
+        ]
+        table = pl.concat(parts) if parts else pl.DataFrame({"model": []})
+        temporary = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
+        try:
+            table.write_parquet(temporary, metadata={_KEY: json.dumps(header)})
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _read(self) -> None:
+        pl, path = _polars(), self._path
+        try:
+            text = pl.read_parquet_metadata(path).get(_KEY)
+        except (pl.exceptions.PolarsError, OSError) as why:
+            raise ValueError(f"{path} is no parquet file: {why}") from why
+        if text is None:
+            raise ValueError(f"{path} is not the file of a backtest; give another path")
+        header = json.loads(text)
+        for field, value in self._told.items():
+            if header.get(field) != value:
+                raise ValueError(
+                    f"{path} holds a backtest with other {field}; remove it, or give another path"
+                )
+        for name, digest in header["models"].items():
+            if self._arguments.setdefault(name, digest) != digest:
+                raise ValueError(
+                    f"{path} holds forecasts of a model {name!r} with other arguments; give it "
+                    "another name, or another path"
+                )
+        table = pl.read_parquet(path)
+        shape = self._plan.actual(0).shape
+        for name, window, seconds, error in header["windows"]:
+            forecasts = {}
+            if error is None:
+                own = table.filter((pl.col("model") == name) & (pl.col("window") == window))
+                forecasts = {
+                    suffix: own[suffix.removeprefix("-") or _POINT].to_numpy().reshape(shape)
+                    for suffix in suffixes(self._plan.levels)
+                }
+            self._outcomes[name, window] = Outcome(forecasts, error, seconds)
+
+
+def _rows(name: str, window: int, outcome: Outcome, pl: Any) -> Any:
+    series, step, target = np.indices(outcome.forecasts[""].shape)
+    columns = {
+        suffix.removeprefix("-") or _POINT: values.ravel()
+        for suffix, values in outcome.forecasts.items()
+    }
+    places = {"series": series.ravel(), "step": step.ravel() + 1, "target": target.ravel()}
+    return pl.DataFrame(places | columns).select(
+        pl.lit(name).alias("model"), pl.lit(window).alias("window"), pl.all()
+    )
+
+
+def _told(plan: Plan) -> dict[str, Any]:
+    """What a backtest is of."""
+    panel = plan.panel
+    data = hashlib.sha256()
+    for array in (panel.values, panel.exog, panel.indptr, panel.times.astype("int64")):
+        data.update(np.ascontiguousarray(array).tobytes())
+    data.update(repr((list(panel.ids), panel.target_names, panel.exog_names)).encode())
+    return {
+        "data": data.hexdigest(),
+        "windows or horizon": [plan.n_windows, plan.h, _digest(plan.known.tolist())],
+        "refit": plan.refit_every,
+        "level": plan.levels,
+        "kind": plan.kind,
+    }
+
+
+def _shown(model: Any) -> str:
+    """A model with all its arguments, nested ones too."""
+    arguments = model.get_params(deep=True)
+    return repr((type(model).__name__, sorted((name, repr(v)) for name, v in arguments.items())))
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()
+
+
+def _polars() -> Any:
+    try:
+        import polars
+    except ImportError as error:
+        raise ImportError(
+            "the file of a backtest is written by polars; pip install 'tsrnn[polars]', or leave "
+            "path out"
+        ) from error
+    return polars

@@ -1,0 +1,103 @@
+"""Mean differences of the seasonal naive forecast before the first cutoff, by series."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from tsrnn.contract import positive_integer
+from tsrnn.evaluation._forecasts import shown
+
+NO_SCALE = (
+    "MASE, RMSSE and OWA are left out: they need the rows before the first cutoff, train=, and "
+    "season_length=."
+)
+
+
+class Scale(NamedTuple):
+    """Mean absolute and mean squared seasonal differences, shape (S,); NaN if unknown or zero."""
+
+    mae: np.ndarray
+    mse: np.ndarray
+
+
+def read_scale(
+    frame: pd.DataFrame, ids: np.ndarray, facts: dict[str, Any], train: Any, season_length: Any
+) -> tuple[Scale | None, list[str]]:
+    """Scale of each series: from `train`, else as the backtest kept it; None if neither is there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `train` is no long frame of numbers, or the season is not known or not that of the
+        backtest.
+    """
+    season = None if season_length is None else positive_integer("season_length", season_length)
+    stored = facts.get("scale")
+    if train is not None:
+        season = season or facts.get("season_length")
+        if season is None:
+            raise ValueError("with train=, season_length= must be given; 1 where there is none")
+        table = _from_train(frame, train, int(season))
+    elif stored is not None:
+        _check_season(season, facts.get("season_length"))
+        table = pd.DataFrame(stored).set_index("unique_id")[["mae", "mse"]]
+    else:
+        return None, [NO_SCALE]
+    values = np.array(table.reindex(ids), dtype=float)
+    bad = ~((values > 0) & np.isfinite(values)).all(axis=1)
+    values[bad] = np.nan
+    if bad.all():
+        return None, [
+            "MASE, RMSSE and OWA are left out: no series has rows before the first cutoff whose "
+            "seasonal differences are not zero."
+        ]
+    notes = [
+        f"{int(bad.sum())} series without a positive scale before the first cutoff left out of "
+        f"MASE and RMSSE: {shown(ids[bad])}."
+    ]
+    return Scale(*values.T), notes if bad.any() else []
+
+
+def _check_season(asked: int | None, stored: Any) -> None:
+    if asked is not None and stored is not None and asked != stored:
+        raise ValueError(
+            f"season_length must be that of the backtest, {stored}, whose scales the frame "
+            f"carries; got {asked}. Give the rows before the first cutoff as train= for another"
+        )
+
+
+def _from_train(frame: pd.DataFrame, train: Any, season: int) -> pd.DataFrame:
+    """Scales of the rows up to the first cutoff of each series."""
+    from utilsforecast.losses import mae, mse
+
+    _check_train(train)
+    first = frame.groupby("unique_id", sort=False)["cutoff"].min()
+    rows = train[["unique_id", "ds", "y"]].sort_values(["unique_id", "ds"], kind="stable")
+    rows = rows[(rows["ds"] <= rows["unique_id"].map(first)).to_numpy(dtype=bool)]
+    naive = rows.groupby("unique_id", sort=False)["y"].shift(season)
+    rows = rows.assign(naive=naive).dropna()
+    measures = {"mae": mae, "mse": mse}
+    return pd.DataFrame({k: f(rows, ["naive"]).set_index("unique_id")["naive"]
+                         for k, f in measures.items()})  # fmt: skip
+
+
+def _check_train(train: Any) -> None:
+    if not isinstance(train, pd.DataFrame):
+        raise TypeError(
+            "train must be a long pandas DataFrame with columns unique_id, ds, y; got "
+            f"{type(train).__name__}"
+        )
+    missing = [name for name in ("unique_id", "ds", "y") if name not in train.columns]
+    if missing:
+        raise ValueError(
+            f"train must have the columns unique_id, ds, y; it lacks {missing} and has "
+            f"{list(map(str, train.columns))}"
+        )
+    if not is_numeric_dtype(train["y"]) or is_bool_dtype(train["y"]):
+        raise TypeError(f"column 'y' of train must be numbers; its dtype is {train['y'].dtype}")
+    if train.duplicated(["unique_id", "ds"]).any():
+        raise ValueError("train must have each unique_id and ds once; some rows are repeated")

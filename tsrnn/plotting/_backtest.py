@@ -1,0 +1,116 @@
+"""Forecasts of a backtest beside what came."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.plotting._style import INK, SMALL, colour, place_on_axis, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_backtest"]
+
+_FRONT = ("unique_id", "ds", "cutoff", "y")
+_LOWER = re.compile(r"^(.*)-lo-([0-9.]+)$")
+
+
+def plot_backtest(
+    frame: pd.DataFrame, series: Any = None, models: Sequence[str] | None = None
+) -> np.ndarray:
+    """Draw the forecasts of each window over the actual values, a panel a model.
+
+    Where windows overlap, only so many are drawn that they do not. Bands are the intervals of
+    all levels there are.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What `backtest` gave.
+    series : object, optional
+        Which series, by its id; the first by default.
+    models : sequence of str, optional
+        All by default.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes, of shape (models,)
+
+    Raises
+    ------
+    ValueError
+        If the frame is no backtest, or the series or a model is not in it.
+    """
+    import matplotlib.pyplot as plt
+
+    names = _models(frame, models)
+    rows = _rows(frame, series)
+    fig, axes = plt.subplots(
+        len(names), 1, figsize=(8.0, 0.5 + 1.9 * len(names)), sharex=True, sharey=True,
+        squeeze=False, layout="constrained",
+    )  # fmt: skip
+    fig.suptitle(str(rows["unique_id"].iloc[0]), fontsize=SMALL + 2, x=0.01, ha="left")
+    for i, (ax, name) in enumerate(zip(axes[:, 0], names, strict=True)):
+        _draw(ax, rows, name, colour(i))
+    return axes[:, 0]
+
+
+def _models(frame: pd.DataFrame, chosen: Sequence[str] | None) -> list[str]:
+    absent = [column for column in _FRONT if column not in frame.columns]
+    if absent:
+        raise ValueError(f"a backtest has the columns {', '.join(_FRONT)}; missing {absent}.")
+    there = [
+        str(name)
+        for name in frame.columns
+        if name not in _FRONT and not re.search(r"-(lo|hi)-", name)
+    ]
+    names = there if chosen is None else list(chosen)
+    unknown = [name for name in names if name not in there]
+    if unknown or not names:
+        raise ValueError(f"models must be among {there}; got {names}.")
+    return names
+
+
+def _rows(frame: pd.DataFrame, series: Any) -> pd.DataFrame:
+    """Rows of one series, of windows that do not overlap, the last of them drawn for sure."""
+    ids = frame["unique_id"]
+    series = ids.iloc[0] if series is None else series
+    rows = frame[ids == series]
+    if rows.empty:
+        raise ValueError(
+            f"there is no series {series!r}; the first ones are {list(ids.unique()[:5])}."
+        )
+    kept: list[Any] = []
+    windows = sorted(rows.groupby("cutoff", sort=True), key=lambda pair: pair[0], reverse=True)
+    for cutoff, window in windows:
+        if not kept or window["ds"].max() <= kept[-1]:
+            kept.append(cutoff)
+    return rows[rows["cutoff"].isin(kept)]
+
+
+def _draw(ax: Axes, rows: pd.DataFrame, name: str, tint: str) -> None:
+    actual = rows.drop_duplicates("ds").set_index("ds")["y"].sort_index()
+    ax.plot(place_on_axis(ax, actual.index), actual.to_numpy(dtype=float), color=INK, linewidth=0.9)
+    levels = [
+        found[2]
+        for column in rows.columns
+        if (found := _LOWER.match(str(column))) and found[1] == name
+    ]
+    for _, window in rows.groupby("cutoff"):
+        x = place_on_axis(ax, pd.Index(window["ds"]))
+        for level in sorted(levels, key=float, reverse=True):
+            lower, upper = (
+                window[f"{name}-{side}-{level}"].to_numpy(dtype=float) for side in ("lo", "hi")
+            )
+            ax.fill_between(x, lower, upper, color=tint, alpha=0.18, linewidth=0)
+        marker = "o" if len(x) == 1 else None
+        ax.plot(x, window[name].to_numpy(dtype=float), color=tint, linewidth=1.6, marker=marker)
+    ax.set_title(name, fontsize=SMALL, loc="left", color=tint)
+    ax.set_xlabel("")
+    tidy(ax)
+    ax.margins(x=0.01)

@@ -1,0 +1,135 @@
+"""Accuracy of models by step, their ranks and the coverage of their intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.plotting._style import GREY, INK, PALE, SMALL, colour, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_comparison"]
+
+_NEEDED = ("accuracy", "by_step", "ranks", "critical_difference")
+_DASHES = ("-", "--", ":")
+_COVERAGE = "coverage-"
+
+
+def plot_comparison(comparison: Any, measure: str | None = None) -> np.ndarray:
+    """Draw a comparison of models: a measure by step, coverage by step, and mean ranks.
+
+    Coverage is drawn where models have intervals, a dashed line at the level; ranks where there
+    are some, with a bar as long as the critical difference from the best: models on it (filled)
+    are not told apart from the best. A model has the same colour in each panel.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` gave, or anything with its tables ``accuracy``, ``by_step``, ``ranks`` and
+        the number ``critical_difference``.
+    measure : str, optional
+        Column of ``by_step``; by default the one that models are sorted by.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes, of shape (panels,)
+        In a new figure, ``axes[0].figure``.
+
+    Raises
+    ------
+    TypeError
+        If it has no such tables.
+    ValueError
+        If the measure is not one of the columns.
+    """
+    missing = [name for name in _NEEDED if not hasattr(comparison, name)]
+    if missing:
+        raise TypeError(
+            f"`comparison` must be what compare() gives; got {type(comparison).__name__}, which "
+            f"lacks {missing}."
+        )
+    table = comparison.by_step
+    column = _measure(comparison, measure)
+    levels = [name for name in table.columns if str(name).startswith(_COVERAGE)]
+    panels = [column, *levels] + ["ranks"] * (len(comparison.ranks) > 0)
+    axes = _new_axes(len(panels))
+    names = list(comparison.accuracy.index)
+    for ax, panel in zip(axes, panels, strict=True):
+        if panel == "ranks":
+            _draw_ranks(ax, comparison.ranks, comparison.critical_difference, names)
+        else:
+            _draw_steps(ax, table[panel].unstack("model"), names, str(panel))
+    _explain(axes[0])
+    return axes
+
+
+def _measure(comparison: Any, asked: str | None) -> str:
+    columns = list(comparison.by_step.columns)
+    name = getattr(comparison, "measure", columns[0]) if asked is None else asked
+    if name not in columns:
+        raise ValueError(f"`measure` must be one of {columns}; got {name!r}.")
+    return str(name)
+
+
+def _new_axes(count: int) -> np.ndarray:
+    import matplotlib.pyplot as plt
+
+    wide = min(count, 2)
+    high = math.ceil(count / wide)
+    size = (5.2 * wide, 3.4 * high)
+    grid = plt.subplots(high, wide, figsize=size, layout="constrained", squeeze=False)[1].ravel()
+    for unused in grid[count:]:
+        unused.remove()
+    return np.asarray(grid[:count])
+
+
+def _style(i: int) -> dict[str, Any]:
+    return {"color": colour(i), "linestyle": _DASHES[i // 6 % len(_DASHES)]}
+
+
+def _draw_steps(ax: Axes, table: pd.DataFrame, names: list[str], panel: str) -> None:
+    """A line a model, and the level of a coverage."""
+    from matplotlib.ticker import MaxNLocator
+
+    if panel.startswith(_COVERAGE):
+        level = float(panel.removeprefix(_COVERAGE))
+        ax.axhline(level / 100, color=GREY, linewidth=0.9, linestyle="--")
+        panel = f"Coverage of the {level:g}% interval"
+    marker: dict[str, Any] = {"marker": "o", "markersize": 3.0} if len(table) < 13 else {}
+    for i, name in enumerate(names):
+        values = table[name].to_numpy(dtype=float)
+        if not np.isnan(values).all():
+            steps = table.index.to_numpy(dtype=float)
+            ax.plot(steps, values, label=str(name), linewidth=1.4, **_style(i), **marker)
+    ax.set(xlabel="Steps ahead", ylabel=panel)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    tidy(ax)
+
+
+def _draw_ranks(ax: Axes, ranks: pd.DataFrame, difference: float, names: list[str]) -> None:
+    """Mean ranks from the best down, and the critical difference from the best."""
+    ordered = ranks.sort_values("mean_rank", kind="stable")
+    best = float(ordered["mean_rank"].iloc[0])
+    ax.axvspan(best, best + difference, color=PALE, alpha=0.45, linewidth=0)
+    place = range(len(ordered))
+    for y, (name, rank, near) in zip(place, ordered.itertuples(), strict=True):
+        shade = colour(names.index(str(name)))
+        face = shade if near else "white"
+        ax.plot(rank, y, marker="o", markersize=7, color=shade, markerfacecolor=face)
+    ax.set_yticks(list(place), [str(name) for name in ordered.index], color=INK)
+    ax.invert_yaxis()
+    ax.set_xlabel(f"Mean rank (critical difference {difference:.3g})", fontsize=SMALL + 1)
+    ax.margins(y=0.15)
+    tidy(ax)
+
+
+def _explain(ax: Axes) -> None:
+    """One legend for all panels."""
+    handles, labels = ax.get_legend_handles_labels()
+    place: dict[str, Any] = {"loc": "outside upper center", "ncols": min(len(labels), 5)}
+    ax.figure.legend(handles, labels, **place, frameon=False, fontsize=SMALL)

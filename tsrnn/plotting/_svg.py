@@ -1,0 +1,34 @@
+"""A figure as text that a page can hold."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+__all__ = ["figure_svg"]
+
+
+def figure_svg(axes: Any) -> str:
+    """Write the figure of some axes as SVG and close it.
+
+    Letters are drawn as shapes, so that it looks the same everywhere; the same figure gives the
+    same text.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes or array of them
+
+    Returns
+    -------
+    str
+    """
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    figure = np.ravel(axes)[0].figure
+    text = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "tsrnn"}):
+        figure.savefig(text, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    plt.close(figure)
+    return text.getvalue()

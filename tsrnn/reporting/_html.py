@@ -1,0 +1,137 @@
+"""Pieces of HTML: tables, paragraphs, pictures, and the page around them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from html import escape
+
+import numpy as np
+import pandas as pd
+
+_STYLE = """
+:root { --ink: #222; --grey: #666; --line: #ddd; --best: #eef4fa; }
+* { box-sizing: border-box; }
+body { color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 56rem;
+  padding: 1rem; background: #fff; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0.5rem 0; }
+h2 { font-size: 1.2rem; margin: 2rem 0 0.5rem; border-top: 1px solid var(--line);
+  padding-top: 1rem; }
+h3 { font-size: 1rem; margin: 1rem 0 0.25rem; }
+p, li { max-width: 44rem; }
+.small { color: var(--grey); font-size: 0.85rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.85rem;
+  margin: 0.5rem 0; }
+th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
+th { font-weight: 600; }
+thead th { border-bottom: 1px solid var(--ink); }
+tbody th { text-align: left; font-weight: 500; }
+tbody tr + tr { border-top: 1px solid var(--line); }
+td.best { background: var(--best); font-weight: 600; }
+img { display: block; max-width: 100%; height: auto; margin: 0.5rem 0; }
+pre { font-size: 0.75rem; line-height: 1.35; overflow-x: auto; padding: 0.5rem;
+  border: 1px solid var(--line); }
+@media print {
+  body { font-size: 10pt; max-width: none; padding: 0; }
+  h2 { break-after: avoid; }
+  table, img, tr { break-inside: avoid; }
+  .wide, pre { overflow: visible; }
+  pre { white-space: pre-wrap; font-size: 7pt; }
+  table { font-size: 8pt; }
+  th, td { padding: 0.1rem 0.35rem; }
+}
+"""
+
+_BEST, _NOTHING = ' class="best"', "–"
+
+
+def page(title: str, body: Iterable[str]) -> str:
+    """A whole page that needs nothing beside it."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(title)}</h1>\n" + "\n".join(body) + "\n</body>\n</html>\n"
+    )
+
+
+def heading(text: str, level: int = 2) -> str:
+    """A heading."""
+    return f"<h{level}>{escape(text)}</h{level}>"
+
+
+def paragraph(text: str, *, small: bool = False) -> str:
+    """A paragraph, in small print if it is a remark."""
+    return f'<p class="small">{escape(text)}</p>' if small else f"<p>{escape(text)}</p>"
+
+
+def bullets(sentences: Iterable[str]) -> str:
+    """A list; empty if there is nothing to say."""
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def text_block(text: str) -> str:
+    """Text of fixed width, as it is printed."""
+    return f"<pre>{escape(text)}</pre>"
+
+
+def picture(svg: str, alt: str) -> str:
+    """A drawing inside the page; `alt` says what it shows."""
+    data = base64.b64encode(svg.encode()).decode()
+    return f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">'
+
+
+def table(frame: pd.DataFrame, best: pd.DataFrame | None = None, digits: int = 4) -> str:
+    """A frame as a table; cells where `best` is true stand out.
+
+    Numbers of a column have as many decimals as give the largest of them `digits` digits.
+    """
+    names = frame.index.names if frame.index.nlevels > 1 else [frame.index.name or ""]
+    head = "".join(f"<th>{escape(str(name or ''))}</th>" for name in [*names, *frame.columns])
+    marks = np.zeros(frame.shape, dtype=bool) if best is None else best.to_numpy()
+    columns = [_texts(frame.iloc[:, j], digits) for j in range(frame.shape[1])]
+    lines = []
+    for i, label in enumerate(frame.index):
+        labels = label if isinstance(label, tuple) else (label,)
+        cells = [f'<th scope="row">{escape(str(part))}</th>' for part in labels]
+        cells += [
+            f"<td{_BEST if mark else ''}>{escape(column[i])}</td>"
+            for column, mark in zip(columns, marks[i], strict=True)
+        ]
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    body = "\n".join(lines)
+    whole = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
+    return f'<div class="wide">{whole}</div>'
+
+
+def p_values(frame: pd.DataFrame) -> pd.DataFrame:
+    """Numbers as p-values are read: three decimals, and a bound below."""
+    return frame.map(_p_value)
+
+
+def _p_value(p: float) -> str:
+    if not isinstance(p, float | np.floating):
+        return str(p)
+    if np.isnan(p):
+        return _NOTHING
+    return f"{p:.3f}" if p >= 0.0005 else "<0.001"
+
+
+def _texts(column: pd.Series, digits: int) -> list[str]:
+    values = column.tolist()
+    if not pd.api.types.is_float_dtype(column.dtype):
+        return [_plain(value) for value in values]
+    finite = np.abs([value for value in values if np.isfinite(value)])
+    largest = finite.max(initial=0.0)
+    if largest >= 1e6 or 0 < largest < 1e-3:
+        return [_NOTHING if np.isnan(v) else f"{v:.{digits}g}" for v in values]
+    decimals = max(0, digits - 1 - int(np.floor(np.log10(max(largest, 1e-3)))))
+    return [_NOTHING if np.isnan(v) else f"{v:.{decimals}f}" for v in values]
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return str(value)

@@ -1,0 +1,211 @@
+"""What a report says of a comparison, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.evaluation import Comparison, diagnose
+from tsrnn.interpret import recurrence_features
+from tsrnn.plotting import (
+    figure_svg,
+    plot_backtest,
+    plot_comparison,
+    plot_contributions,
+    plot_diagnostics,
+    plot_features,
+)
+from tsrnn.reporting._html import (
+    bullets,
+    heading,
+    p_values,
+    paragraph,
+    picture,
+    table,
+    text_block,
+)
+
+_LOWER_IS_BETTER = (
+    "MAE",
+    "MSE",
+    "RMSE",
+    "MASE",
+    "RMSSE",
+    "sMAPE",
+    "OWA",
+    "pinball",
+    "CRPS",
+    "QLIKE",
+)
+_ALL = "all"
+_FEW = 8  # series of which each test is shown
+_TESTS = ("ljung_box", "arch_lm", "jarque_bera", "pit")
+_P_VALUE = "p-value"
+
+
+def data_section(result: Comparison) -> Iterator[str]:
+    """What was compared."""
+    series = "1 series" if result.n_series == 1 else f"{result.n_series} series"
+    cutoffs = result.forecasts["cutoff"]
+    yield paragraph(
+        f"{', '.join(result.models)}: forecasts of {series}, {result.horizon} steps ahead, after "
+        f"{cutoffs.nunique()} cutoffs from {cutoffs.min()} to {cutoffs.max()}."
+    )
+
+
+def words_section(result: Comparison) -> Iterator[str]:
+    """The tests in sentences."""
+    said = result.words()
+    if said:
+        yield heading("In words")
+        yield bullets(said)
+
+
+def accuracy_section(result: Comparison) -> Iterator[str]:
+    """Measures of all steps, and by step."""
+    yield heading("Accuracy")
+    yield table(result.accuracy, _best(result.accuracy))
+    yield paragraph(
+        "Means over series; the lowest of each measure of error stands out. Coverage should be "
+        "that of the level.",
+        small=True,
+    )
+    yield picture(figure_svg(plot_comparison(result)), f"{result.measure} by step, coverage, ranks")
+    if result.horizon > 1:
+        by_step = result.by_step[result.measure].unstack("model")[result.models]
+        yield heading(f"{result.measure} by step", 3)
+        yield table(by_step, by_step.eq(by_step.min(axis=1), axis=0))
+
+
+def _best(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Where a measure is the lowest of its column; coverage has no lowest."""
+    lowest = accuracy.eq(accuracy.min())
+    names = [str(column).split("-")[0] for column in accuracy.columns]
+    counted = [name in (*_LOWER_IS_BETTER, "Winkler") for name in names]
+    return lowest & np.array(counted)
+
+
+def tests_section(result: Comparison) -> Iterator[str]:
+    """Tests of equal accuracy."""
+    if len(result.models) < 2 or result.diebold_mariano.empty:
+        return
+    yield heading("Tests of equal accuracy")
+    dm = result.diebold_mariano
+    overall = dm[dm["step"] == _ALL]
+    if len(overall):
+        names = {"model_a": "model", "model_b": "against", "p_value": _P_VALUE,
+                 "mean_difference": "difference", "p_adjusted": "p-value, Holm"}  # fmt: skip
+        shown = overall.rename(columns=names).set_index(["model", "against"])
+        yield heading("Diebold and Mariano, all steps", 3)
+        tests = [_P_VALUE, "p-value, Holm"]
+        yield table(shown[["n", "difference", "statistic"]].join(p_values(shown[tests])))
+        over = "windows" if result.over == "time" else "series"
+        yield paragraph(
+            f"Of the mean {result.loss} loss over {over}; a negative difference is that the first "
+            "model errs less. Small samples: Harvey, Leybourne and Newbold (1997).",
+            small=True,
+        )
+    steps = dm[dm["step"] != _ALL]
+    if len(steps) and steps["step"].nunique() > 1:
+        pairs = steps["model_a"] + " – " + steps["model_b"]
+        by_step = steps.assign(pair=pairs).pivot(index="step", columns="pair", values="p_value")
+        by_step = by_step[pairs.unique()]
+        yield heading("p-values by step", 3)
+        yield table(p_values(by_step), by_step < result.alpha)
+    if len(result.confidence_set):
+        yield heading("Model confidence set", 3)
+        joined = result.confidence_set.join(
+            result.superior_predictive_ability.add_prefix("SPA ")
+        ).rename(columns={"p_value": _P_VALUE})
+        yield table(p_values(joined.drop(columns="included")).join(joined["included"]))
+        yield paragraph(
+            f"The set holds the best model with a probability of {100 * (1 - result.alpha):g} "
+            "percent at least, asymptotically (Hansen, Lunde and Nason, 2011). SPA: p-values of "
+            "that no other model is better (Hansen, 2005).",
+            small=True,
+        )
+    if len(result.encompassing):
+        yield heading("Encompassing", 3)
+        shown = result.encompassing.rename(
+            columns={"model_a": "model", "model_b": "encompasses", "lambda": "weight of the other",
+                     "std_err": "std err", "p_value": _P_VALUE, "encompasses": "not rejected"}
+        ).set_index(["model", "encompasses"])  # fmt: skip
+        shown = shown[["weight of the other", "std err", _P_VALUE, "not rejected"]]
+        yield table(shown.assign(**p_values(shown[[_P_VALUE]])), digits=3)
+
+
+def forecast_section(result: Comparison, n_series: int) -> Iterator[str]:
+    """Forecasts over what came, of the first series."""
+    if result.kind == "variance":
+        return
+    yield heading("Forecasts")
+    for series in result.forecasts["unique_id"].unique()[:n_series]:
+        drawn = figure_svg(plot_backtest(result.forecasts, series, result.models))
+        yield picture(drawn, f"forecasts of {series} by model")
+
+
+def diagnostics_section(result: Comparison) -> Iterator[str]:
+    """Tests of errors one step ahead."""
+    if result.kind == "variance":
+        return
+    found = diagnose(result.forecasts)
+    yield heading("Errors one step ahead")
+    tests = found.tests
+    rejected = tests[[f"{test}_pvalue" for test in _TESTS]].set_axis(
+        ["Ljung-Box", "ARCH-LM", "Jarque-Bera", "PIT"], axis=1
+    )
+    if tests.groupby(level="model").size().max() <= _FEW:
+        yield table(tests[["n", "mean", "sd", "lags"]].join(p_values(rejected)), digits=3)
+        yield paragraph("p-values of tests that nothing is left in the errors.", small=True)
+    else:
+        known = rejected.notna().groupby(level="model", sort=False).sum()
+        share = (rejected < 0.05).groupby(level="model", sort=False).sum() / known.where(known > 0)
+        yield table((100 * share).add_suffix(", %"), digits=3)
+        yield paragraph(
+            "Percent of series whose errors reject at 5 percent that nothing is left in them.",
+            small=True,
+        )
+    drawn = figure_svg(plot_diagnostics(found))
+    yield picture(drawn, "autocorrelations of errors and histograms of the PIT, by model")
+
+
+def models_section(models: Mapping[str, Any]) -> Iterator[str]:
+    """Summaries of fitted models, and what can be read from networks."""
+    if models:
+        yield heading("Models")
+    for name, model in models.items():
+        yield heading(name, 3)
+        yield text_block(str(model.summary()))
+        if hasattr(model, "contributions"):
+            yield from _of_network(name, model)
+
+
+def _of_network(name: str, model: Any) -> Iterator[str]:
+    try:
+        features = recurrence_features(model)
+    except (TypeError, ValueError) as error:
+        yield paragraph(f"Recurrence features: {error}", small=True)
+    else:
+        yield picture(figure_svg(plot_features(features)), f"recurrence features of {name}")
+    if model.known_ahead_:
+        yield paragraph(
+            "Contributions to a forecast need the future of the columns known ahead.", small=True
+        )
+        return
+    parts = model.contributions()
+    whose = ""
+    if parts.index.nlevels > 1:  # of several series or targets, the first
+        first = parts.index.droplevel(-1).unique()[0]
+        parts, whose = parts.loc[first], f" of {first}"
+    drawn = figure_svg(plot_contributions(parts))
+    yield picture(drawn, f"contributions to the forecast{whose} by {name}")
+
+
+def notes_section(result: Comparison) -> Iterator[str]:
+    """What was left out, and what the tests rest on."""
+    if result.notes:
+        yield heading("Notes")
+        yield bullets(result.notes)
