@@ -6,7 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
+from tsrnn import (
+    Combination,
+    LEMForecaster,
+    LRUForecaster,
+    NewtonForecaster,
+    ParaRNNForecaster,
+)
 from tsrnn.baselines import (
     ETS,
     SARIMAX,
@@ -178,6 +184,15 @@ FORECASTERS = {
         too_short="needs at least 14 rows",
         exogenous=False,
         **OWN_BASELINE,
+    ),
+    "Combination": Entry(
+        Combination,
+        {"horizon": 6, "forecasters": {"ar": ARMA(order=(1, 0)), "walk": Drift()}},
+        fewest=5,
+        too_short="need at least 5 observations",
+        exogenous=False,
+        goes_on=False,  # a member would take the forecasts of the others for data
+        **OWN,
     ),
     "VAR": Entry(VAR, BOTH, fewest=6, too_short="needs at least 6 rows", **OWN_BASELINE),
     "VARMAX": Entry(VARMAX, BOTH, fewest=11, too_short="needs at least 11 rows", **OWN_BASELINE),

@@ -32,6 +32,11 @@ def early(make, data, cut):
     return make().fit(cut(data, 9)[0])
 
 
+def shown(params):
+    """Parameters by name; forecasters among them are never equal to others, but look the same."""
+    return {name: repr(v) if name == "forecasters" else v for name, v in params.items()}
+
+
 class TestParameters:
     def test_are_untouched_by_fit(self, make, entry, wide):
         target = ["u", "v"][: entry.n_targets]
@@ -46,7 +51,7 @@ class TestParameters:
 
     def test_set_and_clone(self, fitted):
         copied = clone(fitted).set_params(horizon=4)
-        assert copied.get_params() == fitted.get_params() | {"horizon": 4}
+        assert shown(copied.get_params()) == shown(fitted.get_params() | {"horizon": 4})
         assert not hasattr(copied, "memory_")
         with pytest.raises(ValueError, match="Invalid parameter 'horizons'"):
             copied.set_params(horizons=4)
@@ -318,7 +323,7 @@ class TestFile:
         early.save(tmp_path / "model")
         loaded, future = tsrnn.load(tmp_path / "model"), cut(data, 9)[1]
         assert type(loaded) is type(early)
-        assert loaded.get_params() == early.get_params()
+        assert shown(loaded.get_params()) == shown(early.get_params())
         assert loaded.n_features_in_ == early.n_features_in_
         assert str(loaded.summary()) == str(early.summary())
         same(loaded.predict(15), early.predict(15), rtol=0)

@@ -81,7 +81,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
 
     @classmethod
     def _inner_arguments(
-        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore | None
     ) -> dict[str, Any]:
         """Constructor arguments that are forecasters, made by `restore` from their parts."""
         return {}
@@ -245,9 +245,12 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
 
     @classmethod
     def _restore(
-        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        restore: Restore | None = None,
     ) -> Forecaster:
-        """The fitted forecaster that `save` wrote."""
+        """The fitted forecaster that `save` wrote; `restore` makes those that are within it."""
         inner = cls._inner_arguments(header["fitted"], arrays, restore)
         forecaster = cls(**(saved_arguments(header) | inner))
         ids, last_times = restore_common(forecaster, header, arrays)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     Forecaster,
@@ -102,6 +103,7 @@ class Combination(Forecaster[CombinedMemory]):
 
     def summary(self) -> str:
         """Weights of the members, and their errors where weights were estimated."""
+        check_is_fitted(self, "memory_")
         table = pd.DataFrame({"weight": self.weights_})
         if self.validation_ is not None:
             table = table.reindex(self.validation_.index)
@@ -227,9 +229,11 @@ class Combination(Forecaster[CombinedMemory]):
 
     def _header(self) -> dict[str, Any]:
         parts = {name: member._parts()[0] for name, member in self._current().items()}
+        given = named_models(self.forecasters)
         return {
             "horizon": self.horizon_,
             "members": parts,
+            "horizons": {name: member.horizon for name, member in given.items()},
             "validated": self.validation_ is not None,
         }
 
@@ -274,7 +278,10 @@ class Combination(Forecaster[CombinedMemory]):
         last_times: np.ndarray,
     ) -> CombinedMemory:
         self.forecasters_ = self.forecasters
-        self.forecasters = {name: clone(member) for name, member in self.forecasters_.items()}
+        self.forecasters = {
+            name: clone(member).set_params(horizon=header["horizons"][name])
+            for name, member in self.forecasters_.items()
+        }
         names = list(self.forecasters_)
         self.horizon_, self.weights_ = header["horizon"], pd.Series(arrays["weights"], names)
         self.validation_ = None
