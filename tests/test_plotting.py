@@ -14,10 +14,14 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib import dates
 
+from tsrnn import ARMA, backtest, diagnose
 from tsrnn.interpret import jordan_block, recurrence_features
 from tsrnn.plotting import (
+    figure_svg,
+    plot_backtest,
     plot_contributions,
     plot_correlations,
+    plot_diagnostics,
     plot_features,
     plot_forecast,
     plot_lag_curves,
@@ -366,6 +370,15 @@ class TestContributions:
             "2 other parts",
         ]
 
+    def test_of_many_constant_parts_the_largest_are_named(self, parts):
+        zeros = {f"block {i}": 0.0 for i in range(40)}
+        assert "base: level + bias (100.5)" in legend_texts(
+            plot_contributions(parts.assign(**zeros))
+        )
+        more = {f"block {i}": 1.0 + i for i in range(40)}
+        (base,) = (t for t in legend_texts(plot_contributions(parts.assign(**more))) if "base" in t)
+        assert base == "base: level + block 39 + block 38 + 39 other parts (920.5)"
+
     def test_one_part_left_over_keeps_its_name(self, parts):
         assert "smaller" in legend_texts(plot_contributions(parts, n=3))
 
@@ -466,3 +479,74 @@ def test_inputs_are_left_as_they_are(features, parts):
 def test_importing_the_plots_does_not_load_matplotlib():
     code = "import sys, tsrnn.plotting; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def backtested():
+    rng = np.random.default_rng(0)
+    index = pd.date_range("2001-01", periods=90, freq="MS")
+    wide = pd.DataFrame(rng.normal(size=(90, 2)).cumsum(0), index, columns=["north", "south"])
+    models = {"AR": ARMA(order=(1, 0)), "walk": ARMA(order=(0, 1, 0))}
+    return backtest(models, wide, h=3, n_windows=12, step_size=1, refit=False, level=[50, 80])
+
+
+class TestBacktest:
+    def test_draws_windows_that_do_not_overlap(self, backtested):
+        axes = plot_backtest(backtested, "south")
+        assert [ax.get_title(loc="left") for ax in axes] == ["AR", "walk"]
+        actual, *forecasts = axes[0].get_lines()
+        rows = backtested[backtested["unique_id"] == "south"]
+        assert len(forecasts) == 4
+        spans = [line.get_xdata()[[0, -1]] for line in forecasts]
+        assert all(later[0] > earlier[1] for earlier, later in pairwise(spans))
+        last = rows[rows["cutoff"] == rows["cutoff"].max()]
+        np.testing.assert_array_equal(forecasts[-1].get_ydata(), last["AR"])
+        kept = rows.drop_duplicates("ds").set_index("ds")["y"]
+        assert set(actual.get_ydata()) <= set(kept)
+        assert len(axes[0].collections) == 2 * 4  # bands of both levels
+
+    def test_first_series_and_some_models(self, backtested):
+        (ax,) = plot_backtest(backtested, models=["walk"])
+        assert ax.figure.get_suptitle() == "north"
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [({"series": "east"}, "no series 'east'"), ({"models": ["x"]}, "must be among")],
+    )
+    def test_refuses(self, backtested, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            plot_backtest(backtested, **arguments)
+        with pytest.raises(ValueError, match="a backtest has the columns"):
+            plot_backtest(backtested.drop(columns="cutoff"))
+
+
+class TestDiagnostics:
+    def test_bars_are_the_numbers(self, backtested):
+        found = diagnose(backtested)
+        axes = plot_diagnostics(found, "north")
+        assert axes.shape == (2, 2)
+        heights = [bar.get_height() for bar in axes[0, 1].patches]
+        np.testing.assert_allclose(heights, found.pit.loc[("AR", "north"), "density"])
+        segments = axes[1, 0].collections[1].get_segments()
+        tips = [segment[1][1] for segment in segments]
+        np.testing.assert_allclose(tips, found.acf.loc[("walk", "north"), "acf"])
+
+    def test_of_several_series_the_mean(self, backtested):
+        found = diagnose(backtested)
+        axes = plot_diagnostics(found)
+        tips = [segment[1][1] for segment in axes[0, 0].collections[1].get_segments()]
+        expected = found.acf.loc["AR", "acf"].groupby("lag").mean()
+        np.testing.assert_allclose(tips, expected)
+
+    def test_refuses_an_unknown_series(self, backtested):
+        with pytest.raises(ValueError, match="no series 'east'"):
+            plot_diagnostics(diagnose(backtested), "east")
+
+
+def test_a_figure_as_text():
+    fig, ax = plt.subplots()
+    ax.plot([0, 1], [0, 1])
+    text = figure_svg(ax)
+    assert text.startswith("<?xml")
+    assert text.rstrip().endswith("</svg>")
+    assert not plt.fignum_exists(fig.number)

@@ -28,6 +28,8 @@ __all__ = ["plot_contributions"]
 
 _TIME_NAMES = ("ds", "time", "step", "h", "horizon")
 
+_NAMED_IN_BASE = 3
+
 
 def plot_contributions(contributions: pd.DataFrame, ax: Axes | None = None, n: int = 6) -> Axes:
     """Draw a forecast as the stacked contributions of its parts.
@@ -69,7 +71,7 @@ def plot_contributions(contributions: pd.DataFrame, ax: Axes | None = None, n: i
     total = parts.sum(axis=1).to_numpy()
     ax.plot(x, total, color=INK, linewidth=1.6, marker="o", markersize=2.8, label="forecast")
     _draw_stack(ax, x, stack, floor)
-    label = None if base.empty else f"base: {' + '.join(map(str, base))} ({floor:.4g})"
+    label = None if base.empty else f"base: {_base_names(base)} ({floor:.4g})"
     ax.axhline(floor, label=label, color=GREY, linewidth=0.9, linestyle="--")
     if not isinstance(parts.index, (pd.DatetimeIndex, pd.PeriodIndex)):
         ax.set_xlabel("Steps ahead")
@@ -119,6 +121,15 @@ def _split_base(parts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     if constant.all() or len(parts) == 1:
         return parts.iloc[:, :0], parts
     return parts.loc[:, constant], parts.loc[:, ~constant]
+
+
+def _base_names(base: pd.DataFrame) -> str:
+    """Of the parts that make up the base, the largest by name; parts that are zero are none."""
+    sizes = base.iloc[0].abs().sort_values(ascending=False, kind="stable")
+    names = [str(name) for name in sizes[sizes > 0].index] or ["zero"]
+    if len(names) > _NAMED_IN_BASE + 1:
+        names = [*names[:_NAMED_IN_BASE], f"{len(names) - _NAMED_IN_BASE} other parts"]
+    return " + ".join(names)
 
 
 def _largest(parts: pd.DataFrame, n: int) -> pd.DataFrame:

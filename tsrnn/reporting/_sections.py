@@ -151,7 +151,7 @@ def diagnostics_section(result: Comparison) -> Iterator[str]:
     """Tests of errors one step ahead."""
     if result.kind == "variance":
         return
-    found = diagnose(result.forecasts)
+    found = diagnose(_in_order(result))
     yield heading("Errors one step ahead")
     tests = found.tests
     rejected = tests[[f"{test}_pvalue" for test in _TESTS]].set_axis(
@@ -170,6 +170,16 @@ def diagnostics_section(result: Comparison) -> Iterator[str]:
         )
     drawn = figure_svg(plot_diagnostics(found))
     yield picture(drawn, "autocorrelations of errors and histograms of the PIT, by model")
+
+
+def _in_order(result: Comparison) -> pd.DataFrame:
+    """The forecasts with models in the order of the comparison, so that colours are the same."""
+    frame = result.forecasts
+    own = [name for name in frame.columns if str(name) in ("unique_id", "ds", "cutoff", "y")]
+    for model in result.models:
+        ends = (f"{model}-lo-", f"{model}-hi-")
+        own += [name for name in frame.columns if name == model or str(name).startswith(ends)]
+    return frame[own]
 
 
 def models_section(models: Mapping[str, Any]) -> Iterator[str]:
