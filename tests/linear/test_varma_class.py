@@ -274,7 +274,7 @@ def test_score_reads_the_known_columns_of_the_data(frame):
     options = {"target": ["a", "b"]}
     with_x = VARMA((1, 1), known_ahead="x", **options).fit(wide.iloc[:100])
     assert with_x.score(wide.iloc[100:110]) > 0.4
-    with pytest.raises(ValueError, match="not known are"):
+    with pytest.raises(ValueError, match="not known ahead are"):
         VARMA((1, 1), **options).fit(wide.iloc[:100]).score(wide.iloc[100:110])
 
 

@@ -214,7 +214,7 @@ def test_exogenous_columns_must_be_known_ahead_to_forecast():
     _, params = params_of((1, 0), "c", 2, 2)
     model = VARMA((1, 0), target=names, known_ahead="v").filter(frame, params)
     future = frame[exog].iloc[:3].set_index(pd.date_range("2007-07-01", periods=3, freq="MS"))
-    with pytest.raises(ValueError, match=r"not known are \['u'\]"):
+    with pytest.raises(ValueError, match=r"not known ahead are \['u'\]"):
         model.predict(3, X_future=future[["v"]])
     swapped = VARMA((1, 0), target=names, known_ahead=["v", "u"]).filter(frame, params)
     straight = VARMA((1, 0), target=names, known_ahead=exog).filter(frame, params)

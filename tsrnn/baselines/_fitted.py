@@ -90,7 +90,7 @@ class FittedForecaster(Results, RowsForecaster):
     def _forecast(
         self, memory: RowsMemory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        answers = self._run("ahead", memory, self._future(future), h, levels)
+        answers = self._run("ahead", memory, self._all_ahead(future), h, levels)
         forecasts = {"": self._joined(memory, [a and a.mean for a in answers], h)}
         for level in levels:
             for k, suffix in enumerate(("lo", "hi")):
@@ -181,43 +181,10 @@ class FittedForecaster(Results, RowsForecaster):
                 made[place] = part.reshape(h, -1)
         return made.reshape(n_series, -1, h, made.shape[2]).swapaxes(1, 2).reshape(n_series, h, -1)
 
-    def _future(self, future: np.ndarray | None) -> np.ndarray | None:
-        """Exogenous columns of the steps ahead in the order of those fitted to."""
-        names = self._panel_shape[1]
-        absent = [name for name in names if name not in self.known_ahead_]
-        if absent:
-            raise ValueError(
-                f"forecasts need the future of all exogenous columns; not known ahead are {absent}."
-                f" Construct with known_ahead={list(names)}, fit again and give them as X_future"
-            )
-        if not names:
-            return None
-        assert future is not None  # by the contract, with columns that are known ahead
-        return future[:, :, [self.known_ahead_.index(name) for name in names]]
-
     def _offsets(self, memory: RowsMemory, series: np.ndarray) -> np.ndarray:
         layout = self._panel_shape[0]
         begun = self.memory_.first_times[series]
         return steps_between(begun, memory.first_times, self.freq_, layout.tz)
-
-    def _series_of(self, ids: pd.Index) -> np.ndarray:
-        """Number of the fitted series whose parameters apply to each id.
-
-        Raises
-        ------
-        ValueError
-            If an id was not fitted, unless there is one series, whose parameters then apply.
-        """
-        if len(self.memory_.ids) == 1:
-            return np.zeros(len(ids), np.int64)
-        which = self.memory_.ids.get_indexer(ids)
-        if np.any(which < 0):
-            raise ValueError(
-                f"{type(self).__name__} has parameters for each series it was fitted to; not "
-                f"among them: {listed(ids[which < 0])}. Fit to these series, or fit one alone "
-                "and apply it"
-            )
-        return which
 
     def _page(self, i: int) -> str:
         """The library's page about one unit, rebuilt from rows and parameters."""

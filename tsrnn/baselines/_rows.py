@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Any
 
 from tsrnn.baselines._memory import RowsMemory
-from tsrnn.contract import Forecaster, habits, positive_integer, seed_of, verbosity
+from tsrnn.contract import Classical, habits, positive_integer
 from tsrnn.data import Panel
 
 
-class RowsForecaster(Forecaster[RowsMemory]):
+class RowsForecaster(Classical[RowsMemory]):
     """Base of the baselines; not to be used by itself.
 
     A forecast depends on all rows seen of a series, and on what `fit` has estimated. Series and
     what follows from them are checked by the subclass; here is what all have in common.
     """
 
-    takes_exog: ClassVar[bool] = False
-
     def _fit_to(self, panel: Panel) -> None:
-        verbosity(self.verbose)
-        if not isinstance(self.random_state, np.random.Generator | np.random.RandomState):
-            seed_of(self.random_state)
-        if panel.exog_names and not self.takes_exog:
-            raise ValueError(
-                f"{type(self).__name__} takes no exogenous columns; got {list(panel.exog_names)}. "
-                "Drop them, or name them as targets"
-            )
-        horizon = habits(panel.freq).horizon if self.horizon is None else self.horizon
-        self.horizon_ = positive_integer("horizon", horizon)
-        self._set_shape(panel)
+        self._begin(panel)
         self.memory_ = self._fit_panel(panel)
 
     def _memory_of(self, panel: Panel) -> RowsMemory:

@@ -2,6 +2,7 @@
 
 from tsrnn.contract._arguments import choice, flag, number, positive_integer, seed_of, verbosity
 from tsrnn.contract._base import Forecaster
+from tsrnn.contract._classical import Classical
 from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
@@ -11,6 +12,7 @@ from tsrnn.contract._units import target_scales, unit_index
 from tsrnn.contract._warnings import warn_user
 
 __all__ = [
+    "Classical",
     "CommonArguments",
     "Forecaster",
     "Habits",

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tsrnn.contract import (
-    Forecaster,
-    habits,
-    positive_integer,
-    seed_of,
+    Classical,
     unit_index,
-    verbosity,
     warn_user,
     with_shared_arguments,
 )
@@ -34,7 +30,7 @@ NAMES_SHOWN = 3
 
 
 @with_shared_arguments
-class LinearForecaster(Results, InSample, AsRNN, Forecaster[LinearMemory]):
+class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
     """Base of the models fitted by maximum likelihood; not to be used by itself.
 
     A subclass says what its units are (`multivariate`) and whether it takes exogenous columns
@@ -52,8 +48,6 @@ class LinearForecaster(Results, InSample, AsRNN, Forecaster[LinearMemory]):
     **shared
         All other arguments are those of `CommonArguments`.
     """
-
-    takes_exog: ClassVar[bool] = False
 
     def __init__(self, *, cov_type: str = "hessian", **shared: Any) -> None:
         super().__init__(**shared)
@@ -133,17 +127,7 @@ class LinearForecaster(Results, InSample, AsRNN, Forecaster[LinearMemory]):
     def _begin(self, panel: Panel) -> None:
         """Check what does not depend on the model; keep the data for residuals."""
         check_kind(self.cov_type)
-        verbosity(self.verbose)
-        if not isinstance(self.random_state, np.random.Generator | np.random.RandomState):
-            seed_of(self.random_state)
-        if panel.exog_names and not self.takes_exog:
-            raise ValueError(
-                f"{type(self).__name__} takes no exogenous columns; got {list(panel.exog_names)}. "
-                "Drop them, or name them as targets"
-            )
-        horizon = habits(panel.freq).horizon if self.horizon is None else self.horizon
-        self.horizon_ = positive_integer("horizon", horizon)
-        self._set_shape(panel)
+        super()._begin(panel)
         self._panel = panel
         self._sample = panel.times[panel.indptr[:-1]], panel.last_times
 
@@ -180,25 +164,6 @@ class LinearForecaster(Results, InSample, AsRNN, Forecaster[LinearMemory]):
     def _labels(self, units: np.ndarray) -> str:
         shown = ", ".join(repr(label) for label in self.units_[units[:NAMES_SHOWN]])
         return shown if len(units) <= NAMES_SHOWN else f"first {shown}"
-
-    def _series_of(self, ids: pd.Index) -> np.ndarray:
-        """Number of the fitted series whose parameters apply to each id.
-
-        Raises
-        ------
-        ValueError
-            If an id was not fitted, unless there is one series, whose parameters then apply.
-        """
-        if len(self.memory_.ids) == 1:
-            return np.zeros(len(ids), np.int64)
-        which = self.memory_.ids.get_indexer(ids)
-        if np.any(which < 0):
-            unknown = ", ".join(repr(label) for label in ids[which < 0][:NAMES_SHOWN])
-            raise ValueError(
-                f"{type(self).__name__} has parameters for each series it was fitted to; not "
-                f"among them: {unknown}. Fit to these series, or fit one alone and apply it"
-            )
-        return which
 
     def _header(self) -> dict[str, Any]:
         return fitted_header(self.estimates_) | {"horizon": self.horizon_}

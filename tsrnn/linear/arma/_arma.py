@@ -192,7 +192,8 @@ class ARMA(ARMAResults):
         spec, params = self._spec(), self._params_of(memory.ids)
         n_series, n_targets, _ = memory.arrays["memory"].shape
         steps = np.repeat(memory.arrays["steps"], n_targets)
-        exog = self._future_regressors(spec, future, n_targets)
+        ahead = self._all_ahead(future)
+        exog = None if ahead is None else np.repeat(ahead, n_targets, axis=0)
         state = memory.arrays["memory"].reshape(len(params), -1)
         mean, variance = forecast(spec, params, state, steps, h, exog)
         forecasts = {"": mean}
@@ -204,22 +205,6 @@ class ARMA(ARMAResults):
             name: values.reshape(n_series, n_targets, h).swapaxes(1, 2)
             for name, values in forecasts.items()
         }
-
-    def _future_regressors(
-        self, spec: Specification, future: np.ndarray | None, n_targets: int
-    ) -> np.ndarray | None:
-        names = self._panel_shape[1]
-        absent = [name for name in names if name not in self.known_ahead_]
-        if absent:
-            raise ValueError(
-                f"forecasts need the future of all regressors; not known ahead are {absent}. "
-                f"Construct with known_ahead={list(names)}, fit again and give them as X_future"
-            )
-        if not names:
-            return None
-        assert future is not None  # by the contract, with columns that are known ahead
-        columns = [self.known_ahead_.index(name) for name in names]
-        return np.repeat(future[:, :, columns], n_targets, axis=0)
 
     def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
         spec, params = self._spec(), self._params_of(panel.ids)

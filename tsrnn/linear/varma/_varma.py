@@ -205,16 +205,8 @@ class VARMA(DynamicsResults):
 
     def _future_exog(self, n_series: int, h: int, future: np.ndarray | None) -> np.ndarray:
         """Exogenous columns ahead (S, h, n_exog), in the order of the data's."""
-        names = self._panel_shape[1]
-        unknown = [name for name in names if name not in self.known_ahead_]
-        if unknown:
-            raise ValueError(
-                f"forecasts need the exogenous columns ahead; not known are {unknown}. Construct "
-                f"with known_ahead={list(names)} and give them as X_future, or fit without them"
-            )
-        if future is None:
-            return np.empty((n_series, h, 0))
-        return future[..., [self.known_ahead_.index(name) for name in names]]
+        ahead = self._all_ahead(future)
+        return np.empty((n_series, h, 0)) if ahead is None else ahead
 
     def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
         shape, which = self._shape(), self._series_of(panel.ids)
