@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from tsrnn import ARMA, GARCH, VARMA, ParaRNNForecaster, backtest
+from tsrnn.baselines import ETS, Naive
 from tsrnn.contract import with_shared_arguments
 
 SMALL = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1, "random_state": 0}
@@ -217,6 +218,20 @@ class TestShapes:
         made = model.fit(past).predict(3, X_future=long.drop(columns="y"))
         np.testing.assert_allclose(frame["ARMA"], made["ARMA"])
 
+    def test_models_without_regressors_stand_beside_those_with(self):
+        long = long_frame().assign(x=lambda d: np.sin(np.arange(len(d))))
+        models = {"with": ARMA(order=(1, 0), known_ahead="x"), "naive": Naive(), "ETS": ETS()}
+        both = backtest(models, long, h=3, n_windows=2)
+        alone = backtest([Naive(), ETS()], long.drop(columns="x"), h=3, n_windows=2)
+        np.testing.assert_allclose(both["naive"], alone["Naive"])
+        np.testing.assert_allclose(both["ETS"], alone["ETS"])
+        assert both["with"].notna().all()
+
+    def test_a_column_may_be_called_cutoff(self):
+        wide = pd.DataFrame({"cutoff": monthly(50, 1), "v": monthly(50, 2)})
+        frame = backtest(ARMA(order=(1, 0)), wide, h=2)
+        assert list(frame["unique_id"]) == ["cutoff"] * 2 + ["v"] * 2
+
     def test_pipelines(self):
         wide = pd.DataFrame({"u": monthly(50, 1), "v": monthly(50, 2)})
         pipeline = make_pipeline(FunctionTransformer(), ARMA(order=(1, 0)))
@@ -327,6 +342,18 @@ class TestFailures:
         assert frame["bad"].isna().tolist() == [True, True, False, False]
         assert "as in an earlier window" in frame.attrs["backtest"]["failures"][1]["error"]
 
+    def test_of_one_series_are_kept_with_their_reason(self):
+        long = long_frame()
+        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        with pytest.warns(UserWarning, match="'b'"):
+            frame = backtest([ETS(), Naive()], long, h=2, n_windows=2, refit=False)
+        lost = frame["ETS"].isna()
+        assert set(frame.loc[lost, "unique_id"]) == {"b"}
+        assert lost.sum() == 4
+        told = frame.attrs["backtest"]["failures"]
+        assert [(f["model"], f["unique_id"]) for f in told] == [("ETS", "b")] * 2
+        assert "constant" in told[0]["error"]
+
     def test_everywhere_are_an_error(self):
         with pytest.raises(RuntimeError, match="all models failed in all windows.*no luck"):
             self.run({"bad": Failing(11, order=(1, 0))}, n_windows=1)
@@ -388,6 +415,38 @@ class TestFile:
         assert found.attrs["backtest"]["seconds"]["a"] == first.attrs["backtest"]["seconds"]["a"]
         pd.testing.assert_frame_equal(found, backtest(both, y, **FOUR))
 
+    def test_tries_again_what_failed(self, tmp_path):
+        path, y = tmp_path / "done.parquet", monthly(60, 0)
+
+        class Unlucky(ARMA):
+            lucky = False
+
+            def fit(self, df, y=None):
+                if not Unlucky.lucky and df.index[-1].month == 10:
+                    raise MemoryError("now")
+                return super().fit(df)
+
+        models = {"a": Unlucky(order=(1, 0))}
+        with pytest.warns(UserWarning, match="MemoryError: now"):
+            first = backtest(models, y, h=1, n_windows=3, path=path)
+        assert first["a"].isna().sum() == 1
+        Unlucky.lucky = True
+        again = backtest(models, y, h=1, n_windows=3, path=path)
+        pd.testing.assert_frame_equal(again, backtest(models, y, h=1, n_windows=3))
+
+    def test_of_what_cannot_be_known_again_is_refused(self, tmp_path):
+        model = ParaRNNForecaster(**(SMALL | {"random_state": np.random.default_rng(0)}))
+        with pytest.raises(ValueError, match="random_state of 'ParaRNN' is Generator.*integer"):
+            backtest(model, monthly(60, 0), h=1, path=tmp_path / "done.parquet")
+
+    def test_keeps_lost_series(self, tmp_path):
+        path, long = tmp_path / "done.parquet", long_frame()
+        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        with pytest.warns(UserWarning, match="'b'"):
+            first = backtest([ETS()], long, h=2, path=path)
+        again = backtest([ETS()], long, h=2, path=path)
+        assert again.attrs == first.attrs
+
     def test_keeps_failures(self, tmp_path):
         path, y = tmp_path / "done.parquet", monthly(60, 0)
         models = {"good": ARMA(order=(1, 0)), "bad": Failing(10, order=(1, 0))}
@@ -396,7 +455,8 @@ class TestFile:
             with pytest.warns(UserWarning, match="no luck"):
                 frames.append(backtest(models, y, h=1, n_windows=3, path=path))
         pd.testing.assert_frame_equal(*frames)
-        assert frames[0].attrs == frames[1].attrs
+        told = [frame.attrs["backtest"]["failures"] for frame in frames]
+        assert told[0] == told[1]
 
     @pytest.mark.parametrize(
         ("changes", "message"),

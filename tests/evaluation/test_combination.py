@@ -1,6 +1,7 @@
 """Weighted means of members: weights by hand, the contract, files."""
 
 import copy
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from sklearn.base import clone
 
 import tsrnn
 from tsrnn import ARMA, Combination, ParaRNNForecaster, backtest
+from tsrnn.baselines import ETS, Mean, Naive
 from tsrnn.evaluation._weights import inverse_error_weights, stacked_weights
 
 SMALL = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1, "random_state": 0}
@@ -128,6 +130,44 @@ class TestForecasts:
             for (name, made), m in zip(alone.items(), both.values(), strict=True)
         )
         np.testing.assert_allclose(made["Combination"], expected, rtol=1e-6)
+
+    def test_members_without_regressors(self):
+        long = long_frame().assign(x=lambda d: np.sin(np.arange(len(d))))
+        past = long[long.groupby("unique_id").cumcount(ascending=False) >= 3]
+        future = long.groupby("unique_id").tail(3).drop(columns="y")
+        both = {"arma": ARMA(order=(1, 0), known_ahead="x"), "naive": Naive()}
+        model = Combination(both, weights="stacked", n_windows=2, horizon=3, known_ahead="x")
+        made = model.fit(past).predict(X_future=future)["Combination"]
+        naive = Naive(horizon=3).fit(past.drop(columns="x")).predict()["Naive"]
+        arma = both["arma"].fit(past).predict(3, X_future=future)["ARMA"]
+        weights = model.weights_
+        np.testing.assert_allclose(made, weights["arma"] * arma + weights["naive"] * naive)
+
+    def test_a_series_that_a_member_cannot_forecast(self):
+        long = long_frame()
+        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        both = {"ETS": ETS(), "naive": Naive(), "mean": Mean()}
+        with pytest.warns(UserWarning, match="ETS could not fit 1 of 3"):
+            model = Combination(both, weights=[0.5, 0.25, 0.25], horizon=2).fit(long)
+        with pytest.warns(
+            UserWarning, match=r"1 of 3 series, the first 'b', .* by 'ETS': the weights"
+        ):
+            made = model.predict(level=80).set_index("unique_id")
+        np.testing.assert_allclose(made.loc["b", "Combination"], 3.0)
+        assert made.notna().all(axis=None)
+        with pytest.warns(UserWarning, match="ETS could not fit 1 of 3"):
+            without = Combination(both, weights=[0, 0.5, 0.5], horizon=2).fit(long)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert without.predict()["Combination"].notna().all()
+
+    def test_members_are_updated_with_it(self):
+        y = monthly()
+        model = Combination(members(), horizon=2).fit(y[:-3]).update(y[-3:])
+        alone = model.forecasters_["AR"].predict(2)
+        pd.testing.assert_series_equal(
+            alone, ARMA(order=(2, 0)).fit(y[:-3]).update(y[-3:]).predict(2)
+        )
 
     def test_in_a_backtest(self):
         models = {**members(), "mean": Combination(members())}

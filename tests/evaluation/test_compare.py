@@ -67,6 +67,22 @@ class TestLeftOut:
         pd.testing.assert_frame_equal(result.accuracy, other.accuracy)
         assert result.n_windows == 24
 
+    def test_reasons_are_those_of_the_series_without_repeats_and_dots(self):
+        frame = made(2)
+        frame.loc[(frame["unique_id"] == "s1") & (frame.index < 81), "B"] = np.nan
+        again = "RuntimeError: not fitted, as in an earlier window: ValueError: too short."
+        frame.attrs["backtest"]["failures"] = [
+            {"model": "B", "unique_id": "s0", "cutoff": "2020-01-01", "error": "of another"},
+            {"model": "B", "unique_id": "s1", "cutoff": "2020-01-01", "error": again},
+        ]
+        assert any(
+            "(s1 at 2020-01-01, s1 at 2020-01-02): ValueError: too short; left out for every" in n
+            for n in fast(frame).notes
+        )
+        frame["C"] = np.nan
+        frame.attrs["backtest"]["failures"] = [{"model": "C", "error": "ValueError: short."}]
+        assert "C has no forecast at all and is left out: ValueError: short." in fast(frame).notes
+
     def test_single_missing_forecasts_leave_out_their_rows_for_all(self):
         frame = made()
         frame.loc[7, "B"] = np.nan
@@ -98,6 +114,21 @@ class TestLeftOut:
         assert result.words() == []
         assert "There is one model: nothing to test it against." in result.notes
         assert "MAE" in str(result.summary())
+
+    def test_series_without_a_scale_are_said_to_leave_tests_and_ranks(self):
+        frame = made(25)
+        facts = frame.attrs["backtest"]
+        facts["scale"]["mse"][5:] = [0.0] * 20
+        result = fast(frame, over="series")
+        assert set(result.diebold_mariano["n"]) == {5}
+        assert "Ranks rest on 5 series only." in result.notes
+        assert any(
+            n.startswith("20 series without a positive scale before the first cutoff left out of "
+                         "MASE, RMSSE and OWA, and of the tests and the ranks")
+            and n.endswith("The other measures are of all 25 series, these of 5.")
+            for n in result.notes
+        )  # fmt: skip
+        assert not any("Windows hold between" in n for n in fast(frame).notes)
 
     def test_panels_without_scales_are_said_to_be_unscaled(self):
         frame = made(3)

@@ -174,6 +174,62 @@ class TestDieboldMariano:
         assert np.isnan(both["A", "B"])
 
 
+class TestUnitsOfVariances:
+    """Multiplying a series by a number multiplies its variances by the square."""
+
+    def frame(self, factor, stored=True):
+        rng = np.random.default_rng(5)
+        frame = framed(errors(25, 30, 1), scales=False)
+        frame["y"] = rng.normal(size=len(frame)) ** 2
+        frame[list(MODELS)] = np.exp(0.5 * rng.normal(size=(len(frame), 3)))
+        own = np.where(frame["unique_id"] == 0, factor, 1.0)
+        for name in ("y", *MODELS):
+            frame[name] = frame[name] * own**2
+        size = [factor, *[1.0] * 24]
+        scale = {"unique_id": list(range(25)), "mae": size, "mse": [2 * v**2 for v in size]}
+        frame.attrs["backtest"] = {"season_length": 1, "kind": "variance", "failures": []} | (
+            {"scale": scale} if stored else {}
+        )
+        return frame
+
+    @pytest.mark.parametrize("loss", ["squared", "absolute", "qlike"])
+    def test_no_series_decides_by_its_unit(self, loss):
+        one, other = (
+            compare(self.frame(factor), loss=loss, models=["A", "B"], n_boot=10)
+            for factor in (1.0, 1000.0)
+        )
+        for table, columns in (
+            ("diebold_mariano", ["mean_difference", "p_value"]), ("encompassing", ["lambda"])
+        ):  # fmt: skip
+            found, wanted = (
+                getattr(result, table).set_index(["model_a", "model_b"])[columns].sort_index()
+                for result in (other, one)
+            )
+            if found.index.equals(wanted.index):
+                np.testing.assert_allclose(found, wanted, rtol=1e-9)
+            else:  # sorted by means of the variances themselves
+                np.testing.assert_allclose(found.abs(), wanted.abs(), rtol=1e-9)
+
+    def test_scales_of_train_are_of_variances(self):
+        frame = self.frame(1000.0, stored=False)
+        days = np.arange(-30, 1)
+        size = np.where(np.arange(25) == 0, 1e6, 1.0)
+        train = pd.DataFrame({
+            "unique_id": np.repeat(np.arange(25), len(days)), "ds": np.tile(days, 25),
+            "y": (size[:, None] * np.random.default_rng(1).uniform(size=(25, len(days)))).ravel(),
+        })  # fmt: skip
+        found = compare(frame, loss="absolute", train=train, season_length=1, n_boot=10)
+        assert found.diebold_mariano["mean_difference"].abs().max() < 10
+        with pytest.raises(ValueError, match="train must have actual values of variances"):
+            compare(frame, train=train.assign(y=-train["y"]), season_length=1)
+
+    def test_without_scales_encompassing_is_left_out(self):
+        result = compare(self.frame(1.0, stored=False), n_boot=10)
+        assert result.encompassing.empty
+        assert len(result.diebold_mariano)
+        assert any("Encompassing is left out" in note for note in result.notes)
+
+
 class TestUnits:
     def test_windows_of_series_that_end_at_different_times_are_counted_from_the_last(self):
         error = errors(3, 25, 1)

@@ -62,7 +62,8 @@ def said(tests, models=("A", "B"), alpha=0.05, benchmark=None, held=NOTHING, abi
     ],
 )  # fmt: skip
 def test_runs_of_steps(verdicts, sentence):
-    assert said(table_of(verdicts))[0] == sentence
+    together = verdicts if len(verdicts) == 1 else "="
+    assert said(table_of(verdicts, together=together))[0] == sentence
 
 
 def test_a_pair_may_stand_in_either_order():
@@ -80,13 +81,24 @@ def test_level_is_that_of_the_tests():
 def test_tests_by_step_are_said_not_to_be_adjusted_where_there_are_several():
     assert NOT_ADJUSTED in said(table_of("=>"))
     assert NOT_ADJUSTED not in said(table_of(">"))
+    both = "The tests at each step are not adjusted for their number, nor for the 3 pairs."
+    assert both in said(three("==="), "ABC")
 
 
-def three(together):
+def three(together, by_step="=="):
     pairs = [("A", "B"), ("A", "C"), ("B", "C")]
     return pd.concat(
-        table_of("=", a, b, verdict) for (a, b), verdict in zip(pairs, together, strict=True)
+        table_of(by_step, a, b, verdict) for (a, b), verdict in zip(pairs, together, strict=True)
     )
+
+
+def test_one_step_of_several_pairs_is_told_by_adjusted_p_values_only():
+    assert said(three("=<?", by_step=">"), "ABC") == [
+        "A and B are not distinguishable at 5 percent.",
+        "C is better than A at 5 percent.",
+        "B and C could not be tested against each other.",
+        "p-values have Holm's adjustment for 2 pairs.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,10 +119,10 @@ def test_all_steps_together(together, sentence):
 
 
 def test_all_steps_of_one_pair_need_no_adjustment():
-    assert said(table_of("=", together=">"))[-1] == (
+    assert said(table_of("==", together=">"))[-1] == (
         "Over all steps together, A is better than B at 5 percent."
     )
-    assert said(table_of("="))[-1] == (
+    assert said(table_of("=="))[-1] == (
         "Over all steps together, the two models are not distinguishable at 5 percent."
     )
 
@@ -118,8 +130,9 @@ def test_all_steps_of_one_pair_need_no_adjustment():
 def test_a_benchmark_restricts_the_pairs():
     found = said(three("=>="), "ABC", benchmark="B")
     assert found == [
-        "A and B are not distinguishable at 5 percent.",
-        "B and C are not distinguishable at 5 percent.",
+        "A and B are not distinguishable at 5 percent at any of the 2 steps.",
+        "B and C are not distinguishable at 5 percent at any of the 2 steps.",
+        "The tests at each step are not adjusted for their number, nor for the 3 pairs.",
         "Over all steps together, with Holm's adjustment for 3 pairs, none of these pairs is "
         "distinguishable at 5 percent.",
     ]

@@ -155,6 +155,40 @@ class TestBacktest:
         assert found.tests["n"].item() == 28
         assert np.isfinite(found.tests.drop(columns=["pit", "pit_pvalue"]).to_numpy()).all()
 
+    def test_the_order_of_rows_does_not_matter(self, later):
+        frame = backtest(ARMA(order=(0, 1)), later, h=2, n_windows=50, step_size=1, refit=False)
+        turned = frame.sample(frac=1, random_state=0)
+        np.testing.assert_array_equal(diagnose(turned).tests, diagnose(frame).tests)
+        bare = turned.copy()
+        bare.attrs = {}
+        assert diagnose(bare).steps_apart == 1
+
+    def test_errors_apart_are_said_to_be(self, later):
+        frame = backtest(ARMA(order=(0, 1)), later, h=4, n_windows=40, step_size=3, refit=False)
+        bare = frame.copy()
+        bare.attrs = {}
+        assert [diagnose(f).steps_apart for f in (frame, bare)] == [3, 3]
+        assert "a lag is 3 steps" in diagnose(frame).summary()
+        assert (
+            "steps apart"
+            not in diagnose(
+                backtest(ARMA(order=(0, 1)), later, h=1, n_windows=40, refit=False)
+            ).summary()
+        )
+
+    def test_columns_of_text_and_flags_are_no_models(self, later):
+        frame = backtest(ARMA(order=(0, 1)), later, h=1, n_windows=20, refit=False)
+        more = frame.assign(group="a", holiday=True)
+        assert diagnose(more).models == ["ARMA"]
+        with pytest.raises(ValueError, match="no column of forecasts"):
+            diagnose(more.drop(columns="ARMA"))
+
+    def test_few_errors_are_put_into_wider_bins(self, later):
+        model = ARMA(order=(0, 1)).fit(moving_average(800)[:400])
+        found = diagnose(model, later[:40])
+        counts = found.pit["count"].to_numpy().reshape(5, 2).sum(1)
+        assert found.tests["pit"].item() == pytest.approx(chisquare(counts).statistic)
+
     def test_too_few_errors_give_no_tests(self, later):
         found = diagnose(backtest(ARMA(order=(0, 1)), later, h=1, n_windows=4))
         assert found.tests[["ljung_box", "arch_lm", "jarque_bera", "pit"]].isna().all(axis=None)
@@ -196,6 +230,14 @@ class TestRefusals:
     def test_are_said(self, fitted, later, make, error, message):
         with pytest.raises(error, match=message):
             diagnose(*make(fitted, later))
+
+    def test_of_a_missing_value(self, later):
+        model, rows = ARMA(order=(0, 1)).fit(moving_average(800)[:400]), later[:20].copy()
+        rows.iloc[7] = np.nan
+        with pytest.raises(ValueError, match=r"no missing values.*2002-02-12"):
+            diagnose(model, rows)
+        keeping = ARMA(order=(0, 1), missing="keep").fit(moving_average(800)[:400])
+        assert diagnose(keeping, rows).tests["n"].item() == 19
 
     def test_of_lags(self, fitted, later):
         with pytest.raises(ValueError, match="lags must be a positive integer"):

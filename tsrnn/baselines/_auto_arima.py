@@ -39,6 +39,9 @@ class ARIMASearch(StateSpaceModel):
         model = SARIMAXModel(tuple(spec["order"]), tuple(spec["seasonal_order"]), spec["trend"])
         return model.build(rows, {})
 
+    def floats(self, spec: dict[str, Any]) -> bool:
+        return spec["order"][1] + spec["seasonal_order"][1] > 0
+
     def fewest(self, rows: Rows) -> int:
         p, q, P, Q = self.largest
         d, D = (1 if given is None else given for given in (self.d, self.D))
@@ -48,15 +51,19 @@ class ARIMASearch(StateSpaceModel):
         return p + q + d + n_exog + P + Q + (max(P, Q, 1) + D) * self.season + 6
 
     def choose(self, rows: Rows) -> dict[str, Any]:
-        best, lowest = None, np.inf
+        best, lowest, reason = None, np.inf, ""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the models that are not chosen
             for spec in self.candidates(rows):
-                value = self.value(rows, spec)
+                try:
+                    value = self.value(rows, spec)
+                except (ValueError, np.linalg.LinAlgError) as error:
+                    reason = f"{self.name(spec)}: {error}"
+                    continue
                 if value < lowest:
                     best, lowest = spec, value
         if best is None:
-            raise ValueError("none of the orders could be fitted")
+            raise ValueError(f"none of the orders could be fitted; the last, {reason}")
         return best
 
     def candidates(self, rows: Rows) -> list[dict[str, Any]]:
@@ -75,14 +82,17 @@ class ARIMASearch(StateSpaceModel):
         ]
 
     def value(self, rows: Rows, spec: dict[str, Any]) -> float:
-        """The criterion of one model; inf where it cannot be fitted."""
-        try:
-            model = self.build(rows, spec)
-            results = model.fit(disp=False, cov_type="none", maxiter=self.max_iter)
-        except (ValueError, np.linalg.LinAlgError):
-            return np.inf
-        found = float(getattr(results, self.criterion))
-        return found if np.isfinite(found) else np.inf
+        """The criterion of one model of scaled rows.
+
+        Raises
+        ------
+        ValueError, LinAlgError
+            If it cannot be fitted.
+        """
+        found = float(getattr(self.fit(rows, spec), self.criterion))
+        if not np.isfinite(found):
+            raise ValueError(f"its {self.criterion} is {found}")
+        return found
 
     def differences(self, rows: Rows) -> tuple[int, int]:
         """Numbers of differences d and D, by tests where they are not given."""
@@ -92,14 +102,15 @@ class ARIMASearch(StateSpaceModel):
             D = int(self.season > 1 and seasonal_strength(y, self.season) > STRONG)
         for _ in range(D if self.season > 1 else 0):
             y = y[self.season :] - y[: -self.season]
-        d = n_differences(y, MOST_DIFFERENCES - D) if self.d is None else self.d
+        d = n_differences(y, max(0, MOST_DIFFERENCES - D)) if self.d is None else self.d
         return d, D if self.season > 1 else 0
 
     def orders(self, fitted: Fitted) -> str:
-        if fitted.reason:
-            return ""
-        order, seasonal = fitted.spec["order"], fitted.spec["seasonal_order"]
-        return sarimax_name(tuple(order), tuple(seasonal))
+        return "" if fitted.reason else self.name(fitted.spec)
+
+    def name(self, spec: dict[str, Any]) -> str:
+        """The orders in a spec as they are written."""
+        return sarimax_name(tuple(spec["order"]), tuple(spec["seasonal_order"]))
 
 
 def without_regressors(rows: Rows) -> np.ndarray:

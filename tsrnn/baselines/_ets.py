@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._scaled import ScaledModel
 from tsrnn.baselines._statespace import fitted_of
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
 from tsrnn.contract import (
     choice,
     flag,
@@ -26,7 +27,7 @@ VARIANCES_KNOWN = ("ANN", "AAN", "AAdN", "ANA", "AAA", "AAdA")  # models of line
 
 
 @dataclass(frozen=True)
-class SmoothingModel(UnitModel):
+class SmoothingModel(ScaledModel):
     """Exponential smoothing of given components."""
 
     error: str
@@ -52,19 +53,13 @@ class SmoothingModel(UnitModel):
     def fewest(self, rows: Rows) -> int:
         return max(10, 2 * self.season + 2 if self.seasonal else 0)
 
-    def estimate(self, rows: Rows) -> Fitted:
+    def solve(self, rows: Rows) -> tuple[Fitted, int]:
         results = self.build(rows).fit(disp=False)
         own = fitted_of(results, {})
-        return Fitted(
-            (*own.names, SIGMA2),
-            np.append(own.params, results.mse),
-            loglik=own.loglik,
-            aic=own.aic,
-            bic=own.bic,
-            converged=own.converged,
-        )
+        params = np.append(own.params, results.mse)
+        return replace(own, names=(*own.names, SIGMA2), params=params), 0
 
-    def ahead(
+    def run(
         self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
     ) -> Ahead:
         results = self.smoothed(fitted, rows)
@@ -76,6 +71,11 @@ class SmoothingModel(UnitModel):
             relative = results._relative_forecast_variance(np.arange(1, h + 1))
             return normal(mean, sigma * np.sqrt(relative), levels)
         return Ahead(mean, self.simulated(results, sigma, h, levels))
+
+    def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
+        kinds = {"initial_level": "add", "initial_trend": self.trend, SEASONAL: self.seasonal}
+        powers = [float(kinds.get(name.partition(".")[0]) == "add") for name in fitted.names]
+        return scale ** np.array([*powers[:-1], 2.0 if self.error == "add" else 0.0])
 
     def smoothed(self, fitted: Fitted, rows: Rows) -> Any:
         """Statsmodels' results of the rows at the smoothing parameters of `fitted`.

@@ -13,7 +13,7 @@ from tsrnn.baselines._memory import RowsMemory
 from tsrnn.baselines._results import Results
 from tsrnn.baselines._rows import RowsForecaster
 from tsrnn.baselines._stored import estimates_arrays, estimates_header, revived_estimates
-from tsrnn.baselines._text import BaselineSummary, listed, undated
+from tsrnn.baselines._text import BaselineSummary, listed, series_named, undated
 from tsrnn.baselines._unit import Fitted, Rows, UnitModel
 from tsrnn.baselines._work import attempt, check_jobs, each, estimated, recorded, tell
 from tsrnn.contract import level_name, unit_index, with_shared_arguments
@@ -70,7 +70,8 @@ class FittedForecaster(Results, RowsForecaster):
         i = 0 if unit is None else units.get_indexer_for(pd.Index([unit]))[0]
         if i < 0:
             raise KeyError(f"unit must be one of {listed(units)}; got {unit!r}")
-        return BaselineSummary(f"{type(self).__name__} of {units[i]!r}", self._page(int(i)))
+        title = f"{type(self).__name__} of {self._named(units[[i]])}"
+        return BaselineSummary(title, self._page(int(i)))
 
     def _fit_panel(self, panel: Panel) -> RowsMemory:
         n_targets = len(panel.target_names)
@@ -128,7 +129,7 @@ class FittedForecaster(Results, RowsForecaster):
         if lost:
             told = (
                 f"{type(self).__name__} cannot forecast {len(lost)} of {len(units)} units, "
-                f"{listed(units[[place for place, _ in lost]])}. The reason for the first: "
+                f"{self._named(units[[place for place, _ in lost]])}. The reason for the first: "
                 f"{lost[0][1]}"
             )
             if len(lost) == len(done):
@@ -143,7 +144,7 @@ class FittedForecaster(Results, RowsForecaster):
         name, estimates = type(self).__name__, self.estimates_
         lost = [i for i, one in enumerate(estimates) if one.reason]
         if lost:
-            which, reason = listed(self.units_[lost]), estimates[lost[0]].reason
+            which, reason = self._named(self.units_[lost]), estimates[lost[0]].reason
             if len(lost) == len(estimates):
                 raise ValueError(f"{name} could fit no series: {which} {reason}")
             tell(
@@ -155,9 +156,13 @@ class FittedForecaster(Results, RowsForecaster):
             loose, first = list(told), next(iter(told.values()))[0]
             tell(
                 f"{name}: {len(loose)} of {len(estimates)} units came with warnings, "
-                f"{listed(self.units_[loose])}. The first: {first.removesuffix('.')}. See "
+                f"{self._named(self.units_[loose])}. The first: {first.removesuffix('.')}. See "
                 "converged_ and messages_"
             )
+
+    def _named(self, units: pd.Index) -> str:
+        """The first few of some units in words."""
+        return series_named(self._panel_shape[0], units) if self.multivariate else listed(units)
 
     def _units_of(self, memory: RowsMemory, offsets: np.ndarray) -> list[Rows]:
         """Rows of every unit."""

@@ -69,16 +69,20 @@ class RowsMemory:
             last_times=self.last_times[which],
             target_scale=self.target_scale[which],
         )
-        return chosen._with_rows([(self, int(i)) for i in which])
+        return chosen._with_rows(self.values, self.exog, self.indptr[which], self.lengths[which])
 
     def replaced(self, which: np.ndarray, new: RowsMemory) -> RowsMemory:
         """With the series numbered `which` as they stand in `new`; `self` stays as it is."""
         last_times = self.last_times.copy()
         last_times[which] = new.last_times
-        sources = [(self, i) for i in range(len(self.ids))]
-        for j, i in enumerate(which):
-            sources[int(i)] = (new, j)
-        return replace(self, last_times=last_times)._with_rows(sources)
+        starts, lengths = self.indptr[:-1].copy(), self.lengths
+        starts[which], lengths[which] = len(self.values) + new.indptr[:-1], new.lengths
+        return replace(self, last_times=last_times)._with_rows(
+            np.concatenate([self.values, new.values]),
+            np.concatenate([self.exog, new.exog]),
+            starts,
+            lengths,
+        )
 
     def followed_by(self, panel: Panel) -> RowsMemory:
         """With further rows of all series, in the same order."""
@@ -91,16 +95,13 @@ class RowsMemory:
         indptr = self.indptr + panel.indptr
         return replace(self, last_times=panel.last_times, values=values, exog=exog, indptr=indptr)
 
-    def _with_rows(self, sources: list[tuple[RowsMemory, int]]) -> RowsMemory:
-        """With the rows of one series of a memory after the other."""
-        parts = [(memory, memory.rows(i)) for memory, i in sources]
-        lengths = [rows.stop - rows.start for _, rows in parts]
-        return replace(
-            self,
-            values=np.concatenate([memory.values[rows] for memory, rows in parts]),
-            exog=np.concatenate([memory.exog[rows] for memory, rows in parts]),
-            indptr=np.concatenate([[0], np.cumsum(lengths)]),
-        )
+    def _with_rows(
+        self, values: np.ndarray, exog: np.ndarray, starts: np.ndarray, lengths: np.ndarray
+    ) -> RowsMemory:
+        """With the rows of series i being `lengths[i]` ones from `starts[i]` on."""
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
+        return replace(self, values=values[rows], exog=exog[rows], indptr=indptr)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All of it that files hold; ids and last times are kept elsewhere."""

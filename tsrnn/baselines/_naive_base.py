@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.baselines._memory import RowsMemory
 from tsrnn.baselines._rows import RowsForecaster
-from tsrnn.baselines._text import BaselineSummary, listed
+from tsrnn.baselines._text import BaselineSummary, series_named
 from tsrnn.contract import warn_user, with_intervals
 from tsrnn.data import Panel
 
@@ -48,9 +48,10 @@ class NaiveMethod(RowsForecaster):
         short = np.flatnonzero(memory.lengths < self._fewest)
         if not len(short):
             return memory
+        which = series_named(self._panel_shape[0], memory.ids[short])
         told = (
             f"{type(self).__name__} needs at least {self._fewest} rows of a series; "
-            f"{listed(memory.ids[short])} has {memory.lengths[short[0]]}"
+            f"{which} has {memory.lengths[short[0]]}"
         )
         if len(short) == len(memory.ids):
             raise ValueError(f"{told}. Give more rows")

@@ -65,8 +65,9 @@ class Results:
 
     @property
     def messages_(self) -> pd.Series:
-        """What the library warned of in the fit of each unit, a tuple of texts."""
-        return self._by_unit("messages", [one.messages for one in self._estimates()])
+        """Why a unit could not be fitted, or what the library warned of: a tuple of texts."""
+        told = [(one.reason,) if one.reason else one.messages for one in self._estimates()]
+        return self._by_unit("messages", told)
 
     @property
     def spec_(self) -> pd.Series:

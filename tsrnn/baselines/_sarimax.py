@@ -41,6 +41,9 @@ class SARIMAXModel(StateSpaceModel):
             trend_offset=1 + rows.offset,
         )
 
+    def floats(self, spec: dict[str, Any]) -> bool:
+        return self.order[1] + self.seasonal_order[1] > 0
+
     def fewest(self, rows: Rows) -> int:
         (p, d, q), (P, D, Q, s) = self.order, self.seasonal_order
         n_exog = 0 if rows.exog is None else rows.exog.shape[1]

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tsrnn.data import Layout
+
 NAMES_SHOWN = 3
 _WHEN = re.compile(
     r"^(\s*(?:Date|Time):\s+)"
@@ -41,6 +43,11 @@ class BaselineSummary:
 def undated(text: str) -> str:
     """A page of statsmodels or arch without the time at which it was written."""
     return _WHEN.sub(lambda found: found[1] + " " * len(found[2]), text)
+
+
+def series_named(layout: Layout, ids: Iterable[Any]) -> str:
+    """The first few of some series, quoted; "the series" where data have no ids."""
+    return "the series" if layout.id_col is None else listed(ids)
 
 
 def listed(labels: Iterable[Any]) -> str:

@@ -11,7 +11,8 @@ from scipy.signal import lfilter
 from statsmodels.tsa.forecasting.theta import ThetaModel, ThetaModelResults
 
 from tsrnn.baselines._fitted import FittedForecaster
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.baselines._scaled import ScaledModel
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
 from tsrnn.contract import choice, flag, number, with_shared_arguments
 
 METHODS = ("auto", "additive", "multiplicative")
@@ -19,7 +20,7 @@ NAMES = ("b0", "alpha", "sigma2")
 
 
 @dataclass(frozen=True)
-class TwoLines(UnitModel):
+class TwoLines(ScaledModel):
     """The theta method with given settings."""
 
     season: int
@@ -36,7 +37,7 @@ class TwoLines(UnitModel):
     def fewest(self, rows: Rows) -> int:
         return max(6, 2 * self.season if self.adjusts else 0)
 
-    def estimate(self, rows: Rows) -> Fitted:
+    def solve(self, rows: Rows) -> tuple[Fitted, int]:
         results = ThetaModel(
             rows.y,
             period=self.season,
@@ -47,15 +48,19 @@ class TwoLines(UnitModel):
         indices = np.asarray(results._seasonal)
         names = (*NAMES, *(f"seasonal.{i}" for i in range(1, len(indices) + 1)))
         params = np.r_[np.asarray(results.params), results.sigma2, indices]
-        return Fitted(names, params, {"method": results.model.method[:3]})
+        return Fitted(names, params, {"method": results.model.method[:3]}), 0
 
-    def ahead(
+    def run(
         self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
     ) -> Ahead:
         results = self.results(fitted, rows)
         _, alpha, sigma2 = fitted.params[:3]
         error = np.sqrt((1 + np.arange(h) * (1 + (alpha - 1) ** 2)) * sigma2)
         return normal(np.asarray(results.forecast(h, self.theta)), error, levels)
+
+    def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
+        season = 1.0 if fitted.spec["method"] == "add" else 0.0
+        return scale ** np.array([1.0, 0.0, 2.0] + [season] * (len(fitted.names) - len(NAMES)))
 
     def results(self, fitted: Fitted, rows: Rows) -> ThetaModelResults:
         """Statsmodels' results of the rows at the parameters of `fitted`."""
@@ -71,7 +76,22 @@ class TwoLines(UnitModel):
         return ThetaModelResults(b0, alpha, sigma2, level, indices, False, model)
 
     def page(self, fitted: Fitted, rows: Rows) -> str:
-        return str(self.results(fitted, rows).summary())
+        return "\n".join(f"{what:<24}{value:>16}" for what, value in self.facts(fitted, rows))
+
+    def facts(self, fitted: Fitted, rows: Rows) -> list[tuple[str, str]]:
+        """Lines of the page; that of statsmodels has parameters at the names of others."""
+        found = len(fitted.params) > len(NAMES)
+        kind = {"add": "additive", "mul": "multiplicative"}[fitted.spec["method"]]
+        return [
+            ("Observations", str(len(rows.y))),
+            ("Theta", f"{self.theta:g}"),
+            ("Season", f"{self.season} steps" if found else "none"),
+            ("Decomposition", kind if found else "none"),
+            *(
+                (name, f"{value:.6g}")
+                for name, value in zip(fitted.names, fitted.params, strict=True)
+            ),
+        ]
 
     def orders(self, fitted: Fitted) -> str:
         found = f", {fitted.spec['method']} season" if len(fitted.params) > len(NAMES) else ""

@@ -12,8 +12,9 @@ from tsrnn.baselines._statespace import StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
 
+WITHOUT_LEVEL = "irregular"
 LEVELS = (
-    "irregular",
+    WITHOUT_LEVEL,
     "fixed intercept",
     "deterministic constant",
     "local level",
@@ -53,6 +54,9 @@ class Components(StateSpaceModel):
             damped_cycle=self.damped_cycle,
             autoregressive=self.autoregressive,
         )
+
+    def floats(self, spec: dict[str, Any]) -> bool:
+        return self.level != WITHOUT_LEVEL
 
     def fewest(self, rows: Rows) -> int:
         n_exog = 0 if rows.exog is None else rows.exog.shape[1]
@@ -149,13 +153,17 @@ class UnobservedComponents(FittedForecaster):
         )
         if seasonal == 1:
             raise ValueError("seasonal must be a season of at least 2 steps, or None; got 1")
+        cycle = flag("cycle", self.cycle)
+        for name in ("stochastic_cycle", "damped_cycle"):
+            if flag(name, getattr(self, name)) and not cycle:
+                raise ValueError(f"{name}=True needs a cycle; got cycle=False")
         return Components(
             level=choice("level", self.level, LEVELS),
             seasonal=seasonal,
             stochastic_seasonal=flag("stochastic_seasonal", self.stochastic_seasonal),
-            cycle=flag("cycle", self.cycle),
-            stochastic_cycle=flag("stochastic_cycle", self.stochastic_cycle),
-            damped_cycle=flag("damped_cycle", self.damped_cycle),
+            cycle=cycle,
+            stochastic_cycle=self.stochastic_cycle,
+            damped_cycle=self.damped_cycle,
             autoregressive=ar,
             max_iter=positive_integer("max_iter", self.max_iter),
         )

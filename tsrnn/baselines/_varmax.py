@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from statsmodels.tsa.statespace import varmax
 
 from tsrnn.baselines._fitted import FittedForecaster
@@ -14,6 +16,7 @@ from tsrnn.baselines._statespace import StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
 
+SQUARED = ("sigma2.", "measurement_variance.")  # names of variances begin so
 COVARIANCES = ("unstructured", "diagonal")
 
 
@@ -43,8 +46,23 @@ class VARMAXModel(StateSpaceModel):
         k = rows.y.shape[1]
         return 2 * k * sum(self.order) + len(self.trend) + n_exog + k + 4
 
+    def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
+        return np.array([factor(name, scale) for name in fitted.names])
+
     def orders(self, fitted: Fitted) -> str:
         return f"VARMA{self.order}"
+
+
+def factor(name: str, scale: np.ndarray) -> float:
+    """What a parameter is multiplied by when the targets are by `scale` (C,).
+
+    Names end in the target of the equation; those of lags have the lagged target before it.
+    """
+    own = float(scale[int(name.rpartition(".y")[2]) - 1])
+    lagged = re.match(r"L\d+\.(?:e\()?y(\d+)", name)
+    if lagged:
+        return own / float(scale[int(lagged[1]) - 1])
+    return own**2 if name.startswith(SQUARED) else own
 
 
 @with_shared_arguments

@@ -12,8 +12,9 @@ from statsmodels.tsa.vector_ar import var_model, vecm
 from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._sarimax import is_count
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
-from tsrnn.contract import choice, number, positive_integer, with_shared_arguments
+from tsrnn.contract import choice, positive_integer, with_shared_arguments
 
+SIGNIFICANCES = (0.01, 0.05, 0.1)  # of which statsmodels has critical values
 CRITERIA = ("aic", "bic", "hqic", "fpe")
 DETERMINISTIC = ("n", "co", "ci", "lo", "li", "colo", "coli", "cilo", "cili")
 
@@ -217,7 +218,7 @@ class VECM(FittedForecaster):
             value = getattr(self, name)
             if value is not None and not is_count(value):
                 raise ValueError(f"{name} must be an integer of at least 0, or None; got {value!r}")
-        if self.significance not in (0.01, 0.05, 0.1):
+        if self.significance not in SIGNIFICANCES:
             raise ValueError(f"significance must be 0.01, 0.05 or 0.1; got {self.significance!r}")
         return ErrorCorrection(
             self.lags,
@@ -225,5 +226,5 @@ class VECM(FittedForecaster):
             choice("deterministic", self.deterministic, DETERMINISTIC),
             choice("criterion", self.criterion, CRITERIA),
             positive_integer("max_lags", self.max_lags),
-            number("significance", self.significance, lowest=0, open_=True),
+            float(self.significance),
         )

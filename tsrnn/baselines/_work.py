@@ -13,7 +13,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
-from tsrnn.baselines._unit import Fitted, Rows, UnitModel
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
 from tsrnn.contract import warn_user
 
 # Filters of warnings belong to the process: threads must take turns in changing them.
@@ -117,6 +117,17 @@ def attempt(
     texts: list[str] = []
     try:
         with recorded() as texts:
-            return getattr(model, question)(fitted, rows, future, *arguments), texts, ""
+            answer = getattr(model, question)(fitted, rows, future, *arguments)
     except Exception as error:  # of whatever kind the library raises
         return None, texts, f"{type(error).__name__}: {error}"
+    if not is_finite(answer):
+        return None, texts, "numbers that are not finite"
+    return answer, texts, ""
+
+
+def is_finite(answer: Ahead | np.ndarray) -> bool:
+    """Whether all numbers of an answer are finite."""
+    if isinstance(answer, np.ndarray):
+        return bool(np.isfinite(answer).all())
+    parts = [answer.mean, *(end for ends in answer.ends.values() for end in ends)]
+    return all(bool(np.isfinite(part).all()) for part in parts)

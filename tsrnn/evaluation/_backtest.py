@@ -11,9 +11,9 @@ import pandas as pd
 from tqdm import tqdm
 
 from tsrnn.contract import check_levels, choice, habits, positive_integer, verbosity, warn_user
-from tsrnn.data import Panel, read_panel, write_stamps
+from tsrnn.data import read_panel, write_stamps
 from tsrnn.evaluation._models import last_step, named_models, reading
-from tsrnn.evaluation._plan import Plan, make_plan
+from tsrnn.evaluation._plan import Plan, make_plan, units
 from tsrnn.evaluation._reading import suffixes
 from tsrnn.evaluation._record import Record
 from tsrnn.evaluation._run import Outcome, Runner
@@ -49,6 +49,7 @@ def backtest(
         given stay as they are. Names are columns of the result.
     df : frame or path
         As for `fit` of the models, which must agree on `target`, `id_col`, `time_col` and `freq`.
+        Models that take no exogenous columns are not shown them.
     h : int
         Steps to forecast.
     n_windows : int, default 1
@@ -66,7 +67,8 @@ def backtest(
         constant.
     path : path, optional
         Parquet file in which finished windows are kept. A call that was interrupted, or that has
-        further models, goes on from it. Needs polars.
+        further models, goes on from it; windows in which a model failed are tried again. It is
+        written as often as takes a tenth of the time at most, and at the end. Needs polars.
     verbose : int, default 0
         1 shows a progress bar.
 
@@ -119,8 +121,8 @@ def backtest(
     missing = [
         (name, w) for name in named for w in range(plan.n_windows) if (name, w) not in record
     ]
-    with tqdm(total=len(missing), desc="backtest", disable=not verbosity(verbose),
-              leave=False) as progress:  # fmt: skip
+    quiet = not verbosity(verbose)
+    with record, tqdm(total=len(missing), desc="backtest", disable=quiet, leave=False) as progress:
         for name, model in named.items():
             runner = Runner(model, plan)
             for window in (w for n, w in missing if n == name):
@@ -191,22 +193,13 @@ def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
     frame = pd.DataFrame(columns)
     frame.attrs["backtest"] = {
         "h": plan.h,
+        "step_size": plan.step_size,
         "kind": plan.kind,
         **_scale(plan),
         "seconds": {name: sum(o.seconds for o in made) for name, made in outcomes.items()},
         "failures": _failures(plan, outcomes),
     }
     return frame
-
-
-def units(panel: Panel) -> pd.Index:
-    """Names of the series of a tidy frame, series by series, target by target."""
-    targets = [str(name) for name in panel.target_names]
-    if panel.layout.id_col is None:
-        return pd.Index(targets)
-    if len(targets) == 1:
-        return panel.ids
-    return pd.Index([f"{label}/{target}" for label in panel.ids for target in targets])
 
 
 def _scale(plan: Plan) -> dict[str, Any]:
@@ -225,25 +218,27 @@ def _scale(plan: Plan) -> dict[str, Any]:
     return {"season_length": season, "scale": {"unique_id": units(past).tolist(), **means}}
 
 
-def _failures(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> list[dict[str, str]]:
+def _failures(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> list[dict[str, Any]]:
     """Failures, of which a warning is given; an error if there is nothing else."""
-    found = [
-        {"model": name, "cutoff": _cutoff(plan, window), "error": outcome.error}
-        for name, made in outcomes.items()
-        for window, outcome in enumerate(made)
-        if outcome.error is not None
+    windows = [(name, w, made) for name, all_ in outcomes.items() for w, made in enumerate(all_)]
+    found: list[dict[str, Any]] = [
+        {"model": name, "cutoff": _cutoff(plan, w), "error": made.error}
+        for name, w, made in windows
+        if made.error is not None
     ]
-    if not found:
-        return []
     shown = "; ".join(f"{f['model']!r} at {f['cutoff']}: {f['error']}" for f in found[:_NAMED])
-    total = len(outcomes) * plan.n_windows
-    if len(found) == total:
+    if len(found) == len(windows):
         raise RuntimeError(f"all models failed in all windows; {shown}")
-    warn_user(
-        f"{len(found)} of {total} windows of the models failed and have no forecasts (NaN), "
-        f"{'first ' * (len(found) > _NAMED)}{shown}"
-    )
-    return found
+    if found:
+        warn_user(
+            f"{len(found)} of {len(windows)} windows of the models failed and have no forecasts "
+            f"(NaN), {'first ' * (len(found) > _NAMED)}{shown}"
+        )
+    return found + [
+        {"model": name, "cutoff": _cutoff(plan, w), "unique_id": label, "error": reason}
+        for name, w, made in windows
+        for label, reason in made.lost
+    ]
 
 
 def _cutoff(plan: Plan, window: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -17,11 +16,12 @@ from tsrnn.contract import (
     positive_integer,
     seed_of,
     verbosity,
+    warn_user,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
 from tsrnn.evaluation._combined_memory import CombinedMemory
-from tsrnn.evaluation._models import known_ahead, named_models
+from tsrnn.evaluation._models import known_ahead, named_models, seen_by
 from tsrnn.evaluation._plan import make_plan
 from tsrnn.evaluation._weights import inverse_error_weights, stacked_weights
 
@@ -50,7 +50,8 @@ class Combination(Forecaster[CombinedMemory]):
     n_windows : int, default 5
         Horizons of which errors are taken to estimate weights.
     horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
-        As in all forecasters. A member is given `known_ahead` if it names the same columns.
+        As in all forecasters. A member is given `known_ahead` if it names the same columns; one
+        that takes no exogenous columns is not shown them.
 
     Attributes
     ----------
@@ -140,6 +141,28 @@ class Combination(Forecaster[CombinedMemory]):
         self.forecasters_ = {name: _fitted(name, member, panel) for name, member in members.items()}
         return CombinedMemory(tuple(member.memory_ for member in self.forecasters_.values()))
 
+    def update(self, df: Any) -> Combination:
+        """Take in new rows without fitting again; the members do, too.
+
+        Parameters
+        ----------
+        df : frame or path
+            Rows that follow the last ones known, of some or all series.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a series is unknown or its rows do not begin one step after its last.
+        """
+        super().update(df)
+        for member, memory in zip(self.forecasters_.values(), self.memory_.members, strict=True):
+            member.memory_ = memory
+        return self
+
     def _members(self) -> dict[str, Forecaster]:
         """Clones that are not fitted, with the arguments of the combination."""
         members = {}
@@ -190,7 +213,7 @@ class Combination(Forecaster[CombinedMemory]):
             for window in range(plan.n_windows):
                 if window:
                     new = panel.between(plan.known[window - 1], plan.known[window])
-                    memory = fitted._advance(memory, new)
+                    memory = fitted._advance(memory, seen_by(fitted, new))
                 rows = panel.between(plan.known[window], plan.known[window] + h)
                 future = self._columns_ahead(fitted, rows.exog.reshape(panel.n_series, h, -1))
                 made = fitted._forecast(memory, h, [], future)[""]
@@ -208,27 +231,51 @@ class Combination(Forecaster[CombinedMemory]):
         return exog[:, :, columns] if columns else None
 
     def _memory_of(self, panel: Panel) -> CombinedMemory:
-        members = self.forecasters_.values()
-        return CombinedMemory(tuple(member._memory_of(panel) for member in members))
+        return CombinedMemory(
+            tuple(m._memory_of(seen_by(m, panel)) for m in self.forecasters_.values())
+        )
 
     def _advance(self, memory: CombinedMemory, panel: Panel) -> CombinedMemory:
         pairs = zip(self.forecasters_.values(), memory.members, strict=True)
-        return CombinedMemory(tuple(member._advance(own, panel) for member, own in pairs))
+        return CombinedMemory(tuple(m._advance(own, seen_by(m, panel)) for m, own in pairs))
 
     def _forecast(
         self, memory: CombinedMemory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
+        weights = self.weights_.to_numpy()
         made = [
             member._forecast(own, h, levels, future if member.known_ahead_ else None)
-            for member, own in zip(self.forecasters_.values(), memory.members, strict=True)
+            for member, own, weight in zip(
+                self.forecasters_.values(), memory.members, weights, strict=True
+            )
+            if weight != 0
         ]
+        shares = self._shares(memory.ids, np.stack([own[""] for own in made]))
         return {
-            suffix: np.tensordot(self.weights_, [own[suffix] for own in made], 1)
+            suffix: (shares * np.stack([np.nan_to_num(own[suffix]) for own in made])).sum(0)
             for suffix in made[0]
         }
 
+    def _shares(self, ids: pd.Index, points: np.ndarray) -> np.ndarray:
+        """Weights (k, S, 1, C) of the members that count; of those that forecast a series.
+
+        Weights of members without a forecast go to the others, in proportion, with a warning.
+        """
+        used = self.weights_[self.weights_ != 0]
+        there = np.isfinite(points).all(2, keepdims=True)
+        weights = used.to_numpy()[:, None, None, None] * there
+        total = weights.sum(0)
+        lost = np.flatnonzero(~there.all((0, 2, 3)))
+        if len(lost):
+            members = [name for name, own in zip(used.index, there, strict=True) if not own.all()]
+            warn_user(
+                f"{len(lost)} of {len(ids)} series, the first {ids[lost[0]]!r}, are not forecast "
+                f"by {', '.join(map(repr, members))}: the weights go to the other members"
+            )
+        return weights / np.where(total != 0, total, np.nan)
+
     def _header(self) -> dict[str, Any]:
-        parts = {name: member._parts()[0] for name, member in self._current().items()}
+        parts = {name: member._parts()[0] for name, member in self.forecasters_.items()}
         given = named_models(self.forecasters)
         return {
             "horizon": self.horizon_,
@@ -241,19 +288,9 @@ class Combination(Forecaster[CombinedMemory]):
         arrays = {"weights": self.weights_.to_numpy()}
         if self.validation_ is not None:
             arrays["validation"] = self.validation_.to_numpy()
-        for place, member in enumerate(self._current().values()):
+        for place, member in enumerate(self.forecasters_.values()):
             arrays |= {f"{place}/{name}": a for name, a in member._parts()[1].items()}
         return arrays
-
-    def _current(self) -> dict[str, Forecaster]:
-        """Members whose memory is that of the combination."""
-        found = {}
-        for (name, member), memory in zip(
-            self.forecasters_.items(), self.memory_.members, strict=True
-        ):
-            found[name] = copy.copy(member)
-            found[name].memory_ = memory
-        return found
 
     @classmethod
     def _inner_arguments(
@@ -292,7 +329,7 @@ class Combination(Forecaster[CombinedMemory]):
 
 def _fitted(name: str, member: Forecaster, panel: Panel) -> Forecaster:
     try:
-        member._fit_to(panel)
+        member._fit_to(seen_by(member, panel))
     except Exception as error:
         error.add_note(f"raised by the member {name!r} of the combination")
         raise

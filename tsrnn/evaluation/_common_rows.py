@@ -9,6 +9,8 @@ import numpy as np
 
 from tsrnn.evaluation._forecasts import Forecasts, shown
 
+REPEATED = "RuntimeError: not fitted, as in an earlier window: "  # before the error of that window
+
 
 def common_rows(forecasts: Forecasts, facts: dict[str, Any]) -> tuple[Forecasts, list[str]]:
     """Keep the rows with an actual value and a forecast of every model, and say what was not kept.
@@ -54,7 +56,7 @@ def _without_empty_models(
         )
     names = np.array(forecasts.models)
     notes = [
-        f"{name} has no forecast at all and is left out{_reason(facts, name)}."
+        f"{name} has no forecast at all and is left out{_reason(facts, name, forecasts.ids)}."
         for name in names[empty]
     ]
     return forecasts.choose_models(list(names[~empty])), notes
@@ -75,13 +77,14 @@ def _failed_windows(forecasts: Forecasts, failed: np.ndarray, facts: dict[str, A
     notes = []
     for name, own in zip(forecasts.models, failed, strict=True):
         if own.any():
+            ids = forecasts.ids[np.unique(forecasts.series[own])]
             where = [
                 f"{forecasts.ids[s]} at {cutoff}"
                 for s, cutoff in zip(forecasts.series[own], forecasts.cutoffs[own], strict=True)
             ]
             notes.append(
                 f"{name} has no forecast in {_count(int(own.sum()), 'window')} ({shown(where)})"
-                f"{_reason(facts, name)}; left out for every model."
+                f"{_reason(facts, name, ids)}; left out for every model."
             )
     return notes
 
@@ -96,9 +99,15 @@ def _missing_forecasts(forecasts: Forecasts, lacking: np.ndarray) -> list[str]:
     ]
 
 
-def _reason(facts: dict[str, Any], model: str) -> str:
-    """The commonest error the backtest met with a model."""
-    errors = [str(f.get("error")) for f in facts.get("failures") or [] if f.get("model") == model]
+def _reason(facts: dict[str, Any], model: str, ids: np.ndarray) -> str:
+    """The commonest error the backtest met with a model, in some of the series."""
+    there = set(map(str, ids))
+    errors = [
+        str(failure.get("error")).removeprefix(REPEATED).rstrip(".: \n")
+        for failure in facts.get("failures") or []
+        if failure.get("model") == model
+        and ("unique_id" not in failure or str(failure["unique_id"]) in there)
+    ]
     return f": {max(errors, key=errors.count)}" if errors else ""
 
 

@@ -65,7 +65,9 @@ def compare(
       independently.
 
     In a panel the losses of a series are divided by its scale, the mean squared (or absolute)
-    seasonal difference before the first cutoff, so that no series decides by its unit.
+    seasonal difference before the first cutoff, so that no series decides by its unit. The scale
+    of variances that a backtest forecasts is the mean squared difference of the series (for the
+    squared loss, its square); QLIKE needs none.
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ def compare(
         for it makes them.
     train : DataFrame, optional
         Rows ``unique_id, ds, y`` before the first cutoff (later ones are not used), for the
-        scales where the frame does not carry them.
+        scales where the frame does not carry them; with a frame of variances, of variances too.
     season_length : int, optional
         Steps of a season, with `train`.
     alpha : float, default 0.05
@@ -134,12 +136,13 @@ def compare(
     settings = _settings(facts, loss, alpha, over, n_boot, random_state)
     if benchmark is not None:
         choice("benchmark", benchmark, forecasts.models)
-    ids = forecasts.ids
     forecasts, notes = common_rows(forecasts, facts)
     if settings.kind == "variance":
         check_variances(forecasts)
-    scale, missing = read_scale(frame, ids, facts, train, season_length)
-    notes += missing if settings.kind == "mean" else []
+    scale, missing = read_scale(
+        frame, forecasts, facts, train, season_length, settings.kind, settings.loss
+    )
+    notes += missing
     settings = settings._replace(
         benchmark=benchmark if benchmark in forecasts.models else None,
         measure=_sort_by(settings, scale, forecasts),
@@ -206,8 +209,10 @@ def _tested(
         ranks=ranks.table,
         friedman_p_value=ranks.friedman_p_value,
         critical_difference=ranks.critical_difference,
-        encompassing=encompassing(forecasts, units, scale, settings.alpha),
-        notes=notes + more + reasons + _rank_notes(ranks, forecasts, units) + _ties(forecasts),
+        encompassing=encompassing(
+            forecasts, None if _no_unit(forecasts, scale, settings) else units, scale, settings.alpha
+        ),
+        notes=notes + more + reasons + _rank_notes(ranks, forecasts) + _ties(forecasts),
         kind=settings.kind,
         loss=settings.loss,
         measure=settings.measure,
@@ -227,6 +232,11 @@ def _units(
         return None, ["There is one model: nothing to test it against."]
     units, notes = choose_units(forecasts, losses, settings.over)
     unscaled = units is not None and forecasts.n_series > 1 and scale is None
+    if units is not None and _no_unit(forecasts, scale, settings):
+        notes.append(
+            "Encompassing is left out: errors of variances of several series are in units of "
+            "their own, and there is no scale; see train=."
+        )
     if unscaled and settings.loss != "qlike":
         notes.append(
             "The losses of the series are not scaled, for lack of rows before the first cutoff: "
@@ -235,16 +245,20 @@ def _units(
     return units, notes
 
 
-def _rank_notes(ranks: Ranks, forecasts: Forecasts, units: Units | None) -> list[str]:
+def _no_unit(forecasts: Forecasts, scale: Scale | None, settings: _Settings) -> bool:
+    """Whether errors of several series cannot be put together."""
+    return settings.kind == "variance" and forecasts.n_series > 1 and scale is None
+
+
+def _rank_notes(ranks: Ranks, forecasts: Forecasts) -> list[str]:
     if not len(ranks.table):
         return ["No ranks: they need two series, or two windows of one."] * (
             len(forecasts.models) > 1
         )
     one = forecasts.n_series == 1
-    n = len(forecasts.series) if one else forecasts.n_series
     notes = []
-    if n < FEW_RANKED:
-        notes.append(f"Ranks rest on {n} {'windows' if one else 'series'} only.")
+    if ranks.n < FEW_RANKED:
+        notes.append(f"Ranks rest on {ranks.n} {'windows' if one else 'series'} only.")
     if one and (forecasts.step_size or forecasts.horizon) < forecasts.horizon:
         notes.append(
             "The test of ranks and its critical difference take windows to be independent, which "

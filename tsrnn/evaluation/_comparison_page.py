@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.evaluation._diebold_mariano import ALL
+from tsrnn.evaluation._numbers import p_value
 
 if TYPE_CHECKING:
     from tsrnn.evaluation._comparison import Comparison
@@ -87,7 +88,7 @@ def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
     if len(comparison.encompassing) and len(comparison.models) <= ENCOMPASSING:
         key = "Encompassing: weight of b in the best combination with a; 0 if a encompasses b"
         pairs = comparison.encompassing.set_index(["model_a", "model_b"])
-        tables[key] = pairs.assign(p_value=pairs["p_value"].map(_p_value))
+        tables[key] = pairs.assign(p_value=pairs["p_value"].map(p_value))
     return tables
 
 
@@ -101,8 +102,8 @@ def _test_table(comparison: Comparison) -> tuple[str, pd.DataFrame]:
     if len(models) <= MATRIX:
         cells = np.full((len(models), len(models)), "-", dtype=object)
         at = [[models.index(name) for name in tests[side]] for side in ("model_a", "model_b")]
-        cells[at[0], at[1]] = [_p_value(p) for p in tests["p_value"]]
-        cells[at[1], at[0]] = [_p_value(p) for p in tests["p_adjusted"]]
+        cells[at[0], at[1]] = [p_value(p) for p in tests["p_value"]]
+        cells[at[1], at[0]] = [p_value(p) for p in tests["p_adjusted"]]
         matrix = pd.DataFrame(cells, models, models)
         return f"{lead}: p-values; Holm's below the diagonal", matrix
     first = comparison.benchmark or models[0]
@@ -112,8 +113,8 @@ def _test_table(comparison: Comparison) -> tuple[str, pd.DataFrame]:
         {
             "mean_difference": np.where(turned, -1, 1) * own["mean_difference"],
             "statistic": np.where(turned, -1, 1) * own["statistic"],
-            "p_value": own["p_value"].map(_p_value),
-            "p_adjusted": own["p_adjusted"].map(_p_value),
+            "p_value": own["p_value"].map(p_value),
+            "p_adjusted": own["p_adjusted"].map(p_value),
         }
     )
     return f"{lead}: {first} against", table.set_index(own["model_a"].where(turned, own["model_b"]))
@@ -126,8 +127,8 @@ def _bootstrap_table(comparison: Comparison) -> pd.DataFrame:
 
 def _rank_heading(comparison: Comparison) -> str:
     over = "series" if comparison.n_series > 1 else "windows"
-    p_value = comparison.friedman_p_value
-    friedman = "" if np.isnan(p_value) else f", Friedman's p-value {_p_value(p_value)}"
+    p = comparison.friedman_p_value
+    friedman = "" if np.isnan(p) else f", Friedman's p-value {p_value(p)}"
     difference = _number(comparison.critical_difference)
     return f"Mean ranks over {over}: critical difference {difference}{friedman}"
 
@@ -185,10 +186,6 @@ def _number(value: float) -> str:
     if value != 0 and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.3g}"
     return f"{value:.3f}"
-
-
-def _p_value(value: float) -> str:
-    return "<0.001" if value < 0.001 else _number(value)
 
 
 def _wrapped(text: str) -> list[str]:

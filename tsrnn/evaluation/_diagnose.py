@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.stats import chisquare
 from sklearn.utils.validation import check_is_fitted
 from statsmodels.stats.diagnostic import acorr_ljungbox, het_arch
@@ -16,9 +17,10 @@ from statsmodels.tsa.stattools import acf
 from tsrnn.contract import Forecaster, positive_integer
 from tsrnn.evaluation._diagnostics import Diagnostics
 from tsrnn.evaluation._models import FRONT
-from tsrnn.evaluation._one_step import first_steps, one_step
+from tsrnn.evaluation._one_step import first_steps, one_step, steps_apart
 
 _INTERVAL_END = re.compile(r"^(.*)-(lo|hi)-([0-9.]+)$")
+INDEX = ("model", "unique_id")
 _EXPECTED = 5  # fewest in a bin of Pearson's test
 _FEWEST = 8  # errors of a series, below which there is no test
 
@@ -58,10 +60,11 @@ def diagnose(forecasts: Any, df: Any = None, *, lags: int | None = None) -> Diag
     Notes
     -----
     Errors are out of sample, and the degrees of freedom of the tests are not reduced for
-    estimated parameters. Normality is not needed for point forecasts, nor for conformal
-    intervals. PITs are grouped by the quantiles there are: for a forecaster the nine deciles,
-    from intervals of 20, 40, 60 and 80 percent around the point as the median, which it is for
-    symmetric distributions only.
+    estimated parameters. Cutoffs of a backtest lie `step_size` steps apart: a lag is then so many
+    steps, and dependence between nearer errors is not seen. Normality is not needed for point
+    forecasts, nor for conformal intervals. PITs are grouped by the quantiles there are: for a
+    forecaster the nine deciles, from intervals of 20, 40, 60 and 80 percent around the point as
+    the median, which it is for symmetric distributions only.
 
     References
     ----------
@@ -95,39 +98,58 @@ def diagnose(forecasts: Any, df: Any = None, *, lags: int | None = None) -> Diag
             "forecasts must be a fitted forecaster of tsrnn or what backtest returned; got "
             f"{type(forecasts).__name__}"
         )
-    return _diagnosed(frame, lags)
+    apart = steps_apart(forecasts) if isinstance(forecasts, pd.DataFrame) else 1
+    return _diagnosed(frame, lags, apart)
 
 
-def _diagnosed(frame: pd.DataFrame, lags: int | None) -> Diagnostics:
+def _diagnosed(frame: pd.DataFrame, lags: int | None, apart: int) -> Diagnostics:
     models = [
         str(name)
         for name in frame.columns
-        if name not in FRONT and not _INTERVAL_END.match(str(name))
+        if name not in FRONT
+        and not _INTERVAL_END.match(str(name))
+        and is_numeric_dtype(frame[name])
+        and not is_bool_dtype(frame[name])
     ]
     if not models:
         raise ValueError(f"there is no column of forecasts beside {', '.join(FRONT)}")
+    keys: list[tuple[str, Any]] = []
     tests, acfs, pits, errors = [], [], [], []
+    units = frame.groupby("unique_id", sort=False).indices
     for model in models:
         probabilities, bins = _pit(frame, model)
         residuals = frame["y"] - frame[model]
         errors.append(
             frame[["unique_id", "ds"]].assign(model=model, residual=residuals, pit_bin=bins)
         )
-        for unit, rows in frame.groupby("unique_id", sort=False).indices.items():
-            own, key = residuals.to_numpy()[rows], {"model": model, "unique_id": unit}
+        for unit, rows in units.items():
+            own = residuals.to_numpy()[rows]
             own = own[np.isfinite(own)]
             counts = _counts(bins[rows], len(probabilities) - 1)
             m = max(1, min(lags or min(10, len(own) // 5), len(own) // 2 - 1))
-            tests.append(key | _tests(own, m) | _uniformity(counts, probabilities))
-            acfs.append(pd.DataFrame(key | _autocorrelations(own, m)))
-            pits.append(pd.DataFrame(key | _histogram(counts, probabilities)))
-    index = ["model", "unique_id"]
+            keys.append((model, unit))
+            tests.append(_tests(own, m) | _uniformity(counts, probabilities))
+            acfs.append(_autocorrelations(own, m))
+            pits.append(_histogram(counts, probabilities))
     return Diagnostics(
-        tests=pd.DataFrame(tests).set_index(index),
-        acf=pd.concat(acfs).set_index([*index, "lag"]),
-        pit=pd.concat(pits).set_index([*index, "from"]),
-        residuals=pd.concat(errors).set_index(index),
+        tests=pd.DataFrame(tests, pd.MultiIndex.from_tuples(keys, names=INDEX)),
+        acf=_stacked(keys, acfs, "lag"),
+        pit=_stacked(keys, pits, "from"),
+        residuals=pd.concat(errors).set_index(list(INDEX)),
+        steps_apart=apart,
     )
+
+
+def _stacked(
+    keys: list[tuple[str, Any]], tables: list[dict[str, np.ndarray]], inner: str
+) -> pd.DataFrame:
+    """Tables of all models and series, one below the other."""
+    places = np.repeat(np.arange(len(keys)), [len(table[inner]) for table in tables])
+    columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    outer = pd.MultiIndex.from_tuples(keys, names=INDEX)[places]
+    levels = [outer.get_level_values(name) for name in INDEX]
+    index = pd.MultiIndex.from_arrays([*levels, columns.pop(inner)], names=[*INDEX, inner])
+    return pd.DataFrame(columns, index)
 
 
 def _tests(e: np.ndarray, lags: int) -> dict[str, float]:
@@ -186,17 +208,20 @@ def _counts(bins: np.ndarray, n_bins: int) -> np.ndarray:
 
 
 def _uniformity(counts: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-    """Pearson's test of the counts; bins at the ends are joined until five are expected there."""
+    """Pearson's test of the counts; neighbouring bins are joined until five are expected."""
     expected = np.diff(probabilities) * counts.sum()
-    for _ in range(2):  # from the left, then from the right
-        while len(expected) > 1 and expected[0] < _EXPECTED:
-            counts, expected = (
-                np.concatenate([[part[0] + part[1]], part[2:]]) for part in (counts, expected)
-            )
-        counts, expected = counts[::-1], expected[::-1]
-    if len(counts) < 2 or expected.min() < _EXPECTED:
+    ends, sum_ = [], 0.0
+    for i, share in enumerate(expected, 1):
+        sum_ += share
+        if sum_ >= _EXPECTED:
+            ends.append(i)
+            sum_ = 0.0
+    if len(ends) < 2:
         return {"pit": np.nan, "pit_pvalue": np.nan}
-    statistic, p_value = chisquare(counts, expected)
+    starts = [0, *ends[:-1]]  # what is left over goes to the last bin
+    statistic, p_value = chisquare(
+        np.add.reduceat(counts, starts), np.add.reduceat(expected, starts)
+    )
     return {"pit": statistic, "pit_pvalue": p_value}
 
 

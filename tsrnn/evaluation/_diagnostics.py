@@ -35,12 +35,15 @@ class Diagnostics:
         ``density``, which is 1 if the model is right.
     residuals : DataFrame
         ``ds``, ``residual`` and ``pit_bin`` of every forecast.
+    steps_apart : int
+        Steps from one error to the next: a lag is so many steps.
     """
 
     tests: pd.DataFrame
     acf: pd.DataFrame
     pit: pd.DataFrame
     residuals: pd.DataFrame
+    steps_apart: int = 1
 
     @property
     def models(self) -> list[str]:
@@ -55,6 +58,12 @@ class Diagnostics:
             lines += ["", f"{model}: {len(own)} series, {int(own['n'].sum())} errors"]
             lines += self._by_series(own) if len(own) <= _SHOWN else self._rejections(own)
         lines += ["", "=" * _WIDTH, *_NOTES]
+        if self.steps_apart > 1:
+            lines += [
+                f"The errors are {self.steps_apart} steps apart: a lag is {self.steps_apart} "
+                "steps. Ljung-Box and",
+                "ARCH-LM do not see dependence of nearer errors; for that take step_size=1.",
+            ]
         return "\n".join(lines)
 
     def __str__(self) -> str:

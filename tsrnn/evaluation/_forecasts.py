@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,9 +99,9 @@ def lay_out(frame: Any, models: Sequence[str] | None = None) -> Forecasts:
         have different numbers of steps, values are infinite or no actual value is known.
     """
     _check_frame(frame)
-    names = _models(frame, models)
-    found = _bounds(frame, names)
-    columns = ["y", *names, *(c for ends in found.values() for pair in ends.values() for c in pair)]
+    found = model_columns(frame, models)
+    names = list(found)
+    columns = ["y", *names, *(c for own in found.values() for pair in own.values() for c in pair)]
     values = {name: _numbers(frame, name) for name in columns}
     series, ids = pd.factorize(frame["unique_id"])
     ds, cutoff = _ranks_in_time(frame)
@@ -122,8 +122,40 @@ def lay_out(frame: Any, models: Sequence[str] | None = None) -> Forecasts:
         step_size=_step_size(series, cutoff, ds[order].reshape(-1, steps)),
         y=grid["y"],
         point=np.stack([grid[name] for name in names]),
-        bounds={level: _ends(grid, names, ends) for level, ends in found.items()},
+        bounds={
+            level: _ends(grid, names, {name: own.get(level, ()) for name, own in found.items()})
+            for level in sorted({level for own in found.values() for level in own})
+        },
     )
+
+
+def model_columns(
+    frame: pd.DataFrame, models: Sequence[str] | None = None
+) -> dict[str, dict[float, tuple[str, str]]]:
+    """Columns of a frame that are models, with their columns of intervals.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    models : list of str, optional
+        Of these columns only, in their order; by default all that are numeric and not one of
+        ``KEYS`` or the end of an interval.
+
+    Returns
+    -------
+    dict
+        By model and level, rising, the columns of the lower and upper ends.
+
+    Raises
+    ------
+    ValueError
+        If there is no model, one asked for is not there, or an interval lacks an end or a model.
+    """
+    names = _models(frame, models)
+    ends = _bounds(frame, names)
+    return {
+        name: {level: own[name] for level, own in ends.items() if name in own} for name in names
+    }
 
 
 def shown(names: Any) -> str:
@@ -306,11 +338,11 @@ def _step_size(series: np.ndarray, cutoff: np.ndarray, ds: np.ndarray) -> int | 
 
 
 def _ends(
-    grid: dict[str, np.ndarray], models: list[str], ends: dict[str, tuple[str, str]]
+    grid: dict[str, np.ndarray], models: list[str], ends: Mapping[str, Sequence[str]]
 ) -> np.ndarray:
     """Lower and upper ends, shape (2, M, W, H), NaN for models without the level."""
     found = np.full((2, len(models), *grid["y"].shape), np.nan)
     for i, name in enumerate(models):
-        for side, column in enumerate(ends.get(name, ())):
+        for side, column in enumerate(ends[name]):
             found[side, i] = grid[column]
     return found

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sklearn.base import clone
+
+from tsrnn.data import Panel
 
 # Columns of a backtest beside those of models.
 FRONT = ("unique_id", "ds", "cutoff", "y")
@@ -110,6 +113,13 @@ def _same(a: Any, b: Any) -> bool:
     """Whether two targets are the same; ["y"] is "y"."""
     one, other = ([x] if not isinstance(x, list | tuple) else list(x) for x in (a, b))
     return one == other
+
+
+def seen_by(model: Any, panel: Panel) -> Panel:
+    """What of a panel a model is shown: the targets alone, if it takes no exogenous columns."""
+    if getattr(last_step(model), "takes_exog", True) or not panel.exog_names:
+        return panel
+    return replace(panel, exog=panel.exog[:, :0], exog_names=())
 
 
 def known_ahead(model: Any) -> list[Any]:

@@ -10,8 +10,8 @@ import pandas as pd
 
 from tsrnn.contract import Forecaster
 from tsrnn.data import Panel, check_continues, panel_frame, read_panel, write_stamps
-from tsrnn.evaluation._backtest import units
 from tsrnn.evaluation._models import FRONT, known_ahead
+from tsrnn.evaluation._plan import units
 from tsrnn.evaluation._reading import read_forecasts, suffixes
 
 LEVELS = [20.0, 40.0, 60.0, 80.0]  # their ends and the median are the deciles
@@ -25,8 +25,27 @@ def first_steps(frame: pd.DataFrame) -> pd.DataFrame:
             f"a backtest has the columns {', '.join(FRONT)}; missing {', '.join(absent)}. Give "
             "what backtest returned, or a fitted forecaster and rows that follow its data"
         )
-    order = frame.sort_values("ds", kind="stable")
-    return order.groupby(["unique_id", "cutoff"], sort=False, as_index=False).head(1).sort_index()
+    place = pd.Series(pd.factorize(frame["unique_id"])[0], frame.index)
+    rows = frame.assign(_place=place).sort_values(["_place", "cutoff", "ds"], kind="stable")
+    rows = rows.drop_duplicates(["_place", "cutoff"])
+    return rows.drop(columns="_place").reset_index(drop=True)
+
+
+def steps_apart(frame: pd.DataFrame) -> int:
+    """Steps from one cutoff of a backtest to the next; 1 where there is one cutoff a series.
+
+    Read from the frame, where it was not kept: rows of a window up to the next cutoff.
+    """
+    kept = frame.attrs.get("backtest", {}).get("step_size")
+    if kept is not None:
+        return int(kept)
+    cutoffs = frame.groupby("unique_id", sort=False)["cutoff"].unique()
+    for unit, own in cutoffs.items():
+        if len(own) > 1:
+            first, second = np.sort(own)[:2]
+            window = frame[(frame["unique_id"] == unit) & (frame["cutoff"] == first)]
+            return max(1, int((window["ds"] <= second).sum()))
+    return 1
 
 
 def one_step(model: Forecaster, df: Any) -> pd.DataFrame:
@@ -48,7 +67,7 @@ def one_step(model: Forecaster, df: Any) -> pd.DataFrame:
         )
     times, layout = panel.times.reshape(-1, n), panel.layout
     if hasattr(model, "predict_rolling"):
-        made = model.predict_rolling(df, h=1, level=LEVELS)
+        made = model.predict_rolling(df, h=1, level=LEVELS).drop(columns="cutoff")
         found = read_forecasts(made, layout, panel.ids, times, suffixes(LEVELS))
     else:
         found = _by_updates(model, panel, times)
@@ -66,7 +85,7 @@ def one_step(model: Forecaster, df: Any) -> pd.DataFrame:
 def _new_rows(model: Forecaster, df: Any) -> Panel:
     return read_panel(
         df, target=model.target, id_col=model.id_col, time_col=model.time_col,
-        freq=model.freq_, missing="keep",
+        freq=model.freq_, missing=model.missing,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ class Plan(NamedTuple):
         All rows, NaN where targets are missing.
     known : integer ndarray of shape (n_windows, S)
         Rows of each series that are known in each window, the oldest window first.
-    h : int
+    h, step_size : int
     refit_every : int
         Windows from one fit to the next.
     levels : list of float
@@ -29,6 +29,7 @@ class Plan(NamedTuple):
     panel: Panel
     known: np.ndarray
     h: int
+    step_size: int
     refit_every: int
     levels: list[float]
     kind: str
@@ -109,4 +110,14 @@ def make_plan(
             f"need more than {ahead[0]} rows; there are {panel.lengths[shortest]}. Take fewer "
             "windows, or a smaller h or step_size"
         )
-    return Plan(panel, panel.lengths - ahead[:, None], h, refit_every, levels, kind)
+    return Plan(panel, panel.lengths - ahead[:, None], h, step_size, refit_every, levels, kind)
+
+
+def units(panel: Panel) -> pd.Index:
+    """Names of the series of a tidy frame, series by series, target by target."""
+    targets = [str(name) for name in panel.target_names]
+    if panel.layout.id_col is None:
+        return pd.Index(targets)
+    if len(targets) == 1:
+        return panel.ids
+    return pd.Index([f"{label}/{target}" for label in panel.ids for target in targets])

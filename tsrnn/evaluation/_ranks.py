@@ -10,11 +10,12 @@ from scipy import stats
 
 
 class Ranks(NamedTuple):
-    """Mean ranks and how far apart they must lie."""
+    """Mean ranks over n series or windows, and how far apart they must lie."""
 
     table: pd.DataFrame
     friedman_p_value: float
     critical_difference: float
+    n: int
 
 
 def rank_models(losses: np.ndarray, models: list[str], alpha: float) -> Ranks:
@@ -48,7 +49,7 @@ def rank_models(losses: np.ndarray, models: list[str], alpha: float) -> Ranks:
     index = pd.Index(models if k > 1 and n > 1 else [], name="model", dtype=object)
     if not len(index):
         nothing = pd.DataFrame({"mean_rank": [], "near_best": np.zeros(0, bool)}, index)
-        return Ranks(nothing, np.nan, np.nan)
+        return Ranks(nothing, np.nan, np.nan, n)
     ranks = stats.rankdata(losses, axis=1)
     mean = ranks.mean(axis=0)
     quantile = float(stats.studentized_range.ppf(1 - alpha, k, np.inf)) / np.sqrt(2)
@@ -57,4 +58,4 @@ def rank_models(losses: np.ndarray, models: list[str], alpha: float) -> Ranks:
     p_value = np.nan if k < 3 or tied else float(stats.friedmanchisquare(*losses.T).pvalue)
     near = mean - mean.min() < difference
     table = pd.DataFrame({"mean_rank": mean, "near_best": near}, index)
-    return Ranks(table, p_value, difference)
+    return Ranks(table, p_value, difference, n)

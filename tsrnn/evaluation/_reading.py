@@ -51,7 +51,7 @@ def read_forecasts(
     _check_equal(stamps, write_stamps(times.ravel(), layout), "timestamps")
     if layout.id_col is not None:
         _check_equal(frame[layout.id_col], ids.repeat(h), "series")
-    front = {layout.id_col, layout.time_col, "cutoff"} if long else {"cutoff"}
+    front = {layout.id_col, layout.time_col} if long else set()
     rest = [column for column in frame.columns if column not in front]
     bases: list[Any] = list(layout.target_names)
     if len(bases) == 1 and rest and bases[0] not in rest:

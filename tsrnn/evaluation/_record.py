@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ class Record:
     """Outcomes by model and window, kept in a parquet file if there is a path.
 
     The file has a row for each model, window, series, target and step, and in its metadata what
-    it is a backtest of, with the seconds and errors of each window. It is written whole after
-    every window, beside its place and then renamed.
+    it is a backtest of, with the seconds of each window. It is written whole, beside its place
+    and then renamed: after a window if the last writing took less than a tenth of the time since,
+    and on leaving the ``with`` block. Windows in which a model failed are not in it.
 
     Parameters
     ----------
@@ -40,7 +42,8 @@ class Record:
     FileNotFoundError
         If the folder of the path does not exist.
     ValueError
-        If the file is of another backtest, or of a model of that name with other arguments.
+        If the file is of another backtest, or of a model of that name with other arguments, or
+        an argument looks different in every process.
     """
 
     def __init__(
@@ -49,12 +52,14 @@ class Record:
         self._path = None if path is None else Path(path).expanduser()
         self._plan = plan
         self._outcomes: dict[tuple[str, int], Outcome] = {}
+        self._parts: dict[tuple[str, int], Any] = {}
+        self._written, self._cost, self._behind = time.perf_counter(), 0.0, False
         if self._path is None:
             return
         if not self._path.parent.is_dir():
             raise FileNotFoundError(f"the folder {self._path.parent} does not exist; make it first")
         self._told = _told(plan)
-        self._arguments = {name: _digest(_shown(model)) for name, model in models.items()}
+        self._arguments = {name: _digest(_shown(name, model)) for name, model in models.items()}
         _polars()
         if self._path.exists():
             self._read()
@@ -68,30 +73,37 @@ class Record:
     def add(self, name: str, window: int, outcome: Outcome) -> None:
         """Keep what a model gave in a window."""
         self._outcomes[name, window] = outcome
-        if self._path is not None:
+        if self._path is None or outcome.error is not None:
+            return
+        self._parts[name, window] = _rows(name, window, outcome)
+        self._behind = True
+        if time.perf_counter() - self._written > 10 * self._cost:
+            self._write(self._path)
+
+    def __enter__(self) -> Record:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._path is not None and self._behind:
             self._write(self._path)
 
     def _write(self, path: Path) -> None:
-        pl = _polars()
+        start = time.perf_counter()
         header = self._told | {
             "models": self._arguments,
             "windows": [
-                [name, window, outcome.seconds, outcome.error]
-                for (name, window), outcome in self._outcomes.items()
+                [*key, self._outcomes[key].seconds, self._outcomes[key].lost] for key in self._parts
             ],
         }
-        parts = [
-            _rows(name, window, outcome, pl)
-            for (name, window), outcome in self._outcomes.items()
-            if outcome.error is None
-        ]
-        table = pl.concat(parts) if parts else pl.DataFrame({"model": []})
+        table = _polars().concat(self._parts.values())
         temporary = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
         try:
             table.write_parquet(temporary, metadata={_KEY: json.dumps(header)})
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+        self._written, self._behind = time.perf_counter(), False
+        self._cost = self._written - start
 
     def _read(self) -> None:
         pl, path = _polars(), self._path
@@ -115,18 +127,19 @@ class Record:
                 )
         table = pl.read_parquet(path)
         shape = self._plan.actual(0).shape
-        for name, window, seconds, error in header["windows"]:
-            forecasts = {}
-            if error is None:
-                own = table.filter((pl.col("model") == name) & (pl.col("window") == window))
-                forecasts = {
-                    suffix: own[suffix.removeprefix("-") or _POINT].to_numpy().reshape(shape)
-                    for suffix in suffixes(self._plan.levels)
-                }
-            self._outcomes[name, window] = Outcome(forecasts, error, seconds)
+        for name, window, seconds, lost in header["windows"]:
+            own = table.filter((pl.col("model") == name) & (pl.col("window") == window))
+            forecasts = {
+                suffix: own[suffix.removeprefix("-") or _POINT].to_numpy().reshape(shape)
+                for suffix in suffixes(self._plan.levels)
+            }
+            lost = [(label, reason) for label, reason in lost]
+            self._outcomes[name, window] = Outcome(forecasts, None, seconds, lost)
+            self._parts[name, window] = own
 
 
-def _rows(name: str, window: int, outcome: Outcome, pl: Any) -> Any:
+def _rows(name: str, window: int, outcome: Outcome) -> Any:
+    pl = _polars()
     series, step, target = np.indices(outcome.forecasts[""].shape)
     columns = {
         suffix.removeprefix("-") or _POINT: values.ravel()
@@ -154,10 +167,16 @@ def _told(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _shown(model: Any) -> str:
+def _shown(name: str, model: Any) -> str:
     """A model with all its arguments, nested ones too."""
-    arguments = model.get_params(deep=True)
-    return repr((type(model).__name__, sorted((name, repr(v)) for name, v in arguments.items())))
+    arguments = {key: repr(value) for key, value in model.get_params(deep=True).items()}
+    for key, text in arguments.items():
+        if " at 0x" in text:
+            raise ValueError(
+                f"with path=, arguments must look the same in every process; {key} of {name!r} is "
+                f"{text}. Give an integer as random_state; or leave path out"
+            )
+    return repr((type(model).__name__, sorted(arguments.items())))
 
 
 def _digest(value: Any) -> str:

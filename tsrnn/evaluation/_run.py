@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from tsrnn.evaluation._models import known_ahead
-from tsrnn.evaluation._plan import Plan
+from tsrnn.evaluation._models import known_ahead, last_step, seen_by
+from tsrnn.evaluation._plan import Plan, units
 from tsrnn.evaluation._reading import read_forecasts, suffixes
 
 
@@ -22,11 +22,14 @@ class Outcome(NamedTuple):
         By suffix of their columns; empty if the model failed.
     error : str or None
     seconds : float
+    lost : list of (str, str)
+        Series without a forecast, and why.
     """
 
     forecasts: dict[str, np.ndarray]
     error: str | None
     seconds: float
+    lost: list[tuple[Any, str]]
 
 
 class Runner:
@@ -40,7 +43,8 @@ class Runner:
     """
 
     def __init__(self, model: Any, plan: Plan) -> None:
-        self._model, self._plan = model, plan
+        self._model = model
+        self._plan = plan._replace(panel=seen_by(model, plan.panel))
         self._fitted: Any = None
         self._anchor = self._seen = -1  # windows it was fitted in, and whose rows it knows
         self._broken: tuple[int, str] | None = None  # a window in which it cannot be fitted
@@ -52,7 +56,19 @@ class Runner:
             forecasts, error = self._forecast(window), None
         except Exception as raised:
             forecasts, error = {}, f"{type(raised).__name__}: {raised}"
-        return Outcome(forecasts, error, time.perf_counter() - start)
+        lost = [] if error else self._lost(forecasts[""])
+        return Outcome(forecasts, error, time.perf_counter() - start, lost)
+
+    def _lost(self, point: np.ndarray) -> list[tuple[Any, str]]:
+        """Series that the model has left out, with the reason that it keeps in `messages_`."""
+        gone = np.isnan(point).all(1)  # (S, C)
+        if not gone.any():
+            return []
+        messages = getattr(last_step(self._fitted), "messages_", None)
+        told = [""] * gone.size if messages is None else [" ".join(own) for own in messages]
+        told = np.repeat(told, gone.size // len(told)).tolist()  # one for all targets, perhaps
+        labels = units(self._plan.panel)
+        return [(labels[i], told[i] or "no forecast") for i in np.flatnonzero(gone)]
 
     def _forecast(self, window: int) -> dict[str, np.ndarray]:
         plan = self._plan

@@ -9,31 +9,55 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from tsrnn.contract import positive_integer
-from tsrnn.evaluation._forecasts import shown
+from tsrnn.evaluation._forecasts import Forecasts, shown
 
 NO_SCALE = (
     "MASE, RMSSE and OWA are left out: they need the rows before the first cutoff, train=, and "
     "season_length=."
 )
 
+NONE_VARIES = (
+    "MASE, RMSSE and OWA are left out: no series has rows before the first cutoff whose seasonal "
+    "differences are not zero."
+)
+
 
 class Scale(NamedTuple):
-    """Mean absolute and mean squared seasonal differences, shape (S,); NaN if unknown or zero."""
+    """Mean absolute and mean squared seasonal differences, shape (S,); NaN if unknown or zero.
+
+    They are in units of errors and of squared errors: of forecasts of variances, in units of
+    variances and of their squares.
+    """
 
     mae: np.ndarray
     mse: np.ndarray
 
 
 def read_scale(
-    frame: pd.DataFrame, ids: np.ndarray, facts: dict[str, Any], train: Any, season_length: Any
+    frame: pd.DataFrame,
+    forecasts: Forecasts,
+    facts: dict[str, Any],
+    train: Any,
+    season_length: Any,
+    kind: str,
+    loss: str,
 ) -> tuple[Scale | None, list[str]]:
     """Scale of each series: from `train`, else as the backtest kept it; None if neither is there.
+
+    What a backtest of variances keeps is of the levels, whose mean squared difference is in units
+    of variances. `train` has actual values like those of the frame.
+
+    Returns
+    -------
+    scale : Scale or None
+    notes : list of str
+        What is left out for lack of a scale.
 
     Raises
     ------
     TypeError, ValueError
-        If `train` is no long frame of numbers, or the season is not known or not that of the
-        backtest.
+        If `train` is no long frame of numbers, has negative variances, or the season is not known
+        or not that of the backtest.
     """
     season = None if season_length is None else positive_integer("season_length", season_length)
     stored = facts.get("scale")
@@ -42,24 +66,40 @@ def read_scale(
         if season is None:
             raise ValueError("with train=, season_length= must be given; 1 where there is none")
         table = _from_train(frame, train, int(season))
+        if kind == "variance" and (train["y"] < 0).any():
+            raise ValueError(
+                "train must have actual values of variances, as frame has, such as squared "
+                "returns; some of its column 'y' are negative"
+            )
     elif stored is not None:
         _check_season(season, facts.get("season_length"))
         table = pd.DataFrame(stored).set_index("unique_id")[["mae", "mse"]]
+        if facts.get("kind") == "variance":
+            table = table.assign(mae=table["mse"], mse=table["mse"] ** 2)
     else:
-        return None, [NO_SCALE]
-    values = np.array(table.reindex(ids), dtype=float)
+        return None, [NO_SCALE] if kind == "mean" else []
+    values = np.array(table.reindex(forecasts.ids), dtype=float)
     bad = ~((values > 0) & np.isfinite(values)).all(axis=1)
     values[bad] = np.nan
-    if bad.all():
-        return None, [
-            "MASE, RMSSE and OWA are left out: no series has rows before the first cutoff whose "
-            "seasonal differences are not zero."
-        ]
-    notes = [
-        f"{int(bad.sum())} series without a positive scale before the first cutoff left out of "
-        f"MASE and RMSSE: {shown(ids[bad])}."
-    ]
-    return Scale(*values.T), notes if bad.any() else []
+    compared = np.unique(forecasts.series)
+    lacking = compared[bad[compared]]
+    if len(lacking) == len(compared):
+        return None, [NONE_VARIES] if kind == "mean" else []
+    notes = [_lacking(forecasts, lacking, kind, loss)] if len(lacking) else []
+    return Scale(*values.T), notes
+
+
+def _lacking(forecasts: Forecasts, lacking: np.ndarray, kind: str, loss: str) -> str:
+    """What series without a scale are left out of."""
+    n, rest = forecasts.n_series, forecasts.n_series - len(lacking)
+    tests = "encompassing" if loss == "qlike" else "the tests and the ranks"
+    what = f"MASE, RMSSE and OWA, and of {tests}" if kind == "mean" else tests
+    others = f" The other measures are of all {n} series, these of {rest}."
+    return (
+        f"{len(lacking)} series without a positive scale before the first cutoff left out of "
+        f"{what}, whose errors are scaled: {shown(forecasts.ids[lacking])}."
+        f"{others if kind == 'mean' else ''}"
+    )
 
 
 def _check_season(asked: int | None, stored: Any) -> None:

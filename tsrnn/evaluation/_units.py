@@ -77,7 +77,7 @@ def choose_units(
     place = np.where(some, np.cumsum(some) - 1, -1)
     overlap = _overlap(forecasts, chosen)
     found = Units(chosen, means[some], overlap, place[of_window])
-    return found, _notes(found, forecasts, n_series)
+    return found, _notes(found, forecasts, known)
 
 
 def _automatic(n_times: int, n_series: int) -> str | None:
@@ -110,8 +110,9 @@ def _overlap(forecasts: Forecasts, over: str) -> np.ndarray:
     return -(-steps // forecasts.step_size) - 1
 
 
-def _notes(units: Units, forecasts: Forecasts, n_series: int) -> list[str]:
-    n = len(units)
+def _notes(units: Units, forecasts: Forecasts, known: np.ndarray) -> list[str]:
+    """What the tests rest on; `known` are the windows that have losses."""
+    n, n_series = len(units), len(np.unique(forecasts.series[known]))
     noun = "windows" if units.over == "time" else "series"
     notes = []
     if n < ENOUGH:
@@ -127,7 +128,7 @@ def _notes(units: Units, forecasts: Forecasts, n_series: int) -> list[str]:
             f"Tests over time: each of {n} windows is one observation, the mean loss over the "
             "series. Series may err together."
         )
-        notes += _unbalanced(units, forecasts)
+        notes += _unbalanced(units, known)
     if units.overlap[-1]:
         notes.append(
             f"Windows overlap ({forecasts.horizon} steps every {forecasts.step_size}): the tests "
@@ -137,8 +138,8 @@ def _notes(units: Units, forecasts: Forecasts, n_series: int) -> list[str]:
     return notes
 
 
-def _unbalanced(units: Units, forecasts: Forecasts) -> list[str]:
-    counts = np.bincount(units.of_window[units.of_window >= 0], minlength=len(units))
+def _unbalanced(units: Units, known: np.ndarray) -> list[str]:
+    counts = np.bincount(units.of_window[known], minlength=len(units))
     if counts.min() == counts.max():
         return []
     return [

@@ -34,12 +34,7 @@ def sentences(
         Speak of pairs with this model only. Without, of all pairs of up to four models, else of
         the most accurate and each other.
     """
-    pairs = _pairs(models, benchmark)
-    said = [_by_step(tests, a, b, alpha) for a, b in pairs] if len(tests) else []
-    if len(tests) and (tests["step"] != ALL).any() and tests["step"].nunique() > 2:
-        said.append("The tests at each step are not adjusted for their number.")
-    if len(tests):
-        said += _over_all(tests, pairs, alpha)
+    said = _of_tests(tests, spoken_pairs(models, benchmark), alpha) if len(tests) else []
     if len(confidence_set):
         said.append(_of_set(confidence_set, alpha))
     if benchmark is not None and len(ability):
@@ -47,7 +42,28 @@ def sentences(
     return said
 
 
-def _pairs(models: list[str], benchmark: str | None) -> list[tuple[str, str]]:
+def _of_tests(tests: pd.DataFrame, pairs: list[tuple[str, str]], alpha: float) -> list[str]:
+    """Sentences on pairs: of one step by adjusted p-values, else by step and over all steps."""
+    m = int(tests.loc[tests["step"] == ALL, "p_value"].notna().sum())
+    if (tests["step"] != ALL).sum() == (tests["step"] == ALL).sum():
+        said = [_of_one_step(tests, a, b, alpha) for a, b in pairs]
+        return said + [f"p-values have Holm's adjustment for {m} pairs."] * (m > 1)
+    said = [_by_step(tests, a, b, alpha) for a, b in pairs]
+    also = f", nor for the {m} pairs" if m > 1 else ""
+    said.append(f"The tests at each step are not adjusted for their number{also}.")
+    return said + _over_all(tests, pairs, m, alpha)
+
+
+def _of_one_step(tests: pd.DataFrame, a: str, b: str, alpha: float) -> str:
+    """One sentence on a pair, by its adjusted p-value."""
+    rows = _of_pair(tests[tests["step"] == ALL], a, b)
+    (verdict,) = _verdicts(rows, alpha, "p_adjusted")
+    if verdict == WORSE:
+        a, b, verdict = b, a, BETTER
+    return _sentence(a, b, [1], [verdict], alpha)
+
+
+def spoken_pairs(models: list[str], benchmark: str | None) -> list[tuple[str, str]]:
     """Pairs to speak of, the more accurate model first."""
     pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
     if benchmark is not None:
@@ -142,10 +158,11 @@ def _listed(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _over_all(tests: pd.DataFrame, pairs: list[tuple[str, str]], alpha: float) -> list[str]:
+def _over_all(
+    tests: pd.DataFrame, pairs: list[tuple[str, str]], m: int, alpha: float
+) -> list[str]:
     """Sentences on all steps together, adjusted for the number of pairs."""
     together = tests[tests["step"] == ALL]
-    m = int(together["p_value"].notna().sum())
     adjusted = f", with Holm's adjustment for {m} pairs" if m > 1 else ""
     beaten: dict[str, list[str]] = {}
     for a, b in pairs:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from tsrnn.plotting._style import INK, SMALL, colour, place_on_axis, tidy
 
@@ -18,6 +19,7 @@ __all__ = ["plot_backtest"]
 
 _FRONT = ("unique_id", "ds", "cutoff", "y")
 _LOWER = re.compile(r"^(.*)-lo-([0-9.]+)$")
+_END = re.compile(r"^(.*)-(lo|hi)-([0-9.]+)$")
 
 
 def plot_backtest(
@@ -26,7 +28,7 @@ def plot_backtest(
     """Draw the forecasts of each window over the actual values, a panel a model.
 
     Where windows overlap, only so many are drawn that they do not. Bands are the intervals of
-    all levels there are.
+    all levels there are. The actual values are a line with gaps where no window has them.
 
     Parameters
     ----------
@@ -49,13 +51,16 @@ def plot_backtest(
     import matplotlib.pyplot as plt
 
     names = _models(frame, models)
-    rows = _rows(frame, series)
+    every = _rows(frame, series)
+    rows = _apart(every)
     fig, axes = plt.subplots(
         len(names), 1, figsize=(8.0, 0.5 + 1.9 * len(names)), sharex=True, sharey=True,
         squeeze=False, layout="constrained",
     )  # fmt: skip
-    fig.suptitle(str(rows["unique_id"].iloc[0]), fontsize=SMALL + 2, x=0.01, ha="left")
+    title = str(rows["unique_id"].iloc[0])
+    fig.suptitle(title, fontsize=SMALL + 2, x=0.01, ha="left", parse_math=False)
     for i, (ax, name) in enumerate(zip(axes[:, 0], names, strict=True)):
+        _draw_actual(ax, every)
         _draw(ax, rows, name, colour(i))
     return axes[:, 0]
 
@@ -67,7 +72,7 @@ def _models(frame: pd.DataFrame, chosen: Sequence[str] | None) -> list[str]:
     there = [
         str(name)
         for name in frame.columns
-        if name not in _FRONT and not re.search(r"-(lo|hi)-", name)
+        if name not in _FRONT and not _END.match(str(name)) and _is_number(frame[name])
     ]
     names = there if chosen is None else list(chosen)
     unknown = [name for name in names if name not in there]
@@ -76,8 +81,12 @@ def _models(frame: pd.DataFrame, chosen: Sequence[str] | None) -> list[str]:
     return names
 
 
+def _is_number(column: pd.Series) -> bool:
+    return is_numeric_dtype(column) and not is_bool_dtype(column)
+
+
 def _rows(frame: pd.DataFrame, series: Any) -> pd.DataFrame:
-    """Rows of one series, of windows that do not overlap, the last of them drawn for sure."""
+    """Rows of one series."""
     ids = frame["unique_id"]
     series = ids.iloc[0] if series is None else series
     rows = frame[ids == series]
@@ -85,6 +94,11 @@ def _rows(frame: pd.DataFrame, series: Any) -> pd.DataFrame:
         raise ValueError(
             f"there is no series {series!r}; the first ones are {list(ids.unique()[:5])}."
         )
+    return rows
+
+
+def _apart(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of windows that do not overlap, the last of them drawn for sure."""
     kept: list[Any] = []
     windows = sorted(rows.groupby("cutoff", sort=True), key=lambda pair: pair[0], reverse=True)
     for cutoff, window in windows:
@@ -93,9 +107,18 @@ def _rows(frame: pd.DataFrame, series: Any) -> pd.DataFrame:
     return rows[rows["cutoff"].isin(kept)]
 
 
-def _draw(ax: Axes, rows: pd.DataFrame, name: str, tint: str) -> None:
+def _draw_actual(ax: Axes, rows: pd.DataFrame) -> None:
+    """What came, broken where a window begins after the last has ended."""
     actual = rows.drop_duplicates("ds").set_index("ds")["y"].sort_index()
-    ax.plot(place_on_axis(ax, actual.index), actual.to_numpy(dtype=float), color=INK, linewidth=0.9)
+    ends = rows.groupby("cutoff")["ds"].agg(["min", "max"]).sort_index()
+    before = ends["max"].cummax().iloc[:-1].to_numpy()
+    fresh = ends["min"].iloc[1:][ends.index[1:].to_numpy() > before]
+    at = actual.index.get_indexer(pd.Index(fresh))
+    x, y = place_on_axis(ax, actual.index), actual.to_numpy(dtype=float)
+    ax.plot(np.insert(x, at, np.nan), np.insert(y, at, np.nan), color=INK, linewidth=0.9)
+
+
+def _draw(ax: Axes, rows: pd.DataFrame, name: str, tint: str) -> None:
     levels = [
         found[2]
         for column in rows.columns
@@ -110,7 +133,7 @@ def _draw(ax: Axes, rows: pd.DataFrame, name: str, tint: str) -> None:
             ax.fill_between(x, lower, upper, color=tint, alpha=0.18, linewidth=0)
         marker = "o" if len(x) == 1 else None
         ax.plot(x, window[name].to_numpy(dtype=float), color=tint, linewidth=1.6, marker=marker)
-    ax.set_title(name, fontsize=SMALL, loc="left", color=tint)
+    ax.set_title(name, fontsize=SMALL, loc="left", color=tint, parse_math=False)
     ax.set_xlabel("")
     tidy(ax)
     ax.margins(x=0.01)

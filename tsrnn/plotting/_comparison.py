@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.plotting._style import GREY, INK, PALE, SMALL, colour, tidy
+from tsrnn.plotting._style import GREY, INK, PALE, PALETTE, SMALL, colour, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,10 @@ __all__ = ["plot_comparison"]
 
 _NEEDED = ("accuracy", "by_step", "ranks", "critical_difference")
 _DASHES = ("-", "--", ":")
+_MARKERS = ("o", "s", "^")
+_PANEL = (5.2, 3.4)  # inches
+_LETTER = 0.66 * SMALL / 72  # inches, of the wider ones
+_BESIDE = 4.8 * SMALL / 72  # what stands beside a name in the legend
 _COVERAGE = "coverage-"
 
 
@@ -57,14 +61,15 @@ def plot_comparison(comparison: Any, measure: str | None = None) -> np.ndarray:
     column = _measure(comparison, measure)
     levels = [name for name in table.columns if str(name).startswith(_COVERAGE)]
     panels = [column, *levels] + ["ranks"] * (len(comparison.ranks) > 0)
-    axes = _new_axes(len(panels))
     names = list(comparison.accuracy.index)
+    columns = _legend_columns(names, _PANEL[0] * min(len(panels), 2))
+    axes = _new_axes(len(panels), rows=math.ceil(len(names) / columns))
     for ax, panel in zip(axes, panels, strict=True):
         if panel == "ranks":
             _draw_ranks(ax, comparison.ranks, comparison.critical_difference, names)
         else:
             _draw_steps(ax, table[panel].unstack("model"), names, str(panel))
-    _explain(axes[0])
+    _explain(axes[0], columns)
     return axes
 
 
@@ -76,12 +81,25 @@ def _measure(comparison: Any, asked: str | None) -> str:
     return str(name)
 
 
-def _new_axes(count: int) -> np.ndarray:
+def _legend_columns(names: list[Any], width: float) -> int:
+    """Names that stand side by side in a figure of some width."""
+    widest = max(len(_short(name, width)) for name in names) * _LETTER + _BESIDE
+    return max(1, min(len(names), 5, int(width / widest)))
+
+
+def _short(name: Any, width: float) -> str:
+    """A name that fits the width of a figure."""
+    text, room = str(name), int((width - _BESIDE) / _LETTER)
+    return text if len(text) <= room else text[: room - 3] + "..."
+
+
+def _new_axes(count: int, rows: int) -> np.ndarray:
+    """Axes of panels, below room for some rows of a legend."""
     import matplotlib.pyplot as plt
 
     wide = min(count, 2)
     high = math.ceil(count / wide)
-    size = (5.2 * wide, 3.4 * high)
+    size = (_PANEL[0] * wide, _PANEL[1] * high + 0.2 * max(0, rows - 1))
     grid = plt.subplots(high, wide, figsize=size, layout="constrained", squeeze=False)[1].ravel()
     for unused in grid[count:]:
         unused.remove()
@@ -89,7 +107,12 @@ def _new_axes(count: int) -> np.ndarray:
 
 
 def _style(i: int) -> dict[str, Any]:
-    return {"color": colour(i), "linestyle": _DASHES[i // 6 % len(_DASHES)]}
+    turn = i // len(PALETTE)
+    return {
+        "color": colour(i),
+        "linestyle": _DASHES[turn % len(_DASHES)],
+        "marker": _MARKERS[turn % len(_MARKERS)],
+    }
 
 
 def _draw_steps(ax: Axes, table: pd.DataFrame, names: list[str], panel: str) -> None:
@@ -100,12 +123,12 @@ def _draw_steps(ax: Axes, table: pd.DataFrame, names: list[str], panel: str) -> 
         level = float(panel.removeprefix(_COVERAGE))
         ax.axhline(level / 100, color=GREY, linewidth=0.9, linestyle="--")
         panel = f"Coverage of the {level:g}% interval"
-    marker: dict[str, Any] = {"marker": "o", "markersize": 3.0} if len(table) < 13 else {}
+    size = 3.0 if len(table) < 13 else 0.0
     for i, name in enumerate(names):
         values = table[name].to_numpy(dtype=float)
         if not np.isnan(values).all():
             steps = table.index.to_numpy(dtype=float)
-            ax.plot(steps, values, label=str(name), linewidth=1.4, **_style(i), **marker)
+            ax.plot(steps, values, label=str(name), linewidth=1.4, markersize=size, **_style(i))
     ax.set(xlabel="Steps ahead", ylabel=panel)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(ax)
@@ -118,18 +141,23 @@ def _draw_ranks(ax: Axes, ranks: pd.DataFrame, difference: float, names: list[st
     ax.axvspan(best, best + difference, color=PALE, alpha=0.45, linewidth=0)
     place = range(len(ordered))
     for y, (name, rank, near) in zip(place, ordered.itertuples(), strict=True):
-        shade = colour(names.index(str(name)))
-        face = shade if near else "white"
-        ax.plot(rank, y, marker="o", markersize=7, color=shade, markerfacecolor=face)
-    ax.set_yticks(list(place), [str(name) for name in ordered.index], color=INK)
+        style = _style(names.index(str(name)))
+        face = style["color"] if near else "white"
+        ax.plot(rank, y, markersize=7, markerfacecolor=face, **style)
+    labels = [_short(name, _PANEL[0] / 2) for name in ordered.index]
+    ax.set_yticks(list(place), labels, color=INK, parse_math=False)
     ax.invert_yaxis()
     ax.set_xlabel(f"Mean rank (critical difference {difference:.3g})", fontsize=SMALL + 1)
     ax.margins(y=0.15)
     tidy(ax)
 
 
-def _explain(ax: Axes) -> None:
-    """One legend for all panels."""
-    handles, labels = ax.get_legend_handles_labels()
-    place: dict[str, Any] = {"loc": "outside upper center", "ncols": min(len(labels), 5)}
-    ax.figure.legend(handles, labels, **place, frameon=False, fontsize=SMALL)
+def _explain(ax: Axes, columns: int) -> None:
+    """One legend for all panels, with names as they are: a legend would leave out "_x"."""
+    lines = ax.get_lines()
+    place: dict[str, Any] = {"loc": "outside upper center", "ncols": columns}
+    places = [str(i) for i in range(len(lines))]
+    legend = ax.figure.legend(lines, places, **place, frameon=False, fontsize=SMALL)
+    for text, line in zip(legend.get_texts(), lines, strict=True):
+        text.set_parse_math(False)
+        text.set_text(_short(line.get_label(), ax.figure.get_size_inches()[0]))

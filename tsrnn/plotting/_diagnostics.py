@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_diagnostics"]
 
 _RANGE = (0.05, 0.95)  # of the series, where there are several
+_LONGEST_NAME = 80
 
 
 def plot_diagnostics(diagnostics: Any, series: Any = None) -> np.ndarray:
@@ -44,16 +45,23 @@ def plot_diagnostics(diagnostics: Any, series: Any = None) -> np.ndarray:
     acf, pit = (_of_series(frame, series) for frame in (diagnostics.acf, diagnostics.pit))
     names = list(acf.index.unique("model"))
     _, axes = plt.subplots(
-        len(names), 2, figsize=(8.0, 2.1 * len(names) + 0.3), squeeze=False, layout="constrained"
+        len(names), 2, figsize=(8.0, 2.3 * len(names) + 0.3), squeeze=False, layout="constrained"
     )
     for i, (name, pair) in enumerate(zip(names, axes, strict=True)):
         _draw_acf(pair[0], acf.loc[name], colour(i))
         _draw_pit(pair[1], pit.loc[name], colour(i))
-        pair[0].set_title(f"{name}: autocorrelation of errors", fontsize=SMALL, loc="left")
-        pair[1].set_title("PIT: 1 if the model is right", fontsize=SMALL, loc="left")
-    axes[-1, 0].set_xlabel("lag", fontsize=SMALL)
+        text: dict[str, Any] = {"fontsize": SMALL, "loc": "left", "parse_math": False}
+        pair[0].set_title(f"{_short(str(name))}\nautocorrelation of errors", **text)
+        pair[1].set_title("PIT: 1 if the model is right", **text)
+    apart = getattr(diagnostics, "steps_apart", 1)
+    label = "lag" if apart == 1 else f"lag, in origins {apart} steps apart"
+    axes[-1, 0].set_xlabel(label, fontsize=SMALL)
     axes[-1, 1].set_xlabel("probability given to less", fontsize=SMALL)
     return axes
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
 
 
 def _of_series(frame: pd.DataFrame, series: Any) -> pd.DataFrame:
@@ -68,6 +76,11 @@ def _of_series(frame: pd.DataFrame, series: Any) -> pd.DataFrame:
 
 
 def _draw_acf(ax: Axes, acf: pd.DataFrame, tint: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    if acf["acf"].isna().all():
+        _draw_nothing(ax, "too few errors, or none that vary")
+        return
     by_lag = acf.groupby("lag")
     mean, band = by_lag["acf"].mean(), by_lag["band"].max()
     lags = mean.index.to_numpy(dtype=float)
@@ -77,19 +90,29 @@ def _draw_acf(ax: Axes, acf: pd.DataFrame, tint: str) -> None:
     if acf.index.get_level_values("unique_id").nunique() > 1:
         low, high = (by_lag["acf"].quantile(q) for q in _RANGE)
         ax.vlines(lags, low, high, color=tint, linewidth=0.9, alpha=0.7)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(ax)
 
 
 def _draw_pit(ax: Axes, pit: pd.DataFrame, tint: str) -> None:
+    if not pit["count"].sum():
+        _draw_nothing(ax, "too few errors")
+        return
     bins = pit.groupby("from")
     count, to = bins["count"].sum(), bins["to"].first()
     left = count.index.to_numpy(dtype=float)
     width = to.to_numpy() - left
-    total = max(int(count.sum()), 1)
+    total = int(count.sum())
     ax.bar(
         left, count / total / width, width, align="edge", color=tint, alpha=0.6, edgecolor="white"
     )
     ax.axhline(1.0, color=INK, linewidth=0.9, linestyle="--")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, max(1.6, np.nanmax((count / total / width).to_numpy(), initial=0.0) * 1.1))
+    tidy(ax)
+
+
+def _draw_nothing(ax: Axes, why: str) -> None:
+    ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color=GREY)
+    ax.set(xticks=[], yticks=[])
     tidy(ax)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import Any
 
 __all__ = ["figure_svg"]
@@ -12,7 +13,7 @@ def figure_svg(axes: Any) -> str:
     """Write the figure of some axes as SVG and close it.
 
     Letters are drawn as shapes, so that it looks the same everywhere; the same figure gives the
-    same text.
+    same text. Letters that the font lacks are boxes, without a warning.
 
     Parameters
     ----------
@@ -28,7 +29,9 @@ def figure_svg(axes: Any) -> str:
 
     figure = np.ravel(axes)[0].figure
     text = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "tsrnn"}):
+    settings = {"svg.fonttype": "path", "svg.hashsalt": "tsrnn"}
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
         figure.savefig(text, format="svg", metadata={"Date": None}, bbox_inches="tight")
     plt.close(figure)
     return text.getvalue()

@@ -9,6 +9,8 @@ from html import escape
 import numpy as np
 import pandas as pd
 
+from tsrnn.evaluation._numbers import p_value
+
 _STYLE = """
 :root { --ink: #222; --grey: #666; --line: #ddd; --best: #eef4fa; }
 * { box-sizing: border-box; }
@@ -108,15 +110,7 @@ def table(frame: pd.DataFrame, best: pd.DataFrame | None = None, digits: int = 4
 
 def p_values(frame: pd.DataFrame) -> pd.DataFrame:
     """Numbers as p-values are read: three decimals, and a bound below."""
-    return frame.map(_p_value)
-
-
-def _p_value(p: float) -> str:
-    if not isinstance(p, float | np.floating):
-        return str(p)
-    if np.isnan(p):
-        return _NOTHING
-    return f"{p:.3f}" if p >= 0.0005 else "<0.001"
+    return frame.map(p_value, nothing=_NOTHING)
 
 
 def _texts(column: pd.Series, digits: int) -> list[str]:

@@ -1,0 +1,36 @@
+"""p-values as they are read, and columns that are models."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsrnn.evaluation._forecasts import model_columns
+from tsrnn.evaluation._numbers import p_value
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.0, "<0.001"), (0.000999, "<0.001"), (0.001, "0.001"), (0.05, "0.050"), (1.0, "1.000")],
+)
+def test_p_values(p, text):
+    assert p_value(p) == p_value(np.float64(p)) == text
+
+
+def test_missing_p_values():
+    assert p_value(np.nan) == "-"
+    assert p_value(np.nan, "none") == "none"
+
+
+def test_columns_that_are_models():
+    frame = pd.DataFrame({"unique_id": ["a"], "ds": [1], "cutoff": [0], "y": [1.0]})
+    frame = frame.assign(B=1.0, text="x", flag=True, A=2)
+    frame = frame.assign(**{"A-lo-95": 0, "A-hi-95": 3, "A-lo-52.5": 1, "A-hi-52.5": 2})
+    intervals = {52.5: ("A-lo-52.5", "A-hi-52.5"), 95.0: ("A-lo-95", "A-hi-95")}
+    assert model_columns(frame) == {"B": {}, "A": intervals}
+    assert list(model_columns(frame)) == ["B", "A"]
+    assert list(model_columns(frame)["A"]) == [52.5, 95.0]
+    assert model_columns(frame, ["A"]) == {"A": intervals}
+    with pytest.raises(ValueError, match="both ends"):
+        model_columns(frame.drop(columns="A-lo-95"))
+    with pytest.raises(ValueError, match="a numeric column of forecasts"):
+        model_columns(frame[["unique_id", "ds", "cutoff", "y", "text"]])
