@@ -20,10 +20,10 @@ ARROWS = {
     "linear": {"kernels", "data", "contract", "layers"},
     "forecasters": {"data", "contract", "layers", "kernels", "interpret"},
     "baselines": {"data", "contract"},
-    "evaluation": {"data", "contract"},
-    "storage": {"contract", "forecasters", "linear", "baselines", "evaluation"},
     "plotting": {"interpret"},
-    "reporting": {"evaluation", "interpret", "plotting"},
+    "evaluation": {"data", "contract", "plotting"},
+    "storage": {"contract", "forecasters", "linear", "baselines", "evaluation"},
+    "reporting": {"contract", "evaluation", "interpret", "plotting"},
 }
 # Outside library -> the places, rooms or files, where the package may import it.
 DOORS = {

@@ -15,6 +15,18 @@ from statsmodels.tsa.vector_ar.vecm import VECM
 ALPHA = 0.2  # of intervals of 80 percent
 
 
+def scaled(call, y, new=None, less=None):
+    """Mean and ends that `call` gives of rows in units of their spread, in the unit of `y`.
+
+    Rows are given less the first value of a diffuse level, or the mean beside an intercept.
+    """
+    scale = np.nanstd(y, axis=0)
+    own = y / scale
+    origin = 0.0 if less is None else own[0] if less == "first" else np.nanmean(own)
+    mean, ends = call(y / scale - origin, None if new is None else new / scale - origin)
+    return (mean + origin) * scale, (ends + origin) * np.reshape(scale, (-1, 1))
+
+
 def statespace(model, h, new=None, exog=None, new_exog=None, **fit):
     """Mean (h, C) and ends (h, C, 2) of a state-space model, after rows appended."""
     with warnings.catch_warnings():
@@ -81,5 +93,5 @@ def arch(y, h, x=None, future=None, new=None, **settings):
     return mean[:, None], ends[:, None], forecast.residual_variance.to_numpy()[0]
 
 
-__all__ = ["SARIMAX", "VARMAX", "UnobservedComponents", "arch", "ets", "statespace", "theta",
-           "var", "vecm"]  # fmt: skip
+__all__ = ["SARIMAX", "VARMAX", "UnobservedComponents", "arch", "ets", "scaled", "statespace",
+           "theta", "var", "vecm"]  # fmt: skip

@@ -10,6 +10,7 @@ from statsmodels.tsa.statespace import sarimax
 from statsmodels.tsa.stattools import kpss
 
 from tsrnn.baselines import SARIMAX, AutoARIMA
+from tsrnn.baselines._auto_arima import ARIMASearch
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*came with warnings:UserWarning")
 
@@ -84,6 +85,24 @@ def test_parameters_of_different_orders_share_a_frame():
         n_params = model.params_.loc[name].notna().sum()
         p, _, q = model.spec_[name]["order"]
         assert n_params == p + q + 2
+
+
+def test_many_seasonal_differences_leave_no_other():
+    y = series(90, 6)
+    model = AutoARIMA(4, max_p=0, max_q=1, max_P=0, max_Q=0, D=3).fit(y)
+    spec = model.spec_["y"]
+    assert spec["order"][1] == 0
+    assert spec["seasonal_order"] == [0, 3, 0, 4]
+
+
+def test_the_last_reason_is_told(monkeypatch):
+    def refuse(self, rows, spec):
+        raise ValueError(f"no {spec['order']}")
+
+    monkeypatch.setattr(ARIMASearch, "fit", refuse)
+    told = r"none of the orders could be fitted; the last, \(1, 0, 1\): no \[1, 0, 1\]"
+    with pytest.raises(ValueError, match=told):
+        AutoARIMA(1, max_p=1, max_q=1, d=0).fit(series(90, 0))
 
 
 def test_arguments(wave):

@@ -23,6 +23,7 @@ from tsrnn.baselines import (
     Theta,
     UnobservedComponents,
 )
+from tsrnn.baselines._sarimax import SARIMAXModel
 
 ONE_TARGET = {
     "SARIMAX": SARIMAX(trend="c"),
@@ -98,6 +99,29 @@ class TestFailures:
         with pytest.raises(ValueError, match="forecasts need 4 rows; there are 2"):
             model.predict(pair.iloc[:2], h=3)
 
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_an_answer_that_is_not_finite_is_one(self, panel, monkeypatch, bad):
+        model = SARIMAX(trend="c").fit(panel)
+        ahead = SARIMAXModel.ahead
+
+        def flawed(self, fitted, rows, *arguments):
+            found = ahead(self, fitted, rows, *arguments)
+            return found._replace(mean=found.mean * bad) if len(rows.y) == 72 else found
+
+        monkeypatch.setattr(SARIMAXModel, "ahead", flawed)
+        with pytest.warns(UserWarning, match="cannot forecast 1 of 3 units, 'b'.*not finite"):
+            forecast = model.predict(4, level=80)
+        lost = forecast["unique_id"] == "b"
+        assert forecast.loc[lost, ["SARIMAX", "SARIMAX-lo-80"]].isna().all(axis=None)
+        assert forecast[~lost].notna().all(axis=None)
+        with pytest.raises(ValueError, match="cannot forecast 1 of 1 units"):
+            model.predict(panel[panel["unique_id"] == "b"], h=4)
+
+    def test_a_single_series_has_no_name(self, pair):
+        with pytest.raises(ValueError, match="could fit no series: the series needs at least 6"):
+            VAR().fit(pair.iloc[:3])
+        assert str(VAR(1).fit(pair).summary()).startswith("VAR of the series")
+
 
 class TestMessages:
     def test_are_kept_and_told_once(self, panel):
@@ -155,27 +179,32 @@ class TestProcesses:
 
 class TestMissing:
     @pytest.mark.parametrize(
-        ("model", "build"),
+        ("model", "build", "less"),
         [
             (
                 SARIMAX((1, 0, 1), trend="c", missing="keep"),
                 lambda y: sarimax.SARIMAX(y, order=(1, 0, 1), trend="c"),
+                "mean",
             ),
             (
                 UnobservedComponents("local linear trend", seasonal=12, missing="keep"),
                 lambda y: DirectComponents(y, "local linear trend", seasonal=12),
+                "first",
             ),
         ],
     )
     @pytest.mark.filterwarnings("ignore:.*came with warnings:UserWarning")
-    def test_values_are_left_out(self, gappy, close, ends, model, build):
+    def test_values_are_left_out(self, gappy, close, ends, model, build, less):
         forecast = model.fit(gappy).predict(6, level=80)
+        scale = gappy.std(ddof=0)
+        own = gappy.to_numpy() / scale
+        origin = own[0] if less == "first" else np.nanmean(own)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            results = build(gappy.to_numpy()).fit(disp=False)
+            results = build(own - origin).fit(disp=False)
         expected = results.get_forecast(6)
-        close(forecast["y"], expected.predicted_mean)
-        close(ends(forecast, "y"), expected.conf_int(alpha=0.2))
+        close(forecast["y"], (expected.predicted_mean + origin) * scale)
+        close(ends(forecast, "y"), (expected.conf_int(alpha=0.2) + origin) * scale)
 
     def test_in_the_search_for_orders(self, gappy):
         model = AutoARIMA(max_p=1, max_q=1, max_P=0, max_Q=1, missing="keep").fit(gappy)
@@ -193,6 +222,14 @@ class TestWords:
         assert page.startswith(type(model).__name__)
         assert len(page.splitlines()) > 10
         assert not re.search(r"\d\d:\d\d:\d\d", page)
+
+    def test_the_page_of_theta_has_parameters_at_their_names(self, wave):
+        model = Theta().fit(wave)
+        page = str(model.summary())
+        for name, value in model.params_.loc["y"].items():
+            assert re.search(rf"^{re.escape(name)} +{re.escape(f'{value:.6g}')}$", page, re.M)
+        assert "multiplicative" in page
+        assert re.search("Season +none", str(Theta(deseasonalize=False).fit(wave).summary()))
 
     def test_are_the_same_from_a_file_and_later(self, any_model, tmp_path):
         model, data = any_model
@@ -223,8 +260,8 @@ class TestWords:
 
     def test_criteria_are_those_of_the_library(self, wave, close):
         model = SARIMAX((1, 0, 1), trend="c").fit(wave)
-        results = sarimax.SARIMAX(wave.to_numpy(), order=(1, 0, 1), trend="c").fit(disp=False)
-        close(model.params_.loc["y"], results.params)
+        by_hand = sarimax.SARIMAX(wave.to_numpy(), order=(1, 0, 1), trend="c")
+        results = by_hand.smooth(model.params_.loc["y"].to_numpy())
         assert list(model.params_) == results.model.param_names
         close([model.loglik_["y"], model.aic_["y"], model.bic_["y"]],
               [results.llf, results.aic, results.bic])  # fmt: skip
@@ -243,6 +280,8 @@ class TestArguments:
             (Theta(method="sum"), "method must be one of"),
             (Theta(theta=0.5), "theta must be a number of at least 1"),
             (UnobservedComponents("flat"), "level must be one of"),
+            (UnobservedComponents(damped_cycle=True), "damped_cycle=True needs a cycle"),
+            (UnobservedComponents(stochastic_cycle=True), "needs a cycle; got cycle=False"),
             (UnobservedComponents(seasonal=1), "seasonal must be a season of at least 2"),
             (ArchModel(mean="AR"), "need at least one; got mean='AR' and lags=0"),
             (ArchModel(lags=2), "got mean='Constant' and lags=2"),

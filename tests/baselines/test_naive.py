@@ -185,3 +185,33 @@ class TestM4Hourly:
     def test_naive2_has_an_owa_of_one(self, scores, m4):
         naive2 = m4[2].loc["Naive2", ["sMAPE_Hourly", "MASE_Hourly"]].to_numpy(float)
         assert np.mean(scores["Naive2"] / naive2) == pytest.approx(1, abs=5e-4)
+
+
+class TestRows:
+    def test_a_single_series_has_no_name(self):
+        with pytest.raises(ValueError, match="rows of a series; the series has 1"):
+            Naive(freq="D").fit(pd.Series([1.0], pd.date_range("2020-01-01", periods=1)))
+
+    def test_some_series_are_replaced_and_selected(self):
+        frames = [
+            pd.DataFrame(
+                {
+                    "unique_id": np.repeat(list("abcd"), lengths),
+                    "ds": np.concatenate([pd.date_range("2020-01-01", periods=n) for n in lengths]),
+                    "y": start + np.arange(float(sum(lengths))),
+                }
+            )
+            for start, lengths in ((0, [3, 5, 2, 4]), (100, [6, 2, 7, 3]))
+        ]
+        old, new = (Naive().fit(frame).memory_ for frame in frames)
+        which = np.array([3, 1])
+        made = old.replaced(which, new.select(which))
+        for i in range(4):
+            source = new if i in which else old
+            np.testing.assert_array_equal(made.values[made.rows(i)], source.values[source.rows(i)])
+            assert made.exog[made.rows(i)].shape == (source.lengths[i], 0)
+        assert made.indptr.dtype == old.indptr.dtype
+        np.testing.assert_array_equal(made.lengths, [3, 2, 2, 3])
+        np.testing.assert_array_equal(
+            old.select(which).values[:, 0], [*range(10, 14), *range(3, 8)]
+        )

@@ -1,12 +1,14 @@
 """Forecasts and intervals are those of statsmodels and arch, called by hand."""
 
 import importlib.util
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from arch import arch_model
+from sklearn.base import clone
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 from statsmodels.tsa.vector_ar import var_model
 from statsmodels.tsa.vector_ar.vecm import select_coint_rank
@@ -30,11 +32,11 @@ H = 14
 pytestmark = pytest.mark.filterwarnings("ignore:.*came with warnings:UserWarning")
 
 
-def sarimax(**settings):
+def sarimax(less=None, **settings):
     def call(y, new=None):
         return direct.statespace(direct.SARIMAX(y, **settings), H, new)
 
-    return SARIMAX(**settings), call
+    return SARIMAX(**settings), in_scaled_units(call, less)
 
 
 def components(level, **settings):
@@ -42,14 +44,20 @@ def components(level, **settings):
         model = direct.UnobservedComponents(y, level, **settings)
         return direct.statespace(model, H, new)
 
-    return UnobservedComponents(level, **settings), call
+    return UnobservedComponents(level, **settings), in_scaled_units(call, "first")
 
 
 def ets(season=None, **settings):
     def call(y, new=None):
         return direct.ets(y, H, new, seasonal_periods=season, **settings)
 
-    return ETS(season_length=season, **settings), call
+    return ETS(season_length=season, **settings), in_scaled_units(call)
+
+
+def in_scaled_units(call, less=None):
+    scaled = partial(direct.scaled, call, less=less)
+    scaled.plain = call
+    return scaled
 
 
 def arch(**settings):
@@ -60,10 +68,10 @@ def arch(**settings):
 
 
 MODELS = {
-    "AR with constant": sarimax(order=(1, 0, 0), trend="c"),
-    "ARIMA with drift": sarimax(order=(0, 1, 1), trend="c"),
-    "slope": sarimax(order=(1, 0, 0), trend="ct"),
-    "airline": sarimax(order=(0, 1, 1), seasonal_order=(0, 1, 1, 12)),
+    "AR with constant": sarimax("mean", order=(1, 0, 0), trend="c"),
+    "ARIMA with drift": sarimax("first", order=(0, 1, 1), trend="c"),
+    "slope": sarimax("mean", order=(1, 0, 0), trend="ct"),
+    "airline": sarimax("first", order=(0, 1, 1), seasonal_order=(0, 1, 1, 12)),
     "local level": components("local level"),
     "basic structural": components("local linear trend", seasonal=12),
     "cycle and AR": components("fixed intercept", cycle=True, autoregressive=1),
@@ -101,6 +109,19 @@ class TestOneTarget:
         forecast = model.fit(wave.iloc[:-9]).update(wave.iloc[-9:]).predict(H, level=80)
         assert_same(forecast, "y", call(y[:-9], y[-9:]), close)
 
+    def test_on_the_same_data_without_standardizing(self, case, panel, wave, close):
+        model, call = case
+        plain = getattr(call, "plain", call)
+        if plain is not call:
+            model = clone(model).set_params(standardize=False)
+        forecast = model.fit(panel).predict(H, level=80)
+        for label, own in panel.groupby("unique_id"):
+            frame = forecast[forecast["unique_id"] == label]
+            assert_same(frame, model.column_name, plain(own["y"].to_numpy()), close)
+        y = wave.to_numpy()
+        forecast = model.fit(wave.iloc[:-9]).update(wave.iloc[-9:]).predict(H, level=80)
+        assert_same(forecast, "y", plain(y[:-9], y[-9:]), close)
+
     def test_of_several_targets(self, case, wave, close):
         model, call = case
         frame = pd.DataFrame({"u": wave, "v": wave[::-1].to_numpy()})
@@ -113,13 +134,16 @@ class TestTheta:
     @pytest.mark.parametrize("method", ["auto", "additive"])
     @pytest.mark.parametrize("season", [12, 1])
     def test_of_a_panel(self, panel, close, season, method):
-        forecast = Theta(season_length=season, method=method).fit(panel).predict(H, level=80)
+        def call(y, _):
+            return direct.theta(y, H, period=season, deseasonalize=season > 1, method=method)
+
+        model = Theta(season_length=season, method=method)
+        forecast = model.fit(panel).predict(H, level=80)
+        plain = model.set_params(standardize=False).fit(panel).predict(H, level=80)
         for label, own in panel.groupby("unique_id"):
-            expected = direct.theta(
-                own["y"].to_numpy(), H, period=season, deseasonalize=season > 1, method=method
-            )
-            frame = forecast[forecast["unique_id"] == label]
-            assert_same(frame, "Theta", expected, close)
+            y, rows = own["y"].to_numpy(), forecast["unique_id"] == label
+            assert_same(forecast[rows], "Theta", direct.scaled(call, y), close)
+            assert_same(plain[rows], "Theta", call(y, None), close)
 
     def test_an_update_keeps_slope_smoothing_and_indices(self, wave, close):
         model = Theta().fit(wave.iloc[:-9])
@@ -143,12 +167,14 @@ class TestSimulatedIntervals:
     def test_of_multiplicative_smoothing(self, wave, close):
         model = ETS("mul", "add", seasonal="mul", n_simulations=200, random_state=3).fit(wave)
         forecast = model.predict(H, level=80)
-        results = ETSModel(wave.to_numpy(), "mul", "add", seasonal="mul", seasonal_periods=12).fit(
-            disp=False
+        scale = wave.std(ddof=0)
+        by_hand = ETSModel(
+            wave.to_numpy() / scale, "mul", "add", seasonal="mul", seasonal_periods=12
         )
+        results = by_hand.fit(disp=False)
         errors = np.sqrt(results.mse) * np.random.default_rng(3).normal(size=(H, 200))
-        paths = results.simulate(H, anchor="end", repetitions=200, random_errors=errors)
-        close(forecast["y"], results.forecast(H))
+        paths = scale * results.simulate(H, anchor="end", repetitions=200, random_errors=errors)
+        close(forecast["y"], scale * results.forecast(H))
         close(forecast["y-lo-80"], np.quantile(paths, 0.1, axis=1))
         close(forecast["y-hi-80"], np.quantile(paths, 0.9, axis=1))
 
@@ -207,6 +233,11 @@ def ahead(exog):
     )
 
 
+def with_regressors(build, x, future, y, _):
+    scale = x.std(axis=0)
+    return direct.statespace(build(y, x / scale), H, exog=future / scale)
+
+
 class TestRegressors:
     def each(self, exog, ahead, forecast):
         for label, own in exog.groupby("unique_id"):
@@ -215,22 +246,25 @@ class TestRegressors:
             yield *rows, future, forecast[forecast["unique_id"] == label]
 
     @pytest.mark.parametrize(
-        ("model", "build"),
+        ("model", "build", "less"),
         [
             (
                 SARIMAX((1, 0, 1), trend="c", known_ahead="x"),
                 lambda y, x: direct.SARIMAX(y, x, order=(1, 0, 1), trend="c"),
+                "mean",
             ),
             (
                 UnobservedComponents("local level", known_ahead="x"),
                 lambda y, x: direct.UnobservedComponents(y, "local level", exog=x),
+                "first",
             ),
         ],
     )
-    def test_of_state_space_models(self, exog, ahead, close, model, build):
+    def test_of_state_space_models(self, exog, ahead, close, model, build, less):
         forecast = model.fit(exog).predict(H, level=80, X_future=ahead)
         for y, x, future, frame in self.each(exog, ahead, forecast):
-            expected = direct.statespace(build(y, x), H, exog=future)
+            call = partial(with_regressors, build, x, future)
+            expected = direct.scaled(call, y, less=less)
             assert_same(frame, model.column_name, expected, close)
 
     def test_of_arch(self, exog, ahead, close):
@@ -261,8 +295,9 @@ class TestRegressors:
         future = pd.DataFrame({"x": x[120:, 0]}, pd.date_range("2020-01-01", periods=H, freq="MS"))
         model = VARMAX(target=["u", "v"], known_ahead="x", max_iter=50).fit(frame)
         forecast = model.predict(H, level=80, X_future=future)
-        by_hand = direct.VARMAX(pair.to_numpy(), x[:120], order=(1, 0))
-        mean, ends = direct.statespace(by_hand, H, exog=x[120:])
+        build = partial(direct.VARMAX, order=(1, 0))
+        call = partial(with_regressors, build, x[:120], x[120:])
+        mean, ends = direct.scaled(call, pair.to_numpy())
         for i, name in enumerate("uv"):
             assert_same(forecast, name, (mean[:, [i]], ends[:, [i]]), close)
 
@@ -309,8 +344,11 @@ class TestSeveralTargets:
         y = pair.to_numpy()
         settings = {"order": order, "trend": trend}
         forecast = VARMAX(**settings).fit(pair.iloc[:-9]).update(pair.iloc[-9:])
-        by_hand = direct.VARMAX(y[:-9], **settings)
-        expected = direct.statespace(by_hand, H, y[-9:], maxiter=200)
+
+        def call(y, new):
+            return direct.statespace(direct.VARMAX(y, **settings), H, new, maxiter=200)
+
+        expected = direct.scaled(call, y[:-9], y[-9:])
         assert_pair(forecast.predict(H, level=80), expected, close)
 
     @pytest.mark.parametrize("deterministic", ["n", "ci", "co", "colo", "cili", "coli", "li"])

@@ -166,6 +166,19 @@ class TestOtherComparisons:
         assert "forecasts of s0 by model" in text
         assert "forecasts of s1 by model" not in text
 
+    def test_of_many_models_shows_pairs_with_the_best(self, tmp_path):
+        rng = np.random.default_rng(0)
+        frame = backtest(
+            ARMA(order=(1, 0)), monthly(90), h=2, n_windows=25, step_size=2, refit=False
+        )
+        for i in range(6):
+            frame[f"m{i}"] = frame["y"] + rng.normal(size=len(frame))
+        result = compare(frame)
+        page = read(report(result, tmp_path / "a.html"))
+        assert f"Pairs with {result.models[0]} only; " in " ".join(page.words)
+        assert max(len(row) for table in page.tables for row in table) < 15
+        assert len(result.plot()) > 0
+
 
 class TestRefusals:
     def test_of_what_is_no_comparison(self, forecasts, tmp_path):
@@ -177,6 +190,14 @@ class TestRefusals:
             report(result, tmp_path / "no" / "a.html")
         with pytest.raises(IsADirectoryError, match="name a file"):
             report(result, tmp_path)
+
+    def test_of_other_arguments(self, result, tmp_path):
+        with pytest.raises(TypeError, match="title must be text; got None"):
+            report(result, tmp_path / "a.html", title=None)
+        with pytest.raises(ValueError, match="n_series must be a positive integer"):
+            report(result, tmp_path / "a.html", n_series=-1)
+        with pytest.raises(TypeError, match="names of models must be text; got 1"):
+            report(result, tmp_path / "a.html", models={1: ARMA()})
 
     def test_of_models(self, result, tmp_path):
         with pytest.raises(TypeError, match="'a' is ARMA"):

@@ -11,8 +11,8 @@ import numpy as np
 from statsmodels.tsa.seasonal import STL
 from statsmodels.tsa.stattools import kpss
 
-from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._sarimax import SARIMAXModel, is_count, sarimax_name
+from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._statespace import StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, positive_integer, with_shared_arguments
@@ -41,6 +41,9 @@ class ARIMASearch(StateSpaceModel):
 
     def floats(self, spec: dict[str, Any]) -> bool:
         return spec["order"][1] + spec["seasonal_order"][1] > 0
+
+    def centres(self, spec: dict[str, Any]) -> bool:
+        return spec["trend"] == "c" and not self.floats(spec)
 
     def fewest(self, rows: Rows) -> int:
         p, q, P, Q = self.largest
@@ -89,7 +92,8 @@ class ARIMASearch(StateSpaceModel):
         ValueError, LinAlgError
             If it cannot be fitted.
         """
-        found = float(getattr(self.fit(rows, spec), self.criterion))
+        results = self.fit(rows, self.placed(rows, spec))
+        found = float(getattr(results, self.criterion))
         if not np.isfinite(found):
             raise ValueError(f"its {self.criterion} is {found}")
         return found
@@ -144,7 +148,7 @@ def n_differences(y: np.ndarray, most: int) -> int:
 
 
 @with_shared_arguments
-class AutoARIMA(FittedForecaster):
+class AutoARIMA(StandardizedForecaster):
     r"""Seasonal ARIMA with regressors, orders chosen for each series by an information criterion.
 
     .. math::
@@ -170,6 +174,9 @@ class AutoARIMA(FittedForecaster):
     criterion : {"aicc", "aic", "bic"}
     max_iter : int, default 50
         Iterations of the optimiser for one model.
+    standardize : bool, default True
+        Whether statsmodels is given the data in units of their standard deviations, as its result
+        depends on the unit. With False numbers are those of a direct call on the same data.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
@@ -182,7 +189,7 @@ class AutoARIMA(FittedForecaster):
     Notes
     -----
     Intervals do not know that the orders were chosen. The orders are in `spec_`. See `SARIMAX` for
-    how forecasts are made.
+    how forecasts are made, and how data are scaled.
 
     References
     ----------
@@ -220,7 +227,7 @@ class AutoARIMA(FittedForecaster):
         self.criterion = criterion
         self.max_iter = max_iter
 
-    def _model(self) -> ARIMASearch:
+    def _settings(self) -> ARIMASearch:
         names = ("max_p", "max_q", "max_P", "max_Q", "d", "D")
         for name in names:
             value = getattr(self, name)

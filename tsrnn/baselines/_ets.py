@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
-from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._scaled import ScaledModel
+from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._statespace import fitted_of
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
 from tsrnn.contract import (
@@ -114,7 +114,7 @@ class SmoothingModel(ScaledModel):
 
 
 @with_shared_arguments
-class ETS(FittedForecaster):
+class ETS(StandardizedForecaster):
     r"""Exponential smoothing as a state-space model: statsmodels' ETSModel.
 
     .. math::
@@ -140,6 +140,9 @@ class ETS(FittedForecaster):
     n_simulations : int, default 1000
         Paths of which intervals are quantiles where a variance is not known: models with a
         multiplicative part. They are drawn by `random_state`, at `predict`.
+    standardize : bool, default True
+        Whether statsmodels is given the data in units of their standard deviations, as its result
+        depends on the unit. With False numbers are those of a direct call on the same data.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
     horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
@@ -152,6 +155,10 @@ class ETS(FittedForecaster):
     rows seen; given rows that begin elsewhere than those fitted to, from statsmodels' heuristic
     initial states. :math:`\sigma^2` is the mean of the squared residuals at `fit`; intervals
     take the parameters as known and hold if the model is right.
+
+    Statsmodels is given targets divided by their standard deviation at `fit`, on which its
+    optimiser depends; parameters, criteria and forecasts are told in the unit of the data. The
+    scale is in `spec_`.
 
     A series that cannot be fitted is named in a warning; its forecasts are NaN.
 
@@ -181,7 +188,7 @@ class ETS(FittedForecaster):
         self.season_length = season_length
         self.n_simulations = n_simulations
 
-    def _model(self) -> SmoothingModel:
+    def _settings(self) -> SmoothingModel:
         season = self._season(self.season_length)
         seasonal = None if self.seasonal is None else choice("seasonal", self.seasonal, KINDS)
         trend = None if self.trend is None else choice("trend", self.trend, KINDS)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from statsmodels.tsa.statespace import sarimax
 
-from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._statespace import StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
@@ -44,6 +44,9 @@ class SARIMAXModel(StateSpaceModel):
     def floats(self, spec: dict[str, Any]) -> bool:
         return self.order[1] + self.seasonal_order[1] > 0
 
+    def centres(self, spec: dict[str, Any]) -> bool:
+        return "c" in self.trend and not self.floats(spec)
+
     def fewest(self, rows: Rows) -> int:
         (p, d, q), (P, D, Q, s) = self.order, self.seasonal_order
         n_exog = 0 if rows.exog is None else rows.exog.shape[1]
@@ -55,7 +58,7 @@ class SARIMAXModel(StateSpaceModel):
 
 
 @with_shared_arguments
-class SARIMAX(FittedForecaster):
+class SARIMAX(StandardizedForecaster):
     r"""Seasonal ARIMA with regressors by maximum likelihood: statsmodels' SARIMAX.
 
     .. math::
@@ -79,6 +82,9 @@ class SARIMAX(FittedForecaster):
         Whether the polynomials are restricted so.
     max_iter : int, default 50
         Iterations of the optimiser.
+    standardize : bool, default True
+        Whether statsmodels is given the data in units of their standard deviations, as its result
+        depends on the unit. With False numbers are those of a direct call on the same data.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
@@ -92,6 +98,11 @@ class SARIMAX(FittedForecaster):
     Parameters are estimated at `fit`; forecasts run the Kalman filter at these over the rows
     seen, or given to `predict`. Rows are numbered on the calendar from the first one fitted to.
     Intervals are normal, take the parameters as known, and hold if the model is right.
+
+    Statsmodels' prior and optimiser depend on the unit of the data. It is given targets and
+    regressors divided by their standard deviations at `fit`, and targets less their first value
+    where they are differenced, or less their mean where there is a constant. Parameters, criteria
+    and forecasts are told in the unit of the data; the scale is in `spec_`.
 
     A series that cannot be fitted is named in a warning; its forecasts are NaN.
 
@@ -131,7 +142,7 @@ class SARIMAX(FittedForecaster):
         self.enforce_invertibility = enforce_invertibility
         self.max_iter = max_iter
 
-    def _model(self) -> SARIMAXModel:
+    def _settings(self) -> SARIMAXModel:
         seasonal = (0, 0, 0, 0) if self.seasonal_order is None else self.seasonal_order
         seasonal = counts("seasonal_order", seasonal, "(P, D, Q, s)", 4)
         if any(seasonal[:3]) and seasonal[3] < 2:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
 
+REGRESSOR = re.compile(r"(?:^|\.)x(\d+)(?:\.|$)")  # in names of coefficients
 
+
+@dataclass(frozen=True, kw_only=True)
 class ScaledModel(UnitModel):
-    """A model that sees rows divided by their standard deviation at `fit`.
+    """A model that sees targets and regressors divided by their standard deviations at `fit`.
 
     Optimisers and diffuse priors of a fixed variance depend on the unit of the data; here they
     cannot. What is told, parameters, criteria and forecasts, is in the unit of the data; the
-    scale is kept in the spec, a number or a list by target.
+    scale is kept in the spec, a number or a list by target, and that of regressors beside it.
     """
+
+    standardize: bool = True  # else the library sees the rows as they are
 
     @abstractmethod
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
@@ -35,14 +41,17 @@ class ScaledModel(UnitModel):
         """What each parameter (k,) of scaled rows is multiplied by in the unit of the data."""
 
     def estimate(self, rows: Rows) -> Fitted:
-        scale = spread(rows.y)
-        own, n_outside = self.solve(rows._replace(y=rows.y / scale))
+        scale = self.unit_of(rows.y)
+        spec: dict[str, Any] = {"scale": scale.tolist()}
+        if rows.exog is not None:
+            spec["exog_scale"] = self.unit_of(rows.exog).tolist()
+        own, n_outside = self.solve(scaled(rows, spec))
+        own = replace(own, spec=own.spec | spec)
         counted = np.isfinite(rows.y[n_outside:]).sum(axis=0)
         lost = float((counted * np.log(scale)).sum())
         return replace(
             own,
-            params=own.params * self.factors(own, scale),
-            spec=own.spec | {"scale": scale.tolist()},
+            params=self.told(own),
             loglik=own.loglik - lost,
             aic=own.aic + 2 * lost,
             bic=own.bic + 2 * lost,
@@ -52,10 +61,39 @@ class ScaledModel(UnitModel):
         self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
     ) -> Ahead:
         scale = np.asarray(fitted.spec["scale"])
-        own = replace(fitted, params=fitted.params / self.factors(fitted, scale))
-        found = self.run(own, rows._replace(y=rows.y / scale), future, h, levels)
+        own = replace(fitted, params=self.inner(fitted))
+        if future is not None:
+            future = future / fitted.spec["exog_scale"]
+        found = self.run(own, scaled(rows, fitted.spec), future, h, levels)
         ends = {level: (low * scale, high * scale) for level, (low, high) in found.ends.items()}
         return Ahead(found.mean * scale, ends)
+
+    def unit_of(self, y: np.ndarray) -> np.ndarray:
+        """What rows are divided by, () or (C,)."""
+        found = spread(y)
+        return found if self.standardize else np.ones_like(found)
+
+    def told(self, own: Fitted) -> np.ndarray:
+        """Parameters (k,) in the unit of the data, of those of scaled rows."""
+        return own.params * self.units(own)
+
+    def inner(self, fitted: Fitted) -> np.ndarray:
+        """Parameters (k,) of scaled rows, of those in the unit of the data."""
+        return fitted.params / self.units(fitted)
+
+    def units(self, fitted: Fitted) -> np.ndarray:
+        """The factors, with the units of regressors as well."""
+        factors = self.factors(fitted, np.asarray(fitted.spec["scale"]))
+        for i, name in enumerate(fitted.names):
+            if found := REGRESSOR.search(name):
+                factors[i] /= fitted.spec["exog_scale"][int(found[1]) - 1]
+        return factors
+
+
+def scaled(rows: Rows, spec: dict[str, Any]) -> Rows:
+    """Rows in units of the scales that a spec holds."""
+    exog = None if rows.exog is None else rows.exog / spec["exog_scale"]
+    return rows._replace(y=rows.y / spec["scale"], exog=exog)
 
 
 def spread(y: np.ndarray) -> np.ndarray:

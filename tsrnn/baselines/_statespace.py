@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.baselines._scaled import ScaledModel
+from tsrnn.baselines._scaled import ScaledModel, scaled
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
 
 WITHOUT_UNIT = ("ar.", "ma.", "frequency.", "damping.")  # names of such parameters begin so
+
+ORIGIN = "origin"
 
 
 class StateSpaceModel(ScaledModel):
@@ -31,11 +33,15 @@ class StateSpaceModel(ScaledModel):
         """Whether the initial level is diffuse, so that a constant may be taken off the rows."""
         return False
 
+    def centres(self, spec: dict[str, Any]) -> bool:
+        """Whether there is an intercept to take up a constant that is taken off the rows."""
+        return False
+
     def fewest(self, rows: Rows) -> int:
         return 2
 
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
-        spec = self.choose(rows)
+        spec = self.placed(rows, self.choose(rows))
         results = self.fit(rows, spec)
         return fitted_of(results, spec), int(results.loglikelihood_burn)
 
@@ -52,15 +58,45 @@ class StateSpaceModel(ScaledModel):
         forecast = results.get_forecast(h, **({} if future is None else {"exog": future}))
         return normal(forecast.predicted_mean + origin, forecast.se_mean, levels)
 
-    def lowered(self, rows: Rows, spec: dict[str, Any]) -> tuple[Rows, float]:
-        """Rows less the first value that is seen, and that value, where that is legal.
+    def placed(self, rows: Rows, spec: dict[str, Any]) -> dict[str, Any]:
+        """The spec with the mean of scaled rows that an intercept is estimated without."""
+        if not (self.standardize and self.centres(spec)):
+            return spec
+        return spec | {ORIGIN: float(np.nanmean(rows.y))}
 
-        The prior of the level has its mean at zero.
+    def lowered(self, rows: Rows, spec: dict[str, Any]) -> tuple[Rows, float]:
+        """Rows less a constant, and that constant.
+
+        It is the first value seen where the level is diffuse, with a prior about zero.
         """
-        if not self.floats(spec):
-            return rows, 0.0
-        origin = float(rows.y[np.isfinite(rows.y).argmax()])
+        origin = spec.get(ORIGIN, 0.0)
+        if self.standardize and self.floats(spec):
+            origin = float(rows.y[np.isfinite(rows.y).argmax()])
         return rows._replace(y=rows.y - origin), origin
+
+    def told(self, own: Fitted) -> np.ndarray:
+        params = super().told(own)
+        params[self.intercept(own)] += self.constant(own)
+        return params
+
+    def inner(self, fitted: Fitted) -> np.ndarray:
+        params = fitted.params.copy()
+        params[self.intercept(fitted)] -= self.constant(fitted)
+        return params / self.units(fitted)
+
+    def intercept(self, fitted: Fitted) -> list[int]:
+        """Where the intercept is that takes up the constant, if there is one."""
+        return [fitted.names.index("intercept")] if ORIGIN in fitted.spec else []
+
+    def constant(self, fitted: Fitted) -> float:
+        """What the constant taken off adds to the intercept, in the unit of the data."""
+        if ORIGIN not in fitted.spec:
+            return 0.0
+        lags = [0.0, 0.0]
+        for name, value in zip(fitted.names, fitted.params, strict=True):
+            if name.startswith("ar."):
+                lags[name.startswith("ar.S.")] += value
+        return (1 - lags[0]) * (1 - lags[1]) * fitted.spec[ORIGIN] * fitted.spec["scale"]
 
     def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
         powers = [
@@ -71,13 +107,13 @@ class StateSpaceModel(ScaledModel):
 
     def page(self, fitted: Fitted, rows: Rows) -> str:
         """The summary in the unit of the data, with errors found in that of the scaled rows."""
-        scale = np.asarray(fitted.spec["scale"])
-        factors = self.factors(fitted, scale)
-        near = self.lowered(rows._replace(y=rows.y / scale), fitted.spec)[0]
-        own = self.build(near, fitted.spec).smooth(fitted.params / factors)
-        model = self.build(self.lowered(rows, fitted.spec)[0], fitted.spec)
+        spec, factors = fitted.spec | {ORIGIN: 0.0}, self.units(fitted)
+        near, _ = self.lowered(scaled(rows, spec), spec)
+        own = self.build(near, spec).smooth(fitted.params / factors)
+        model = self.build(self.lowered(rows, spec)[0], spec)
+        model.ssm.tolerance *= float(np.min(spec["scale"])) ** 4  # of squares of variances
         if hasattr(model, "initialize_default"):  # of the models with diffuse states
-            model.ssm.initial_variance *= scale**2
+            model.ssm.initial_variance *= spec["scale"] ** 2
             model.initialize_default()
         results = model.smooth(fitted.params, cov_type="none")._results  # behind its wrapper
         results.cov_params_default = own.cov_params_default * np.outer(factors, factors)

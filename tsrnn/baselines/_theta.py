@@ -10,8 +10,8 @@ import numpy as np
 from scipy.signal import lfilter
 from statsmodels.tsa.forecasting.theta import ThetaModel, ThetaModelResults
 
-from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._scaled import ScaledModel
+from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
 from tsrnn.contract import choice, flag, number, with_shared_arguments
 
@@ -104,7 +104,7 @@ def smoothed_level(y: np.ndarray, alpha: float) -> float:
 
 
 @with_shared_arguments
-class Theta(FittedForecaster):
+class Theta(StandardizedForecaster):
     r"""The theta method: statsmodels' ThetaModel.
 
     .. math::
@@ -128,6 +128,9 @@ class Theta(FittedForecaster):
         Decomposition; "auto" is multiplicative for positive series.
     theta : float, default 2.0
         Curvature of the second line, at least 1.
+    standardize : bool, default True
+        Whether statsmodels is given the data in units of their standard deviations, as its result
+        depends on the unit. With False numbers are those of a direct call on the same data.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
     horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
@@ -144,6 +147,10 @@ class Theta(FittedForecaster):
     :math:`\sigma^2 (1 + (h-1)(1 + (\alpha-1)^2))`, where :math:`\sigma^2` is that of an
     ARIMA(0, 1, 1) with drift fitted to the series; for series that are adjusted for a season they
     are rough.
+
+    Statsmodels is given targets divided by their standard deviation at `fit`, on which its
+    optimiser depends; parameters and forecasts are told in the unit of the data. The scale is in
+    `spec_`.
 
     A series that cannot be fitted is named in a warning; its forecasts are NaN.
 
@@ -173,7 +180,7 @@ class Theta(FittedForecaster):
         self.method = method
         self.theta = theta
 
-    def _model(self) -> TwoLines:
+    def _settings(self) -> TwoLines:
         return TwoLines(
             self._season(self.season_length),
             flag("deseasonalize", self.deseasonalize),

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from statsmodels.tsa.statespace import structural
 
-from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._statespace import StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
@@ -70,7 +70,7 @@ class Components(StateSpaceModel):
 
 
 @with_shared_arguments
-class UnobservedComponents(FittedForecaster):
+class UnobservedComponents(StandardizedForecaster):
     r"""Structural time series by maximum likelihood: statsmodels' UnobservedComponents.
 
     .. math::
@@ -101,6 +101,9 @@ class UnobservedComponents(FittedForecaster):
         Order of an autoregression among the components.
     max_iter : int, default 50
         Iterations of the optimiser.
+    standardize : bool, default True
+        Whether statsmodels is given the data in units of their standard deviations, as its result
+        depends on the unit. With False numbers are those of a direct call on the same data.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
@@ -114,6 +117,11 @@ class UnobservedComponents(FittedForecaster):
     Parameters are estimated at `fit`; forecasts run the Kalman filter at these over the rows
     seen, from a diffuse state. Intervals are normal, take the parameters as known, and hold if the
     model is right. A series that cannot be fitted is named in a warning; its forecasts are NaN.
+
+    Statsmodels' prior and optimiser depend on the unit of the data. It is given targets and
+    regressors divided by their standard deviations at `fit`, and targets less their first value
+    where there is a level. Parameters, criteria and forecasts are told in the unit of the data;
+    the scale is in `spec_`.
 
     References
     ----------
@@ -146,7 +154,7 @@ class UnobservedComponents(FittedForecaster):
         self.autoregressive = autoregressive
         self.max_iter = max_iter
 
-    def _model(self) -> Components:
+    def _settings(self) -> Components:
         seasonal, ar = (
             None if (value := getattr(self, name)) is None else positive_integer(name, value)
             for name in ("seasonal", "autoregressive")

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from statsmodels.tsa.statespace import varmax
 
-from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._sarimax import TRENDS, counts
+from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._statespace import StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
@@ -66,7 +66,7 @@ def factor(name: str, scale: np.ndarray) -> float:
 
 
 @with_shared_arguments
-class VARMAX(FittedForecaster):
+class VARMAX(StandardizedForecaster):
     r"""Vector ARMA with regressors by maximum likelihood: statsmodels' VARMAX.
 
     .. math::
@@ -85,6 +85,9 @@ class VARMAX(FittedForecaster):
     measurement_error : bool, default False
     max_iter : int, default 200
         Iterations of the optimiser.
+    standardize : bool, default True
+        Whether statsmodels is given the data in units of their standard deviations, as its result
+        depends on the unit. With False numbers are those of a direct call on the same data.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
@@ -99,6 +102,9 @@ class VARMAX(FittedForecaster):
     seen. Rows are numbered on the calendar from the first one fitted to. Intervals are normal, take
     the parameters as known, and hold if the model is right. A series that cannot be fitted is
     named in a warning; its forecasts are NaN. `VAR` estimates q = 0 by least squares, in a moment.
+
+    Statsmodels is given targets and regressors divided by their standard deviations at `fit`;
+    parameters, criteria and forecasts are told in the unit of the data. The scale is in `spec_`.
 
     References
     ----------
@@ -127,7 +133,7 @@ class VARMAX(FittedForecaster):
         self.measurement_error = measurement_error
         self.max_iter = max_iter
 
-    def _model(self) -> VARMAXModel:
+    def _settings(self) -> VARMAXModel:
         order = counts("order", self.order, "(p, q)", 2)
         if not any(order):
             raise ValueError(f"order=(p, q) needs a lag of either; got {self.order!r}")

@@ -210,7 +210,10 @@ def _tested(
         friedman_p_value=ranks.friedman_p_value,
         critical_difference=ranks.critical_difference,
         encompassing=encompassing(
-            forecasts, None if _no_unit(forecasts, scale, settings) else units, scale, settings.alpha
+            forecasts,
+            None if _no_unit(forecasts, scale, settings) else units,
+            scale,
+            settings.alpha,
         ),
         notes=notes + more + reasons + _rank_notes(ranks, forecasts) + _ties(forecasts),
         kind=settings.kind,

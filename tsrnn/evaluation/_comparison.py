@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from tsrnn.evaluation._comparison_page import ComparisonSummary, comparison_page
@@ -100,6 +101,22 @@ class Comparison:
             self.alpha,
             self.benchmark,
         )
+
+    def plot(self, measure: str | None = None) -> np.ndarray:
+        """Draw a measure and the coverage by step, and the ranks: `tsrnn.plotting.plot_comparison`.
+
+        Parameters
+        ----------
+        measure : str, optional
+            Column of `by_step`; by default the one that models are sorted by.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes
+        """
+        from tsrnn.plotting import plot_comparison
+
+        return plot_comparison(self, measure)
 
     def summary(self) -> ComparisonSummary:
         """Everything on one page; print it."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from tsrnn.evaluation._numbers import p_value
 
 _TESTS = {
     "ljung_box": "Ljung-Box",
@@ -50,6 +53,22 @@ class Diagnostics:
         """Names of the models."""
         return list(self.tests.index.unique("model"))
 
+    def plot(self, series: Any = None) -> np.ndarray:
+        """Draw autocorrelations and PIT histograms: `tsrnn.plotting.plot_diagnostics`.
+
+        Parameters
+        ----------
+        series : object, optional
+            One series, by its id; by default all together.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes
+        """
+        from tsrnn.plotting import plot_diagnostics
+
+        return plot_diagnostics(self, series)
+
     def summary(self) -> str:
         """Page of text with p-values by series, or the share of series that reject."""
         lines = ["One-step errors: p-values of tests that nothing is left", "=" * _WIDTH]
@@ -72,7 +91,7 @@ class Diagnostics:
     def _by_series(self, own: pd.DataFrame) -> list[str]:
         table = own[["n", "mean", "sd", "lags"]].copy()
         for test, title in _TESTS.items():
-            table[title] = own[f"{test}_pvalue"].map(_p_value)
+            table[title] = own[f"{test}_pvalue"].map(p_value)
         text = table.rename_axis(None).to_string(float_format="{:.4g}".format)
         return text.splitlines()
 
@@ -93,9 +112,3 @@ _NOTES = [
     "the model; 5 percent of them are below 0.05 if all is right.",
     "-: too few errors, or none that vary.",
 ]
-
-
-def _p_value(p: float) -> str:
-    if np.isnan(p):
-        return "-"
-    return f"{p:.3f}" if p >= 0.0005 else "<0.001"

@@ -68,7 +68,7 @@ class Runner:
         told = [""] * gone.size if messages is None else [" ".join(own) for own in messages]
         told = np.repeat(told, gone.size // len(told)).tolist()  # one for all targets, perhaps
         labels = units(self._plan.panel)
-        return [(labels[i], told[i] or "no forecast") for i in np.flatnonzero(gone)]
+        return [(labels[int(i)], told[i] or "no forecast") for i in np.flatnonzero(gone)]
 
     def _forecast(self, window: int) -> dict[str, np.ndarray]:
         plan = self._plan

@@ -158,9 +158,7 @@ def _listed(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _over_all(
-    tests: pd.DataFrame, pairs: list[tuple[str, str]], m: int, alpha: float
-) -> list[str]:
+def _over_all(tests: pd.DataFrame, pairs: list[tuple[str, str]], m: int, alpha: float) -> list[str]:
     """Sentences on all steps together, adjusted for the number of pairs."""
     together = tests[tests["step"] == ALL]
     adjusted = f", with Holm's adjustment for {m} pairs" if m > 1 else ""

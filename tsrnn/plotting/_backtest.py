@@ -100,8 +100,7 @@ def _rows(frame: pd.DataFrame, series: Any) -> pd.DataFrame:
 def _apart(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of windows that do not overlap, the last of them drawn for sure."""
     kept: list[Any] = []
-    windows = sorted(rows.groupby("cutoff", sort=True), key=lambda pair: pair[0], reverse=True)
-    for cutoff, window in windows:
+    for cutoff, window in reversed(list(rows.groupby("cutoff", sort=True))):
         if not kept or window["ds"].max() <= kept[-1]:
             kept.append(cutoff)
     return rows[rows["cutoff"].isin(kept)]
@@ -110,10 +109,12 @@ def _apart(rows: pd.DataFrame) -> pd.DataFrame:
 def _draw_actual(ax: Axes, rows: pd.DataFrame) -> None:
     """What came, broken where a window begins after the last has ended."""
     actual = rows.drop_duplicates("ds").set_index("ds")["y"].sort_index()
-    ends = rows.groupby("cutoff")["ds"].agg(["min", "max"]).sort_index()
-    before = ends["max"].cummax().iloc[:-1].to_numpy()
-    fresh = ends["min"].iloc[1:][ends.index[1:].to_numpy() > before]
-    at = actual.index.get_indexer(pd.Index(fresh))
+    at: list[int] = []
+    reached: Any = None
+    for cutoff, window in rows.groupby("cutoff", sort=True)["ds"]:
+        if reached is not None and cutoff > reached:
+            at.append(int(actual.index.searchsorted(window.min())))
+        reached = window.max() if reached is None else max(reached, window.max())
     x, y = place_on_axis(ax, actual.index), actual.to_numpy(dtype=float)
     ax.plot(np.insert(x, at, np.nan), np.insert(y, at, np.nan), color=INK, linewidth=0.9)
 

@@ -12,6 +12,7 @@ from tsrnn.plotting._style import GREY, INK, PALE, PALETTE, SMALL, colour, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 __all__ = ["plot_comparison"]
 
@@ -64,12 +65,14 @@ def plot_comparison(comparison: Any, measure: str | None = None) -> np.ndarray:
     names = list(comparison.accuracy.index)
     columns = _legend_columns(names, _PANEL[0] * min(len(panels), 2))
     axes = _new_axes(len(panels), rows=math.ceil(len(names) / columns))
+    lines: list[Line2D] = []
     for ax, panel in zip(axes, panels, strict=True):
         if panel == "ranks":
             _draw_ranks(ax, comparison.ranks, comparison.critical_difference, names)
         else:
-            _draw_steps(ax, table[panel].unstack("model"), names, str(panel))
-    _explain(axes[0], columns)
+            drawn = _draw_steps(ax, table[panel].unstack("model"), names, str(panel))
+            lines = lines or drawn
+    _explain(axes[0], lines, columns)
     return axes
 
 
@@ -115,8 +118,8 @@ def _style(i: int) -> dict[str, Any]:
     }
 
 
-def _draw_steps(ax: Axes, table: pd.DataFrame, names: list[str], panel: str) -> None:
-    """A line a model, and the level of a coverage."""
+def _draw_steps(ax: Axes, table: pd.DataFrame, names: list[str], panel: str) -> list[Line2D]:
+    """A line a model, and the level of a coverage; the lines of the models."""
     from matplotlib.ticker import MaxNLocator
 
     if panel.startswith(_COVERAGE):
@@ -124,14 +127,18 @@ def _draw_steps(ax: Axes, table: pd.DataFrame, names: list[str], panel: str) -> 
         ax.axhline(level / 100, color=GREY, linewidth=0.9, linestyle="--")
         panel = f"Coverage of the {level:g}% interval"
     size = 3.0 if len(table) < 13 else 0.0
+    lines = []
     for i, name in enumerate(names):
         values = table[name].to_numpy(dtype=float)
         if not np.isnan(values).all():
             steps = table.index.to_numpy(dtype=float)
-            ax.plot(steps, values, label=str(name), linewidth=1.4, markersize=size, **_style(i))
+            lines += ax.plot(
+                steps, values, label=str(name), linewidth=1.4, markersize=size, **_style(i)
+            )
     ax.set(xlabel="Steps ahead", ylabel=panel)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(ax)
+    return lines
 
 
 def _draw_ranks(ax: Axes, ranks: pd.DataFrame, difference: float, names: list[str]) -> None:
@@ -152,12 +159,13 @@ def _draw_ranks(ax: Axes, ranks: pd.DataFrame, difference: float, names: list[st
     tidy(ax)
 
 
-def _explain(ax: Axes, columns: int) -> None:
+def _explain(ax: Axes, lines: list[Line2D], columns: int) -> None:
     """One legend for all panels, with names as they are: a legend would leave out "_x"."""
-    lines = ax.get_lines()
     place: dict[str, Any] = {"loc": "outside upper center", "ncols": columns}
     places = [str(i) for i in range(len(lines))]
-    legend = ax.figure.legend(lines, places, **place, frameon=False, fontsize=SMALL)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    legend = figure.legend(lines, places, **place, frameon=False, fontsize=SMALL)
     for text, line in zip(legend.get_texts(), lines, strict=True):
         text.set_parse_math(False)
-        text.set_text(_short(line.get_label(), ax.figure.get_size_inches()[0]))
+        text.set_text(_short(line.get_label(), figure.get_size_inches()[0]))

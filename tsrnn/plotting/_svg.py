@@ -29,7 +29,7 @@ def figure_svg(axes: Any) -> str:
 
     figure = np.ravel(axes)[0].figure
     text = io.StringIO()
-    settings = {"svg.fonttype": "path", "svg.hashsalt": "tsrnn"}
+    settings: dict[Any, Any] = {"svg.fonttype": "path", "svg.hashsalt": "tsrnn"}
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
         figure.savefig(text, format="svg", metadata={"Date": None}, bbox_inches="tight")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tsrnn.contract import positive_integer
 from tsrnn.evaluation import Comparison
 from tsrnn.reporting._html import page, paragraph
 from tsrnn.reporting._sections import (
@@ -74,6 +75,9 @@ def report(
     """
     if not isinstance(result, Comparison):
         raise TypeError(f"result must be what compare gave; got {type(result).__name__}")
+    if not isinstance(title, str):
+        raise TypeError(f"title must be text; got {title!r}")
+    n_series = positive_integer("n_series", n_series)
     models = _checked(models)
     path = Path(path).expanduser()
     if not path.parent.is_dir():
@@ -106,6 +110,8 @@ def _checked(models: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if not isinstance(models, Mapping):
         raise TypeError(f"models must be forecasters by name; got {type(models).__name__}")
     for name, model in models.items():
+        if not isinstance(name, str):
+            raise TypeError(f"names of models must be text; got {name!r}")
         if not hasattr(model, "memory_") or not hasattr(model, "summary"):
             raise TypeError(f"models must be fitted forecasters of tsrnn; {name!r} is {model!r}")
     return models

@@ -41,6 +41,7 @@ _LOWER_IS_BETTER = (
     "QLIKE",
 )
 _ALL = "all"
+_ALL_PAIRS = 4  # models up to which every pair is shown
 _FEW = 8  # series of which each test is shown
 _TESTS = ("ljung_box", "arch_lm", "jarque_bera", "pit")
 _P_VALUE = "p-value"
@@ -93,7 +94,11 @@ def tests_section(result: Comparison) -> Iterator[str]:
     if len(result.models) < 2 or result.diebold_mariano.empty:
         return
     yield heading("Tests of equal accuracy")
-    dm = result.diebold_mariano
+    dm = _shown_pairs(result, result.diebold_mariano)
+    if len(dm) < len(result.diebold_mariano):
+        yield paragraph(
+            f"Pairs with {_pivot(result)} only; the tables of the Comparison have all of them."
+        )
     overall = dm[dm["step"] == _ALL]
     if len(overall):
         names = {"model_a": "model", "model_b": "against", "p_value": _P_VALUE,
@@ -129,12 +134,24 @@ def tests_section(result: Comparison) -> Iterator[str]:
         )
     if len(result.encompassing):
         yield heading("Encompassing", 3)
-        shown = result.encompassing.rename(
+        shown = _shown_pairs(result, result.encompassing).rename(
             columns={"model_a": "model", "model_b": "encompasses", "lambda": "weight of the other",
                      "std_err": "std err", "p_value": _P_VALUE, "encompasses": "not rejected"}
         ).set_index(["model", "encompasses"])  # fmt: skip
         shown = shown[["weight of the other", "std err", _P_VALUE, "not rejected"]]
         yield table(shown.assign(**p_values(shown[[_P_VALUE]])), digits=3)
+
+
+def _pivot(result: Comparison) -> str:
+    """The model of whose pairs a page speaks where there are too many."""
+    return result.models[0] if result.benchmark is None else result.benchmark
+
+
+def _shown_pairs(result: Comparison, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Rows of all pairs, or of those with one model."""
+    if len(result.models) <= _ALL_PAIRS:
+        return pairs
+    return pairs[(pairs[["model_a", "model_b"]] == _pivot(result)).any(axis=1)]
 
 
 def forecast_section(result: Comparison, n_series: int) -> Iterator[str]:
