@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -505,6 +506,24 @@ class TestBacktest:
         assert set(actual.get_ydata()) <= set(kept)
         assert len(axes[0].collections) == 2 * 4  # bands of both levels
 
+    @pytest.mark.parametrize(("h", "step_size", "gaps"), [(2, 5, 3), (2, 2, 0), (3, 2, 0)])
+    def test_actual_values_have_gaps_where_no_window_is(self, h, step_size, gaps):
+        w, step = (i.ravel() for i in np.indices((4, h)))
+        frame = pd.DataFrame({"unique_id": "a", "cutoff": step_size * w})
+        frame = frame.assign(ds=frame["cutoff"] + step + 1, y=1.0, A=2.0, text="x", flag=True)
+        (ax,) = plot_backtest(frame)
+        assert ax.get_title(loc="left") == "A"
+        x = ax.get_lines()[0].get_xdata()
+        assert np.isnan(x).sum() == gaps
+        np.testing.assert_array_equal(x[np.isfinite(x)], np.unique(frame["ds"]))
+        if gaps:
+            np.testing.assert_array_equal(np.flatnonzero(np.isnan(x)), [2, 5, 8])
+
+    def test_single_actual_values_are_seen(self):
+        frame = pd.DataFrame({"unique_id": "a", "cutoff": [0, 3], "ds": [1, 4], "y": 1.0, "A": 2.0})
+        (ax,) = plot_backtest(frame)
+        assert ax.get_lines()[0].get_marker() == "."
+
     def test_first_series_and_some_models(self, backtested):
         (ax,) = plot_backtest(backtested, models=["walk"])
         assert ax.figure.get_suptitle() == "north"
@@ -537,6 +556,21 @@ class TestDiagnostics:
         tips = [segment[1][1] for segment in axes[0, 0].collections[1].get_segments()]
         expected = found.acf.loc["AR", "acf"].groupby("lag").mean()
         np.testing.assert_allclose(tips, expected)
+
+    def test_too_few_errors_are_said(self, backtested):
+        short = backtested[backtested["cutoff"] == backtested["cutoff"].min()]
+        axes = plot_diagnostics(diagnose(short))
+        assert [text.get_text() for text in axes[0, 0].texts] == [
+            "too few errors, or none that vary"
+        ]
+        assert list(axes[0, 0].get_xticks()) == []
+
+    def test_lags_of_origins_apart(self, backtested):
+        found = diagnose(backtested)
+        apart = SimpleNamespace(acf=found.acf, pit=found.pit, steps_apart=5)
+        axes = plot_diagnostics(apart)
+        assert axes[-1, 0].get_xlabel() == "lag, in origins 5 steps apart"
+        assert all(tick == int(tick) for tick in axes[-1, 0].get_xticks())
 
     def test_refuses_an_unknown_series(self, backtested):
         with pytest.raises(ValueError, match="no series 'east'"):

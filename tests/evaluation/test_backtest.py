@@ -186,7 +186,7 @@ class TestShapes:
             lambda d: d.assign(ds=d.groupby("unique_id").cumcount()),
             lambda d: d.sample(frac=1, random_state=0).sort_values("ds", kind="stable"),
             lambda d: d.rename(columns={"unique_id": "who", "ds": "when"}),
-            pl.from_pandas,
+            lambda d: pl.DataFrame({name: d[name].to_list() for name in d}),
         ],
     )
     def test_any_timestamps_and_names(self, turn):

@@ -75,6 +75,34 @@ def test_more_models_than_colours_differ_by_their_lines():
     assert len(styles) == 13
 
 
+def test_more_models_than_colours_differ_by_their_markers_of_ranks():
+    points = plot_comparison(result(n_models=13, coverage=False))[1].get_lines()
+    assert len({(point.get_color(), point.get_marker()) for point in points}) == 13
+
+
+def test_the_legend_fits_and_has_names_as_they_are():
+    given = result(n_models=12, coverage=False)
+    names = ["_hidden", "$x_1$", *(f"ParaRNN(hidden={i}), seasonal log" for i in range(10))]
+    renamed = dict(zip(given.accuracy.index, names, strict=True))
+    for name in ("accuracy", "by_step", "ranks"):
+        setattr(given, name, getattr(given, name).rename(index=renamed))
+    figure = plot_comparison(given)[0].figure
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == names
+    assert not any(text.get_parse_math() for text in legend.get_texts())
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    ticks = figure.axes[1].get_yticklabels()
+    assert not any(tick.get_parse_math() for tick in ticks)
+
+
+def test_levels_of_coverage_have_no_place_in_the_legend():
+    figure = plot_comparison(result(), measure="coverage-80")[0].figure
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["M0", "M1", "M2"]
+
+
 def test_models_without_intervals_have_no_line_of_coverage():
     given = result()
     given.by_step.loc[(slice(None), "M1"), "coverage-80"] = np.nan

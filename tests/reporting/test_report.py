@@ -179,6 +179,38 @@ class TestOtherComparisons:
         assert max(len(row) for table in page.tables for row in table) < 15
         assert len(result.plot()) > 0
 
+    def test_of_many_models_has_the_limits_of_the_summary(self, tmp_path):
+        result = compare(_drawn([f"M{i}" for i in range(12)]), n_boot=20)
+        page = read(report(result, tmp_path / "a.html"))
+        assert max(len(row) for table in page.tables for row in table) <= 13
+        pairs = [table for table in page.tables if table[0][:2] == ["model", "against"]]
+        assert [len(table) for table in pairs] == [12]
+        said = " ".join(page.words)
+        best = result.models[0]
+        assert f"Pairs with {best} only; all are in Comparison.diebold_mariano." in said
+        assert "132 ordered pairs, too many for a page; they are in Comparison.encomp" in said
+
+    def test_of_few_models_has_all_pairs(self, tmp_path):
+        result = compare(_drawn(["A", "B", "C", "D"]), n_boot=20)
+        page = read(report(result, tmp_path / "a.html"))
+        pairs = [table for table in page.tables if table[0][:2] == ["model", "against"]]
+        assert [len(table) for table in pairs] == [7]
+        assert any(table[0][:2] == ["model", "encompasses"] for table in page.tables)
+        assert "Pairs with" not in " ".join(page.words)
+
+    def test_names_in_letters_that_the_font_lacks(self, tmp_path, recwarn):
+        frame = _drawn(["模型", "_b", "$c_1$"]).assign(unique_id="東京")
+        report(compare(frame, n_boot=20), tmp_path / "a.html")
+        assert not [w for w in recwarn if "Glyph" in str(w.message)]
+
+
+def _drawn(names, n_windows=30, steps=2):
+    rng = np.random.default_rng(0)
+    w, h = (i.ravel() for i in np.indices((n_windows, steps)))
+    frame = pd.DataFrame({"unique_id": "a", "ds": w + h + 1, "cutoff": w})
+    frame["y"] = rng.normal(size=len(w))
+    return frame.assign(**{name: rng.normal(size=len(w)) for name in names})
+
 
 class TestRefusals:
     def test_of_what_is_no_comparison(self, forecasts, tmp_path):
@@ -205,6 +237,11 @@ class TestRefusals:
         with pytest.raises(TypeError, match="forecasters by name"):
             report(result, tmp_path / "a.html", models=[ARMA()])
         assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("n_series", ["2", 1.5, True, None])
+    def test_of_counts(self, result, tmp_path, n_series):
+        with pytest.raises(TypeError, match="n_series must be a positive integer; got"):
+            report(result, tmp_path / "a.html", n_series=n_series)
 
 
 @needs_browser

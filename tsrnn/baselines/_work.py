@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
@@ -40,11 +41,13 @@ def each(
 ) -> list[Any]:
     """Results of a function for arguments of each task, in order.
 
-    In other processes unless `n_jobs` is 1, where matrix products have one thread.
+    In other processes unless `n_jobs` is 1. Matrix products have one thread, here as there: small
+    ones are faster so, and an optimiser ends at the same numbers.
     """
     shown = {"total": len(tasks), "desc": name, "disable": not verbose, "leave": False}
     if n_jobs == 1 or len(tasks) < 2:
-        return list(tqdm((function(*task) for task in tasks), **shown))
+        with threadpool_limits(1):
+            return list(tqdm((function(*task) for task in tasks), **shown))
     with parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")
         results: Iterable[Any] = parallel(delayed(function)(*task) for task in tasks)

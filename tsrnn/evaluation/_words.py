@@ -34,7 +34,7 @@ def sentences(
         Speak of pairs with this model only. Without, of all pairs of up to four models, else of
         the most accurate and each other.
     """
-    said = _of_tests(tests, spoken_pairs(models, benchmark), alpha) if len(tests) else []
+    said = _of_tests(tests, _pairs(models, benchmark), alpha) if len(tests) else []
     if len(confidence_set):
         said.append(_of_set(confidence_set, alpha))
     if benchmark is not None and len(ability):
@@ -63,7 +63,7 @@ def _of_one_step(tests: pd.DataFrame, a: str, b: str, alpha: float) -> str:
     return _sentence(a, b, [1], [verdict], alpha)
 
 
-def spoken_pairs(models: list[str], benchmark: str | None) -> list[tuple[str, str]]:
+def _pairs(models: list[str], benchmark: str | None) -> list[tuple[str, str]]:
     """Pairs to speak of, the more accurate model first."""
     pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
     if benchmark is not None:

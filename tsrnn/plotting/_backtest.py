@@ -116,7 +116,11 @@ def _draw_actual(ax: Axes, rows: pd.DataFrame) -> None:
             at.append(int(actual.index.searchsorted(window.min())))
         reached = window.max() if reached is None else max(reached, window.max())
     x, y = place_on_axis(ax, actual.index), actual.to_numpy(dtype=float)
-    ax.plot(np.insert(x, at, np.nan), np.insert(y, at, np.nan), color=INK, linewidth=0.9)
+    alone = np.diff([0, *at, len(y)]).min() == 1  # which a line does not show
+    ax.plot(
+        np.insert(x, at, np.nan), np.insert(y, at, np.nan), color=INK, linewidth=0.9,
+        marker="." if alone else None, markersize=4,
+    )  # fmt: skip
 
 
 def _draw(ax: Axes, rows: pd.DataFrame, name: str, tint: str) -> None:

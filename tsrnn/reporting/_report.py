@@ -59,7 +59,10 @@ def report(
     Raises
     ------
     TypeError
-        If `result` is no comparison, or a model is not fitted.
+        If `result` is no comparison, a model is not fitted, a name or the title is no text, or
+        `n_series` no integer.
+    ValueError
+        If `n_series` is not positive.
     FileNotFoundError
         If the folder does not exist.
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tsrnn.evaluation import Comparison, diagnose
+from tsrnn.evaluation._comparison_page import ENCOMPASSING, MATRIX, UNITS
+from tsrnn.evaluation._diebold_mariano import ALL
+from tsrnn.evaluation._forecasts import KEYS, model_columns
+from tsrnn.evaluation._words import ALL_PAIRS
 from tsrnn.interpret import recurrence_features
 from tsrnn.plotting import (
     figure_svg,
@@ -40,8 +45,6 @@ _LOWER_IS_BETTER = (
     "CRPS",
     "QLIKE",
 )
-_ALL = "all"
-_ALL_PAIRS = 4  # models up to which every pair is shown
 _FEW = 8  # series of which each test is shown
 _TESTS = ("ljung_box", "arch_lm", "jarque_bera", "pit")
 _P_VALUE = "p-value"
@@ -94,64 +97,88 @@ def tests_section(result: Comparison) -> Iterator[str]:
     if len(result.models) < 2 or result.diebold_mariano.empty:
         return
     yield heading("Tests of equal accuracy")
-    dm = _shown_pairs(result, result.diebold_mariano)
-    if len(dm) < len(result.diebold_mariano):
+    yield from _diebold_mariano(result)
+    yield from _by_step(result)
+    yield from _confidence_set(result)
+    yield from _encompassing(result)
+
+
+def _diebold_mariano(result: Comparison) -> Iterator[str]:
+    """Tests over all steps, of every pair or of the benchmark or best model."""
+    tests = result.diebold_mariano
+    tests, left_out = _of_pairs(result, tests[tests["step"] == ALL], MATRIX)
+    names = {"model_a": "model", "model_b": "against", "p_value": _P_VALUE,
+             "mean_difference": "difference", "p_adjusted": "p-value, Holm"}  # fmt: skip
+    shown = tests.rename(columns=names).set_index(["model", "against"])
+    yield heading("Diebold and Mariano, all steps", 3)
+    numbers = [_P_VALUE, "p-value, Holm"]
+    yield table(shown[["n", "difference", "statistic"]].join(p_values(shown[numbers])))
+    yield paragraph(
+        f"Of the mean {result.loss} loss over {UNITS[str(result.over)]}; a negative difference is "
+        "that the first model errs less. Small samples: Harvey, Leybourne and Newbold (1997)."
+        f"{left_out}",
+        small=True,
+    )
+
+
+def _by_step(result: Comparison) -> Iterator[str]:
+    """p-values by step, a column a pair."""
+    steps = result.diebold_mariano
+    steps, left_out = _of_pairs(result, steps[steps["step"] != ALL], ALL_PAIRS)
+    if steps["step"].nunique() < 2:
+        return
+    pairs = steps["model_a"] + " – " + steps["model_b"]
+    by_step = steps.assign(pair=pairs).pivot(index="step", columns="pair", values="p_value")
+    by_step = by_step[pairs.unique()]
+    yield heading("p-values by step", 3)
+    yield table(p_values(by_step), by_step < result.alpha)
+    yield paragraph(
+        f"Diebold and Mariano, not adjusted for the number of tests.{left_out}", small=True
+    )
+
+
+def _of_pairs(result: Comparison, tests: pd.DataFrame, most: int) -> tuple[pd.DataFrame, str]:
+    """Tests of all pairs of at most so many models, else of one model, and where others are."""
+    if len(result.models) <= most:
+        return tests, ""
+    first = result.benchmark or result.models[0]
+    own = tests[(tests["model_a"] == first) | (tests["model_b"] == first)]
+    return own, f" Pairs with {first} only; all are in Comparison.diebold_mariano."
+
+
+def _confidence_set(result: Comparison) -> Iterator[str]:
+    if result.confidence_set.empty:
+        return
+    yield heading("Model confidence set", 3)
+    joined = result.confidence_set.join(
+        result.superior_predictive_ability.add_prefix("SPA ")
+    ).rename(columns={"p_value": _P_VALUE})
+    yield table(p_values(joined.drop(columns="included")).join(joined["included"]))
+    yield paragraph(
+        f"The set holds the best model with a probability of {100 * (1 - result.alpha):g} "
+        "percent at least, asymptotically (Hansen, Lunde and Nason, 2011). SPA: p-values of "
+        "that no other model is better (Hansen, 2005).",
+        small=True,
+    )
+
+
+def _encompassing(result: Comparison) -> Iterator[str]:
+    if result.encompassing.empty:
+        return
+    yield heading("Encompassing", 3)
+    if len(result.models) > ENCOMPASSING:
         yield paragraph(
-            f"Pairs with {_pivot(result)} only; the tables of the Comparison have all of them."
-        )
-    overall = dm[dm["step"] == _ALL]
-    if len(overall):
-        names = {"model_a": "model", "model_b": "against", "p_value": _P_VALUE,
-                 "mean_difference": "difference", "p_adjusted": "p-value, Holm"}  # fmt: skip
-        shown = overall.rename(columns=names).set_index(["model", "against"])
-        yield heading("Diebold and Mariano, all steps", 3)
-        tests = [_P_VALUE, "p-value, Holm"]
-        yield table(shown[["n", "difference", "statistic"]].join(p_values(shown[tests])))
-        over = "windows" if result.over == "time" else "series"
-        yield paragraph(
-            f"Of the mean {result.loss} loss over {over}; a negative difference is that the first "
-            "model errs less. Small samples: Harvey, Leybourne and Newbold (1997).",
+            f"Of {len(result.models)} models there are {len(result.encompassing)} ordered pairs, "
+            "too many for a page; they are in Comparison.encompassing.",
             small=True,
         )
-    steps = dm[dm["step"] != _ALL]
-    if len(steps) and steps["step"].nunique() > 1:
-        pairs = steps["model_a"] + " – " + steps["model_b"]
-        by_step = steps.assign(pair=pairs).pivot(index="step", columns="pair", values="p_value")
-        by_step = by_step[pairs.unique()]
-        yield heading("p-values by step", 3)
-        yield table(p_values(by_step), by_step < result.alpha)
-    if len(result.confidence_set):
-        yield heading("Model confidence set", 3)
-        joined = result.confidence_set.join(
-            result.superior_predictive_ability.add_prefix("SPA ")
-        ).rename(columns={"p_value": _P_VALUE})
-        yield table(p_values(joined.drop(columns="included")).join(joined["included"]))
-        yield paragraph(
-            f"The set holds the best model with a probability of {100 * (1 - result.alpha):g} "
-            "percent at least, asymptotically (Hansen, Lunde and Nason, 2011). SPA: p-values of "
-            "that no other model is better (Hansen, 2005).",
-            small=True,
-        )
-    if len(result.encompassing):
-        yield heading("Encompassing", 3)
-        shown = _shown_pairs(result, result.encompassing).rename(
-            columns={"model_a": "model", "model_b": "encompasses", "lambda": "weight of the other",
-                     "std_err": "std err", "p_value": _P_VALUE, "encompasses": "not rejected"}
-        ).set_index(["model", "encompasses"])  # fmt: skip
-        shown = shown[["weight of the other", "std err", _P_VALUE, "not rejected"]]
-        yield table(shown.assign(**p_values(shown[[_P_VALUE]])), digits=3)
-
-
-def _pivot(result: Comparison) -> str:
-    """The model of whose pairs a page speaks where there are too many."""
-    return result.models[0] if result.benchmark is None else result.benchmark
-
-
-def _shown_pairs(result: Comparison, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Rows of all pairs, or of those with one model."""
-    if len(result.models) <= _ALL_PAIRS:
-        return pairs
-    return pairs[(pairs[["model_a", "model_b"]] == _pivot(result)).any(axis=1)]
+        return
+    shown = result.encompassing.rename(
+        columns={"model_a": "model", "model_b": "encompasses", "lambda": "weight of the other",
+                 "std_err": "std err", "p_value": _P_VALUE, "encompasses": "not rejected"}
+    ).set_index(["model", "encompasses"])  # fmt: skip
+    shown = shown[["weight of the other", "std err", _P_VALUE, "not rejected"]]
+    yield table(shown.assign(**p_values(shown[[_P_VALUE]])), digits=3)
 
 
 def forecast_section(result: Comparison, n_series: int) -> Iterator[str]:
@@ -192,11 +219,10 @@ def diagnostics_section(result: Comparison) -> Iterator[str]:
 def _in_order(result: Comparison) -> pd.DataFrame:
     """The forecasts with models in the order of the comparison, so that colours are the same."""
     frame = result.forecasts
-    own = [name for name in frame.columns if str(name) in ("unique_id", "ds", "cutoff", "y")]
-    for model in result.models:
-        ends = (f"{model}-lo-", f"{model}-hi-")
-        own += [name for name in frame.columns if name == model or str(name).startswith(ends)]
-    return frame[own]
+    columns = list(KEYS)
+    for model, intervals in model_columns(frame, result.models).items():
+        columns += [model, *chain.from_iterable(intervals.values())]
+    return frame[columns]
 
 
 def models_section(models: Mapping[str, Any]) -> Iterator[str]:
