@@ -75,8 +75,8 @@ try:
     hourly = datasets.load_ett("ETTh1", data_home=os.environ.get("TSRNN_ETT_HOME"))["OT"].iloc[
         :8640
     ]
-except OSError as error:
-    say(f"Hourly oil temperature is left out: {str(error).splitlines()[0]}")
+except OSError:
+    say("Hourly oil temperature is left out: the data are not there and cannot be downloaded.")
 else:
     models = {
         "ParaRNN": ParaRNNForecaster(horizon=24, random_state=0),
