@@ -180,7 +180,7 @@ class TestBacktest:
         frame = backtest(ARMA(order=(0, 1)), later, h=1, n_windows=20, refit=False)
         more = frame.assign(group="a", holiday=True)
         assert diagnose(more).models == ["ARMA"]
-        with pytest.raises(ValueError, match="no column of forecasts"):
+        with pytest.raises(ValueError, match="a numeric column of forecasts for each model"):
             diagnose(more.drop(columns="ARMA"))
 
     def test_few_errors_are_put_into_wider_bins(self, later):

@@ -11,11 +11,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
+    Classical,
     Forecaster,
-    habits,
     positive_integer,
-    seed_of,
-    verbosity,
     warn_user,
     with_shared_arguments,
 )
@@ -29,7 +27,7 @@ _RULES = {"inverse-error": inverse_error_weights, "stacked": stacked_weights}
 
 
 @with_shared_arguments
-class Combination(Forecaster[CombinedMemory]):
+class Combination(Classical[CombinedMemory]):
     r"""Weighted mean of the forecasts of several forecasters.
 
     .. math:: \hat y_{t+k} = \sum_i w_i \hat y_{i, t+k}, \qquad \sum_i w_i = 1
@@ -88,6 +86,7 @@ class Combination(Forecaster[CombinedMemory]):
     """
 
     column_name: ClassVar[str] = "Combination"
+    takes_exog: ClassVar[bool] = True  # of its members those that do
     not_saved: ClassVar[tuple[str, ...]] = ("forecasters",)  # they are parts of the file
 
     def __init__(
@@ -125,10 +124,7 @@ class Combination(Forecaster[CombinedMemory]):
         return self.weights if isinstance(self.weights, str) else "given"
 
     def _fit_panel(self, panel: Panel) -> CombinedMemory:
-        verbosity(self.verbose)
-        seed_of(self.random_state)
-        horizon = habits(panel.freq).horizon if self.horizon is None else self.horizon
-        self.horizon_ = positive_integer("horizon", horizon)
+        self._begin(panel)
         members = self._members()
         self.validation_ = None
         given = self._given_weights(list(members))

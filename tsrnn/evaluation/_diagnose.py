@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.stats import chisquare
 from sklearn.utils.validation import check_is_fitted
 from statsmodels.stats.diagnostic import acorr_ljungbox, het_arch
@@ -16,10 +14,9 @@ from statsmodels.tsa.stattools import acf
 
 from tsrnn.contract import Forecaster, positive_integer
 from tsrnn.evaluation._diagnostics import Diagnostics
-from tsrnn.evaluation._models import FRONT
+from tsrnn.evaluation._forecasts import model_columns
 from tsrnn.evaluation._one_step import first_steps, one_step, steps_apart
 
-_INTERVAL_END = re.compile(r"^(.*)-(lo|hi)-([0-9.]+)$")
 INDEX = ("model", "unique_id")
 _EXPECTED = 5  # fewest in a bin of Pearson's test
 _FEWEST = 8  # errors of a series, below which there is no test
@@ -103,21 +100,11 @@ def diagnose(forecasts: Any, df: Any = None, *, lags: int | None = None) -> Diag
 
 
 def _diagnosed(frame: pd.DataFrame, lags: int | None, apart: int) -> Diagnostics:
-    models = [
-        str(name)
-        for name in frame.columns
-        if name not in FRONT
-        and not _INTERVAL_END.match(str(name))
-        and is_numeric_dtype(frame[name])
-        and not is_bool_dtype(frame[name])
-    ]
-    if not models:
-        raise ValueError(f"there is no column of forecasts beside {', '.join(FRONT)}")
     keys: list[tuple[str, Any]] = []
     tests, acfs, pits, errors = [], [], [], []
     units = frame.groupby("unique_id", sort=False).indices
-    for model in models:
-        probabilities, bins = _pit(frame, model)
+    for model, levels in model_columns(frame).items():
+        probabilities, bins = _pit(frame, model, levels)
         residuals = frame["y"] - frame[model]
         errors.append(
             frame[["unique_id", "ds"]].assign(model=model, residual=residuals, pit_bin=bins)
@@ -183,20 +170,19 @@ def _autocorrelations(e: np.ndarray, lags: int) -> dict[str, np.ndarray]:
     return {"lag": steps, "acf": acf(e, nlags=lags, fft=False)[1:], "band": band}
 
 
-def _pit(frame: pd.DataFrame, model: str) -> tuple[np.ndarray, np.ndarray]:
+def _pit(
+    frame: pd.DataFrame, model: str, levels: dict[float, tuple[str, str]]
+) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities 0, ..., 1 of the quantiles of a model, and the bins of y between them.
 
     A bin is NaN where y or a quantile is missing.
     """
-    quantiles = {0.5: frame[model].to_numpy(dtype=float)}
-    for name in frame.columns:
-        found = _INTERVAL_END.match(str(name))
-        if found and found[1] == model:
-            half = float(found[3]) / 200
-            at = 0.5 - half if found[2] == "lo" else 0.5 + half
-            quantiles[round(at, 12)] = frame[name].to_numpy(dtype=float)
-    inner = sorted(quantiles)
-    values = np.array([quantiles[p] for p in inner])
+    columns = {0.5: model}
+    for level, ends in levels.items():
+        half = level / 200
+        columns |= zip((round(0.5 - half, 12), round(0.5 + half, 12)), ends, strict=True)
+    inner = sorted(columns)
+    values = np.array([frame[columns[p]].to_numpy(dtype=float) for p in inner])
     y = frame["y"].to_numpy(dtype=float)
     seen = np.isfinite(y) & np.isfinite(values).all(0)
     bins = np.where(seen, (np.where(seen, y, 0.0) > values).sum(0), np.nan)

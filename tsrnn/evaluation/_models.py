@@ -10,9 +10,8 @@ from typing import Any
 from sklearn.base import clone
 
 from tsrnn.data import Panel
+from tsrnn.evaluation._forecasts import KEYS
 
-# Columns of a backtest beside those of models.
-FRONT = ("unique_id", "ds", "cutoff", "y")
 # Arguments by which forecasters read a frame, and what they are where no model says.
 READING = {"target": None, "id_col": "unique_id", "time_col": "ds", "freq": None}
 _SUFFIXES = ("-lo-", "-hi-")
@@ -64,10 +63,8 @@ def last_step(model: Any) -> Any:
 
 
 def _check(name: Any, model: Any) -> None:
-    if not isinstance(name, str) or not name or name in FRONT:
-        raise ValueError(
-            f"names of models must be text other than {', '.join(FRONT)}; got {name!r}"
-        )
+    if not isinstance(name, str) or not name or name in KEYS:
+        raise ValueError(f"names of models must be text other than {', '.join(KEYS)}; got {name!r}")
     if any(suffix in name for suffix in _SUFFIXES):
         raise ValueError(f"names of models must not contain -lo- or -hi-; got {name!r}")
     for method in ("fit", "predict"):

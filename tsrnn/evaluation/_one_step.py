@@ -10,7 +10,8 @@ import pandas as pd
 
 from tsrnn.contract import Forecaster
 from tsrnn.data import Panel, check_continues, panel_frame, read_panel, write_stamps
-from tsrnn.evaluation._models import FRONT, known_ahead
+from tsrnn.evaluation._forecasts import KEYS
+from tsrnn.evaluation._models import known_ahead
 from tsrnn.evaluation._plan import units
 from tsrnn.evaluation._reading import read_forecasts, suffixes
 
@@ -19,10 +20,10 @@ LEVELS = [20.0, 40.0, 60.0, 80.0]  # their ends and the median are the deciles
 
 def first_steps(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of a backtest that are one step ahead."""
-    absent = [column for column in FRONT if column not in frame.columns]
+    absent = [column for column in KEYS if column not in frame.columns]
     if absent:
         raise ValueError(
-            f"a backtest has the columns {', '.join(FRONT)}; missing {', '.join(absent)}. Give "
+            f"a backtest has the columns {', '.join(KEYS)}; missing {', '.join(absent)}. Give "
             "what backtest returned, or a fitted forecaster and rows that follow its data"
         )
     place = pd.Series(pd.factorize(frame["unique_id"])[0], frame.index)
