@@ -50,8 +50,8 @@ class Stopwatch:
 def split_of_a_fit() -> dict[str, float]:
     import torch
 
-    from tsrnn import ParaRNNForecaster
-    from tsrnn.forecasters import _fit, _recurrent, _training
+    from tsrnn import ParaRNNForecaster, training
+    from tsrnn.forecasters import _fit, _recurrent
 
     series = monthly_series()
     ParaRNNForecaster(refit=False, random_state=0).fit(series)  # loads and compiles everything
@@ -63,18 +63,18 @@ def split_of_a_fit() -> dict[str, float]:
     watch.wrap(import_module("torch.optim.adam"), "adam", "optimiser")
     watch.wrap(_fit._Validation, "__call__", "validation")
     watch.wrap(_recurrent, "ValidationErrors", "calibration and final state")
-    watch.wrap(_training, "train", "training in all")
+    watch.wrap(training, "train", "training in all")
     start = time.perf_counter()
     epochs = 0
     for _ in range(REPEATS):
         epochs = len(ParaRNNForecaster(refit=False, random_state=0).fit(series).history_)
     total = (time.perf_counter() - start) / REPEATS
     parts = {label: seconds / REPEATS for label, seconds in watch.seconds.items()}
-    training = parts.pop("training in all")
+    in_all = parts.pop("training in all")
     inside = ("forward passes", "backward passes", "optimiser", "validation")
-    parts["Lightning and the rest of training"] = training - sum(parts[name] for name in inside)
+    parts["Lightning and the rest of training"] = in_all - sum(parts[name] for name in inside)
     parts["data gate, scaling and the rest"] = (
-        total - training - parts["linear path"] - parts["calibration and final state"]
+        total - in_all - parts["linear path"] - parts["calibration and final state"]
     )
     print(f"fit of 200 points: {total:.2f} s, {epochs} epochs\n")
     return parts | {"all": total}

@@ -10,8 +10,8 @@ import pytest
 from lightning.pytorch.callbacks import Callback
 
 from tsrnn import ParaRNNForecaster
-from tsrnn.forecasters._processes import checked_processes
 from tsrnn.interpret import FeatureHistory
+from tsrnn.training import checked_processes
 
 SCRIPT = """
 import os

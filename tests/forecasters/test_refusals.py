@@ -122,7 +122,7 @@ class TestConstructor:
             ("preset", "fast", "('default', 'paper')"),
             ("preset", None, "('default', 'paper')"),
             ("nonlinearity", "sin", "('tanh', 'relu', 'identity')"),
-            ("aggregation", "mean", "('linear', 'ffn')"),
+            ("aggregation", "mean", "('linear', 'fc', 'ffn')"),
             ("multivariate", "both", "('independent', 'joint')"),
             ("intervals", "bootstrap", "('conformal', 'gaussian', 'quantile', 'student-t')"),
             ("loss", "huber", "('mse', 'mae')"),

@@ -12,11 +12,11 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.linear_model import Ridge
 
-from tsrnn.forecasters import _training
 from tsrnn.forecasters._fit import full_origins
 from tsrnn.forecasters._linear_path import PENALTIES, best_form, fit_linear_path
 from tsrnn.forecasters._model import empty_model
 from tsrnn.forecasters._units import make_units
+from tsrnn.training import _lightning
 
 
 class TestLinearPath:
@@ -265,7 +265,7 @@ class TestTraining:
     def test_that_breaks_off_closes_its_bar(self, small, wave, monkeypatch, error):
         bars = []
 
-        class Bar(_training.tqdm):
+        class Bar(_lightning.tqdm):
             def __init__(self, *args, **kwargs):
                 super().__init__(*args, **kwargs)
                 self.closed = 0
@@ -275,7 +275,7 @@ class TestTraining:
                 self.closed = True
                 super().close()
 
-        monkeypatch.setattr(_training, "tqdm", Bar)
+        monkeypatch.setattr(_lightning, "tqdm", Bar)
         with pytest.raises(type(error)):
             small(callbacks=[Raiser(error)], verbose=1).fit(wave)
         assert [bar.closed for bar in bars] == [True]
@@ -298,7 +298,7 @@ class TestTraining:
 
         loggers |= {Name("one"): None, Name("two"): None}
         monkeypatch.setattr(logging.root.manager, "loggerDict", loggers)
-        with _training._quiet():
+        with _lightning._quiet():
             pass
 
     def test_patience(self, small, wave):

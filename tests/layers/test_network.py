@@ -77,6 +77,16 @@ def test_feedforward_aggregation(assert_close):
     assert_close(net(x[None])[0][0].detach(), expected, 256)
 
 
+def test_a_fully_connected_layer_aggregates(assert_close):
+    net = network(aggregation="fc")
+    w, b = (p.detach() for p in net.ffn.parameters())
+    assert w.shape == (8, 8)
+    (x,) = data(1, 5, 3)
+    inner = (algorithm_1(net.rnn, x) @ w.T + b).clamp(min=0)
+    expected = inner @ net.output.weight.detach().T + net.output.bias.detach()
+    assert_close(net(x[None])[0][0].detach(), expected, 256)
+
+
 def test_the_inner_width_of_the_feedforward_network_is_four_times_the_states():
     assert network(aggregation="ffn").ffn[0].out_features == 32
 
@@ -101,8 +111,9 @@ def test_a_contribution_is_that_of_its_block_alone(assert_close):
         assert_close(net.contributions(states)[..., k, :].detach(), expected.detach())
 
 
-def test_a_feedforward_aggregation_has_no_contributions():
-    net = network(aggregation="ffn")
+@pytest.mark.parametrize("aggregation", ["fc", "ffn"])
+def test_a_nonlinear_aggregation_has_no_contributions(aggregation):
+    net = network(aggregation=aggregation)
     with pytest.raises(ValueError, match="contributions.*aggregation='linear' only"):
         net.contributions(data(5, 8))
 
@@ -159,7 +170,7 @@ def test_without_a_batch(input_projection):
     assert torch.equal(again, net(x[None], last)[0][0])
 
 
-@pytest.mark.parametrize("aggregation", ["linear", "ffn"])
+@pytest.mark.parametrize("aggregation", ["linear", "fc", "ffn"])
 def test_zero_output(aggregation):
     net = network(aggregation=aggregation)
     net.reset_parameters(torch.Generator().manual_seed(0), zero_output=True)
@@ -177,7 +188,7 @@ def test_recurrent_blocks_are_those_of_the_layers():
         assert torch.equal(own, inner)
 
 
-@pytest.mark.parametrize("aggregation", ["linear", "ffn"])
+@pytest.mark.parametrize("aggregation", ["linear", "fc", "ffn"])
 @pytest.mark.parametrize("input_projection", [False, True])
 def test_networks_can_be_saved_and_copied(aggregation, input_projection):
     net = network(aggregation=aggregation, input_projection=input_projection)

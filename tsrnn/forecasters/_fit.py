@@ -15,14 +15,13 @@ from tsrnn.forecasters._linear_path import fit_linear_path
 from tsrnn.forecasters._loss import losses
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._origins import full_origins, regression_origins, some_units
-from tsrnn.forecasters._processes import Processes
 from tsrnn.forecasters._segments import Batch, Segments
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units
+from tsrnn.training import Processes, parameter_groups
 
 FORECASTS_PER_SEGMENT = 192
 VALIDATION_POSITIONS = 100_000
-SLOW_RATE = 0.1
 ROWS_OF_START = 20_000
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
 
@@ -71,7 +70,7 @@ class Training:
 
     def estimate(self) -> Estimate:
         """Train on the rows of each unit before `split`, validated on those after."""
-        from tsrnn.forecasters._training import train  # Lightning is slow to load and only trains
+        from tsrnn.training import train  # Lightning is slow to load and only trains
 
         found, settings = Estimate(), self.settings
         units = self.units.to(torch.float32)
@@ -82,7 +81,7 @@ class Training:
                 self._segments(self.split),
                 loss=_TrainingLoss(model, units, settings.loss),
                 validate=_Validation(model, units, self.split, settings),
-                groups=_parameter_groups(model, settings),
+                groups=_groups(model, settings),
                 max_epochs=settings.max_epochs,
                 patience=settings.patience,
                 device=self.device,
@@ -98,7 +97,7 @@ class Training:
 
     def estimate_on_all(self, before: Estimate) -> list[ForecastModel]:
         """Train anew on all rows, as many epochs at the same rates as were best before."""
-        from tsrnn.forecasters._training import train_for
+        from tsrnn.training import train_for
 
         members: list[ForecastModel] = []
         units = self.units.to(torch.float32)
@@ -109,7 +108,7 @@ class Training:
                 model,
                 self._segments(self.units.indptr[1:]),
                 loss=_TrainingLoss(model, units, self.settings.loss),
-                groups=_parameter_groups(model, self.settings),
+                groups=_groups(model, self.settings),
                 rates=[epoch["learning_rate"] for epoch in own[:best_epoch]],
                 device=self.device,
                 processes=self.processes,
@@ -164,23 +163,10 @@ class Training:
         )
 
 
-def _parameter_groups(model: ForecastModel, settings: Settings) -> list[dict[str, Any]]:
-    """Parameters by how fast they move.
-
-    The linear path starts at its optimum and moves slowly. So do recurrent matrices
-    that start stable: else their eigenvalues are pushed out of the unit disk, which
-    forecasts no better and cannot be read.
-    """
-    careful = [*model.network.recurrent_parameters(), *model.linear_parameters()]
-    slow_ones = {id(parameter) for parameter in careful}
-    slow: list[Tensor] = []
-    fast: list[Tensor] = []
-    for parameter in model.parameters():
-        (slow if id(parameter) in slow_ones else fast).append(parameter)
-    return [
-        {"params": fast, "lr": settings.learning_rate, "weight_decay": settings.weight_decay},
-        {"params": slow, "lr": SLOW_RATE * settings.learning_rate, "weight_decay": 0.0},
-    ]
+def _groups(model: ForecastModel, settings: Settings) -> list[dict[str, Any]]:
+    """The linear path starts at its optimum and moves slowly, as recurrent matrices do."""
+    slow = [*model.network.recurrent_parameters(), *model.linear_parameters()]
+    return parameter_groups(model, slow, settings.learning_rate, settings.weight_decay)
 
 
 class _TrainingLoss:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tsrnn.contract import choice, number, positive_integer, with_shared_arguments
-from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._settings import Presets
+from tsrnn.layers import LayerChoice
 
 
 @with_shared_arguments

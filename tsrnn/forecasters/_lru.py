@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tsrnn.contract import flag, number, positive_integer, with_shared_arguments
-from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.layers import LayerChoice
 
 
 @with_shared_arguments

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from tsrnn.forecasters._autocorrelation import autocorrelation
 from tsrnn.forecasters._distribution import HEADS, Distribution
-from tsrnn.forecasters._layers import LayerChoice, make_layer
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units
-from tsrnn.layers import Ensemble, RecurrentNetwork
+from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer
 
 CONTEXT_SIZE = 8
 FUTURE_WIDTH = 32

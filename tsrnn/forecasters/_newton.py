@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tsrnn.contract import choice, positive_integer, with_shared_arguments
-from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.layers import LayerChoice
 
 
 @with_shared_arguments

@@ -6,10 +6,10 @@ import math
 from typing import Any, ClassVar
 
 from tsrnn.contract import choice, number, positive_integer, with_shared_arguments
-from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._settings import Presets
 from tsrnn.kernels import Cell
+from tsrnn.layers import LayerChoice
 
 CELLS = ("rnn", "gru", "lstm", "attention")
 # A window of 16 steps keeps the state of a series small; heads and states as window and width.
@@ -74,7 +74,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         How the layers start, see `tsrnn.layers.ParaRNN`: "stable" ("paper": "uniform").
     chrono_length : float, optional
         The longest dependency expected, in steps, for ``init="chrono"``.
-    aggregation : {"linear", "ffn"}, optional
+    aggregation : {"linear", "fc", "ffn"}, optional
         "linear" ("paper": "ffn"). With "linear", `contributions` splits a forecast by
         block.
     local_level : bool, optional

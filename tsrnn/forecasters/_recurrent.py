@@ -21,7 +21,6 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel, future_times, write_frame
 from tsrnn.forecasters._ahead import Ahead, look_ahead, point_forecasts, within_horizon
-from tsrnn.forecasters._arguments import checked_device
 from tsrnn.forecasters._boxcox import boxcox_lambda, check_positive
 from tsrnn.forecasters._contributions import additive_parts, contribution_frame
 from tsrnn.forecasters._distribution import HEADS
@@ -29,22 +28,22 @@ from tsrnn.forecasters._evaluation import ValidationErrors
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._fit import Training
 from tsrnn.forecasters._intervals import calibrate
-from tsrnn.forecasters._layers import LayerChoice
 from tsrnn.forecasters._linear_choice import choose_linear_path
 from tsrnn.forecasters._mapping import continued_units, fitted_units, units_of
 from tsrnn.forecasters._memory import Memory, fit_scaling, standardise
 from tsrnn.forecasters._model import ForecastModel, empty_model
-from tsrnn.forecasters._processes import checked_processes
 from tsrnn.forecasters._remember import carried_on, memory_after, memory_of
 from tsrnn.forecasters._rolling import origins_of, rolling_forecasts
 from tsrnn.forecasters._sample_paths import drawn_paths, path_frame
 from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
 from tsrnn.forecasters._shared import SharedArguments
-from tsrnn.forecasters._shares import block_shares, sample_inputs
+from tsrnn.forecasters._shares import sample_inputs
 from tsrnn.forecasters._stored import arrays_of, header_of, revive, revived_memory
 from tsrnn.forecasters._summary import Summary, summarise
 from tsrnn.forecasters._widths import Ends, each_end, local_spread, scaled_ends, steps_ahead
-from tsrnn.layers import CellStack, Ensemble
+from tsrnn.interpret import block_shares
+from tsrnn.layers import CellStack, Ensemble, LayerChoice
+from tsrnn.training import checked_device, checked_processes
 
 
 class RecurrentForecaster(SharedArguments, Forecaster[Memory]):

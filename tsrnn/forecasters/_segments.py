@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from tsrnn.training import Epoch
 
 LEAST_STEPS = 20  # optimiser steps an epoch, so that a short series is not an epoch of one
 MOST_STEPS = 200
@@ -36,7 +37,7 @@ class Batch(NamedTuple):
     ends: Tensor
 
 
-class Segments:
+class Segments(Epoch):
     """An epoch of batches, drawn anew each time it is iterated.
 
     A row forecasts about once an epoch, more often where that would be fewer than
@@ -73,28 +74,9 @@ class Segments:
         long_count = torch.ceil((usable - warm_up).clamp(min=1) / length).long()
         self.counts = torch.where(self._whole, 1, long_count)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A generator pickled as such lets go of its state before a started process has it.
-        return self.__dict__ | {"generator": self.generator.get_state().numpy()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state | {"generator": torch.Generator()}
-        self.generator.set_state(torch.from_numpy(state["generator"]))
-
     def __len__(self) -> int:
         steps = -(-int(self.counts.sum()) // self.batch_size)
         return min(max(steps, LEAST_STEPS), MOST_STEPS)
-
-    def __iter__(self) -> Iterator[Batch]:
-        return iter(self.share(0, 1))
-
-    def share(self, rank: int, count: int) -> Share:
-        """The part of one of `count` processes: every `count`-th batch, from number `rank` on.
-
-        The batches are drawn by all processes, so that each draws the same, and they are as
-        many for every process.
-        """
-        return Share(self, rank, count)
 
     def batches(self) -> Iterator[Batch]:
         """Batches without end, passing over all segments again and again."""
@@ -124,18 +106,3 @@ class Segments:
         steps = torch.arange(int(length.max()))
         rows = begin[:, None] + torch.minimum(steps, length[:, None] - 1)
         return Batch(rows, length, self.starts[units], first, self.ends[units])
-
-
-class Share:
-    """What one of several processes takes of every epoch; see `Segments.share`."""
-
-    def __init__(self, segments: Segments, rank: int, count: int) -> None:
-        self._segments, self._rank, self._count = segments, rank, count
-
-    def __len__(self) -> int:
-        return -(-len(self._segments) // self._count)
-
-    def __iter__(self) -> Iterator[Batch]:
-        batches = self._segments.batches()
-        for _ in range(len(self)):
-            yield list(islice(batches, self._count))[self._rank]

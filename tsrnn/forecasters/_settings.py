@@ -20,7 +20,8 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.forecasters._boxcox import boxcox_lambda
 from tsrnn.forecasters._distribution import HEADS
-from tsrnn.forecasters._layers import LayerChoice
+from tsrnn.layers import LayerChoice
+from tsrnn.layers._network import AGGREGATIONS
 
 Presets = dict[str, dict[str, Any]]
 
@@ -59,7 +60,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 _CHOICES = {
-    "aggregation": ("linear", "ffn"),
+    "aggregation": AGGREGATIONS,
     "multivariate": ("independent", "joint"),
     "intervals": ("conformal", "gaussian", *HEADS),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,20 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.interpret import recurrence_features
+from tsrnn.interpret._page import (
+    WIDTH,
+    feature_section,
+    reading_of,
+    section,
+    two_columns,
+    wrapped,
+)
 from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._recurrent import RecurrentForecaster
     from tsrnn.forecasters._settings import Settings
 
-WIDTH = 78
-FEATURES_SHOWN = 8
 UNBOUNDED = ("relu", "identity")
 
 _GUARANTEES = {
@@ -68,12 +73,12 @@ class Summary:
         parts = [
             self.title.center(WIDTH).rstrip(),
             "=" * WIDTH,
-            _two_columns(self.facts),
-            _section("Root mean squared error on the validation part (naive error = 1)"),
+            two_columns(self.facts),
+            section("Root mean squared error on the validation part (naive error = 1)"),
             _accuracy_lines(self.accuracy),
-            *_feature_section(self.features),
+            *feature_section(self.features),
             "=" * WIDTH,
-            *[_wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
+            *[wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
         ]
         return "\n".join(parts)
 
@@ -143,7 +148,7 @@ def _kind(settings: Settings) -> dict[str, object]:
 
 
 def _feature_notes(forecaster: RecurrentForecaster, features: pd.DataFrame | None) -> list[str]:
-    notes = [] if features is None else [_reading(features)]
+    notes = [] if features is None else [reading_of(features)]
     if features is not None and forecaster.settings_.options.get("nonlinearity") in UNBOUNDED:
         explosive = int((features["modulus"] > 1).sum())
         if explosive:
@@ -158,34 +163,6 @@ def _feature_notes(forecaster: RecurrentForecaster, features: pd.DataFrame | Non
     return notes
 
 
-def _reading(features: pd.DataFrame) -> str:
-    if "matrix" in features:
-        read = (
-            "Half-life and period are those of each recurrent matrix by itself; what a gated "
-            "block remembers depends on its gates as well."
-        )
-    else:
-        read = (
-            "Half-life and period are those of the recurrent matrix itself, the recurrence "
-            "linearised at zero; with tanh the decay of large states is faster."
-        )
-    return (
-        f"{read} Blocks are identified up to their order only: two fits of equal accuracy may "
-        "share the work between blocks in different ways."
-    )
-
-
-def _section(heading: str) -> str:
-    return f"{'-' * WIDTH}\n{heading}"
-
-
-def _two_columns(facts: dict[str, object]) -> str:
-    items = [f"{name + ':':<20}{value!s:>16}" for name, value in facts.items()]
-    half = -(-len(items) // 2)
-    right = items[half:] + [""] * (2 * half - len(items))
-    return "\n".join(f"{a}      {b}".rstrip() for a, b in zip(items[:half], right, strict=True))
-
-
 def _accuracy_lines(table: pd.DataFrame) -> str:
     n = len(table)
     steps = sorted({1, *np.linspace(1, n, 5).round().astype(int).tolist(), n})
@@ -193,24 +170,3 @@ def _accuracy_lines(table: pd.DataFrame) -> str:
     shown.loc["mean"] = table.mean()
     shown.index = shown.index.rename("step")
     return shown.reset_index().to_string(index=False, float_format=lambda v: f"{v:.3f}")
-
-
-def _feature_section(features: pd.DataFrame | None) -> list[str]:
-    if features is None:
-        return []
-    heading = "Recurrence features: the strongest by share of the output's variance"
-    return [_section(heading), _feature_lines(features)]
-
-
-def _feature_lines(features: pd.DataFrame) -> str:
-    strongest = features.sort_values("share", ascending=False, kind="stable")
-    shown = strongest.head(FEATURES_SHOWN).drop(columns="order")  # which the type says
-    unit = features.attrs.get("time_unit")
-    text = shown.to_string(index=False, na_rep="-", float_format=lambda v: f"{v:.3g}")
-    counts = ", ".join(f"{n} {t}" for t, n in features["type"].value_counts().items())
-    tail = f"{len(features)} features in all: {counts}."
-    return f"{text}\n{tail}" + (f" Times in {unit}." if unit else "")
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent="    ")

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from tsrnn.interpret._lem_gradient_bound import gradient_bound
     from tsrnn.interpret._lem_state_bound import hidden_state_bound
     from tsrnn.interpret._lru import Reconstruction, memory_lengths, reconstruct_input
+    from tsrnn.interpret._shares import block_shares
 
 _HOMES = {
     "FeatureHistory": "_feature_history",
     "Reconstruction": "_lru",
+    "block_shares": "_shares",
     "gradient_bound": "_lem_gradient_bound",
     "hidden_state_bound": "_lem_state_bound",
     "memory_lengths": "_lru",
@@ -31,6 +33,7 @@ _HOMES = {
 __all__ = [
     "FeatureHistory",
     "Reconstruction",
+    "block_shares",
     "gradient_bound",
     "hidden_state_bound",
     "jordan_block",

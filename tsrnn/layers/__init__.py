@@ -1,6 +1,7 @@
 """Recurrent layers and networks as torch modules."""
 
 from tsrnn.layers._attention import BlockRecurrentAttention
+from tsrnn.layers._choice import LayerChoice, make_layer
 from tsrnn.layers._ensemble import Ensemble
 from tsrnn.layers._lem import LEM
 from tsrnn.layers._lru import LRU
@@ -17,10 +18,12 @@ __all__ = [
     "BlockRecurrentAttention",
     "CellStack",
     "Ensemble",
+    "LayerChoice",
     "NewtonBlocks",
     "NewtonGRU",
     "NewtonLSTM",
     "ParaRNN",
     "Recurrent",
     "RecurrentNetwork",
+    "make_layer",
 ]

@@ -10,7 +10,7 @@ from tsrnn.layers._checks import check_choice, check_sizes
 from tsrnn.layers._recurrent import Recurrent
 from tsrnn.layers._stack import CellStack
 
-AGGREGATIONS = ("linear", "ffn")
+AGGREGATIONS = ("linear", "fc", "ffn")
 
 
 class RecurrentNetwork(nn.Module):
@@ -22,7 +22,8 @@ class RecurrentNetwork(nn.Module):
     layer. With ``aggregation="linear"`` F is a matrix W_f and only the product
     Q W_f acts; the two are not identified one by one, so the network holds their
     product. The same is true of P and the first layer's W_x unless P is asked for.
-    With ``aggregation="ffn"`` F is the position-wise feedforward network
+    With ``aggregation="fc"`` F is the fully connected layer :math:`\max(0, W_1 h + b_1)` of
+    section 4.1, with "ffn" the position-wise feedforward network
     :math:`W_2 \max(0, W_1 h + b_1) + b_2`.
 
     Parameters
@@ -30,7 +31,7 @@ class RecurrentNetwork(nn.Module):
     rnn : Recurrent
         The recurrent layers, such as a `ParaRNN`.
     output_size : int
-    aggregation : {"linear", "ffn"}
+    aggregation : {"linear", "fc", "ffn"}
         With "linear" the output of a `ParaRNN` is a sum over blocks, see `contributions`.
     ffn_size : int, optional
         Inner width of "ffn"; 4 times the hidden size by default (Vaswani et al., 2017).
@@ -71,11 +72,11 @@ class RecurrentNetwork(nn.Module):
             check_sizes(input_size=input_size)
             self.input = nn.Linear(input_size, rnn.input_size)
         self.rnn = rnn
-        self.ffn = (
-            nn.Sequential(nn.Linear(hidden, inner), nn.ReLU(), nn.Linear(inner, hidden))
-            if aggregation == "ffn"
-            else None
-        )
+        self.ffn = None
+        if aggregation == "fc":
+            self.ffn = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU())
+        elif aggregation == "ffn":
+            self.ffn = nn.Sequential(nn.Linear(hidden, inner), nn.ReLU(), nn.Linear(inner, hidden))
         self.output = nn.Linear(hidden, output_size)
 
     @torch.no_grad()
@@ -205,7 +206,8 @@ class RecurrentNetwork(nn.Module):
             )
         if self.ffn is not None:
             raise ValueError(
-                "contributions by block exist for aggregation='linear' only; with 'ffn' the "
+                "contributions by block exist for aggregation='linear' only; with "
+                f"{self.aggregation!r} the "
                 "blocks act together. Fit with aggregation='linear' to get them"
             )
         fields = (self.rnn.block_size, self.rnn.n_blocks)

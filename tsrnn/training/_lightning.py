@@ -1,4 +1,4 @@
-"""Training by Lightning: no other file of the forecasters knows it."""
+"""Training by Lightning; no other room trains."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from torch.multiprocessing import ProcessRaisedException
 from tqdm import tqdm
 
-from tsrnn.forecasters._processes import Processes
-from tsrnn.forecasters._segments import Segments, Share
+from tsrnn.training._epoch import Epoch, Share
+from tsrnn.training._processes import Processes
 
 SMALLEST_LEARNING_RATE = 1e-6
 STALLED_EPOCHS = 2  # epochs without a better validation error before the learning rate is halved
@@ -45,8 +45,8 @@ class Task(pl.LightningModule):
     Parameters
     ----------
     model : nn.Module
-    segments : Segments
-        One epoch; iterated anew for each.
+    epoch : Epoch
+        Iterated anew for each.
     loss : callable
         Batch to scalar tensor.
     groups : list of dict
@@ -58,14 +58,14 @@ class Task(pl.LightningModule):
     def __init__(
         self,
         model: nn.Module,
-        segments: Segments,
+        epoch: Epoch,
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         callbacks: Sequence[Callback] = (),
     ) -> None:
         super().__init__()
         self.model = model
-        self._segments = segments
+        self._epoch = epoch
         self._loss = loss
         self._groups = groups
         self._callbacks = callbacks
@@ -74,21 +74,21 @@ class Task(pl.LightningModule):
 
     def train_dataloader(self) -> Share:
         """The batches of this process."""
-        return self._segments.share(self.trainer.global_rank, self.trainer.world_size)
+        return self._epoch.share(self.trainer.global_rank, self.trainer.world_size)
 
     def get_extra_state(self) -> dict[str, Any]:
         """What comes back, beside the weights, from a process that has trained."""
         return {
             "history": self.history,
             "best_epoch": self.best_epoch,
-            "drawn": self._segments.generator.get_state(),
+            "drawn": self._epoch.generator.get_state(),
             "callbacks": _packed([callback.state_dict() for callback in self._callbacks]),
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take that over."""
         self.history, self.best_epoch = state["history"], state["best_epoch"]
-        self._segments.generator.set_state(state["drawn"])
+        self._epoch.generator.set_state(state["drawn"])
         for callback, own in zip(self._callbacks, _unpacked(state["callbacks"]), strict=True):
             if own:  # as Lightning does it
                 callback.load_state_dict(own)
@@ -104,8 +104,8 @@ class Task(pl.LightningModule):
         rate = self.optimizers().param_groups[0]["lr"]  # type: ignore[union-attr]
         return (
             f"training diverged: the loss was {loss} in epoch {self.current_epoch + 1} at "
-            f"learning_rate={rate:g}. Take a smaller learning_rate, look for values far from all "
-            "others in the data, or keep local_level=True; nothing was fitted"
+            f"learning_rate={rate:g}. Take a smaller learning_rate, or look for values far from "
+            "all others in the data; nothing was fitted"
         )
 
 
@@ -127,7 +127,7 @@ class ValidatedTask(Task):
 
     Parameters
     ----------
-    model, segments, loss, groups, callbacks
+    model, epoch, loss, groups, callbacks
         See `Task`.
     validate : callable
         To the validation error, a number.
@@ -136,13 +136,13 @@ class ValidatedTask(Task):
     def __init__(
         self,
         model: nn.Module,
-        segments: Segments,
+        epoch: Epoch,
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         validate: Callable[[], float],
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        super().__init__(model, segments, loss, groups, callbacks)
+        super().__init__(model, epoch, loss, groups, callbacks)
         self._validate = validate
         self._losses: list[Tensor] = []
 
@@ -181,7 +181,7 @@ class PlannedTask(Task):
 
     Parameters
     ----------
-    model, segments, loss, groups, callbacks
+    model, epoch, loss, groups, callbacks
         See `Task`.
     rates : sequence of float
         Of the first group; others keep their ratio to it.
@@ -190,13 +190,13 @@ class PlannedTask(Task):
     def __init__(
         self,
         model: nn.Module,
-        segments: Segments,
+        epoch: Epoch,
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         rates: Sequence[float],
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        super().__init__(model, segments, loss, groups, callbacks)
+        super().__init__(model, epoch, loss, groups, callbacks)
         self._rates = rates
 
     def configure_optimizers(self) -> Any:
@@ -275,7 +275,7 @@ class _EpochBar(Callback):
 
 def train(
     model: nn.Module,
-    segments: Segments,
+    epoch: Epoch,
     *,
     loss: Callable[[Any], Tensor],
     validate: Callable[[], float],
@@ -292,8 +292,8 @@ def train(
     Parameters
     ----------
     model : nn.Module
-    segments : Segments
-        One epoch; iterated anew for each.
+    epoch : Epoch
+        Iterated anew for each.
     loss : callable
         Batch to training loss.
     validate : callable
@@ -320,7 +320,7 @@ def train(
         0 where training did not improve on the start.
     """
     _check_callbacks(callbacks)
-    task = ValidatedTask(model, segments, loss, groups, validate, callbacks)
+    task = ValidatedTask(model, epoch, loss, groups, validate, callbacks)
     stop: list[Callback] = [_SmallestRate()]
     if patience is not None:
         stop.append(EarlyStopping("val_loss", patience=patience))
@@ -336,7 +336,7 @@ def train(
 
 def train_for(
     model: nn.Module,
-    segments: Segments,
+    epoch: Epoch,
     *,
     loss: Callable[[Any], Tensor],
     groups: list[dict[str, Any]],
@@ -353,7 +353,7 @@ def train_for(
     if not rates:
         return
     _check_callbacks(callbacks)
-    task = PlannedTask(model, segments, loss, groups, rates, callbacks)
+    task = PlannedTask(model, epoch, loss, groups, rates, callbacks)
     bar: list[Callback] = [_EpochBar()] if verbose else []
     with _quiet(), _as_before(processes):
         trainer = _trainer(device, processes, len(rates), [*bar, *callbacks])

@@ -1,11 +1,16 @@
-"""The recurrent layers of a forecaster, by name."""
+"""The recurrent layers of a model, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tsrnn.layers import LEM, LRU, BlockRecurrentAttention, NewtonBlocks, ParaRNN, Recurrent
+from tsrnn.layers._attention import BlockRecurrentAttention
+from tsrnn.layers._lem import LEM
+from tsrnn.layers._lru import LRU
+from tsrnn.layers._newton_block import NewtonBlocks
+from tsrnn.layers._para_rnn import ParaRNN
+from tsrnn.layers._recurrent import Recurrent
 
 # What a file may name. Each takes input_size, hidden_size and num_layers besides its options.
 LAYERS: dict[str, Callable[..., Recurrent]] = {

@@ -1,0 +1,1 @@
+"""Nonparametric regression by empirical risk minimisation with recurrent networks."""

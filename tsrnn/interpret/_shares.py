@@ -1,0 +1,61 @@
+"""How much of the output's variance each recurrent block carries."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tsrnn.layers import CellStack, RecurrentNetwork
+
+__all__ = ["block_shares"]
+
+
+@torch.no_grad()
+def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
+    r"""Variance shares of the blocks of every layer.
+
+    .. math:: \frac{\sum_o \mathrm{Cov}(z_o - z_o^{(-k)}, z_o)}{\sum_o \mathrm{Var}(z_o)}
+
+    with z the network's outputs and :math:`z^{(-k)}` those with the states of block k
+    held at their mean. In the last layer under a linear aggregation the difference is
+    the block's additive part and the shares sum to 1; elsewhere they need not. A share
+    can be negative where a block works against the others.
+
+    Parameters
+    ----------
+    network : RecurrentNetwork
+    x : Tensor of shape (B, T, input_size)
+        Inputs to judge by.
+
+    Returns
+    -------
+    list of Tensor, each of shape (K,)
+        One a layer.
+    """
+    rnn = network.rnn
+    assert isinstance(rnn, CellStack)  # others have no blocks
+    layers = [x if network.input is None else network.input(x)]
+    for layer in range(rnn.num_layers):
+        layers.append(rnn.run_layer(layer, layers[-1], None)[0])
+    output = network.head(layers[-1]).flatten(0, 1).double()
+    centred = output - output.mean(0)
+    total = centred.square().sum()
+    shares = []
+    for layer in range(rnn.num_layers):
+        share = x.new_empty(rnn.n_blocks, dtype=torch.float64)
+        for k in range(rnn.n_blocks):
+            states = _held(layers[layer + 1], k, rnn.n_blocks)
+            for upper in range(layer + 1, rnn.num_layers):
+                states = rnn.run_layer(upper, states, None)[0]
+            lost = output - network.head(states).flatten(0, 1).double()
+            share[k] = (lost * centred).sum() / total
+        shares.append(share)
+    return shares
+
+
+def _held(states: Tensor, block: int, n_blocks: int) -> Tensor:
+    """States with one block held at its mean."""
+    states = states.clone()
+    part = states[..., block::n_blocks]  # features are ordered field by field
+    part[:] = part.mean((0, 1))
+    return states

@@ -1,0 +1,67 @@
+"""An epoch of batches, and the part of it that one of several processes takes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import torch
+
+
+class Epoch(ABC):
+    """Batches drawn anew each time it is iterated.
+
+    A subclass gives its number of batches, `__len__`, and `batches`. What is moved to a device is
+    the tensors of a batch.
+
+    Attributes
+    ----------
+    generator : torch.Generator
+        All that is drawn comes from it.
+    """
+
+    generator: torch.Generator
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+
+    @abstractmethod
+    def batches(self) -> Iterator[Any]:
+        """Batches without end, or as many as an epoch has."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.share(0, 1))
+
+    def share(self, rank: int, count: int) -> Share:
+        """The part of one of `count` processes: every `count`-th batch, from number `rank` on.
+
+        The batches are drawn by all processes, so that each draws the same, and they are as
+        many for every process.
+        """
+        return Share(self, rank, count)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A generator pickled as such lets go of its state before a started process has it.
+        return self.__dict__ | {"generator": self.generator.get_state().numpy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state | {"generator": torch.Generator()}
+        self.generator.set_state(torch.from_numpy(state["generator"]))
+
+
+class Share:
+    """What one of several processes takes of every epoch; see `Epoch.share`."""
+
+    def __init__(self, epoch: Epoch, rank: int, count: int) -> None:
+        self._epoch, self._rank, self._count = epoch, rank, count
+
+    def __len__(self) -> int:
+        return -(-len(self._epoch) // self._count)
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = self._epoch.batches()
+        for _ in range(len(self)):
+            yield list(islice(batches, self._count))[self._rank]
