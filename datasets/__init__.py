@@ -7,12 +7,18 @@ title, units`` (a dict, column to unit)``, frequency, source, license`` and ``no
 `load_ett` read files that ship inside statsmodels and arch, so they need no network.
 Columns keep their shipped names, except where those are a database code.
 
-Simulators, which are not called load, return arrays: `adding_problem`, `fitzhugh_nagumo`,
-`lotka_volterra`, and the sequences of symbols of `tasks`. All they draw is from `random_state`.
+Simulators, which are not called load, return arrays: `adding_problem`, `arma_inputs`,
+`fitzhugh_nagumo`, `lotka_volterra`, and the sequences of symbols of `tasks`. All they draw is from
+`random_state`.
+
+A `RegressionProcess` simulates regression on sequences, and knows the true mean of the response:
+`AddingProblem`, `HolderProcess`, `RNNProcess`, and `NoisePadded` around any of them.
+
+`read_ts` reads the files of the UEA and UCR archives into `LabelledSequences`.
 """
 
 from tsrnn.datasets import tasks as tasks
-from tsrnn.datasets._adding import adding_problem
+from tsrnn.datasets._adding import AddingProblem, adding_problem
 from tsrnn.datasets._arch import (
     load_core_cpi,
     load_corporate_yields,
@@ -23,10 +29,15 @@ from tsrnn.datasets._arch import (
     load_vix,
     load_wti,
 )
+from tsrnn.datasets._arma_inputs import arma_inputs
 from tsrnn.datasets._ett import load_ett
 from tsrnn.datasets._fitzhugh_nagumo import fitzhugh_nagumo
+from tsrnn.datasets._holder import HolderProcess
 from tsrnn.datasets._listing import list_datasets
 from tsrnn.datasets._lotka_volterra import lotka_volterra
+from tsrnn.datasets._noise_padded import NoisePadded
+from tsrnn.datasets._regression import RegressionProcess
+from tsrnn.datasets._rnn_process import RNNProcess
 from tsrnn.datasets._statsmodels import (
     load_co2,
     load_danish_data,
@@ -38,9 +49,17 @@ from tsrnn.datasets._statsmodels import (
     load_nile,
     load_sunspots,
 )
+from tsrnn.datasets._ts_files import LabelledSequences, read_ts
 
 __all__ = [
+    "AddingProblem",
+    "HolderProcess",
+    "LabelledSequences",
+    "NoisePadded",
+    "RNNProcess",
+    "RegressionProcess",
     "adding_problem",
+    "arma_inputs",
     "fitzhugh_nagumo",
     "list_datasets",
     "load_co2",
@@ -62,4 +81,5 @@ __all__ = [
     "load_vix",
     "load_wti",
     "lotka_volterra",
+    "read_ts",
 ]

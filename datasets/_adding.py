@@ -2,6 +2,10 @@
 
 import numpy as np
 
+from tsrnn.datasets._regression import RegressionProcess, check_sizes
+
+__all__ = ["AddingProblem", "adding_problem"]
+
 
 def adding_problem(
     n: int, length: int, random_state: int | np.random.Generator | None = None
@@ -48,7 +52,7 @@ def adding_problem(
     >>> bool(((x[..., 0] * x[..., 1]).sum(1) == y).all())
     True
     """
-    _check(n=(n, 1), length=(length, 2))
+    check_sizes(n=(n, 1), length=(length, 2))
     generator = np.random.default_rng(random_state)
     x = np.zeros((n, length, 2))
     x[..., 0] = generator.random((n, length))
@@ -59,8 +63,53 @@ def adding_problem(
     return x, x[rows, first, 0] + x[rows, second, 0]
 
 
-def _check(**sizes: tuple[int, int]) -> None:
-    """Raise unless every size is an integer of at least its minimum."""
-    for name, (value, least) in sizes.items():
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+class AddingProblem(RegressionProcess):
+    r"""The adding problem as a regression process.
+
+    .. math:: z = x_{p,1} + x_{q,1} + \varepsilon, \qquad f_0(X) = \sum_t x_{t,1} x_{t,2},
+
+    with the inputs of `adding_problem`.
+
+    Parameters
+    ----------
+    length : int
+        T, steps of a sequence, at least 2.
+    noise_std : float, default 0
+        Standard deviation of the errors; the paper has none.
+
+    Attributes
+    ----------
+    length, n_inputs, n_outputs, noise_std
+        See `RegressionProcess`; there are 2 inputs at a step and 1 output.
+
+    Raises
+    ------
+    ValueError
+        If `length` is no integer of at least 2, or `noise_std` negative.
+
+    Notes
+    -----
+    The variance of :math:`f_0(X)` is 1/6. Samples of a seed are not those that `adding_problem`
+    has of it.
+
+    References
+    ----------
+    As for `adding_problem`.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets import AddingProblem
+    >>> X, z = AddingProblem(50).sample(100, random_state=0)
+    >>> X.shape, z.shape
+    ((100, 50, 2), (100,))
+    """
+
+    def __init__(self, length: int, *, noise_std: float = 0.0):
+        check_sizes(length=(length, 2))
+        super().__init__(length, n_inputs=2, noise_std=noise_std)
+
+    def _draw_inputs(self, n: int, generator: np.random.Generator) -> np.ndarray:
+        return adding_problem(n, self.length, generator)[0]
+
+    def _mean_of(self, X: np.ndarray) -> np.ndarray:
+        return (X[..., 0] * X[..., 1]).sum(1)

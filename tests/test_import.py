@@ -15,6 +15,7 @@ ROOMS = [
     "contract",
     "data",
     "datasets",
+    "erm",
     "evaluation",
     "forecasters",
     "interpret",
@@ -24,6 +25,7 @@ ROOMS = [
     "plotting",
     "reporting",
     "storage",
+    "training",
 ]
 NAMES = {
     "ARMA": "tsrnn.linear",
@@ -40,7 +42,9 @@ NAMES = {
     "LEMForecaster": "tsrnn.forecasters",
     "LRUForecaster": "tsrnn.forecasters",
     "NewtonForecaster": "tsrnn.forecasters",
+    "ParaRNNClassifier": "tsrnn.erm",
     "ParaRNNForecaster": "tsrnn.forecasters",
+    "ParaRNNRegressor": "tsrnn.erm",
     "load": "tsrnn.storage",
     "recurrence_features": "tsrnn.interpret",
 }

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         contract,
         data,
         datasets,
+        erm,
         evaluation,
         forecasters,
         interpret,
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
         plotting,
         reporting,
         storage,
+        training,
     )
+    from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
     from tsrnn.evaluation import Combination, backtest, compare, diagnose
     from tsrnn.forecasters import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
     from tsrnn.interpret import recurrence_features
@@ -40,7 +43,9 @@ _HOMES = {
     "LEMForecaster": "tsrnn.forecasters",
     "LRUForecaster": "tsrnn.forecasters",
     "NewtonForecaster": "tsrnn.forecasters",
+    "ParaRNNClassifier": "tsrnn.erm",
     "ParaRNNForecaster": "tsrnn.forecasters",
+    "ParaRNNRegressor": "tsrnn.erm",
     "VARMA": "tsrnn.linear",
     "VECMGARCH": "tsrnn.linear",
     "backtest": "tsrnn.evaluation",
@@ -55,6 +60,7 @@ _ROOMS = (
     "contract",
     "data",
     "datasets",
+    "erm",
     "evaluation",
     "forecasters",
     "interpret",
@@ -64,6 +70,7 @@ _ROOMS = (
     "plotting",
     "reporting",
     "storage",
+    "training",
 )
 
 __all__ = [
@@ -77,7 +84,9 @@ __all__ = [
     "LEMForecaster",
     "LRUForecaster",
     "NewtonForecaster",
+    "ParaRNNClassifier",
     "ParaRNNForecaster",
+    "ParaRNNRegressor",
     "__version__",
     "backtest",
     "baselines",
@@ -86,6 +95,7 @@ __all__ = [
     "data",
     "datasets",
     "diagnose",
+    "erm",
     "evaluation",
     "forecasters",
     "interpret",
@@ -98,6 +108,7 @@ __all__ = [
     "report",
     "reporting",
     "storage",
+    "training",
 ]
 
 

@@ -22,7 +22,9 @@ HOMES = {
     "LEMForecaster": "tsrnn.forecasters",
     "LRUForecaster": "tsrnn.forecasters",
     "NewtonForecaster": "tsrnn.forecasters",
+    "ParaRNNClassifier": "tsrnn.erm",
     "ParaRNNForecaster": "tsrnn.forecasters",
+    "ParaRNNRegressor": "tsrnn.erm",
     "VARMA": "tsrnn.linear",
     "VECMGARCH": "tsrnn.linear",
     **dict.fromkeys(

@@ -216,8 +216,8 @@ class TestLoading:
         assert tsrnn.load(saved).horizon_ == 6
 
     def test_missing(self, tmp_path):
-        refused(tmp_path / "none", "no saved forecaster", error=FileNotFoundError)
-        refused(tmp_path, "no saved forecaster", error=FileNotFoundError)
+        refused(tmp_path / "none", "no saved model", error=FileNotFoundError)
+        refused(tmp_path, "no saved model", error=FileNotFoundError)
 
     @pytest.mark.parametrize(
         "content",
@@ -226,13 +226,13 @@ class TestLoading:
     )
     def test_foreign(self, path, content):
         path.write_bytes(content)
-        refused(path, "damaged or no forecaster saved by tsrnn")
+        refused(path, "damaged or no model saved by tsrnn")
 
     def test_foreign_tensors(self, path):
         save_file({"a": torch.ones(3)}, path)
-        refused(path, "a safetensors file, but no forecaster saved by tsrnn")
+        refused(path, "a safetensors file, but no model saved by tsrnn")
         save_file({"a": torch.ones(3)}, path, metadata={"format": "pt"})
-        refused(path, "a safetensors file, but no forecaster saved by tsrnn")
+        refused(path, "a safetensors file, but no model saved by tsrnn")
 
     @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.999])
     def test_truncated(self, saved, share):

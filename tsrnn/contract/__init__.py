@@ -7,6 +7,7 @@ from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
 from tsrnn.contract._memory import Memory
+from tsrnn.contract._saved import arguments_of, saved_arguments
 from tsrnn.contract._shared import CommonArguments, with_shared_arguments
 from tsrnn.contract._units import target_scales, unit_index
 from tsrnn.contract._warnings import warn_user
@@ -17,6 +18,7 @@ __all__ = [
     "Forecaster",
     "Habits",
     "Memory",
+    "arguments_of",
     "check_levels",
     "choice",
     "flag",
@@ -26,6 +28,7 @@ __all__ = [
     "plain",
     "positive_integer",
     "read_file",
+    "saved_arguments",
     "seed_of",
     "target_scales",
     "unit_index",

@@ -1,4 +1,4 @@
-"""The file of a fitted forecaster: arrays as safetensors, everything else as JSON in its header."""
+"""The file of a fitted model: arrays as safetensors, everything else as JSON in its header."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def read_file(path: PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"no saved forecaster at {path}")
+        raise FileNotFoundError(f"no saved model at {path}")
     try:
         with safe_open(path, framework="np") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, AttributeError, TypeError) as error:  # of unknown dtypes
-        raise ValueError(f"{path} is damaged or no forecaster saved by tsrnn: {error}") from error
+        raise ValueError(f"{path} is damaged or no model saved by tsrnn: {error}") from error
     return _checked_header(path, metadata, arrays), arrays
 
 
@@ -84,7 +84,7 @@ def _checked_header(
 ) -> dict[str, Any]:
     """The header of a file that is of tsrnn, of a known format and as it was written."""
     if HEADER not in metadata:
-        raise ValueError(f"{path} is a safetensors file, but no forecaster saved by tsrnn")
+        raise ValueError(f"{path} is a safetensors file, but no model saved by tsrnn")
     text = metadata[HEADER]
     try:
         header = json.loads(text)
@@ -121,6 +121,8 @@ def plain(value: Any, name: str) -> Any:
     """
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: plain(item, name) for key, item in value.items()}
     if isinstance(value, tuple | list | np.ndarray | pd.Index):
         return [plain(item, name) for item in value]
     if value is None or isinstance(value, bool | int | float | str):

@@ -20,8 +20,7 @@ def common_header(forecaster: Forecaster) -> dict[str, Any]:
     memory = forecaster.memory_
     return {
         "class": type(forecaster).__name__,
-        "params": _params(forecaster),
-        "tuples": _tuples(forecaster),
+        **arguments_of(forecaster),
         "layout": layout.to_dict(),
         "exog_names": plain(exog_names, "exogenous columns"),
         "known_ahead": plain(forecaster.known_ahead_, "known_ahead"),
@@ -54,17 +53,15 @@ def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:
     return header["params"] | tuples
 
 
-def _tuples(forecaster: Forecaster) -> list[str]:
-    """Names of the constructor arguments that are tuples, of those that files hold."""
-    params = forecaster.get_params(deep=False) | dict.fromkeys(forecaster.not_saved)
-    return [name for name, value in params.items() if isinstance(value, tuple)]
+def arguments_of(estimator: Any) -> dict[str, Any]:
+    """Constructor arguments as JSON values, and the names of those that are tuples.
 
-
-def _params(forecaster: Forecaster) -> dict[str, Any]:
-    """Constructor arguments as JSON values."""
-    params = forecaster.get_params(deep=False) | dict.fromkeys(forecaster.not_saved)
+    Of those that its `not_saved` names, and of generators, nothing is kept.
+    """
+    params = estimator.get_params(deep=False) | dict.fromkeys(estimator.not_saved)
     generators = np.random.Generator | np.random.RandomState
-    return {
+    values = {
         name: None if isinstance(value, generators) else plain(value, name)
         for name, value in params.items()
     }
+    return {"params": values, "tuples": [k for k, v in params.items() if isinstance(v, tuple)]}

@@ -14,7 +14,7 @@ from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._memory import Memory, Scaling
 from tsrnn.forecasters._model import empty_model
 from tsrnn.forecasters._settings import Settings
-from tsrnn.kernels import Cell
+from tsrnn.layers._cells import check_saveable
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._recurrent import RecurrentForecaster
@@ -30,7 +30,7 @@ def header_of(forecaster: RecurrentForecaster) -> dict[str, Any]:
     TypeError
         If the cell is one of the user's own.
     """
-    _check_cell(forecaster.settings_.options.get("cell"))
+    check_saveable(forecaster.settings_.options.get("cell"))
     return {
         "settings": asdict(forecaster.settings_),
         "intervals": forecaster.calibration_.method,
@@ -105,11 +105,3 @@ def revived_memory(
         tail=np.split(arrays["tail"], borders),
         state=torch.as_tensor(arrays["state"]),
     )
-
-
-def _check_cell(cell: Any) -> None:
-    if isinstance(cell, Cell):
-        raise TypeError(
-            f"to be saved, cell must be one by name; got the cell {cell.name!r}, whose step is "
-            "code, which files do not hold. Use pickle"
-        )

@@ -33,6 +33,15 @@ def check_cell(cell: Any) -> None:
         )
 
 
+def check_saveable(cell: Any) -> None:
+    """Raise if a model with this cell cannot be written to a file."""
+    if isinstance(cell, Cell):
+        raise TypeError(
+            f"to be saved, cell must be one by name; got the cell {cell.name!r}, whose step is "
+            "code, which files do not hold. Use pickle"
+        )
+
+
 def block_size_of(cell: str | Cell, block_size: int | None) -> int:
     """Units that a block hands on: 2 by default, of an own cell the number of its outputs."""
     if isinstance(cell, str):

@@ -185,6 +185,8 @@ class PlannedTask(Task):
         See `Task`.
     rates : sequence of float
         Of the first group; others keep their ratio to it.
+    moments : dict, optional
+        State of the optimiser to go on from, by parameter.
     """
 
     def __init__(
@@ -195,18 +197,27 @@ class PlannedTask(Task):
         groups: list[dict[str, Any]],
         rates: Sequence[float],
         callbacks: Sequence[Callback] = (),
+        moments: dict[Any, Any] | None = None,
     ) -> None:
         super().__init__(model, epoch, loss, groups, callbacks)
         self._rates = rates
+        self.moments = moments
 
     def configure_optimizers(self) -> Any:
         """Adam, with decoupled weight decay, at the planned rates."""
         optimizer = torch.optim.AdamW(self._groups)
+        if self.moments is not None:
+            fresh = optimizer.state_dict()["param_groups"]
+            optimizer.load_state_dict({"state": self.moments, "param_groups": fresh})
         first, last = self._groups[0]["lr"], len(self._rates) - 1
         planned = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda epoch: self._rates[min(epoch, last)] / first
         )
         return {"optimizer": optimizer, "lr_scheduler": planned}
+
+    def on_fit_end(self) -> None:
+        """Keep the state of the optimiser."""
+        self.moments = self.trainer.optimizers[0].state_dict()["state"]
 
 
 class _Best(Callback):
@@ -345,21 +356,24 @@ def train_for(
     processes: Processes = ALONE,
     callbacks: Sequence[Callback] = (),
     verbose: int = 0,
-) -> None:
+    moments: dict[Any, Any] | None = None,
+) -> dict[Any, Any] | None:
     """Train `model` in place for as many epochs as there are learning rates, without validation.
 
-    Parameters as of `train`; rates are those of the first group, epoch by epoch.
+    Parameters as of `train`; rates are those of the first group, epoch by epoch. `moments`, the
+    state of the optimiser, comes back as it is after the last one, so that training can go on.
     """
     if not rates:
-        return
+        return moments
     _check_callbacks(callbacks)
-    task = PlannedTask(model, epoch, loss, groups, rates, callbacks)
+    task = PlannedTask(model, epoch, loss, groups, rates, callbacks, moments)
     bar: list[Callback] = [_EpochBar()] if verbose else []
     with _quiet(), _as_before(processes):
         trainer = _trainer(device, processes, len(rates), [*bar, *callbacks])
         with _interruptible(), _own_errors():
             trainer.fit(task)
     model.to("cpu")
+    return task.moments
 
 
 def _trainer(

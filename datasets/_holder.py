@@ -1,0 +1,223 @@
+"""Regression functions of exactly known Hoelder smoothness."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from tsrnn.datasets._regression import RegressionProcess, check_sizes
+
+__all__ = ["HolderProcess"]
+
+# Beyond it 2^j x loses the digits of a wave's phase in float64, and factorials grow too large.
+MOST_TERMS = 30
+LARGEST_BETA = 10.0
+
+
+class HolderProcess(RegressionProcess):
+    r"""Regression process whose mean has a known smoothness in all inputs of all steps.
+
+    Inputs are uniform on :math:`[0, 1]^D`, where :math:`D = d_{\mathrm{in}} T` and x is the
+    sequence written as one vector, and the mean is a lacunary series of plane waves,
+
+    .. math:: f_0(x) = c \sum_{j=0}^{J-1} a_j \cos\bigl(2\pi 2^j\, w_j^\top x + \varphi_j\bigr),
+        \qquad a_j = 2^{-j\beta} v_j,
+
+    with random signs :math:`w_j \in \{-1, 1\}^D` and phases :math:`\varphi_j \sim U[0, 2\pi)`. It
+    is not additive: every wave runs through all D coordinates. With :math:`\beta = k + \omega`,
+    k a whole number and :math:`\omega \in (0, 1]`, the weights are :math:`v_j = 1`, or
+    :math:`v_j = (j+1)^{-2}` if :math:`\omega = 1`.
+
+    Parameters
+    ----------
+    beta : float
+        Smoothness, above 0 and at most 10.
+    n_inputs : int
+        :math:`d_{\mathrm{in}}`, inputs at a step.
+    length : int
+        T, steps of a sequence.
+    U : float, default 1
+        Hoelder norm that :math:`f_0` may have at most; it sets c.
+    noise_std : float, optional
+        Standard deviation of the normal errors; by default that of :math:`f_0(X)`, so that half of
+        the variance of the response is noise.
+    n_terms : int, default 16
+        J, number of waves, from 1 to 30. At distances below :math:`2^{-J}` the function is smooth.
+    random_state : int or numpy.random.Generator, optional
+        Seed of the signs and phases, or the generator to draw them from.
+
+    Attributes
+    ----------
+    beta : float
+        As given.
+    holder_norm : float
+        Upper bound of the norm of Definition 1 in the paper; it is U.
+    sup_bound : float
+        :math:`c \sum_j a_j`, upper bound of :math:`|f_0|`.
+    signal_std : float
+        Standard deviation of :math:`f_0(X)`, which is exact; its mean is 0.
+    amplitudes : ndarray of shape (J,)
+        :math:`c\, a_j`.
+    directions : ndarray of shape (J, D)
+        :math:`w_j`; input i of step t stands at :math:`t\, d_{\mathrm{in}} + i`, both from 0.
+    phases : ndarray of shape (J,)
+        :math:`\varphi_j`.
+    length, n_inputs, n_outputs, noise_std
+        See `RegressionProcess`.
+
+    Raises
+    ------
+    ValueError
+        If a size, `beta`, `U` or `n_terms` is out of its range, or `noise_std` negative.
+
+    Notes
+    -----
+    *Norm.* Let c = 1. A derivative of order m of wave j is at most :math:`a_j (2\pi 2^j)^m`, and
+    there are :math:`\binom{D+m-1}{m}` of them, so the first sum of Definition 1 is at most
+    :math:`\sum_{m \le k} \binom{D+m-1}{m} \sum_j a_j (2\pi 2^j)^m`. Between points at a distance r,
+    :math:`|w_j^\top (x - y)| \le \sqrt D\, r`, so a derivative of order k differs by at most
+
+    .. math:: 2 (2\pi)^k \sum_j v_j 2^{-j\omega} \min(1, 2^j s) \le 2 (2\pi)^k K s^\omega,
+        \qquad s = \pi \sqrt D\, r,
+
+    where K may be :math:`\sum_j v_j`, as :math:`\min(1, u) \le u^\omega`, and for
+    :math:`\omega < 1` also :math:`(1 - 2^{\omega-1})^{-1} + (1 - 2^{-\omega})^{-1}`: two geometric
+    series, of the j with :math:`2^j s \le 1` and of the others. The smaller one is taken.
+    `holder_norm` is c times the sum of both parts, the second one counted
+    :math:`\binom{D+k-1}{k}` times. It stays bounded for all J; :math:`\|x - y\|` is Euclidean.
+
+    *No more than beta.* Along each coordinate the series has, with :math:`J = \infty`, Fourier
+    coefficients of modulus :math:`c\, a_j / 2` at the frequencies :math:`2^j`, and a periodic
+    function of a smoothness :math:`\beta' > \beta` would have :math:`O(2^{-j\beta'})` there. For
+    :math:`\omega = 1` plain :math:`v_j = 1` would not do: the derivative of order k is then not
+    Lipschitz (Zygmund, 1945).
+
+    *Signal.* Frequencies are distinct whole numbers, so that :math:`E f_0(X) = 0` and
+    :math:`\operatorname{var} f_0(X) = c^2 \sum_j a_j^2 / 2` hold exactly. The sums over all partial
+    derivatives make c small. With U = 1, `signal_std` is
+
+    ===== ====== ====== ======
+    beta  D = 1  D = 4  D = 16
+    ===== ====== ====== ======
+    0.5   0.036  0.027  0.019
+    1     0.064  0.034  0.017
+    1.5   4.3e-3 8.0e-4 1.5e-4
+    2     0.010  1.3e-3 1.7e-4
+    ===== ====== ====== ======
+
+    so that errors of a given standard deviation soon hide the function. A larger `U` scales it up,
+    and a small `noise_std` keeps it visible.
+
+    *What it is not.* Plane waves are simple functions, and :math:`f_0` is not the hardest of its
+    class: a network may do better on it than the rate :math:`N^{-2\beta / (2\beta + D)}` of the
+    worst.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN, Section 4.1, Definition 1, and Theorem 3.
+    Zygmund (1945), Smooth functions, Duke Mathematical Journal 12.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets import HolderProcess
+    >>> process = HolderProcess(0.5, n_inputs=1, length=4, random_state=0)
+    >>> X, z = process.sample(1000, random_state=1)
+    >>> X.shape, z.shape
+    ((1000, 4, 1), (1000,))
+    >>> process.holder_norm, round(process.signal_std, 3)
+    (1.0, 0.027)
+    """
+
+    beta: float
+    holder_norm: float
+    sup_bound: float
+    signal_std: float
+    amplitudes: np.ndarray
+    directions: np.ndarray
+    phases: np.ndarray
+
+    def __init__(
+        self,
+        beta: float,
+        n_inputs: int,
+        length: int,
+        *,
+        U: float = 1.0,
+        noise_std: float | None = None,
+        n_terms: int = 16,
+        random_state: int | np.random.Generator | None = None,
+    ):
+        check_sizes(n_inputs=(n_inputs, 1), length=(length, 1), n_terms=(n_terms, 1))
+        if n_terms > MOST_TERMS:
+            raise ValueError(f"n_terms must be at most {MOST_TERMS}; got {n_terms}")
+        beta = _positive("beta", beta, LARGEST_BETA)
+        dimension = int(n_inputs) * int(length)
+        unscaled = _amplitudes(beta, n_terms)
+        amplitudes = _positive("U", U, math.inf) / _norm_bound(beta, dimension, n_terms) * unscaled
+        signal_std = math.sqrt((amplitudes**2).sum() / 2)
+        super().__init__(length, n_inputs, 1, signal_std if noise_std is None else noise_std)
+        generator = np.random.default_rng(random_state)
+        self._set(
+            beta=beta,
+            holder_norm=float(U),
+            sup_bound=float(amplitudes.sum()),
+            signal_std=signal_std,
+            amplitudes=amplitudes,
+            directions=generator.choice([-1.0, 1.0], (n_terms, dimension)),
+            phases=generator.uniform(0.0, 2 * math.pi, n_terms),
+        )
+
+    def _draw_inputs(self, n: int, generator: np.random.Generator) -> np.ndarray:
+        return generator.random((n, self.length, self.n_inputs))
+
+    def _mean_of(self, X: np.ndarray) -> np.ndarray:
+        along = X.reshape(len(X), -1) @ self.directions.T
+        waves = along * 2.0 ** np.arange(len(self.phases))
+        # Whole turns are taken off first: a cosine is then exact to rounding in its phase.
+        return np.cos(2 * math.pi * (waves % 1.0) + self.phases) @ self.amplitudes
+
+
+def _parts(beta: float) -> tuple[int, float]:
+    """K and omega of beta = k + omega, with omega in (0, 1]."""
+    k = math.ceil(beta) - 1
+    return k, beta - k
+
+
+def _weights(beta: float, n_terms: int) -> np.ndarray:
+    _, omega = _parts(beta)
+    return np.arange(1.0, n_terms + 1) ** (-2 if omega == 1 else 0)
+
+
+def _amplitudes(beta: float, n_terms: int) -> np.ndarray:
+    return 2.0 ** (-beta * np.arange(n_terms)) * _weights(beta, n_terms)
+
+
+def _norm_bound(beta: float, dimension: int, n_terms: int) -> float:
+    """Bound of the norm of Definition 1 for c = 1, as in the notes of the class."""
+    k, omega = _parts(beta)
+    amplitudes, j = _amplitudes(beta, n_terms), np.arange(n_terms)
+    derivatives = sum(
+        _multi_indices(dimension, m) * float((amplitudes * (2 * math.pi * 2.0**j) ** m).sum())
+        for m in range(k + 1)
+    )
+    constant = float(_weights(beta, n_terms).sum())
+    if omega < 1:
+        constant = min(constant, 1 / (1 - 2 ** (omega - 1)) + 1 / (1 - 2**-omega))
+    quotient = 2 * (2 * math.pi) ** k * constant * (math.pi * math.sqrt(dimension)) ** omega
+    return derivatives + _multi_indices(dimension, k) * quotient
+
+
+def _multi_indices(dimension: int, order: int) -> int:
+    """How many partial derivatives of an order there are."""
+    return math.comb(dimension + order - 1, order)
+
+
+def _positive(name: str, value: Any, highest: float) -> float:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not 0 < value <= highest or math.isinf(value):
+        bound = "finite" if math.isinf(highest) else f"at most {highest:g}"
+        raise ValueError(f"{name} must be a number above 0 and {bound}; got {value!r}")
+    return float(value)

@@ -1,0 +1,286 @@
+"""Reader of the text files of the UEA and UCR archives."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+__all__ = ["LabelledSequences", "read_ts"]
+
+FLAGS = ("timestamps", "missing", "univariate", "equallength")
+NUMBERS = ("dimensions", "serieslength")
+LABELS = ("classlabel", "targetlabel")
+ALIASES = {"dimension": "dimensions"}
+
+
+@dataclass(frozen=True)
+class LabelledSequences:
+    """Sequences with a label or a target each, as `read_ts` gives them.
+
+    Parameters
+    ----------
+    name : str
+        Name of the problem, as the file has it.
+    X : ndarray of shape (N, T, d_in), or list of N ndarrays of shape (T_i, d_in)
+        float64, NaN where a value is missing; a list if lengths differ.
+    y : ndarray of shape (N,), or None
+        Labels as str, or targets as float64; None if the file has neither.
+    labels : tuple of str
+        Classes in the order of the file; empty if `y` holds targets or nothing.
+    """
+
+    name: str
+    X: np.ndarray | list[np.ndarray] = field(repr=False)
+    y: np.ndarray | None = field(repr=False)
+    labels: tuple[str, ...]
+
+
+def read_ts(path: str | PathLike[str]) -> LabelledSequences:
+    r"""Read a ``.ts`` file of the UEA and UCR archives of time-series classification.
+
+    Lines that begin with ``#`` and empty ones are skipped. Tags such as ``@univariate true`` come
+    first and ``@data`` is the last of them. Then a line is a case: dimensions separated by ``:``,
+    the values of each by ``,``, and the label or target at the end.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; gzipped if its name ends in ``.gz``.
+
+    Returns
+    -------
+    LabelledSequences
+        With the fields ``name``, ``X``, ``y`` and ``labels``. ``?`` and ``NaN`` are missing values
+        and become NaN.
+
+    Raises
+    ------
+    ValueError
+        With the number of the line, if the file has time stamps, which are not supported, if it
+        is damaged, or if its cases are not as its tags say.
+    FileNotFoundError
+        If there is no such file.
+
+    Notes
+    -----
+    Tags are ``@problemName``, ``@timeStamps``, ``@missing``, ``@univariate``, ``@dimensions`` (or
+    ``@dimension``), ``@equalLength``, ``@seriesLength``, ``@classLabel`` and ``@targetLabel``, in
+    any case of letters. All but ``@data`` may be left out. Those that restrict the cases are
+    checked: no case is read that they do not allow.
+
+    References
+    ----------
+    Bagnall et al. (2018), The UEA multivariate time series classification archive, 2018.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from tsrnn.datasets import read_ts
+    >>> lines = ["@problemName Toy", "@classLabel true up down", "@data", "1,2,3:0,0,1:up",
+    ...          "3,2,?:1,1,0:down"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "Toy_TRAIN.ts"
+    ...     _ = path.write_text("\n".join(lines))
+    ...     toy = read_ts(path)
+    >>> toy
+    LabelledSequences(name='Toy', labels=('up', 'down'))
+    >>> toy.X.shape, toy.y.tolist()
+    ((2, 3, 2), ['up', 'down'])
+    """
+    file = Path(fspath(path))
+    lines = _lines(file)
+    header = _read_header(file, lines)
+    cases = [_read_case(header, number, text) for number, text in lines]
+    if not cases:
+        raise ValueError(f"{file} has no cases after @data")
+    header.check_lengths(cases)
+    arrays = [case.values for case in cases]
+    equal = len({len(array) for array in arrays}) == 1
+    return LabelledSequences(
+        name=header.name,
+        X=np.stack(arrays) if equal else arrays,
+        y=header.labels_of(cases),
+        labels=header.classes,
+    )
+
+
+@dataclass
+class _Header:
+    """What the tags say; None where they do not."""
+
+    file: Path
+    name: str = ""
+    flags: dict[str, bool] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    has_targets: bool = False
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def is_labelled(self) -> bool:
+        return bool(self.classes) or self.has_targets
+
+    def fail(self, number: int, problem: str) -> NoReturn:
+        raise ValueError(f"{self.file}, line {number}: {problem}")
+
+    def check_dimensions(self, number: int, count: int) -> None:
+        declared = 1 if self.flags.get("univariate") else self.numbers.get("dimensions")
+        # Without a tag the first case decides.
+        wanted = self.numbers.setdefault("dimensions", declared or count)
+        if declared is not None and declared != wanted:
+            self.fail(number, f"@univariate true and @dimensions {wanted} contradict each other")
+        if count != wanted:
+            self.fail(number, f"each case must have {wanted} dimensions; got {count}")
+
+    def check_lengths(self, cases: list[_Case]) -> None:
+        if self.flags.get("equallength") is False:
+            return
+        wanted = self.numbers.get("serieslength")
+        if wanted is None and self.flags.get("equallength"):
+            wanted = len(cases[0].values)
+        for case in cases:
+            if wanted is not None and len(case.values) != wanted:
+                self.fail(
+                    case.number,
+                    f"all cases must have {wanted} steps, as the tags or the first case say; got "
+                    f"{len(case.values)}",
+                )
+
+    def labels_of(self, cases: list[_Case]) -> np.ndarray | None:
+        if not self.is_labelled:
+            return None
+        return np.array([case.label for case in cases], dtype=float if self.has_targets else str)
+
+
+@dataclass
+class _Case:
+    number: int
+    values: np.ndarray
+    label: str | float | None
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines that are neither empty nor comments."""
+    opener = gzip.open if file.suffix == ".gz" else open
+    number = 0
+    try:
+        # Comments of some files of the archives are in other encodings.
+        with opener(file, "rt", encoding="utf-8-sig", errors="surrogateescape") as stream:
+            for number, line in enumerate(stream, start=1):
+                text = line.strip()
+                if text and not text.startswith("#"):
+                    yield number, text
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{file} cannot be unzipped after line {number}: {error}") from error
+
+
+def _read_header(file: Path, lines: Iterator[tuple[int, str]]) -> _Header:
+    header = _Header(file)
+    number = 0
+    for number, text in lines:
+        if not text.startswith("@"):
+            header.fail(number, f"a tag such as @problemName or @data must come; got {text[:40]!r}")
+        first, *after = text.split(None, 1)
+        tag = first[1:].lower()
+        tag = ALIASES.get(tag, tag)
+        if tag == "data":
+            return header
+        if tag in header.seen:
+            header.fail(number, f"@{tag} comes twice")
+        header.seen.add(tag)
+        _read_tag(header, number, tag, after[0] if after else "")
+    return header.fail(number, "the file ends before @data")
+
+
+def _read_tag(header: _Header, number: int, tag: str, rest: str) -> None:
+    if tag == "problemname":
+        header.name = rest
+    elif tag in FLAGS:
+        header.flags[tag] = _flag(header, number, tag, rest)
+        if tag == "timestamps" and header.flags[tag]:
+            header.fail(number, "time stamps are not supported; values only, @timeStamps false")
+    elif tag in NUMBERS:
+        if not (rest.isascii() and rest.isdigit() and int(rest)):
+            header.fail(number, f"@{tag} must be followed by a positive integer; got {rest!r}")
+        header.numbers[tag] = int(rest)
+    elif tag in LABELS:
+        _read_labels(header, number, tag, rest)
+    else:
+        known = ("problemname", *FLAGS, *NUMBERS, *LABELS, "data")
+        header.fail(number, f"tags must be among {', '.join(known)}; got @{tag}")
+
+
+def _read_labels(header: _Header, number: int, tag: str, rest: str) -> None:
+    answer, *names = rest.split() or [""]
+    labelled = _flag(header, number, tag, answer)
+    if labelled and header.is_labelled:
+        header.fail(number, "cases must have classes or targets, not both")
+    if tag == "targetlabel":
+        header.has_targets = labelled
+    elif labelled and (not names or len(set(names)) < len(names)):
+        header.fail(number, f"@classLabel true must be followed by different classes; got {names}")
+    elif labelled:
+        header.classes = tuple(names)
+
+
+def _flag(header: _Header, number: int, tag: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        header.fail(number, f"@{tag} must be followed by true or false; got {text!r}")
+    return text.lower() == "true"
+
+
+def _read_case(header: _Header, number: int, text: str) -> _Case:
+    dimensions = text.split(":")
+    label = _label(header, number, dimensions.pop()) if header.is_labelled else None
+    header.check_dimensions(number, len(dimensions))
+    columns = [_values(header, number, dimension) for dimension in dimensions]
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        header.fail(
+            number, f"all dimensions of a case must have as many values; got {sorted(lengths)}"
+        )
+    return _Case(number, np.array(columns).T.copy(), label)
+
+
+def _label(header: _Header, number: int, text: str) -> str | float:
+    text = text.strip()
+    if not header.has_targets:
+        if text not in header.classes:
+            header.fail(
+                number, f"the label must be among {list(header.classes)}; got {text[:40]!r}"
+            )
+        return text
+    target = _number(text)
+    if target is None or math.isnan(target):
+        header.fail(number, f"the target must be a finite number; got {text[:40]!r}")
+    return target
+
+
+def _values(header: _Header, number: int, text: str) -> list[float]:
+    values = []
+    for place, piece in enumerate(text.split(","), start=1):
+        value = _number(piece)
+        if value is None:
+            header.fail(number, f"value {place} of a dimension is no finite number: {piece[:40]!r}")
+        values.append(value)
+    if header.flags.get("missing") is False and any(map(math.isnan, values)):
+        header.fail(number, "a value is missing, although the file says @missing false")
+    return values
+
+
+def _number(text: str) -> float | None:
+    """Finite number, NaN for a missing one, None for any other text."""
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan if text.strip() == "?" else None
+    return None if math.isinf(value) else value

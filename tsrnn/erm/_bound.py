@@ -1,0 +1,122 @@
+"""An upper bound as a theorem states it: its value in logarithms, its terms, its conditions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Bound", "log_complexity", "log_of", "log_sum", "sample_condition"]
+
+SOURCE = "Cai, Li, Huang and Li (2026), ParaRNN"
+
+
+@dataclass(frozen=True, repr=False)
+class Bound:
+    """The right side of an inequality, kept as a logarithm so that nothing overflows.
+
+    Attributes
+    ----------
+    theorem : str
+        Which statement of Cai, Li, Huang and Li (2026), such as "Theorem 5".
+    quantity : str
+        What is bounded.
+    log_terms : mapping of str to float
+        Natural logarithm of each term of the sum.
+    conditions : mapping of str to bool
+        Conditions that can be computed, and whether they are met.
+    assumptions : tuple of str
+        What the theorem supposes of the data and no computation here can check.
+    constants : mapping of str to float
+        Constants that the theorem leaves unspecified, and what was taken for them. The value is
+        that of the bound only up to these; its growth in the other quantities is as stated.
+
+    Notes
+    -----
+    A bound whose `holds` is False is the printed formula at a point where the theorem says
+    nothing.
+
+    Examples
+    --------
+    >>> bound = Bound("Theorem 0", "error", {"a": 0.0, "b": 0.0}, {"N >= 1": True})
+    >>> round(bound.value, 12), bound.holds
+    (2.0, True)
+    """
+
+    theorem: str
+    quantity: str
+    log_terms: Mapping[str, float]
+    conditions: Mapping[str, bool] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    constants: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def log_value(self) -> float:
+        """Natural logarithm of the sum of the terms."""
+        return log_sum(self.log_terms.values())
+
+    @property
+    def value(self) -> float:
+        """The sum of the terms; infinite where no float can hold it, zero where it underflows."""
+        return _exp(self.log_value)
+
+    @property
+    def holds(self) -> bool:
+        """Whether all computable conditions are met, with 1 for constants not given."""
+        return all(self.conditions.values())
+
+    def __repr__(self) -> str:
+        taken = "".join(f", {name}={value:g} taken" for name, value in self.constants.items())
+        return (
+            f"Bound({self.theorem}: log_value={self.log_value:.6g}, value={_text(self.log_value)}, "
+            f"holds={self.holds}{taken})"
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{self.theorem}, {SOURCE}", f"{self.quantity} <= {_text(self.log_value)}"]
+        lines += [f"  {name}: {_text(log)}" for name, log in self.log_terms.items()]
+        lines += [f"condition, {'met' if met else 'NOT met'}: {c}"
+                  for c, met in self.conditions.items()]  # fmt: skip
+        lines += [f"assumed, not checked: {assumption}" for assumption in self.assumptions]
+        lines += [f"constant not given by the theorem: {name}, taken as {value:g}"
+                  for name, value in self.constants.items()]  # fmt: skip
+        return "\n".join(lines)
+
+
+def log_of(value: float) -> float:
+    """Natural logarithm of a number or a whole number of any size; of 0 it is -inf."""
+    return math.log(value) if value else -math.inf
+
+
+def log_sum(logs: Iterable[float]) -> float:
+    """Logarithm of the sum of what has these logarithms."""
+    values = list(logs)
+    largest = max(values, default=-math.inf)
+    if math.isinf(largest):
+        return largest
+    return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
+
+
+def log_complexity(width: int, depth: int) -> float:
+    """Logarithm of d^2 L^2 log max{d, L}, which the bounds share."""
+    return 2 * log_of(width) + 2 * log_of(depth) + log_of(log_of(max(width, depth)))
+
+
+def sample_condition(n: int, width: int, depth: int) -> dict[str, bool]:
+    """The condition on the sample size, known up to a constant, with the constant 1."""
+    met = log_of(n) >= log_complexity(width, depth)
+    return {"N >= d^2 L^2 log max{d, L} (known up to a constant, taken as 1)": met}
+
+
+def _exp(log: float) -> float:
+    try:
+        return math.exp(log)
+    except OverflowError:
+        return math.inf
+
+
+def _text(log: float) -> str:
+    """A number with this logarithm, as text, also where no float can hold it."""
+    if -700 < log < 700 or log == -math.inf:
+        return f"{_exp(log):.4g}"
+    return f"10^{log / math.log(10):.1f}"

@@ -1,0 +1,280 @@
+"""Classes of sequences, their probabilities estimated by a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from tsrnn.contract import plain, with_shared_arguments
+from tsrnn.erm._base import SequenceEstimator
+from tsrnn.erm._score import accuracy
+from tsrnn.erm._sequences import Sequences
+from tsrnn.erm._targets import check_labels, codes
+
+
+@with_shared_arguments
+class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
+    r"""Classes of sequences by their probabilities, estimated by empirical risk minimisation.
+
+    .. math:: \hat f = \arg\min_{\phi \in \mathcal F} -\frac1N \sum_{i=1}^N
+        \log \frac{\exp \phi_{z_i}(X_i)}{\sum_c \exp \phi_c(X_i)}
+
+    over the networks of `ParaRNNRegressor`, with an output a class. The theorems of section 4 of
+    Cai et al. (2026) are of squared error, with z the indicator of a class; the loss here is that
+    of the likelihood.
+
+    Parameters
+    ----------
+    hidden_size : int, default 64
+        Width d of the network.
+    cell : {"rnn", "gru", "lstm", "attention", "lem", "lru", "newton-gru", "newton-lstm"} or Cell
+        The recurrent layers, see `tsrnn.layers`: blocks of networks of Elman, of gated units or of
+        long short-term memory; block-recurrent attention; long expressive memory; linear recurrent
+        units; the gated cells of Danieli et al. (2025); or a `tsrnn.kernels.Cell` of one's own.
+    block_size : int, optional
+        d_s, a divisor of `hidden_size`. By default that of the layer: 2, and for "lem" full
+        matrices. With ``block_size=hidden_size`` it is the ordinary network.
+    n_layers : int, default 1
+        L.
+    nonlinearity : {"tanh", "relu", "identity"}, optional
+        Of ``cell="rnn"``: "tanh". The theorems are of "relu".
+    init : str, optional
+        How the layers start, one of the layer's own.
+    layer_options : dict, optional
+        Further arguments of the layer, such as ``{"dt": 0.5}`` of "lem".
+    aggregation : {"fc", "linear", "ffn"}, default "fc"
+        F, see `tsrnn.layers.RecurrentNetwork`. "fc" is that of the theorems; with "linear" outputs
+        are a sum over blocks.
+    input_projection : bool, default False
+        Whether the first layer has the matrix P of its own before it.
+    many_to_many : bool, default False
+        Whether there is a target a step, E[z_t | x_1, ..., x_t], rather than one a sample.
+    bound : float, optional
+        U: outputs, the logarithms of odds up to a constant, are truncated to [-U, U], so that
+        no probability is 0. By default there is no bound.
+    standardize : bool, default True
+        Whether the network sees inputs less their mean over their standard
+        deviation in the training part, input by input, over all steps.
+    learning_rate : float, default 0.002
+        Of Adam; halved when the validation risk has not improved for three epochs. Training ends
+        below 1e-6.
+    weight_decay : float, default 0
+        Decoupled weight decay.
+    batch_size : int, default 64
+        Samples in a step of the optimiser. An epoch is a pass over the training part, or several
+        where that would be fewer than 20 steps.
+    max_epochs : int, default 100
+    early_stopping : bool, default True
+        Whether part of the samples is held out, of which the risk decides which epoch's parameters
+        are kept, the learning rate and the end of training. If not, the empirical risk of all
+        samples does, and training goes on to `max_epochs` or the least learning rate: empirical
+        risk minimisation as the theorems have it.
+    validation_fraction : float, default 0.1
+        Part that is held out, at most a half.
+    validation_split : {"random", "last"}, default "random"
+        Which: of samples in time order, such as windows of one series, take the last.
+    patience : int or None, default 10
+        Epochs without improvement of the validation risk before training stops.
+    device : str, default "cpu"
+        Where to train, such as "cuda". Predictions are computed on the CPU.
+    callbacks : list of lightning.pytorch.Callback, optional
+        Passed to Lightning's trainer, such as `tsrnn.interpret.FeatureHistory`.
+    random_state : int, numpy random generator or None
+        The same integer gives the same estimate on the same machine. None draws anew.
+    verbose : int, default 0
+        1 shows a progress bar over epochs.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels in order.
+    network_ : tsrnn.layers.RecurrentNetwork
+    history_ : list of dict
+        Losses, and learning rate of every epoch.
+    best_epoch_ : int
+        The epoch whose parameters are kept; 0 is the random start.
+    training_risk_, validation_risk_ : Risk
+        Mean loss over the samples trained on and those held out, in the unit of the data; the
+        second is None where none were held out. The validation risk chose the epoch, so that it is
+        a little too small.
+    n_train_, n_validation_ : int
+        Samples in either part; with `partial_fit` samples seen.
+    n_features_in_ : int
+        Inputs a step; of a table its columns, which are steps.
+    input_scaler_ : sklearn.preprocessing.StandardScaler or None
+
+    Notes
+    -----
+    A random validation part keeps the shares of the classes where each has samples enough. What X
+    may be, and what is not guaranteed, is said in `ParaRNNRegressor`.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN: An Interpretable and Parallelizable Recurrent Neural
+    Network for Time-Dependent Data, Sections 4 and 6.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn import ParaRNNClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.normal(size=(length, 2)) for length in rng.integers(5, 20, size=300)]
+    >>> y = np.where([x[-1, 0] + x[-2, 1] > 0 for x in X], "up", "down")
+    >>> model = ParaRNNClassifier(random_state=0).fit(X[:200], y[:200])
+    >>> bool(model.score(X[200:], y[200:]) > 0.9)
+    True
+    """
+
+    classes_: np.ndarray
+
+    def __init__(self, hidden_size: int = 64, **shared: Any) -> None:
+        super().__init__(hidden_size, **shared)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> ParaRNNClassifier:
+        """Go on with one epoch over these samples, at `learning_rate`, without validation.
+
+        The first call, where there was no fit, learns the classes, how inputs are standardised,
+        and draws the network. The optimiser's state is carried on from call to call, not to
+        files.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of `fit`.
+        classes : array of shape (n_classes,), optional
+            All labels there will be, at the first call; those of y by default.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "network_")
+        if classes is not None:
+            given = np.unique(np.asarray(classes))
+            if not first and not np.array_equal(given, self.classes_):
+                raise ValueError(
+                    f"classes must be those of the first call, {self.classes_.tolist()}; got "
+                    f"{given.tolist()}"
+                )
+            self._given_classes = given
+        try:
+            self._fit_on(X, y, sample_weight)
+        finally:
+            self._given_classes = None
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Most probable class.
+
+        Parameters
+        ----------
+        X : as of `fit`
+            Sequences of any lengths, but for tables.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            With `many_to_many` of shape (N, T); for a list a list of arrays (T_i,).
+        """
+        sequences, found = self._outputs(X)
+        labels = self.classes_[found.argmax(1)]
+        return self._in_shape(sequences, labels)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, in the order of `classes_`.
+
+        They are the network's: consistent for the conditional probabilities as the sample and the
+        network grow, not calibrated beyond the loss.
+
+        Parameters
+        ----------
+        X : as of `predict`
+
+        Returns
+        -------
+        ndarray of shape (N, n_classes)
+            With `many_to_many` of shape (N, T, n_classes), or a list of arrays.
+        """
+        sequences, found = self._outputs(X)
+        values = softmax(found, axis=1)
+        return self._in_shape(sequences, values)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of `predict_proba`, without loss where those are small."""
+        sequences, found = self._outputs(X)
+        values = log_softmax(found, axis=1)
+        return self._in_shape(sequences, values)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of right labels, over all steps with `many_to_many`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of `fit`.
+
+        Returns
+        -------
+        float
+        """
+        return accuracy(self, X, y, sample_weight)
+
+    _given_classes: np.ndarray | None = None
+
+    @property
+    def _loss(self) -> str:
+        return "log_loss"
+
+    def _targets(self, y: np.ndarray, sequences: Sequences, *, reset: bool) -> np.ndarray:
+        labels = column_or_1d(y, warn=True)
+        check_labels(labels, sequences, self.many_to_many)
+        check_classification_targets(labels)
+        if reset:
+            given = self._given_classes
+            self.classes_ = np.unique(labels) if given is None else given
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    f"{type(self).__name__} needs samples of at least 2 classes; got 1 class: "
+                    f"{self.classes_[0]!r}"
+                )
+        return codes(labels, self.classes_, sequences, self.many_to_many)
+
+    def _fit_targets(self, targets: np.ndarray, weights: np.ndarray | None) -> None:
+        self.target_scaler_ = None
+
+    def _encoded(self, targets: np.ndarray) -> Tensor:
+        return torch.from_numpy(targets)
+
+    def _strata(self, targets: np.ndarray) -> np.ndarray | None:
+        return None if self.many_to_many else targets
+
+    def _original(self, targets: np.ndarray) -> np.ndarray:
+        return self.classes_[targets]
+
+    def _target_header(self) -> dict[str, Any]:
+        return {"classes": plain(self.classes_, "labels"), "label_dtype": self.classes_.dtype.str}
+
+    def _set_targets(self, fitted: dict[str, Any]) -> None:
+        self.classes_ = np.array(fitted["classes"], dtype=fitted["label_dtype"])
+
+    def _n_outputs(self) -> int:
+        return len(self.classes_)
+
+    def _output_bounds(self, bound: float) -> tuple[Tensor, Tensor]:
+        ends = torch.full((2, self._n_outputs()), bound)
+        ends[0] *= -1
+        return ends[0], ends[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags

@@ -1,0 +1,113 @@
+"""What a network is trained on, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsrnn.erm._sequences import Sequences
+from tsrnn.training import Epoch
+
+LEAST_STEPS = 20  # optimiser steps an epoch, so that a small sample is not an epoch of one
+
+
+class Batch(NamedTuple):
+    """Some samples, padded.
+
+    Attributes
+    ----------
+    x : Tensor of shape (B, T, d_in)
+    lengths : integer Tensor of shape (B,) or None
+        None where all samples are as long.
+    target : Tensor of shape (B, k), (B, T, k), or without k if it is a class
+    weight : Tensor of shape (B,) or (B, T)
+        Zero after a sequence's end.
+    """
+
+    x: Tensor
+    lengths: Tensor | None
+    target: Tensor
+    weight: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """On a device."""
+        lengths = None if self.lengths is None else self.lengths.to(device)
+        return Batch(self.x.to(device), lengths, self.target.to(device), self.weight.to(device))
+
+
+class TrainingData:
+    """Samples one below the other; see `Sequences`.
+
+    Parameters
+    ----------
+    sequences : Sequences
+        As the network sees them.
+    target : Tensor of shape (N, k) or (rows, k), or without k
+    weight : ndarray of shape (N,) or (rows,), optional
+        Of samples or rows; all 1 by default.
+    many_to_many : bool
+        Whether targets and weights are of rows.
+    """
+
+    def __init__(
+        self,
+        sequences: Sequences,
+        target: Tensor,
+        weight: np.ndarray | None,
+        many_to_many: bool,
+    ) -> None:
+        self.values = torch.from_numpy(sequences.values.astype(np.float32))
+        self.starts = torch.from_numpy(sequences.starts)
+        self.lengths = torch.from_numpy(sequences.lengths)
+        self.target = target
+        self.many_to_many = many_to_many
+        self.weight = torch.ones(len(target))
+        if weight is not None:
+            self.weight = torch.from_numpy((weight / weight.mean()).astype(np.float32))
+
+    def batch(self, samples: Tensor) -> Batch:
+        """Some of the samples."""
+        lengths = self.lengths[samples]
+        steps = torch.arange(int(lengths.max()))
+        rows = self.starts[samples, None] + torch.minimum(steps, lengths[:, None] - 1)
+        equal = bool((lengths == lengths[0]).all())
+        target, weight = self.target[samples], self.weight[samples]
+        if self.many_to_many:
+            inside = steps < lengths[:, None]
+            target, weight = self.target[rows], self.weight[rows] * inside
+        return Batch(self.values[rows], None if equal else lengths, target, weight)
+
+
+class SampleEpoch(Epoch):
+    """Passes over samples in random order.
+
+    An epoch is one pass, or as many steps of several passes as `LEAST_STEPS`.
+
+    Parameters
+    ----------
+    data : TrainingData
+    samples : integer Tensor
+        Those to train on.
+    batch_size : int
+    generator : torch.Generator
+    """
+
+    def __init__(
+        self, data: TrainingData, samples: Tensor, batch_size: int, generator: torch.Generator
+    ) -> None:
+        self.data, self.samples = data, samples
+        self.batch_size, self.generator = batch_size, generator
+
+    def __len__(self) -> int:
+        return max(-(-len(self.samples) // self.batch_size), LEAST_STEPS)
+
+    def batches(self) -> Iterator[Any]:
+        """Batches without end, passing over all samples again and again."""
+        while True:
+            order = torch.randperm(len(self.samples), generator=self.generator)
+            for chosen in self.samples[order].split(self.batch_size):
+                yield self.data.batch(chosen)

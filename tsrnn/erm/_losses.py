@@ -1,0 +1,245 @@
+"""Losses of samples: one number for each sample, whatever the shape of its target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tsrnn.contract import choice
+from tsrnn.erm._samples import count
+
+__all__ = ["LOSSES", "Loss", "checked_loss", "loss_name", "sample_losses", "squared_errors"]
+
+LOSSES = ("squared_error", "absolute_error", "log_loss", "zero_one")
+
+Loss = str | Callable[[Any, Any], Any]
+
+
+def sample_losses(estimator: Any, X: Any, z: Any, loss: Loss) -> np.ndarray:
+    r"""Loss of a fitted estimator on each sample.
+
+    With z of sample i in entries :math:`z_{i,1}, \dots, z_{i,m_i}`, its outputs and steps,
+
+    .. math:: \ell_i = \frac{1}{m_i} \sum_{j=1}^{m_i} \ell(z_{i,j}, \hat z_{i,j}).
+
+    Parameters
+    ----------
+    estimator : estimator
+        With `predict`; for "log_loss" with `predict_proba` and `classes_`.
+    X : array of shape (N, ...), or list of N sequences
+    z : array of shape (N,), (N, k), (N, T) or (N, T, k), or list of arrays (T_i,) or (T_i, k)
+        Predictions have the same shapes; a last axis of length 1 may be missing in one of them.
+    loss : {"squared_error", "absolute_error", "log_loss", "zero_one"} or callable
+        A callable takes z and the predictions and returns the losses of the N samples.
+
+    Returns
+    -------
+    ndarray of shape (N,)
+        In the unit of the loss; infinite for a label that has probability 0.
+
+    Raises
+    ------
+    ValueError
+        If numbers of samples or shapes differ, a label is not in `classes_`, probabilities are
+        none, or a loss is NaN.
+    TypeError
+        If values are labels where numbers are needed, or the estimator has no probabilities.
+    """
+    n = count(X)
+    if count(z) != n:
+        raise ValueError(f"X and z must have as many samples; got {n} and {count(z)}")
+    if callable(loss):
+        return _checked(loss(z, estimator.predict(X)), n, loss_name(loss))
+    if loss == "log_loss":
+        return _checked(_log_losses(estimator, X, z), n, loss)
+    return _checked(_by_sample(_ENTRY_LOSSES[loss], z, estimator.predict(X)), n, loss)
+
+
+def squared_errors(z: Any, prediction: Any) -> np.ndarray:
+    """Mean squared error of each sample over its outputs and steps, shape (N,)."""
+    return _checked(_by_sample(_squared, z, prediction), count(z), "squared_error")
+
+
+def checked_loss(loss: Any) -> Loss:
+    """`loss` if it is a callable or the name of one, else an error."""
+    return loss if callable(loss) else choice("loss", loss, LOSSES)
+
+
+def loss_name(loss: Loss) -> str:
+    """Its name; of a callable that of the function or class."""
+    if isinstance(loss, str):
+        return loss
+    return str(getattr(loss, "__name__", type(loss).__name__))
+
+
+def _squared(z: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    return (_numbers(z, "targets") - _numbers(prediction, "predictions")) ** 2
+
+
+def _absolute(z: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    return np.abs(_numbers(z, "targets") - _numbers(prediction, "predictions"))
+
+
+def _different(z: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """1 where labels differ; text never equals a number, and would count as an error."""
+    z, prediction = _inferred(z), _inferred(prediction)
+    if (z.dtype.kind in "biuf") != (prediction.dtype.kind in "biuf"):
+        raise TypeError(
+            "labels and predictions must both be numbers or both be text; got "
+            f"{z.dtype} and {prediction.dtype}. Give z as the estimator was fitted to it."
+        )
+    return np.not_equal(z, prediction).astype(float)
+
+
+def _inferred(labels: np.ndarray) -> np.ndarray:
+    """Labels of a column of objects with the dtype that they have in common."""
+    if labels.dtype != object:
+        return labels
+    return np.array(labels.ravel().tolist()).reshape(labels.shape)
+
+
+_ENTRY_LOSSES = {
+    "squared_error": _squared,
+    "absolute_error": _absolute,
+    "zero_one": _different,
+}
+
+
+def _by_sample(
+    of_entries: Callable[[np.ndarray, np.ndarray], np.ndarray], z: Any, prediction: Any
+) -> np.ndarray:
+    """Mean over the entries of each sample of a loss of two arrays of the same shape."""
+    if count(prediction) != count(z):
+        raise ValueError(
+            f"there must be a prediction a sample; got {count(prediction)} for {count(z)} samples"
+        )
+    if not (_is_ragged(z) or _is_ragged(prediction)):
+        pair = _aligned(np.asarray(z), np.asarray(prediction), "the samples")
+        return _means(of_entries(*pair))
+    return np.array(
+        [
+            _mean(of_entries(*_aligned(np.asarray(a), np.asarray(b), f"sample {i}")), i)
+            for i, (a, b) in enumerate(zip(_rows(z), _rows(prediction), strict=True))
+        ]
+    )
+
+
+def _log_losses(estimator: Any, X: Any, z: Any) -> np.ndarray:
+    """Minus log probability of the label, a mean over steps."""
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"loss 'log_loss' needs predict_proba, which {type(estimator).__name__} has not; "
+            "'zero_one' needs predict only"
+        )
+    if any(np.ndim(of_one) for of_one in estimator.classes_):
+        raise ValueError(
+            "loss 'log_loss' needs a classifier of one output; classes_ has the labels of "
+            f"{len(estimator.classes_)} outputs. Fit one classifier an output."
+        )
+    place = {label: i for i, label in enumerate(np.asarray(estimator.classes_).tolist())}
+    probability = estimator.predict_proba(X)
+    if count(probability) != count(z):
+        raise ValueError(
+            f"there must be probabilities a sample; got {count(probability)} for {count(z)}"
+        )
+    if not (_is_ragged(z) or _is_ragged(probability)):
+        return _means(_surprise(np.asarray(z), np.asarray(probability), place, "the samples"))
+    pairs = zip(_rows(z), _rows(probability), strict=True)
+    return np.array(
+        [
+            _mean(_surprise(np.asarray(a), np.asarray(b), place, f"sample {i}"), i)
+            for i, (a, b) in enumerate(pairs)
+        ]
+    )
+
+
+def _surprise(
+    z: np.ndarray, probability: np.ndarray, place: dict[Any, int], where: str
+) -> np.ndarray:
+    """-log p of each label; z of shape (...), the probabilities of shape (..., classes)."""
+    if z.shape == (*probability.shape[:-1], 1):
+        z = z[..., 0]
+    if probability.shape != (*z.shape, len(place)):
+        raise ValueError(
+            f"labels of {where} have shape {z.shape}, so that probabilities must have "
+            f"{(*z.shape, len(place))}; got {probability.shape}"
+        )
+    if not np.allclose(probability.sum(-1), 1.0, atol=1e-3) or probability.min(initial=0) < 0:
+        raise ValueError(f"probabilities of {where} must not be negative and must sum to 1")
+    labels, inverse = np.unique(z, return_inverse=True)
+    unseen = [label for label in labels.tolist() if label not in place]
+    if unseen:
+        raise ValueError(
+            f"labels of {where} must be among classes_ {list(place)}, which the classifier was "
+            f"fitted to; got {unseen}. In cross-validation a stratified splitter keeps every "
+            "label in every training part."
+        )
+    column = np.array([place[label] for label in labels.tolist()], int)[inverse].reshape(z.shape)
+    chosen = np.take_along_axis(probability, column[..., None], -1)[..., 0].astype(float)
+    return np.where(chosen > 0, -np.log(np.where(chosen > 0, chosen, 1.0)), np.inf)
+
+
+def _is_ragged(values: Any) -> bool:
+    """Whether samples are arrays of their own, perhaps of different lengths."""
+    if isinstance(values, list | tuple):
+        return any(np.ndim(value) for value in values)
+    array = np.asarray(values)
+    return array.dtype == object and any(np.ndim(value) for value in array.flat)
+
+
+def _rows(values: Any) -> Any:
+    return values if isinstance(values, list | tuple) else np.asarray(values)
+
+
+def _aligned(z: np.ndarray, prediction: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
+    if z.shape == (*prediction.shape, 1):
+        z = z[..., 0]
+    elif prediction.shape == (*z.shape, 1):
+        prediction = prediction[..., 0]
+    if z.shape != prediction.shape:
+        raise ValueError(
+            f"predictions of {where} must have the shape {z.shape} of their targets; got "
+            f"{prediction.shape}"
+        )
+    return z, prediction
+
+
+def _numbers(values: np.ndarray, what: str) -> np.ndarray:
+    try:
+        if values.dtype.kind in "biufO":
+            return values.astype(float)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(
+        f"{what} must be numbers for this loss; got {values.dtype}. 'zero_one' and 'log_loss' "
+        "take labels."
+    )
+
+
+def _means(losses: np.ndarray) -> np.ndarray:
+    if losses.size == 0:
+        raise ValueError(f"every sample needs a value at least; got targets of {losses.shape}")
+    return losses.reshape(len(losses), -1).mean(1)
+
+
+def _mean(losses: np.ndarray, sample: int) -> float:
+    if losses.size == 0:
+        raise ValueError(f"every sample needs a value at least; sample {sample} has none")
+    return float(losses.mean())
+
+
+def _checked(losses: Any, n: int, name: str) -> np.ndarray:
+    losses = _numbers(np.asarray(losses), "losses")
+    if losses.shape != (n,):
+        raise ValueError(
+            f"loss {name!r} must give {n} numbers, one a sample; got shape {losses.shape}"
+        )
+    bad = np.flatnonzero(np.isnan(losses) | (losses == -np.inf))
+    if len(bad):
+        raise ValueError(
+            f"loss {name!r} is {losses[bad[0]]} for {len(bad)} of {n} samples, the first sample "
+            f"{bad[0]}; targets and predictions must be known. Leave such samples out."
+        )
+    return losses

@@ -1,0 +1,128 @@
+"""Outputs of a network for samples, their losses, and the bound on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsrnn.erm._data import Batch, TrainingData
+from tsrnn.layers import RecurrentNetwork
+
+NUMBERS_AT_ONCE = 4_000_000  # states held at a time while predicting
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def squared_error(output: Tensor, target: Tensor) -> Tensor:
+    """Mean over outputs of squared errors."""
+    return (output - target).square().mean(-1)
+
+
+def absolute_error(output: Tensor, target: Tensor) -> Tensor:
+    """Mean over outputs of absolute errors."""
+    return (output - target).abs().mean(-1)
+
+
+def cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    """Minus the logarithm of the probability of the class."""
+    return output.logsumexp(-1) - output.gather(-1, target[..., None])[..., 0]
+
+
+LOSSES: dict[str, Loss] = {
+    "squared_error": squared_error,
+    "absolute_error": absolute_error,
+    "log_loss": cross_entropy,
+}
+
+
+def outputs(network: RecurrentNetwork, batch: Batch, many_to_many: bool) -> Tensor:
+    """Outputs at every step (B, T, k), or at the last one of every sample (B, k)."""
+    states, last = network.run(batch.x, lengths=batch.lengths)
+    return network.head(states if many_to_many else network.outputs(last[-1]))
+
+
+class EmpiricalRisk:
+    """Weighted mean loss of a batch: what training lowers.
+
+    Weights have mean 1 over the sample, so that steps on batches lower the weighted risk of all.
+    """
+
+    def __init__(self, network: RecurrentNetwork, loss: str, many_to_many: bool) -> None:
+        self._network, self._loss, self._many_to_many = network, loss, many_to_many
+
+    def __call__(self, batch: Batch) -> Tensor:
+        loss = LOSSES[self._loss](outputs(self._network, batch, self._many_to_many), batch.target)
+        count = batch.lengths.sum() if self._many_to_many and batch.lengths is not None else None
+        return (batch.weight * loss).sum() / (loss.numel() if count is None else count)
+
+
+class HeldOutRisk:
+    """Weighted mean loss over some samples, of outputs within their bounds.
+
+    Parameters
+    ----------
+    network : RecurrentNetwork
+    data : TrainingData
+    samples : integer Tensor
+    loss : str
+    bounds : pair of Tensor, optional
+        Least and largest output.
+    """
+
+    def __init__(
+        self,
+        network: RecurrentNetwork,
+        data: TrainingData,
+        samples: Tensor,
+        loss: str,
+        bounds: tuple[Tensor, Tensor] | None,
+    ) -> None:
+        self._network, self._data, self._samples = network, data, samples
+        self._loss, self._bounds = LOSSES[loss], bounds
+
+    def __call__(self) -> float:
+        network, total, weight = self._network, 0.0, 0.0
+        device = next(network.parameters()).device
+        was_training = network.training
+        network.eval()
+        with torch.no_grad():
+            for part in in_parts(self._samples, self._data.lengths, network.hidden_size):
+                batch = self._data.batch(part).to(device)
+                output = within(outputs(network, batch, self._data.many_to_many), self._bounds)
+                loss = self._loss(output, batch.target)
+                total += float((batch.weight * loss).sum())
+                weight += float(batch.weight.sum())
+        network.train(was_training)
+        return total / weight if weight else float("nan")
+
+
+def within(output: Tensor, bounds: tuple[Tensor, Tensor] | None) -> Tensor:
+    """Outputs moved into their bounds."""
+    if bounds is None:
+        return output
+    least, largest = (bound.to(output.device) for bound in bounds)
+    return output.clamp(least, largest)
+
+
+def in_parts(samples: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
+    """Samples in parts whose states fit into `NUMBERS_AT_ONCE`, by the longest of them."""
+    longest = int(lengths[samples].max())
+    return list(samples.split(max(1, NUMBERS_AT_ONCE // (longest * width))))
+
+
+@torch.no_grad()
+def all_outputs(network: RecurrentNetwork, data: TrainingData) -> np.ndarray:
+    """Outputs of all samples (N, k), or of all rows (rows, k), in float64."""
+    found = []
+    for part in in_parts(torch.arange(len(data.lengths)), data.lengths, network.hidden_size):
+        batch = data.batch(part)
+        output = outputs(network, batch, data.many_to_many)
+        if data.many_to_many and batch.lengths is not None:
+            inside = torch.arange(output.shape[1]) < batch.lengths[:, None]
+            found.append(output[inside])
+        else:
+            found.append(output.flatten(0, -2))
+    return torch.cat(found).double().numpy()

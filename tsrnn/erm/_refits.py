@@ -1,0 +1,316 @@
+"""Refits of an estimator: to resampled blocks of samples, or from other random starts."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.contract import positive_integer, seed_of
+from tsrnn.erm._samples import count, take
+
+__all__ = ["Refits", "block_bootstrap", "deep_ensemble"]
+
+_BOOTSTRAP = (
+    "{n} block bootstrap refits (block length {block}): pointwise and asymptotic; their "
+    "percentiles show the variability of the fitted curve that comes from sampling and training, "
+    "need an estimator that is smooth enough in the data, do not contain the bias of "
+    "regularisation and approximation, and are not simultaneous over the curve."
+)
+_ENSEMBLE = (
+    "{n} refits from other random states: no coverage guarantee; the data are the same in all, so "
+    "that they show the variability that comes from the start and the order of training and "
+    "nothing of the sampling error."
+)
+
+
+@dataclass(frozen=True)
+class Refits:
+    """An estimator fitted to all data and refits of it, for bands around what it says.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Fitted to all samples; curves are of it.
+    members : tuple of estimators
+        The refits; bands are of them.
+    method : str
+        "block bootstrap" or "deep ensemble".
+    guarantee : str
+        What bands of the members are, and what they are not; in short up to the first semicolon.
+    """
+
+    estimator: Any
+    members: tuple[Any, ...] = field(repr=False)
+    method: str
+    guarantee: str
+
+
+def block_bootstrap(
+    estimator: Any,
+    X: Any,
+    z: Any,
+    *,
+    n_estimators: int = 50,
+    block_length: int = 1,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Refits:
+    r"""Refit an estimator to resampled blocks of consecutive samples.
+
+    Each refit takes :math:`\lceil N / b \rceil` circular blocks of b samples, with starts
+    :math:`s_1, s_2, \dots` drawn at random from 0, ..., N - 1,
+
+    .. math::
+
+        (s_i, s_i + 1, \dots, s_i + b - 1) \bmod N,
+
+    and of them together the first N. With b = 1 it is the ordinary bootstrap of independent
+    samples. Samples that depend on each other, such as overlapping windows of one series, must
+    stand in the order of time and b must exceed the range of the dependence: windows of T steps
+    that start one step apart share values over T samples.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With scikit-learn's `fit`, `predict` and `get_params`. It is not changed. If it is fitted
+        already it is taken to be so to X and z; otherwise a clone is fitted.
+    X : array of shape (N, T, d_in) or (N, T), DataFrame, or list of N arrays (T_i, d_in)
+        Samples of sequences.
+    z : array of shape (N,) or (N, n_outputs)
+        Responses.
+    n_estimators : int, default 50
+        Refits, at least 2. A band of 90 percent needs 19 at least, one of 95 percent 39.
+    block_length : int, default 1
+        b, from 1 to N // 2.
+    random_state : int, numpy random generator or None
+        Of blocks and, where the estimator or a part of it has a parameter `random_state`, of
+        each refit; also of the fit to all samples if that parameter is None.
+    n_jobs : int, optional
+        Processes, as in scikit-learn; -1 for all cores. Each has one thread.
+
+    Returns
+    -------
+    Refits
+
+    Raises
+    ------
+    ValueError
+        If there are too few samples, as many responses as samples are not given, or an argument
+        is out of range.
+    TypeError
+        If a count is not a whole number.
+
+    Notes
+    -----
+    Percentiles of the members are pointwise bands for the sampling variability of the fitted
+    curve, valid in the limit of many samples if the estimator is smooth enough in the data. The
+    bias of regularisation and of approximation is not in them. Members that differ in their
+    random state also carry the variability of training. A class that is not in a resample has
+    probability 0 from that member.
+
+    A resample holds some samples more than once. An estimator that holds out samples at random to
+    stop early finds copies of them among those it is trained on, and stops later than in the fit
+    to all samples; hold out the end of the samples with long blocks, or train a fixed time.
+
+    References
+    ----------
+    Politis, D. N. and Romano, J. P. (1992). A circular block-resampling procedure for stationary
+    data. In LePage, R. and Billard, L. (eds.), Exploring the Limits of Bootstrap, 263-270. Wiley.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> z = X @ [0.25, 0.5, 1.0] + 0.1 * rng.normal(size=200)
+    >>> refits = block_bootstrap(LinearRegression(), X, z, n_estimators=19, random_state=0)
+    >>> len(refits.members), refits.method
+    (19, 'block bootstrap')
+    """
+    n_samples = _agreed_count(X, z)
+    n_estimators, block_length = _members(n_estimators), _block(block_length, n_samples)
+    seeds = np.random.SeedSequence(seed_of(random_state)).spawn(n_estimators + 1)
+    rows = [_circular_blocks(n_samples, block_length, seed) for seed in seeds[1:]]
+    guarantee = _BOOTSTRAP.format(n=n_estimators, block=block_length)
+    return _refitted(estimator, X, z, rows, seeds, n_jobs, "block bootstrap", guarantee)
+
+
+def deep_ensemble(
+    estimator: Any,
+    X: Any,
+    z: Any,
+    *,
+    n_estimators: int = 10,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Refits:
+    """Refit an estimator to the same samples from other random states.
+
+    What differs is the start and the order of training. The spread of the members shows how far
+    the fit depends on them; it is no statement on the sampling error and covers nothing with a
+    known probability.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With scikit-learn's `fit`, `predict` and `get_params`, and a parameter `random_state` of
+        its own or of a part. It is not changed. If it is fitted already it is taken to be so to
+        X and z; otherwise a clone is fitted.
+    X : array of shape (N, T, d_in) or (N, T), DataFrame, or list of N arrays (T_i, d_in)
+        Samples of sequences.
+    z : array of shape (N,) or (N, n_outputs)
+        Responses.
+    n_estimators : int, default 10
+        Refits, at least 2.
+    random_state : int, numpy random generator or None
+        What the random states of the refits are drawn from; also that of the fit to all samples
+        if the estimator's own is None.
+    n_jobs : int, optional
+        Processes, as in scikit-learn; -1 for all cores. Each has one thread.
+
+    Returns
+    -------
+    Refits
+
+    Raises
+    ------
+    ValueError
+        If the estimator has no parameter `random_state`, as many responses as samples are not
+        given, or an argument is out of range.
+    TypeError
+        If a count is not a whole number.
+
+    References
+    ----------
+    Lakshminarayanan, B., Pritzel, A. and Blundell, C. (2017). Simple and scalable predictive
+    uncertainty estimation using deep ensembles. Advances in Neural Information Processing
+    Systems 30.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import SGDRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> refits = deep_ensemble(SGDRegressor(), X, X[:, -1], n_estimators=3, random_state=0)
+    >>> len({member.random_state for member in refits.members})
+    3
+    """
+    n_samples = _agreed_count(X, z)
+    n_estimators = _members(n_estimators)
+    if not _seed_names(estimator):
+        raise ValueError(
+            "deep_ensemble needs an estimator with a parameter random_state, by which its refits "
+            f"differ; {type(estimator).__name__} has none. block_bootstrap takes any estimator."
+        )
+    seeds = np.random.SeedSequence(seed_of(random_state)).spawn(n_estimators + 1)
+    rows = [np.arange(n_samples)] * n_estimators
+    guarantee = _ENSEMBLE.format(n=n_estimators)
+    return _refitted(estimator, X, z, rows, seeds, n_jobs, "deep ensemble", guarantee)
+
+
+def _agreed_count(X: Any, z: Any) -> int:
+    samples, responses = count(X), count(z)
+    if samples != responses:
+        raise ValueError(
+            f"X and z must have as many samples; X has {samples} and z has {responses}."
+        )
+    if samples < 2:
+        raise ValueError(f"refits need at least 2 samples; got {samples}.")
+    return samples
+
+
+def _members(n_estimators: Any) -> int:
+    members = positive_integer("n_estimators", n_estimators)
+    if members < 2:
+        raise ValueError("n_estimators must be at least 2, for a spread; got 1")
+    return members
+
+
+def _block(block_length: Any, n_samples: int) -> int:
+    length = positive_integer("block_length", block_length)
+    if length > n_samples // 2:
+        raise ValueError(
+            f"block_length must be between 1 and {n_samples // 2}, half of the {n_samples} "
+            f"samples, so that a resample has two blocks at least; got {length}"
+        )
+    return length
+
+
+def _circular_blocks(n_samples: int, block_length: int, seed: np.random.SeedSequence) -> np.ndarray:
+    """Rows of a resample."""
+    blocks = -(-n_samples // block_length)
+    starts = np.random.default_rng(seed).integers(n_samples, size=blocks)
+    rows = starts[:, None] + np.arange(block_length)
+    return rows.ravel()[:n_samples] % n_samples
+
+
+def _refitted(
+    estimator: Any,
+    X: Any,
+    z: Any,
+    rows: Sequence[np.ndarray],
+    seeds: Sequence[np.random.SeedSequence],
+    n_jobs: Any,
+    method: str,
+    guarantee: str,
+) -> Refits:
+    """The estimator with members fitted to rows of the samples; the first seed is its own."""
+    jobs = _jobs(n_jobs)
+    whole = estimator
+    if not _is_fitted(estimator):
+        whole = _seeded(estimator, seeds[0], keep=True).fit(X, z)
+    clones = [_seeded(estimator, seed) for seed in seeds[1:]]
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        tasks = (delayed(_fit)(*task, X, z) for task in zip(clones, rows, strict=True))
+        members = Parallel(n_jobs=jobs)(tasks)
+    return Refits(whole, tuple(members), method, guarantee)
+
+
+def _fit(estimator: Any, rows: np.ndarray, X: Any, z: Any) -> Any:
+    return estimator.fit(take(X, rows), take(z, rows))
+
+
+def _jobs(n_jobs: Any) -> int | None:
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
+        raise TypeError(
+            f"n_jobs must be None or a number of processes, -1 for all cores; got {n_jobs!r}"
+        )
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be None or a number of processes, -1 for all cores; got 0")
+    return int(n_jobs)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _seed_names(estimator: Any) -> list[str]:
+    """Parameters `random_state` of an estimator and of its parts."""
+    names = estimator.get_params(deep=True)
+    return sorted(name for name in names if name.rpartition("__")[2] == "random_state")
+
+
+def _seeded(estimator: Any, seed: np.random.SeedSequence, *, keep: bool = False) -> Any:
+    """A clone with random states from a seed; those that are not None stay if `keep`."""
+    fresh = clone(estimator)
+    values = fresh.get_params(deep=True)
+    names = [name for name in _seed_names(fresh) if not (keep and values[name] is not None)]
+    states = seed.generate_state(len(names), np.uint32) >> 1
+    fresh.set_params(**{name: int(state) for name, state in zip(names, states, strict=True)})
+    return fresh

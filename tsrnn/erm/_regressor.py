@@ -1,0 +1,265 @@
+"""Regression functions of sequences, estimated by a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import RegressorMixin
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor
+
+from tsrnn.contract import choice, with_shared_arguments
+from tsrnn.erm._base import SequenceEstimator
+from tsrnn.erm._scaling import fitted_scaler, from_moments
+from tsrnn.erm._score import r_squared
+from tsrnn.erm._sequences import Sequences
+from tsrnn.erm._targets import numeric
+
+LOSSES = ("squared_error", "absolute_error")
+
+
+@with_shared_arguments
+class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
+    r"""A regression function of sequences, estimated by empirical risk minimisation.
+
+    .. math:: \hat f = \arg\min_{\phi \in \mathcal F} \frac1N \sum_{i=1}^N
+        [\phi(X_{i}) - z_i]^2, \qquad X_i = (x_{i,1}, \dots, x_{i,T_i}),
+
+    an estimate of :math:`f_0(X_T) = E[z_T \mid x_1, \dots, x_T]`, section 4 of Cai et al. (2026).
+    The class :math:`\mathcal F` are networks
+    :math:`\phi = Q \circ F \circ R_L \circ \dots \circ R_1`, read at the last step: L layers R
+    of K = d / d_s small recurrent networks, the aggregation F(h) = max(0, W h + b), and the output
+    map Q. The function class of the theorems is
+    ``ParaRNNRegressor(nonlinearity="relu", input_projection=True, bound=U)``.
+
+    Parameters
+    ----------
+    hidden_size : int, default 64
+        Width d of the network.
+    cell : {"rnn", "gru", "lstm", "attention", "lem", "lru", "newton-gru", "newton-lstm"} or Cell
+        The recurrent layers, see `tsrnn.layers`: blocks of networks of Elman, of gated units or of
+        long short-term memory; block-recurrent attention; long expressive memory; linear recurrent
+        units; the gated cells of Danieli et al. (2025); or a `tsrnn.kernels.Cell` of one's own.
+    block_size : int, optional
+        d_s, a divisor of `hidden_size`. By default that of the layer: 2, and for "lem" full
+        matrices. With ``block_size=hidden_size`` it is the ordinary network.
+    n_layers : int, default 1
+        L.
+    nonlinearity : {"tanh", "relu", "identity"}, optional
+        Of ``cell="rnn"``: "tanh". The theorems are of "relu".
+    init : str, optional
+        How the layers start, one of the layer's own.
+    layer_options : dict, optional
+        Further arguments of the layer, such as ``{"dt": 0.5}`` of "lem".
+    aggregation : {"fc", "linear", "ffn"}, default "fc"
+        F, see `tsrnn.layers.RecurrentNetwork`. "fc" is that of the theorems; with "linear" outputs
+        are a sum over blocks.
+    input_projection : bool, default False
+        Whether the first layer has the matrix P of its own before it.
+    many_to_many : bool, default False
+        Whether there is a target a step, E[z_t | x_1, ..., x_t], rather than one a sample.
+    bound : float, optional
+        U: predictions are truncated to [-U, U], in the unit of the targets. Training lowers the
+        risk of the network before that; truncation lowers it further for targets within
+        [-U, U]. By default there is no bound.
+    standardize : bool, default True
+        Whether the network sees inputs and targets less their mean over their standard
+        deviation in the training part, input by input, over all steps.
+    learning_rate : float, default 0.002
+        Of Adam; halved when the validation risk has not improved for three epochs. Training ends
+        below 1e-6.
+    weight_decay : float, default 0
+        Decoupled weight decay.
+    batch_size : int, default 64
+        Samples in a step of the optimiser. An epoch is a pass over the training part, or several
+        where that would be fewer than 20 steps.
+    max_epochs : int, default 100
+    early_stopping : bool, default True
+        Whether part of the samples is held out, of which the risk decides which epoch's parameters
+        are kept, the learning rate and the end of training. If not, the empirical risk of all
+        samples does, and training goes on to `max_epochs` or the least learning rate: empirical
+        risk minimisation as the theorems have it.
+    validation_fraction : float, default 0.1
+        Part that is held out, at most a half.
+    validation_split : {"random", "last"}, default "random"
+        Which: of samples in time order, such as windows of one series, take the last.
+    patience : int or None, default 10
+        Epochs without improvement of the validation risk before training stops.
+    device : str, default "cpu"
+        Where to train, such as "cuda". Predictions are computed on the CPU.
+    callbacks : list of lightning.pytorch.Callback, optional
+        Passed to Lightning's trainer, such as `tsrnn.interpret.FeatureHistory`.
+    random_state : int, numpy random generator or None
+        The same integer gives the same estimate on the same machine. None draws anew.
+    verbose : int, default 0
+        1 shows a progress bar over epochs.
+    loss : {"squared_error", "absolute_error"}, default "squared_error"
+        With "absolute_error" the median of z given the sequence is estimated.
+
+    Attributes
+    ----------
+    network_ : tsrnn.layers.RecurrentNetwork
+    history_ : list of dict
+        Losses, on standardised targets, and learning rate of every epoch.
+    best_epoch_ : int
+        The epoch whose parameters are kept; 0 is the random start.
+    training_risk_, validation_risk_ : Risk
+        Mean loss over the samples trained on and those held out, in the unit of the data; the
+        second is None where none were held out. The validation risk chose the epoch, so that it is
+        a little too small.
+    n_train_, n_validation_ : int
+        Samples in either part; with `partial_fit` samples seen.
+    n_features_in_ : int
+        Inputs a step; of a table its columns, which are steps.
+    input_scaler_ : sklearn.preprocessing.StandardScaler or None
+    target_scaler_ : sklearn.preprocessing.StandardScaler
+
+    See Also
+    --------
+    tsrnn.erm.select_architecture : Choice of d_s, d and L.
+    tsrnn.erm.excess_risk : Distance to a known f0.
+    tsrnn.erm.prediction_bound : Theorem 5.
+
+    Notes
+    -----
+    The minimisation is by stochastic gradients and finds no global minimum: a fit depends on
+    `random_state`, see `tsrnn.erm.deep_ensemble`. Predictions carry no intervals; for bands around
+    functionals of the estimate see `tsrnn.erm.block_bootstrap`.
+
+    A sample may have any number of steps, now and in `predict`. A two-dimensional X is a table
+    whose rows are series of one input; as everywhere in scikit-learn, later tables must have as
+    many columns. Sequences of other lengths come as a list or as (N, T, 1).
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN: An Interpretable and Parallelizable Recurrent Neural
+    Network for Time-Dependent Data, Section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn import ParaRNNRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 20, 1))
+    >>> z = X[:, -1, 0] + 0.5 * X[:, -2, 0] + 0.1 * rng.normal(size=500)
+    >>> model = ParaRNNRegressor(random_state=0).fit(X[:400], z[:400])
+    >>> bool(model.score(X[400:], z[400:]) > 0.95)
+    True
+    """
+
+    _target_shape: tuple[int, ...]
+
+    def __init__(
+        self, hidden_size: int = 64, *, loss: str = "squared_error", **shared: Any
+    ) -> None:
+        super().__init__(hidden_size, **shared)
+        self.loss = loss
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> ParaRNNRegressor:
+        """Go on with one epoch over these samples, at `learning_rate`, without validation.
+
+        The first call, where there was no fit, learns how inputs and targets are standardised
+        and draws the network. The optimiser's state is carried on from call to call, not to
+        files.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of `fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_on(X, y, sample_weight)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Estimate of f0 at X.
+
+        Parameters
+        ----------
+        X : as of `fit`
+            Sequences of any lengths, but for tables.
+
+        Returns
+        -------
+        ndarray of shape (N,) or (N, k)
+            As y had in `fit`. With `many_to_many` of shape (N, T) or (N, T, k); for a list a
+            list of arrays (T_i,) or (T_i, k).
+        """
+        sequences, found = self._outputs(X)
+        values = self._scaler().inverse_transform(found)
+        if self.bound is not None:  # against rounding
+            values = values.clip(-self.bound, self.bound)
+        values = values.reshape(-1, *self._target_shape)
+        return self._in_shape(sequences, values)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination of `predict(X)`, over all steps with `many_to_many`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of `fit`.
+
+        Returns
+        -------
+        float
+            Mean over the columns of y, see `sklearn.metrics.r2_score`.
+        """
+        return r_squared(self, X, y, sample_weight)
+
+    @property
+    def _loss(self) -> str:
+        return choice("loss", self.loss, LOSSES)
+
+    def _targets(self, y: np.ndarray, sequences: Sequences, *, reset: bool) -> np.ndarray:
+        values = numeric(y, sequences, self.many_to_many)
+        if reset:
+            self._target_shape = y.shape[1:]
+        elif y.shape[1:] != self._target_shape:
+            raise ValueError(
+                f"a target of y must have shape {self._target_shape}, as in the first fit; got "
+                f"{y.shape[1:]}"
+            )
+        return values
+
+    def _fit_targets(self, targets: np.ndarray, weights: np.ndarray | None) -> None:
+        if self.standardize:
+            self.target_scaler_ = fitted_scaler("y", targets, weights)
+        else:
+            k = targets.shape[1]
+            self.target_scaler_ = from_moments(np.zeros(k), np.ones(k))
+
+    def _encoded(self, targets: np.ndarray) -> Tensor:
+        return torch.from_numpy(self._scaler().transform(targets).astype(np.float32))
+
+    def _scaler(self) -> StandardScaler:
+        assert self.target_scaler_ is not None  # a regressor has one
+        return self.target_scaler_
+
+    def _original(self, targets: np.ndarray) -> np.ndarray:
+        return targets.reshape(-1, *self._target_shape)
+
+    def _target_header(self) -> dict[str, Any]:
+        return {"target_shape": list(self._target_shape)}
+
+    def _set_targets(self, fitted: dict[str, Any]) -> None:
+        self._target_shape = tuple(fitted["target_shape"])
+
+    def _n_outputs(self) -> int:
+        return int(self._scaler().n_features_in_)
+
+    def _output_bounds(self, bound: float) -> tuple[Tensor, Tensor]:
+        ends = np.full((2, self._n_outputs()), bound) * [[-1.0], [1.0]]
+        least, largest = torch.from_numpy(self._scaler().transform(ends).astype(np.float32))
+        return least, largest
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.input_tags.three_d_array = True
+        return tags

@@ -1,0 +1,520 @@
+"""Risk of an estimator: on a sample, by cross-validation, and the difference of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import has_fit_parameter
+
+from tsrnn.erm._losses import Loss, checked_loss, loss_name, sample_losses
+from tsrnn.erm._samples import count, take
+
+__all__ = ["Fold", "Risk", "cross_validated_risk", "empirical_risk", "in_workers"]
+
+
+class Fold(NamedTuple):
+    """A fold of a cross-validated risk.
+
+    Attributes
+    ----------
+    risk : float
+        Mean loss of its held-out samples.
+    n_train : int
+        Samples that the estimator was fitted to.
+    rows : tuple of int
+        Positions of the held-out samples.
+    """
+
+    risk: float
+    n_train: int
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Risk:
+    r"""Mean loss of samples, made by `empirical_risk` and `cross_validated_risk`.
+
+    With losses :math:`\ell_i` and weights :math:`w_i`, all 1 if there are none,
+
+    .. math::
+
+        \bar\ell = \frac{\sum_i w_i \ell_i}{\sum_i w_i}, \qquad
+        \widehat{\mathrm{se}}^2 = \frac{N}{N - 1} \frac{1}{(\sum_i w_i)^2} \Big[ \sum_i u_i^2
+        + 2 \sum_{j=1}^{m} \Big(1 - \frac{j}{m + 1}\Big) \sum_{i>j} u_i u_{i-j} \Big], \qquad
+        u_i = w_i (\ell_i - \bar\ell).
+
+    Without weights and with m = `lags` = 0 the standard error is :math:`s / \sqrt N`. With
+    weights it is the linearisation of the ratio; with lags it is the one of Newey and West.
+
+    Attributes
+    ----------
+    value : float
+        Mean loss, in the unit of the loss; infinite if a loss is.
+    std_error : float
+        NaN for one sample, and if the value is infinite.
+    n : int
+        N, samples.
+    loss : str
+    losses : ndarray of shape (N,)
+        In the order of the samples; read-only.
+    weights : ndarray of shape (N,) or None
+    lags : int
+        Autocovariances in the standard error; 0 takes losses as independent.
+    folds : tuple of Fold
+        Of a cross-validated risk, else empty.
+    is_difference : bool
+        Whether `minus` has made it.
+
+    References
+    ----------
+    Newey, W. K. and West, K. D. (1987). A simple, positive semi-definite, heteroskedasticity and
+    autocorrelation consistent covariance matrix. Econometrica 55(3), 703-708.
+    """
+
+    value: float
+    std_error: float
+    n: int
+    loss: str
+    losses: np.ndarray
+    weights: np.ndarray | None = None
+    lags: int = 0
+    folds: tuple[Fold, ...] = ()
+    is_difference: bool = False
+
+    def minus(self, other: Risk) -> Risk:
+        """Difference of two risks on the same samples, with a standard error of its own.
+
+        It is that of the differences of losses of the same sample, mostly far smaller than that
+        of either risk, because a hard sample is hard for both.
+
+        Parameters
+        ----------
+        other : Risk
+            With the same loss, number of samples, weights and lags; if both are cross-validated,
+            with the same folds.
+
+        Returns
+        -------
+        Risk
+            Negative where this one is smaller. If one of the two is cross-validated, its standard
+            error is too small, as theirs is (see `cross_validated_risk`).
+
+        Raises
+        ------
+        ValueError
+            If the two are not of the same samples, as far as can be seen, or not comparable.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.dummy import DummyRegressor
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from tsrnn.erm import empirical_risk
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 2))
+        >>> z = X @ [0.5, 0.0] + rng.normal(size=200)
+        >>> line, mean = (m.fit(X[:100], z[:100]) for m in (LinearRegression(), DummyRegressor()))
+        >>> new = X[100:], z[100:]
+        >>> empirical_risk(line, *new).minus(empirical_risk(mean, *new))
+        Risk difference -0.0793 (std_error 0.107; squared_error, 100 samples, taken as independent)
+        """
+        _check_comparable(self, other)
+        folds = self.folds or other.folds
+        difference = risk_of(
+            self.losses - other.losses,
+            self.weights,
+            self.loss,
+            self.lags,
+            [(fold.n_train, np.array(fold.rows)) for fold in folds],
+        )
+        return replace(difference, is_difference=True)
+
+    def to_dict(self) -> dict[str, float | int | str]:
+        """Plain numbers: value, std_error, n, loss, lags and n_folds, as a row of a table."""
+        return {
+            "value": self.value,
+            "std_error": self.std_error,
+            "n": self.n,
+            "loss": self.loss,
+            "lags": self.lags,
+            "n_folds": len(self.folds),
+        }
+
+    def __repr__(self) -> str:
+        name = "Cross-validated risk" if self.folds else "Risk"
+        return (
+            f"{name}{' difference' if self.is_difference else ''} {self.value:.3g} (std_error "
+            f"{self.std_error:.3g}; {self.loss}, {self.n} "
+            f"{'samples' if self.weights is None else 'weighted samples'}, {self._assumption()})"
+        )
+
+    def _assumption(self) -> str:
+        taken = (
+            f"in time order, correlated up to lag {self.lags}"
+            if self.lags
+            else "taken as independent"
+        )
+        if not self.folds:
+            return taken
+        return f"{taken} although {len(self.folds)} folds share training samples"
+
+
+def empirical_risk(
+    estimator: Any,
+    X: Any,
+    z: Any,
+    *,
+    loss: Loss = "squared_error",
+    sample_weight: Any = None,
+    lags: int = 0,
+) -> Risk:
+    r"""Mean loss of a fitted estimator on a sample.
+
+    .. math:: \mathcal R_N(f) = \frac{1}{N} \sum_{i=1}^N \ell(f(X_i), z_i).
+
+    On new samples, independent of those that the estimator was fitted to, this is the held-out
+    risk: unbiased for the risk :math:`\mathcal R(\hat f)` of the fitted estimator. On the training
+    sample it is the minimised :math:`\mathcal R_N(\hat f)` and, as an estimate of
+    :math:`\mathcal R(\hat f)`, too small: the same samples chose :math:`\hat f`. The standard
+    error does not know of that optimism.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With `predict`; for "log_loss" with `predict_proba` and `classes_`.
+    X : array of shape (N, ...), or list of N sequences
+    z : array of shape (N,), (N, k), (N, T) or (N, T, k), or list of arrays (T_i,) or (T_i, k)
+        Targets, for every step if the estimator predicts every step.
+    loss : {"squared_error", "absolute_error", "log_loss", "zero_one"} or callable
+        Of a sample the mean over its outputs and steps, so that long sequences count as much as
+        short ones. "log_loss" is minus the log probability of the label, nothing clipped: a label
+        of probability 0 has infinite loss. A callable takes z and the predictions and returns the
+        N losses.
+    sample_weight : array_like of shape (N,), optional
+        Of the losses; only ratios matter. They are no counts of repeated samples.
+    lags : int, default 0
+        0 for independent samples. For samples in time order the number of autocovariances in the
+        standard error, below N: of overlapping windows at least the overlap.
+
+    Returns
+    -------
+    Risk
+
+    Raises
+    ------
+    ValueError, TypeError
+        If arguments do not fit together, a label is not in `classes_`, or a loss is NaN.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN, Section 4.2, with the squared error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import empirical_risk
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> z = X @ [1.0, -1.0] + rng.normal(size=300)
+    >>> model = LinearRegression().fit(X[:100], z[:100])
+    >>> empirical_risk(model, X[100:], z[100:])
+    Risk 0.796 (std_error 0.0837; squared_error, 200 samples, taken as independent)
+    """
+    loss = checked_loss(loss)
+    losses = sample_losses(estimator, X, z, loss)
+    weights = _checked_weights(sample_weight, len(losses))
+    return risk_of(losses, weights, loss_name(loss), _checked_lags(lags, len(losses)))
+
+
+def cross_validated_risk(
+    estimator: Any,
+    X: Any,
+    z: Any,
+    *,
+    cv: Any = 5,
+    loss: Loss = "squared_error",
+    sample_weight: Any = None,
+    lags: int = 0,
+    n_jobs: int | None = None,
+) -> Risk:
+    r"""Mean loss of samples under clones of an estimator that were fitted without them.
+
+    .. math:: \frac{1}{N} \sum_{i=1}^N \ell(\hat f^{(-k(i))}(X_i), z_i),
+
+    with :math:`\hat f^{(-k)}` fitted to the training part of fold k and k(i) the fold that holds
+    out sample i.
+
+    It estimates the average risk of the estimator over training samples of the size of those
+    parts, which is mostly a little more than that of N, and not the risk of the one that is
+    fitted to these N (Bates, Hastie and Tibshirani, 2024).
+
+    The standard error is the naive one: it takes the losses as independent, or correlated up to
+    `lags`. But losses held out together share a fitted clone, and folds share training samples.
+    No unbiased estimate of the variance exists (Bengio and Grandvalet, 2004), and intervals from
+    this one are too short.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned; need not be fitted and is left as it is.
+    X, z, loss
+        As in `empirical_risk`.
+    cv : int, splitter or iterable of (train, test), default 5
+        An integer gives contiguous folds in the order of the samples, or for one label a sample
+        and the losses "log_loss" and "zero_one" stratified ones. Series in time order need
+        `BlockedKFold` with a gap. No sample may be held out twice; those that never are, are left
+        out of the risk.
+    sample_weight : array_like of shape (N,), optional
+        Given to `fit`, and weights of the losses.
+    lags : int, default 0
+        As in `empirical_risk`; the held-out samples must then be neighbours.
+    n_jobs : int, optional
+        Processes, one thread each; -1 for all cores. In this process by default.
+
+    Returns
+    -------
+    Risk
+        With `folds`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `empirical_risk`; if a sample is held out twice or while trained on; if `fit` takes no
+        sample weights and there are some.
+
+    References
+    ----------
+    Bates, S., Hastie, T. and Tibshirani, R. (2024). Cross-validation: what does it estimate and
+    how well does it do it? Journal of the American Statistical Association 119(546), 1434-1445.
+
+    Bengio, Y. and Grandvalet, Y. (2004). No unbiased estimator of the variance of K-fold
+    cross-validation. Journal of Machine Learning Research 5, 1089-1105.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import cross_validated_risk
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> z = X @ [1.0, -1.0] + rng.normal(size=100)
+    >>> risk = cross_validated_risk(LinearRegression(), X, z)
+    >>> round(risk.value, 3), round(risk.std_error, 3)
+    (1.315, 0.217)
+    >>> [fold.n_train for fold in risk.folds]
+    [80, 80, 80, 80, 80]
+    """
+    loss = checked_loss(loss)
+    n = count(X)
+    if count(z) != n:
+        raise ValueError(f"X and z must have as many samples; got {n} and {count(z)}")
+    weights = _checked_weights(sample_weight, n)
+    if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(
+            f"fit of {type(estimator).__name__} takes no sample_weight; leave sample_weight out"
+        )
+    folds = _checked_folds(cv, X, z, loss)
+    rows = np.sort(np.concatenate([test for _, test in folds]))
+    lags = _checked_lags(lags, len(rows))
+    if lags and rows[-1] - rows[0] + 1 != len(rows):
+        raise ValueError(
+            "lags above 0 need held-out samples without gaps between them; "
+            f"{rows[-1] - rows[0] + 1 - len(rows)} samples in between are never held out"
+        )
+    tasks = [(clone(estimator), X, z, weights, *fold, loss) for fold in folds]
+    losses = np.full(n, np.nan)
+    for (_, test), held_out in zip(folds, in_workers(_held_out, tasks, n_jobs), strict=True):
+        losses[test] = held_out
+    kept = None if weights is None else weights[rows]
+    sizes = [(len(train), test) for train, test in folds]
+    return risk_of(losses[rows], kept, loss_name(loss), lags, sizes)
+
+
+def in_workers(
+    function: Callable[..., Any], tasks: Sequence[tuple], n_jobs: int | None
+) -> list[Any]:
+    """Results for the arguments of each task, in order; in processes of one thread each.
+
+    Parameters
+    ----------
+    function : callable
+    tasks : sequence of tuple
+    n_jobs : int or None
+        Processes, -1 for all cores; None or 1 to work in this process.
+    """
+    if n_jobs is None or n_jobs == 1:
+        return [function(*task) for task in tasks]
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs must be a number of processes, -1 for all cores, or None; got {n_jobs!r}"
+        )
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        return list(Parallel(n_jobs=int(n_jobs))(delayed(function)(*task) for task in tasks))
+
+
+def _held_out(
+    estimator: Any,
+    X: Any,
+    z: Any,
+    weights: np.ndarray | None,
+    train: np.ndarray,
+    test: np.ndarray,
+    loss: Loss,
+) -> np.ndarray:
+    given = {} if weights is None else {"sample_weight": weights[train]}
+    estimator.fit(take(X, train), take(z, train), **given)
+    return sample_losses(estimator, take(X, test), take(z, test), loss)
+
+
+def risk_of(
+    losses: np.ndarray,
+    weights: np.ndarray | None,
+    name: str,
+    lags: int,
+    folds: Sequence[tuple[int, np.ndarray]] = (),
+) -> Risk:
+    """Risk of the losses; a fold is its number of training samples and its held-out rows."""
+    value, std_error = _mean_and_error(losses, weights, lags)
+    rows = np.sort(np.concatenate([[], *(held_out for _, held_out in folds)]))
+    return Risk(
+        value,
+        std_error,
+        len(losses),
+        name,
+        _read_only(losses),
+        None if weights is None else _read_only(weights),
+        lags,
+        tuple(
+            Fold(_mean(losses, weights, np.searchsorted(rows, own)), n_train, tuple(own.tolist()))
+            for n_train, own in folds
+        ),
+    )
+
+
+def _mean_and_error(
+    losses: np.ndarray, weights: np.ndarray | None, lags: int
+) -> tuple[float, float]:
+    w = np.ones(len(losses)) if weights is None else weights
+    mean = _mean(losses, weights, np.arange(len(losses)))
+    n = len(losses)
+    if n < 2 or math.isinf(mean):
+        return mean, math.nan
+    # A loss of weight 0 may be infinite.
+    u = w * (np.where(w > 0, losses, mean) - mean)
+    total = float(u @ u)
+    for lag in range(1, lags + 1):
+        total += 2.0 * (1.0 - lag / (lags + 1)) * float(u[lag:] @ u[:-lag])
+    return mean, math.sqrt(max(total, 0.0) * n / (n - 1)) / float(w.sum())
+
+
+def _mean(losses: np.ndarray, weights: np.ndarray | None, rows: np.ndarray) -> float:
+    """Weighted mean of the losses in some rows; NaN if they have no weight."""
+    if weights is None:
+        return float(losses[rows].mean())
+    rows = rows[weights[rows] > 0]
+    if not len(rows):
+        return math.nan
+    return float(weights[rows] @ losses[rows] / weights[rows].sum())
+
+
+def _read_only(values: np.ndarray) -> np.ndarray:
+    values = values.copy()
+    values.flags.writeable = False
+    return values
+
+
+def _check_comparable(a: Risk, b: Risk) -> None:
+    if not isinstance(b, Risk):
+        raise TypeError(f"other must be a Risk; got {type(b).__name__}")
+    for what in ("loss", "n", "lags"):
+        mine, other = getattr(a, what), getattr(b, what)
+        if mine != other:
+            raise ValueError(f"both risks must have the same {what}; got {mine!r} and {other!r}")
+    no_weights = a.weights is None and b.weights is None
+    if not (no_weights or np.array_equal(_weights(a), _weights(b))):
+        raise ValueError("both risks must have the same weights; compute both with the same")
+    if not (np.isfinite(a.losses).all() and np.isfinite(b.losses).all()):
+        raise ValueError("infinite losses have no difference; one of the two risks has some")
+    if a.folds and b.folds and _layout(a) != _layout(b):
+        raise ValueError(
+            "both risks must be cross-validated on the same folds; give both the same cv, with a "
+            "fixed random_state if it shuffles"
+        )
+
+
+def _weights(risk: Risk) -> np.ndarray:
+    return np.ones(risk.n) if risk.weights is None else risk.weights
+
+
+def _layout(risk: Risk) -> list[tuple[int, tuple[int, ...]]]:
+    return [(fold.n_train, fold.rows) for fold in risk.folds]
+
+
+def _checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, float)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one a sample; got {weights.shape}")
+    if not np.isfinite(weights).all() or weights.min() < 0 or weights.max() == 0:
+        raise ValueError(
+            "sample_weight must be finite, not negative, and not 0 for all samples; got values "
+            f"from {weights.min()} to {weights.max()}"
+        )
+    return weights
+
+
+def _checked_lags(lags: Any, n: int) -> int:
+    if isinstance(lags, bool) or not isinstance(lags, int | np.integer):
+        raise TypeError(f"lags must be an integer; got {lags!r}")
+    if not 0 <= lags < n:
+        raise ValueError(f"lags must lie between 0 and {n - 1} for {n} samples; got {lags}")
+    return int(lags)
+
+
+def _checked_folds(cv: Any, X: Any, z: Any, loss: Loss) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training and held-out rows of each fold, disjoint."""
+    stratified = loss in ("log_loss", "zero_one") and _is_vector(z)
+    splitter = check_cv(cv, z if stratified else None, classifier=stratified)
+    folds = [(_positions(a, count(X)), _positions(b, count(X))) for a, b in splitter.split(X, z)]
+    times_held_out = np.zeros(count(X), int)
+    for k, (train, test) in enumerate(folds):
+        np.add.at(times_held_out, test, 1)
+        if not len(train) or not len(test):
+            raise ValueError(f"fold {k} has {len(train)} training and {len(test)} test samples")
+        both = np.intersect1d(train, test)
+        if len(both):
+            raise ValueError(f"fold {k} holds out samples that it trains on: {both[:5].tolist()}")
+    if not folds or times_held_out.max() > 1:
+        twice = np.flatnonzero(times_held_out > 1)
+        raise ValueError(
+            f"cv must hold out every sample at most once; {len(twice)} are held out more often in "
+            f"{len(folds)} folds. Average the risks of repeated splits, each computed on its own."
+        )
+    return folds
+
+
+def _positions(rows: Any, n: int) -> np.ndarray:
+    rows = np.asarray(rows)
+    if rows.dtype == bool and rows.shape == (n,):
+        return np.flatnonzero(rows)
+    if not len(rows):
+        return np.zeros(0, int)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1 or rows.min() < 0 or rows.max() >= n:
+        raise ValueError(f"cv must give positions from 0 to {n - 1}; got {rows}")
+    return rows
+
+
+def _is_vector(z: Any) -> bool:
+    """Whether there is one label a sample."""
+    if isinstance(z, list | tuple):
+        return not any(np.ndim(value) for value in z)
+    return np.ndim(z) == 1 and not any(np.ndim(value) for value in np.asarray(z))

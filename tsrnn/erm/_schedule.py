@@ -1,0 +1,184 @@
+"""How a network grows with the sample so that its error falls at the optimal rate: Corollary 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tsrnn.contract import number, positive_integer
+from tsrnn.erm._approximation import NetworkSize
+from tsrnn.erm._bound import log_of
+from tsrnn.erm._estimation import sample_size
+
+__all__ = ["minimax_rate", "network_schedule", "rate_exponent"]
+
+LOG_POWER = 10
+
+
+def rate_exponent(beta: float, d_in: int, length: int) -> float:
+    r"""Exponent :math:`2\beta / (d_{in} T + 2\beta)` of the optimal rate in the sample size.
+
+    Parameters
+    ----------
+    beta : float
+        Smoothness index beta > 0.
+    d_in : int
+        Inputs a time step.
+    length : int
+        Time steps T.
+
+    Returns
+    -------
+    float
+        Between 0 and 1. The error falls as N to the power of minus it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If beta is not positive or another argument no positive integer.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN, Corollary 1; Stone (1982), Annals of Statistics
+    10:1040-1053.
+
+    Examples
+    --------
+    >>> rate_exponent(1.0, d_in=1, length=2)
+    0.5
+    """
+    smooth = number("beta", beta, lowest=0.0, open_=True)
+    return 2 * smooth / (_inputs(d_in, length) + 2 * smooth)
+
+
+def minimax_rate(
+    n: int, beta: float, d_in: int, length: int, *, log_factor: bool = False, log: bool = False
+) -> float:
+    r"""Optimal rate :math:`N^{-2\beta / (d_{in} T + 2\beta)}` of nonparametric regression.
+
+    Parameters
+    ----------
+    n : int
+        N, the number of independent sequences, at least 2.
+    beta, d_in, length
+        As in `rate_exponent`.
+    log_factor : bool, default False
+        Multiply by :math:`(\log N)^{10}`: the rate that Corollary 1 proves for the network.
+    log : bool, default False
+        Return the natural logarithm.
+
+    Returns
+    -------
+    float
+        The rate, up to a constant that the paper does not give.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is not of the kind described.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN, Corollary 1; Stone (1982), Annals of Statistics
+    10:1040-1053.
+
+    Examples
+    --------
+    >>> round(minimax_rate(10_000, 1.0, d_in=1, length=2), 12)
+    0.01
+    """
+    log_n = log_of(sample_size(n))
+    value = -rate_exponent(beta, d_in, length) * log_n
+    if log_factor:
+        value += LOG_POWER * log_of(log_n)
+    return value if log else math.exp(value)
+
+
+def network_schedule(
+    n: int,
+    beta: float,
+    d_in: int,
+    length: int,
+    eta: float,
+    *,
+    width_scale: float = 1.0,
+    depth_scale: float = 1.0,
+    block_size: int = 2,
+) -> NetworkSize:
+    r"""Width and depth with which the error falls at the optimal rate, by Corollary 1.
+
+    .. math::
+
+        d \asymp N^{\eta} \log N, \qquad
+        L \asymp N^{d_{in} T / (2 d_{in} T + 4 \beta) - \eta} \log N.
+
+    Parameters
+    ----------
+    n : int
+        N, the number of independent sequences, at least 2.
+    beta, d_in, length
+        As in `rate_exponent`.
+    eta : float
+        How growth is shared: from 0, all to the depth, to
+        :math:`d_{in} T / (2 d_{in} T + 4 \beta)`, all to the width.
+    width_scale, depth_scale : float, default 1.0
+        Factors of d and of L. The corollary gives orders only; in its proof the factor of the
+        width is of the order 3 to the power d_in T.
+    block_size : int, default 2
+        d_s, to a multiple of which the width is rounded up.
+
+    Returns
+    -------
+    NetworkSize
+        Both rounded up.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is not of the kind described or eta lies outside its range.
+
+    Notes
+    -----
+    The corollary also needs :math:`N \gtrsim d^2 L^2 \log\max\{d, L\}`, which `estimation_bound`
+    checks. With this schedule its right side is of the order N to the power
+    :math:`d_{in} T / (d_{in} T + 2\beta)`, below one, times :math:`(\log N)^5`: the condition is
+    met from some N on, which may be very large.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN, Corollary 1.
+
+    Examples
+    --------
+    >>> network_schedule(10_000, 1.0, d_in=1, length=2, eta=0.125)
+    NetworkSize(width=30, depth=30)
+    """
+    log_n = log_of(sample_size(n))
+    inputs, smooth = _inputs(d_in, length), number("beta", beta, lowest=0.0, open_=True)
+    most = inputs / (2 * inputs + 4 * smooth)
+    share = number("eta", eta, lowest=0.0, open_=False)
+    if share > most:
+        raise ValueError(
+            f"eta must lie from 0 to d_in T / (2 d_in T + 4 beta) = {most:.6g}; got {eta!r}"
+        )
+    block = positive_integer("block_size", block_size)
+    logs = [
+        log_of(number(name, scale, lowest=0.0, open_=True)) + power * log_n + log_of(log_n)
+        for name, scale, power in (
+            ("width_scale", width_scale, share),
+            ("depth_scale", depth_scale, most - share),
+        )
+    ]
+    width, depth = (_whole_above(log) for log in logs)
+    return NetworkSize(width=-(-width // block) * block, depth=depth)
+
+
+def _inputs(d_in: Any, length: Any) -> int:
+    return positive_integer("d_in", d_in) * positive_integer("length", length)
+
+
+def _whole_above(log: float) -> int:
+    """The whole number from 1 on at or above exp(log); beyond 2^60 to sixty binary digits."""
+    doublings = max(0, math.floor(log / math.log(2)) - 60)
+    rest = math.exp(log - doublings * math.log(2))
+    return max(1, math.ceil(rest * (1 - 1e-12))) << doublings

@@ -1,0 +1,192 @@
+"""Reading X: a table whose rows are series, an array (N, T, d_in), or a list of sequences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+Kind = Literal["table", "array", "list"]
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Sequences one below the other.
+
+    Attributes
+    ----------
+    values : ndarray of shape (rows, d_in)
+        In float64.
+    lengths : integer ndarray of shape (N,)
+    kind : {"table", "array", "list"}
+        What they were given as.
+    """
+
+    values: np.ndarray
+    lengths: np.ndarray
+    kind: Kind
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def n_inputs(self) -> int:
+        """Inputs a step, d_in."""
+        return int(self.values.shape[1])
+
+    @property
+    def starts(self) -> np.ndarray:
+        """First row of each sequence."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    def place(self, row: int) -> tuple[int, int]:
+        """Sample and step of a row."""
+        sample = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return sample, row - int(self.starts[sample])
+
+    def in_shape(self, rows: np.ndarray) -> Any:
+        """Values of all rows in the shape of X: an array (N, T, ...), or a list of (T_i, ...)."""
+        if self.kind == "list":
+            return np.split(rows, self.starts[1:])
+        return rows.reshape(len(self), -1, *rows.shape[1:])
+
+
+def read_sequences(X: Any, estimator: Any, *, reset: bool) -> Sequences:
+    """Check X and lay its sequences one below the other.
+
+    Parameters
+    ----------
+    X : array of shape (N, T) or (N, T, d_in), or list of arrays of shape (T_i,) or (T_i, d_in)
+        In two dimensions rows are series of one input.
+    estimator : estimator
+        Its `n_features_in_` is set, or X is compared with it.
+    reset : bool
+        Whether this is a fit.
+
+    Raises
+    ------
+    ValueError, TypeError
+        With scikit-learn's words where it has any; others name the sample, the step and the input.
+    """
+    shapes = _shapes_of_items(X)
+    if shapes is not None:
+        sequences = _of_list(X, shapes)
+    elif (array := _array(X)).ndim > 2:
+        sequences = _of_array(array, estimator)
+    else:
+        sequences = _of_table(X, estimator, reset)
+    _check_finite(sequences)
+    if sequences.kind != "table":
+        _check_inputs(estimator, sequences.n_inputs, reset)
+    return sequences
+
+
+def _shapes_of_items(X: Any) -> list[tuple[int, ...]] | None:
+    """Shapes of the items of a list of sequences; None if X is none."""
+    listed = isinstance(X, list | tuple)
+    if not listed and not (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1):
+        return None
+    shapes = [_shape(item, i) for i, item in enumerate(X)]
+    dims = {len(shape) for shape in shapes}
+    if not shapes or 0 in dims or max(dims) > 2:
+        return None
+    return None if dims == {1} and len(set(shapes)) == 1 else shapes
+
+
+def _shape(item: Any, i: int) -> tuple[int, ...]:
+    try:
+        return tuple(np.shape(item))
+    except ValueError as error:
+        raise ValueError(
+            f"sequence {i} of X must be an array of shape (T,) or (T, d_in); its rows differ in "
+            "length"
+        ) from error
+
+
+def _array(X: Any) -> Any:
+    """X itself where it knows its dimensions, else as an array."""
+    return X if hasattr(X, "ndim") else np.asarray(X)
+
+
+def _of_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
+    widths = [shape[1] if len(shape) == 2 else 1 for shape in shapes]
+    for i, (shape, width) in enumerate(zip(shapes, widths, strict=True)):
+        if not shape[0] or not width:
+            raise ValueError(
+                f"every sequence of X must have a step and an input at least; sequence {i} has "
+                f"shape {shape}"
+            )
+        if width != widths[0]:
+            raise ValueError(
+                f"all sequences of X must have the same inputs a step; sequence 0 has {widths[0]}, "
+                f"sequence {i} has {width}"
+            )
+    parts = [_numbers(item, i).reshape(-1, widths[0]) for i, item in enumerate(X)]
+    lengths = np.array([shape[0] for shape in shapes])
+    return Sequences(np.concatenate(parts), lengths, "list")
+
+
+def _numbers(item: Any, i: int) -> np.ndarray:
+    array = np.asarray(item)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: sequence {i} of X has {array.dtype}")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sequence {i} of X must hold numbers; {error}") from error
+
+
+def _of_array(X: Any, estimator: Any) -> Sequences:
+    array = check_array(
+        X, allow_nd=True, dtype=np.float64, ensure_all_finite=False, estimator=estimator,
+        input_name="X",
+    )  # fmt: skip
+    if array.ndim != 3 or 0 in array.shape:
+        raise ValueError(
+            "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least "
+            f"a step and an input, or a list of sequences; got shape {array.shape}"
+        )
+    n, length, n_inputs = array.shape
+    return Sequences(array.reshape(-1, n_inputs), np.full(n, length), "array")
+
+
+def _of_table(X: Any, estimator: Any, reset: bool) -> Sequences:
+    """A table; a fit to one accepts other numbers of columns no more, a fit to sequences all."""
+    checked = {"dtype": np.float64, "ensure_all_finite": False, "ensure_min_samples": 1}
+    if reset or estimator._fitted_to_table:
+        array = validate_data(estimator, X, reset=reset, **checked)
+    else:
+        array = check_array(X, estimator=estimator, input_name="X", **checked)
+        _check_inputs(estimator, 1, reset)
+    n, length = array.shape
+    return Sequences(array.reshape(-1, 1), np.full(n, length), "table")
+
+
+def _check_inputs(estimator: Any, n_inputs: int, reset: bool) -> None:
+    if reset:
+        estimator.n_features_in_ = n_inputs
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        return
+    expected = 1 if estimator._fitted_to_table else estimator.n_features_in_
+    if n_inputs != expected:
+        raise ValueError(
+            f"X has {n_inputs} inputs a step, but {type(estimator).__name__} is expecting "
+            f"{expected} inputs a step, as X had in fit"
+        )
+
+
+def _check_finite(sequences: Sequences) -> None:
+    finite = np.isfinite(sequences.values)
+    if finite.all():
+        return
+    row, column = np.argwhere(~finite)[0]
+    sample, step = sequences.place(int(row))
+    kind = "NaN" if np.isnan(sequences.values[row, column]) else "infinity"
+    raise ValueError(
+        f"Input X contains {kind}: {(~finite).sum()} values are not finite, the first at sample "
+        f"{sample}, step {step}, input {column}. Fill them in or drop these samples first"
+    )

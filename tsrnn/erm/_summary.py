@@ -1,0 +1,122 @@
+"""A fitted estimator on one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from tsrnn.interpret import recurrence_features
+from tsrnn.interpret._page import (
+    WIDTH,
+    feature_section,
+    reading_of,
+    section,
+    two_columns,
+    wrapped,
+)
+from tsrnn.kernels import Cell
+
+if TYPE_CHECKING:
+    from tsrnn.erm._base import SequenceEstimator
+    from tsrnn.erm._risk import Risk
+
+_TRAINING = (
+    "The training risk is that of the samples the network was fitted to: it is below the risk on "
+    "new samples."
+)
+_VALIDATION = (
+    "The validation risk chose the epoch: it is a little below the risk on new samples. Its "
+    "standard error takes samples as independent."
+)
+_UNTESTED = "No samples were held out: nothing here estimates the risk on new samples."
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Text and tables of a fitted estimator; print it.
+
+    Attributes
+    ----------
+    title : str
+    facts : dict
+        What was fitted, to what, how.
+    risk : DataFrame
+        Risk of the training and the validation part.
+    features : DataFrame or None
+        Recurrence features, see `tsrnn.recurrence_features`; None where the network's cell has
+        no recurrent matrices.
+    notes : list of str
+    """
+
+    title: str
+    facts: dict[str, object]
+    risk: pd.DataFrame
+    features: pd.DataFrame | None
+    notes: list[str]
+
+    def __str__(self) -> str:
+        parts = [
+            self.title.center(WIDTH).rstrip(),
+            "=" * WIDTH,
+            two_columns(self.facts),
+            section(f"Risk ({self.risk.attrs['loss']}, mean over samples)"),
+            self.risk.to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"),
+            *feature_section(self.features),
+            "=" * WIDTH,
+            *[wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
+        ]
+        return "\n".join(parts)
+
+    __repr__ = __str__
+
+
+def summarise(estimator: SequenceEstimator) -> Summary:
+    """Build the summary of a fitted estimator."""
+    network, history = estimator.network_, estimator.history_
+    rate = history[-1]["learning_rate"] if history else estimator.learning_rate
+    cell = estimator.cell
+    facts: dict[str, object] = {
+        "Samples": estimator.n_train_ + estimator.n_validation_,
+        "Inputs a step": estimator.sample_.shape[2],
+        "Outputs": network.output.out_features,
+        "Targets": "a step" if estimator.many_to_many else "a sample",
+        "Cell": cell.name if isinstance(cell, Cell) else cell,
+        "Block size": getattr(network.rnn, "block_size", "-"),
+        "Layers x hidden": f"{network.rnn.num_layers} x {network.hidden_size}",
+        "Aggregation": network.aggregation,
+        "Parameters": sum(p.numel() for p in network.parameters()),
+        "Bound": "none" if estimator.bound is None else f"{estimator.bound:g}",
+        "Best epoch": f"{estimator.best_epoch_} of {len(history)}" if history else "partial fits",
+        "Last learning rate": f"{rate:.1e}",
+    }
+    features = recurrence_features(estimator) if network.matrix_names else None
+    title = f"{type(estimator).__name__} Results"
+    risk = _risk_table(estimator.training_risk_, estimator.validation_risk_)
+    return Summary(title, facts, risk, features, _notes(estimator, features))
+
+
+def _risk_table(training: Risk, validation: Risk | None) -> pd.DataFrame:
+    parts = {"training": training} | ({} if validation is None else {"validation": validation})
+    table = pd.DataFrame(
+        {
+            "samples": [risk.n for risk in parts.values()],
+            "risk": [risk.value for risk in parts.values()],
+            "std err": [risk.std_error for risk in parts.values()],
+        },
+        index=list(parts),
+    )
+    table.attrs["loss"] = training.loss
+    return table
+
+
+def _notes(estimator: SequenceEstimator, features: pd.DataFrame | None) -> list[str]:
+    validated = estimator.validation_risk_ is not None
+    notes = [_TRAINING, _VALIDATION if validated else _UNTESTED]
+    history = estimator.history_
+    if history and len(history) >= estimator.max_epochs:
+        notes.append("Training stopped at max_epochs, not because it had converged.")
+    if history and estimator.best_epoch_ == 0:
+        notes.append("No epoch was better than the random start: nothing was learned.")
+    return notes if features is None else [*notes, reading_of(features)]
