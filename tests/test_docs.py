@@ -24,6 +24,7 @@ PAGES = [
     "docs/linear.md",
     "docs/networks.md",
     "docs/own_cell.md",
+    "docs/regression.md",
 ]
 NEEDS_NETWORK = {"load_ett"}
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""Fitted forecasters from files."""
+"""Fitted forecasters and estimators from files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.contract import Forecaster, read_file
+from tsrnn.contract import read_file
 
 __all__ = ["load"]
 
-# Class -> the room that has it, which is imported when a file holds one of its forecasters.
+# Class -> the room that has it, which is imported when a file holds one of its models.
 HOMES = {
     "ARMA": "tsrnn.linear",
     "CCC": "tsrnn.linear",
@@ -49,8 +49,8 @@ HOMES = {
 }
 
 
-def load(path: str | os.PathLike[str]) -> Forecaster:
-    """Read a forecaster that `save` has written. Nothing is unpickled.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` has written. Nothing is unpickled.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def load(path: str | os.PathLike[str]) -> Forecaster:
 
     Returns
     -------
-    forecaster
-        Fitted; forecasts as the one that was saved.
+    forecaster, ParaRNNRegressor or ParaRNNClassifier
+        Of the class of the one that was saved; fitted, with the same predictions.
 
     Raises
     ------
@@ -70,14 +70,14 @@ def load(path: str | os.PathLike[str]) -> Forecaster:
     """
     header, arrays = read_file(path)
 
-    def restore(part: dict[str, Any], own: dict[str, np.ndarray]) -> Forecaster:
+    def restore(part: dict[str, Any], own: dict[str, np.ndarray]) -> Any:
         name = part["class"]
         if name not in HOMES:
             raise ValueError(
                 f"{path} holds a {name}, written by tsrnn {header['version']}; this version reads "
                 f"{', '.join(HOMES)}. Install a newer tsrnn"
             )
-        forecaster: type[Forecaster] = getattr(import_module(HOMES[name]), name)
-        return forecaster._restore(part, own, restore)
+        model = getattr(import_module(HOMES[name]), name)
+        return model._restore(part, own, restore)
 
     return restore(header, arrays)

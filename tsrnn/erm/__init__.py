@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tsrnn.erm._classifier import ParaRNNClassifier
     from tsrnn.erm._complexity import LayerComplexity, layer_complexity
     from tsrnn.erm._covering import log_covering_number
+    from tsrnn.erm._cross_validation import cross_validated_risk
     from tsrnn.erm._estimation import estimation_bound
     from tsrnn.erm._excess import Estimate, ExcessRisk, excess_risk
     from tsrnn.erm._impulse import impulse_response
@@ -31,12 +32,15 @@ if TYPE_CHECKING:
     from tsrnn.erm._real_spectrum import probability_real_spectrum
     from tsrnn.erm._refits import Refits, block_bootstrap, deep_ensemble
     from tsrnn.erm._regressor import ParaRNNRegressor
-    from tsrnn.erm._risk import Fold, Risk, cross_validated_risk, empirical_risk
+    from tsrnn.erm._risk import Fold, Risk, empirical_risk
     from tsrnn.erm._schedule import minimax_rate, network_schedule, rate_exponent
+    from tsrnn.erm._select import select_architecture
+    from tsrnn.erm._selection import ArchitectureSelection
     from tsrnn.erm._splits import BlockedKFold
     from tsrnn.erm._surrogate import surrogate_network
 
 _HOMES = {
+    "ArchitectureSelection": "_selection",
     "BlockDiagonalForm": "_block_diagonal",
     "BlockedKFold": "_splits",
     "Bound": "_bound",
@@ -51,7 +55,7 @@ _HOMES = {
     "Risk": "_risk",
     "approximation_bound": "_approximation",
     "block_bootstrap": "_refits",
-    "cross_validated_risk": "_risk",
+    "cross_validated_risk": "_cross_validation",
     "deep_ensemble": "_refits",
     "empirical_risk": "_risk",
     "estimation_bound": "_estimation",
@@ -68,10 +72,12 @@ _HOMES = {
     "prediction_bound": "_prediction",
     "probability_real_spectrum": "_real_spectrum",
     "rate_exponent": "_schedule",
+    "select_architecture": "_select",
     "surrogate_network": "_surrogate",
 }
 
 __all__ = [
+    "ArchitectureSelection",
     "BlockDiagonalForm",
     "BlockedKFold",
     "Bound",
@@ -103,6 +109,7 @@ __all__ = [
     "prediction_bound",
     "probability_real_spectrum",
     "rate_exponent",
+    "select_architecture",
     "surrogate_network",
 ]
 

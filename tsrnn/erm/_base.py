@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tsrnn.contract import saved_arguments, seed_of, write_file
-from tsrnn.erm._data import SampleEpoch, TrainingData
+from tsrnn.erm._data import SampleEpoch, TrainingData, counted
 from tsrnn.erm._holdout import hold_out
 from tsrnn.erm._network import EmpiricalRisk, HeldOutRisk, all_outputs
 from tsrnn.erm._risk import Risk, empirical_risk
 from tsrnn.erm._samples import take
 from tsrnn.erm._scaling import fitted_scaler
+from tsrnn.erm._score import risk_of_steps
 from tsrnn.erm._sequences import Sequences, read_sequences
 from tsrnn.erm._settings import Settings, settings_of
 from tsrnn.erm._stored import arrays_of, header_of, revive
@@ -32,6 +35,7 @@ from tsrnn.layers import CellStack
 from tsrnn.training import parameter_groups
 
 SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
+LARGEST = float(np.finfo(np.float32).max)
 
 
 class SequenceEstimator(BaseEstimator):
@@ -117,8 +121,8 @@ class SequenceEstimator(BaseEstimator):
         """Learn from those that train how they are put to the network."""
 
     @abstractmethod
-    def _encoded(self, targets: np.ndarray) -> Tensor:
-        """Targets as the network is to give them."""
+    def _encoded(self, targets: np.ndarray, counted: np.ndarray | bool = True) -> Tensor:
+        """Targets as the network is to give them; those that are not counted may be anything."""
 
     @abstractmethod
     def _target_header(self) -> dict[str, Any]:
@@ -155,7 +159,9 @@ class SequenceEstimator(BaseEstimator):
             With `many_to_many` of shape (N, T) or (N, T, k), or a list of arrays (T_i,) or
             (T_i, k). Classes have no k.
         sample_weight : array of shape (N,), optional
-            With `many_to_many` also one a step, in the shape of y without k.
+            With `many_to_many` also one a step, in the shape of y without k. Only ratios matter.
+            Samples of weight 0 are left out: of training, of the validation part and of the risk;
+            targets of steps of weight 0 may be any number.
 
         Returns
         -------
@@ -168,10 +174,19 @@ class SequenceEstimator(BaseEstimator):
         FloatingPointError
             If training diverges.
         """
+        with _as_before_if_it_fails(self):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         settings = settings_of(self.get_params(deep=False))
         sequences, targets, weights = self._read(X, y, sample_weight, settings, reset=True)
         generator = torch.Generator().manual_seed(seed_of(self.random_state))
-        train, held_out = hold_out(len(sequences), settings, self._strata(targets), generator)
+        samples = _counted(weights, sequences, settings.many_to_many)
+        strata = self._strata(targets)
+        if strata is not None:
+            strata = strata[samples]
+        train, held_out = hold_out(samples, settings, strata, generator)
         self._fit_scalers(sequences, targets, weights, train, settings)
         data = self._data(sequences, targets, weights, settings)
         self._start(sequences.n_inputs, settings, generator)
@@ -182,25 +197,28 @@ class SequenceEstimator(BaseEstimator):
         self.validation_risk_ = None
         if len(held_out):
             self.validation_risk_ = self._risk(sequences, targets, weights, held_out)
-        return self
 
     def _fit_on(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Go on with one epoch over these samples."""
+        with _as_before_if_it_fails(self):
+            self._go_on(X, y, sample_weight)
+
+    def _go_on(self, X: Any, y: Any, sample_weight: Any) -> None:
         first = not hasattr(self, "network_")
         settings = settings_of(self.get_params(deep=False))
         sequences, targets, weights = self._read(X, y, sample_weight, settings, reset=first)
         seed = seed_of(self.random_state) + (0 if first else self.n_train_)
         generator = torch.Generator().manual_seed(seed % 2**63)
-        everything = torch.arange(len(sequences))
+        samples = _counted(weights, sequences, settings.many_to_many)
         if first:
-            self._fit_scalers(sequences, targets, weights, everything, settings)
+            self._fit_scalers(sequences, targets, weights, samples, settings)
             self._start(sequences.n_inputs, settings, generator)
             self.n_train_ = self.n_validation_ = 0
         data = self._data(sequences, targets, weights, settings)
-        self._train_once(data, everything, settings, generator)
-        self.n_train_ += len(sequences)
+        self._train_once(data, samples, settings, generator)
+        self.n_train_ += len(samples)
         self.sample_ = _sample(data)
-        self.training_risk_ = self._risk(sequences, targets, weights, everything)
+        self.training_risk_ = self._risk(sequences, targets, weights, samples)
         self.validation_risk_ = None
 
     def _read(
@@ -241,7 +259,7 @@ class SequenceEstimator(BaseEstimator):
         weights: np.ndarray | None,
         settings: Settings,
     ) -> TrainingData:
-        encoded = self._encoded(targets)
+        encoded = self._encoded(targets, True if weights is None else weights > 0)
         return TrainingData(self._scaled(sequences), encoded, weights, settings.many_to_many)
 
     def _scaled(self, sequences: Sequences) -> Sequences:
@@ -249,10 +267,15 @@ class SequenceEstimator(BaseEstimator):
         values = sequences.values
         if self.input_scaler_ is not None:
             values = self.input_scaler_.transform(values)
-        if np.abs(values).max() > np.finfo(np.float32).max:
+        too_large = np.abs(values) > LARGEST
+        if too_large.any():
+            row, column = np.argwhere(too_large)[0]
+            sample, step = sequences.place(int(row))
             raise ValueError(
-                f"X has values of {np.abs(sequences.values).max():.3g}, too large for the network. "
-                "Change its unit, or set standardize=True"
+                f"X is too large for the network, whose numbers end at {LARGEST:.3g}: at sample "
+                f"{sample}, step {step}, input {column} it is {sequences.values[row, column]:.3g}, "
+                f"and {values[row, column]:.3g} as the network is to see it. Change its unit, or "
+                "look for what is wrong with this value"
             )
         return replace(sequences, values=values)
 
@@ -265,7 +288,8 @@ class SequenceEstimator(BaseEstimator):
 
     def _make_network(self, n_inputs: int) -> None:
         settings = settings_of(self.get_params(deep=False) | {"device": "cpu"})
-        self.network_ = settings.make(n_inputs, self._n_outputs())
+        with torch.random.fork_rng(devices=[]):  # layers draw parameters, which are drawn anew
+            self.network_ = settings.make(n_inputs, self._n_outputs())
         self._moments: dict[Any, Any] | None = None
 
     def _train(
@@ -300,7 +324,7 @@ class SequenceEstimator(BaseEstimator):
     ) -> None:
         from tsrnn.training import train_for
 
-        network = self.network_.train()
+        self.network_ = network = copy.deepcopy(self.network_).train()
         self._moments = train_for(
             network,
             SampleEpoch(data, samples, settings.batch_size, generator),
@@ -310,7 +334,7 @@ class SequenceEstimator(BaseEstimator):
             device=settings.device,
             callbacks=settings.callbacks,
             verbose=settings.verbose,
-            moments=self._moments,
+            moments=copy.deepcopy(self._moments),
         )
         network.eval()
 
@@ -321,13 +345,15 @@ class SequenceEstimator(BaseEstimator):
         weights: np.ndarray | None,
         samples: Tensor,
     ) -> Risk:
-        """Risk of some samples, in the unit of the targets; weights of steps are left out."""
+        """Risk of some samples, in the unit of the targets."""
         rows, y = samples.numpy(), self._original(targets)
-        X, y = sequences.in_shape(sequences.values), self._in_shape(sequences, y)
-        own = None if weights is None or self.many_to_many else weights[rows]
-        if own is not None and not own.any():
-            own = None
-        X, y = take(X, rows), take(y, rows)
+        X = take(sequences.in_shape(sequences.values), rows)
+        if self.many_to_many and weights is not None:
+            chosen = np.isin(np.repeat(np.arange(len(sequences)), sequences.lengths), rows)
+            lengths = sequences.lengths[rows]
+            return risk_of_steps(self, X, y[chosen], weights[chosen], lengths)
+        y = take(self._in_shape(sequences, y), rows)
+        own = None if weights is None else weights[rows]
         return empirical_risk(self, X, y, loss=self._loss, sample_weight=own)
 
     def _in_shape(self, sequences: Sequences, values: np.ndarray) -> Any:
@@ -335,12 +361,19 @@ class SequenceEstimator(BaseEstimator):
         return sequences.in_shape(values) if self.many_to_many else values
 
     def _outputs(self, X: Any) -> tuple[Sequences, np.ndarray]:
-        """Sequences of X, and outputs of the network (N, k), or (rows, k) of all steps."""
+        """Sequences of X, and outputs of the network (N, k), or (rows, k) of all steps.
+
+        Raises
+        ------
+        FloatingPointError
+            If one is not finite.
+        """
         check_is_fitted(self, "network_")
         sequences = read_sequences(X, self, reset=False)
         unknown = torch.zeros(len(sequences.values) if self.many_to_many else len(sequences))
         data = TrainingData(self._scaled(sequences), unknown, None, self.many_to_many)
         found = all_outputs(self.network_, data)
+        _check_outputs(found, sequences, self.many_to_many)
         if self.bound is not None:
             least, largest = self._output_bounds(self.bound)
             found = found.clip(least.numpy(), largest.numpy())
@@ -386,6 +419,39 @@ class SequenceEstimator(BaseEstimator):
         if not isinstance(self.network_.rnn, CellStack):
             return None
         return [share.numpy() for share in block_shares(self.network_, self.sample_)]
+
+
+@contextlib.contextmanager
+def _as_before_if_it_fails(estimator: SequenceEstimator) -> Iterator[None]:
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def _counted(weights: np.ndarray | None, sequences: Sequences, many_to_many: bool) -> Tensor:
+    """Samples of a weight above 0, or with such a step; the others are left out."""
+    if weights is None:
+        return torch.arange(len(sequences))
+    return torch.from_numpy(np.flatnonzero(counted(weights, sequences, many_to_many)))
+
+
+def _check_outputs(found: np.ndarray, sequences: Sequences, many_to_many: bool) -> None:
+    finite = np.isfinite(found).all(1)
+    if finite.all():
+        return
+    row = int(np.argmin(finite))
+    where = f"sample {row}"
+    if many_to_many:
+        where = "sample {}, step {}".format(*sequences.place(row))
+    raise FloatingPointError(
+        f"the network gives no finite output for {(~finite).sum()} of {len(finite)} targets, the "
+        f"first at {where}: values of X are too far from those of the fit, or states grow without "
+        "bound over the steps. Look for such values, or leave these samples out"
+    )
 
 
 def _sample(data: TrainingData) -> Tensor:

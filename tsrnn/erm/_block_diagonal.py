@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag, lapack, schur
+from scipy.linalg import block_diag, schur
 
 from tsrnn.contract import number, positive_integer
+from tsrnn.erm._schur import apart, bases, grouped, triangular
 
 __all__ = ["BlockDiagonalForm", "nearest_block_diagonal"]
 
@@ -19,7 +20,6 @@ FIRST_PERTURBATION = 1e-17  # relative; below what rounding leaves
 LAST_PERTURBATION = 10.0  # beyond it nothing of the matrix would be left
 PERTURBATION_RATIO = 1.05  # to which the smallest one is found
 SEED = 0
-LARGEST = 1e150  # entry of a solution whose square does not overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,8 +211,8 @@ def _disturbed(matrix: np.ndarray, size: int) -> Callable[[float], _Candidate | 
 
     def attempt(perturbation: float) -> _Candidate | None:
         T, Q = schur(matrix + perturbation * noise, output="real")
-        grouped = _grouped(T, Q, size)
-        return None if grouped is None else _decoupled(*grouped, size)
+        reordered = grouped(T, Q, size)
+        return None if reordered is None else _decoupled(*reordered, size)
 
     return attempt
 
@@ -220,8 +220,8 @@ def _disturbed(matrix: np.ndarray, size: int) -> Callable[[float], _Candidate | 
 def _drawn_apart(matrix: np.ndarray) -> Callable[[float], _Candidate | None]:
     """Make the eigenvalues real, and near ones distinct."""
     T, Q = schur(matrix, output="real")
-    T, Q = _triangular(T, Q)
-    return lambda perturbation: _decoupled(_apart(T, perturbation), Q, 1)
+    T, Q = triangular(T, Q)
+    return lambda perturbation: _decoupled(apart(T, perturbation), Q, 1)
 
 
 def _symmetric(matrix: np.ndarray) -> _Candidate:
@@ -233,7 +233,7 @@ def _symmetric(matrix: np.ndarray) -> _Candidate:
 def _uncoupled(matrix: np.ndarray, size: int) -> _Candidate:
     """The Schur form without what couples its groups; its transformation is orthogonal."""
     T, Q = schur(matrix, output="real")
-    T, Q = _grouped(T, Q, size) or (T, Q)
+    T, Q = grouped(T, Q, size) or (T, Q)
     return _Candidate(Q, _diagonal_blocks(T, size), 1.0)
 
 
@@ -241,127 +241,14 @@ def _similar(transformation: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     return np.linalg.solve(transformation.T, (transformation @ block_diag(*blocks)).T).T
 
 
-def _triangular(T: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Replace each 2 x 2 block by the nearest with a double real eigenvalue, upper triangular."""
-    for row, rows in _units(T):
-        if rows == 1:
-            continue
-        pair, swap = slice(row, row + 2), [row + 1, row]
-        if abs(T[row, row + 1]) < abs(T[row + 1, row]):
-            T[:, pair] = T[:, swap]
-            T[pair] = T[swap]
-            Q[:, pair] = Q[:, swap]
-        T[row + 1, row] = 0.0
-    return T, Q
-
-
-def _grouped(T: np.ndarray, Q: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Reorder a Schur form group by group from the top; None where that fails."""
-    for top in range(0, len(T) - size, size):
-        target = top
-        for row, rows in _nearest_units(T[top:, top:], size):
-            if top + row != target:
-                T, Q, info = lapack.dtrexc(T, Q, top + row + 1, target + 1)
-                if info:
-                    return None
-            target += rows
-        if T[top + size, top + size - 1] != 0:
-            return None
-    return T, Q
-
-
-def _units(T: np.ndarray) -> list[tuple[int, int]]:
-    """First row and number of rows of each diagonal block of a real Schur form."""
-    units, row = [], 0
-    while row < len(T):
-        rows = 2 if row + 1 < len(T) and T[row + 1, row] != 0 else 1
-        units.append((row, rows))
-        row += rows
-    return units
-
-
-def _eigenvalues(T: np.ndarray) -> np.ndarray:
-    """Eigenvalue of the unit of each row, of a conjugate pair that above the real axis."""
-    values = np.diag(T).astype(complex)
-    for row, rows in _units(T):
-        if rows == 2:
-            product = -T[row, row + 1] * T[row + 1, row]
-            values[row : row + 2] = T[row, row] + 1j * np.sqrt(max(product, 0.0))
-    return values
-
-
-def _nearest_units(T: np.ndarray, size: int) -> list[tuple[int, int]]:
-    """Units of `size` rows together with near eigenvalues, in their order in T."""
-    values = _eigenvalues(T)
-    pairs = _pairs(T, values)
-    if size > 2:
-        rows = np.array(pairs)
-        gaps = np.abs(values[rows][:, None, :, None] - values[rows][None, :, None, :])
-        pairs = [pairs[i] for i in _tightest(gaps.min(axis=(2, 3)), size // 2)]
-    else:
-        pairs = pairs[:1]
-    chosen = {row for pair in pairs for row in pair}
-    return [unit for unit in _units(T) if unit[0] in chosen]
-
-
-def _pairs(T: np.ndarray, values: np.ndarray) -> list[tuple[int, int]]:
-    """Rows two by two: real eigenvalues with their nearest, nearest first, then conjugate pairs."""
-    units = _units(T)
-    rest = sorted((row for row, rows in units if rows == 1), key=lambda row: values[row].real)
-    pairs = []
-    while rest:
-        first = int(np.argmin(np.diff(values[rest].real)))
-        pairs.append((rest.pop(first), rest.pop(first)))
-    return pairs + [(row, row + 1) for row, rows in units if rows == 2]
-
-
-def _tightest(gaps: np.ndarray, count: int) -> list[int]:
-    """Grow the two nearest items to `count` of them, each time by the one nearest to any."""
-    gaps = gaps + np.diag(np.full(len(gaps), np.inf))
-    group = list(np.unravel_index(np.argmin(gaps), gaps.shape))
-    while len(group) < count:
-        nearest = gaps[group].min(axis=0)
-        nearest[group] = np.inf
-        group.append(np.argmin(nearest))
-    return [int(item) for item in group]
-
-
 def _decoupled(T: np.ndarray, Q: np.ndarray, size: int) -> _Candidate | None:
     """Transformation and blocks of a grouped Schur form; None if they overflow."""
-    bases = _bases(T, size)
-    if bases is None:
+    columns = bases(T, size)
+    if columns is None:
         return None
-    columns = bases.reshape(len(T), -1, size).transpose(1, 0, 2)
-    blocks = columns.transpose(0, 2, 1) @ T @ columns
-    return _Candidate(Q @ bases, blocks, float(np.linalg.cond(bases)))
-
-
-def _apart(T: np.ndarray, shift: float) -> np.ndarray:
-    """Draw real eigenvalues of a triangular matrix that are nearer than `shift` apart by it."""
-    values = np.diag(T)
-    order = np.argsort(values, kind="stable")
-    moved = values[order]
-    starts = np.flatnonzero(np.diff(moved, prepend=-np.inf) >= shift)
-    for cluster in np.split(np.arange(len(moved)), starts[1:]):
-        moved[cluster] += shift * (np.arange(len(cluster)) - (len(cluster) - 1) / 2)
-    shifted = T.copy()
-    shifted[order, order] = moved
-    return shifted
-
-
-def _bases(T: np.ndarray, size: int) -> np.ndarray | None:
-    """Orthonormal bases of the groups' invariant subspaces, side by side; None if they overflow."""
-    bases = np.zeros_like(T)
-    for top in range(0, len(T), size):
-        group = slice(top, top + size)
-        columns = np.eye(len(T), size, -top)
-        if top:
-            X, scale, info = lapack.dtrsyl(T[:top, :top], T[group, group], -T[:top, group], isgn=-1)
-            if scale < 1 or info < 0 or not np.abs(X).max() < LARGEST:
-                return None
-            columns[:top] = X
-        bases[:, group] = np.linalg.qr(columns)[0]
-    return bases
+    of_groups = columns.reshape(len(T), -1, size).transpose(1, 0, 2)
+    blocks = of_groups.transpose(0, 2, 1) @ T @ of_groups
+    return _Candidate(Q @ columns, blocks, float(np.linalg.cond(columns)))
 
 
 def _is_block_diagonal(matrix: np.ndarray, size: int) -> bool:

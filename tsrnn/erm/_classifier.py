@@ -101,9 +101,9 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     best_epoch_ : int
         The epoch whose parameters are kept; 0 is the random start.
     training_risk_, validation_risk_ : Risk
-        Mean loss over the samples trained on and those held out, in the unit of the data; the
-        second is None where none were held out. The validation risk chose the epoch, so that it is
-        a little too small.
+        Mean loss over the samples trained on and those held out, in the unit of the data and of
+        samples the mean over steps, weighted where there are weights; the second is None where
+        none were held out. The validation risk chose the epoch, so that it is a little too small.
     n_train_, n_validation_ : int
         Samples in either part; with `partial_fit` samples seen.
     n_features_in_ : int
@@ -184,6 +184,13 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         -------
         ndarray of shape (N,)
             With `many_to_many` of shape (N, T); for a list a list of arrays (T_i,).
+
+        Raises
+        ------
+        ValueError
+            If X is no such thing; the message names the sample, the step and the input.
+        FloatingPointError
+            If the network gives no finite number.
         """
         sequences, found = self._outputs(X)
         labels = self.classes_[found.argmax(1)]
@@ -243,15 +250,15 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
             self.classes_ = np.unique(labels) if given is None else given
             if len(self.classes_) < 2:
                 raise ValueError(
-                    f"{type(self).__name__} needs samples of at least 2 classes; got 1 class: "
-                    f"{self.classes_[0]!r}"
+                    f"{type(self).__name__} needs samples of at least 2 classes; got "
+                    f"{len(self.classes_)} class: {self.classes_.tolist()}"
                 )
         return codes(labels, self.classes_, sequences, self.many_to_many)
 
     def _fit_targets(self, targets: np.ndarray, weights: np.ndarray | None) -> None:
         self.target_scaler_ = None
 
-    def _encoded(self, targets: np.ndarray) -> Tensor:
+    def _encoded(self, targets: np.ndarray, counted: np.ndarray | bool = True) -> Tensor:
         return torch.from_numpy(targets)
 
     def _strata(self, targets: np.ndarray) -> np.ndarray | None:

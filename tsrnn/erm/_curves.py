@@ -19,7 +19,7 @@ _NUMBERS_A_CALL = 2_000_000
 _NO_BAND = "no band: of one fitted estimator; block_bootstrap gives refits for one."
 
 
-class Sequences:
+class LaggedSamples:
     """Samples of sequences, their steps counted from the newest.
 
     Parameters
@@ -113,7 +113,7 @@ def _by_channel(values: Any, listed: bool) -> Any:
     return parts
 
 
-def lag_of_all(name: str, value: Any, sequences: Sequences) -> int:
+def lag_of_all(name: str, value: Any, sequences: LaggedSamples) -> int:
     """A lag that every sample has.
 
     Raises
@@ -143,7 +143,7 @@ def within(name: str, value: Any, last: int, why: str = "") -> int:
     return whole
 
 
-def channel_of(value: Any, sequences: Sequences) -> int:
+def channel_of(value: Any, sequences: LaggedSamples) -> int:
     """The argument `channel`."""
     return within("channel", value, sequences.n_channels - 1, why=", counted from 0")
 
@@ -182,7 +182,7 @@ class Functions:
     def __len__(self) -> int:
         return len(self._of)
 
-    def __call__(self, sequences: Sequences, block: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def __call__(self, sequences: LaggedSamples, block: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Values of each function at samples: (functions, n)."""
         X = sequences.restored(block, rows)
         values = [function(X) for function in self._of]

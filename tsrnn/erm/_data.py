@@ -48,7 +48,8 @@ class TrainingData:
         As the network sees them.
     target : Tensor of shape (N, k) or (rows, k), or without k
     weight : ndarray of shape (N,) or (rows,), optional
-        Of samples or rows; all 1 by default.
+        Of samples or rows; all 1 by default. They are given a mean of 1 over samples, or steps of
+        samples, that have any; targets of weight 0 may be anything.
     many_to_many : bool
         Whether targets and weights are of rows.
     """
@@ -67,7 +68,11 @@ class TrainingData:
         self.many_to_many = many_to_many
         self.weight = torch.ones(len(target))
         if weight is not None:
-            self.weight = torch.from_numpy((weight / weight.mean()).astype(np.float32))
+            own = counted(weight, sequences, many_to_many)
+            if many_to_many:
+                own = np.repeat(own, sequences.lengths)
+            self.weight = torch.from_numpy((weight / weight[own].mean()).astype(np.float32))
+            self.target = target.masked_fill(_like(torch.from_numpy(weight == 0), target), 0)
 
     def batch(self, samples: Tensor) -> Batch:
         """Some of the samples."""
@@ -80,6 +85,16 @@ class TrainingData:
             inside = steps < lengths[:, None]
             target, weight = self.target[rows], self.weight[rows] * inside
         return Batch(self.values[rows], None if equal else lengths, target, weight)
+
+
+def counted(weight: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
+    """Whether each sample has a weight above 0 or, with weights of rows, such a step."""
+    return np.maximum.reduceat(weight, sequences.starts) > 0 if many_to_many else weight > 0
+
+
+def _like(rows: Tensor, values: Tensor) -> Tensor:
+    """One of `rows` for each of `values`, whose first axis they are."""
+    return rows.view(-1, *[1] * (values.ndim - 1))
 
 
 class SampleEpoch(Epoch):

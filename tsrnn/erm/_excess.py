@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 from tsrnn.contract import positive_integer, seed_of
 from tsrnn.erm._losses import squared_errors
-from tsrnn.erm._risk import in_workers
 from tsrnn.erm._samples import count
+from tsrnn.erm._workers import in_workers
 
 __all__ = ["Estimate", "ExcessRisk", "excess_risk"]
 

@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import flag
-from tsrnn.erm._curves import Functions, Sequences, channel_of, curve_frame, lag_of_all, level_of
+from tsrnn.erm._curves import (
+    Functions,
+    LaggedSamples,
+    channel_of,
+    curve_frame,
+    lag_of_all,
+    level_of,
+)
 
 __all__ = ["impulse_response"]
 
@@ -101,7 +108,7 @@ def impulse_response(
     1    1       1.0
     2    2       0.5
     """
-    sequences, functions, percent = Sequences(X), Functions(model, output), level_of(level)
+    sequences, functions, percent = LaggedSamples(X), Functions(model, output), level_of(level)
     channel, persistent = channel_of(channel, sequences), flag("persistent", persistent)
     longest = int(sequences.lengths.min()) - 1 if max_lag is None else max_lag
     lags = np.arange(lag_of_all("max_lag", longest, sequences) + 1)
@@ -121,7 +128,7 @@ def impulse_response(
 
 def _changes(
     functions: Functions,
-    sequences: Sequences,
+    sequences: LaggedSamples,
     rows: np.ndarray,
     lags: np.ndarray,
     channel: int,
@@ -141,7 +148,7 @@ def _changes(
     return sums
 
 
-def _size(size: Any, sequences: Sequences, channel: int) -> float:
+def _size(size: Any, sequences: LaggedSamples, channel: int) -> float:
     if isinstance(size, str) and size == "std":
         spread = sequences.spread(channel)
         if not (math.isfinite(spread) and spread > 0):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import number, positive_integer, seed_of
-from tsrnn.erm._curves import Functions, Sequences, curve_frame, level_of, within
+from tsrnn.erm._curves import Functions, LaggedSamples, curve_frame, level_of, within
 
 __all__ = ["memory"]
 
@@ -112,7 +112,7 @@ def memory(
     >>> frame.attrs["memory_length"]
     1
     """
-    sequences, functions, percent = Sequences(X), Functions(model, output), level_of(level)
+    sequences, functions, percent = LaggedSamples(X), Functions(model, output), level_of(level)
     lags = np.arange(_longest(max_lag, sequences) + 1)
     threshold = number("threshold", threshold, lowest=0, open_=True, highest=1)
     rng = np.random.default_rng(seed_of(random_state))
@@ -139,7 +139,7 @@ def memory(
     return frame
 
 
-def _longest(max_lag: Any, sequences: Sequences) -> int:
+def _longest(max_lag: Any, sequences: LaggedSamples) -> int:
     if len(sequences) < 2:
         raise ValueError("memory needs at least 2 samples, to swap their pasts; got 1.")
     second = int(np.partition(sequences.lengths, -2)[-2])
@@ -149,7 +149,7 @@ def _longest(max_lag: Any, sequences: Sequences) -> int:
     return second - 1 if max_lag is None else within("max_lag", max_lag, second - 1, why)
 
 
-def _values(functions: Functions, sequences: Sequences) -> np.ndarray:
+def _values(functions: Functions, sequences: LaggedSamples) -> np.ndarray:
     """Values at the samples: (functions, N)."""
     values = np.empty((len(functions), len(sequences)))
     for rows in sequences.batches():
@@ -172,7 +172,7 @@ def _variance(values: np.ndarray) -> np.ndarray:
 
 def _squares(
     functions: Functions,
-    sequences: Sequences,
+    sequences: LaggedSamples,
     values: np.ndarray,
     lags: np.ndarray,
     order: np.ndarray,

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.erm._curves import Functions, Sequences, channel_of, curve_frame, lag_of_all, level_of
+from tsrnn.erm._curves import (
+    Functions,
+    LaggedSamples,
+    channel_of,
+    curve_frame,
+    lag_of_all,
+    level_of,
+)
 
 __all__ = ["partial_dependence"]
 
@@ -96,7 +103,7 @@ def partial_dependence(
     1    0.0       0.0
     2    1.0       0.5
     """
-    sequences, functions, percent = Sequences(X), Functions(model, output), level_of(level)
+    sequences, functions, percent = LaggedSamples(X), Functions(model, output), level_of(level)
     lag, channel = lag_of_all("lag", lag, sequences), channel_of(channel, sequences)
     values = _grid(grid, sequences, lag, channel)
     curves = np.zeros((len(functions), len(values)))
@@ -115,7 +122,7 @@ def partial_dependence(
     return curve_frame(model, {"value": values}, curves / len(sequences), percent, labels)
 
 
-def _grid(grid: Any, sequences: Sequences, lag: int, channel: int) -> np.ndarray:
+def _grid(grid: Any, sequences: LaggedSamples, lag: int, channel: int) -> np.ndarray:
     if grid is None:
         observed = sequences.at(lag, channel)
         if not np.isfinite(observed).all():
@@ -133,5 +140,5 @@ def _grid(grid: Any, sequences: Sequences, lag: int, channel: int) -> np.ndarray
     return values
 
 
-def _of_channel(channel: int, sequences: Sequences) -> str:
+def _of_channel(channel: int, sequences: LaggedSamples) -> str:
     return f" of channel {channel}" if sequences.n_channels > 1 else ""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import positive_integer, seed_of
 from tsrnn.erm._samples import count, take
+from tsrnn.erm._workers import in_workers
 
 __all__ = ["Refits", "block_bootstrap", "deep_ensemble"]
 
@@ -265,31 +264,17 @@ def _refitted(
     guarantee: str,
 ) -> Refits:
     """The estimator with members fitted to rows of the samples; the first seed is its own."""
-    jobs = _jobs(n_jobs)
     whole = estimator
     if not _is_fitted(estimator):
         whole = _seeded(estimator, seeds[0], keep=True).fit(X, z)
     clones = [_seeded(estimator, seed) for seed in seeds[1:]]
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        tasks = (delayed(_fit)(*task, X, z) for task in zip(clones, rows, strict=True))
-        members = Parallel(n_jobs=jobs)(tasks)
+    tasks = [(*task, X, z) for task in zip(clones, rows, strict=True)]
+    members = in_workers(_fit, tasks, n_jobs)
     return Refits(whole, tuple(members), method, guarantee)
 
 
 def _fit(estimator: Any, rows: np.ndarray, X: Any, z: Any) -> Any:
     return estimator.fit(take(X, rows), take(z, rows))
-
-
-def _jobs(n_jobs: Any) -> int | None:
-    if n_jobs is None:
-        return None
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
-        raise TypeError(
-            f"n_jobs must be None or a number of processes, -1 for all cores; got {n_jobs!r}"
-        )
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be None or a number of processes, -1 for all cores; got 0")
-    return int(n_jobs)
 
 
 def _is_fitted(estimator: Any) -> bool:

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from tsrnn.contract import choice, with_shared_arguments
-from tsrnn.erm._base import SequenceEstimator
+from tsrnn.erm._base import LARGEST, SequenceEstimator
 from tsrnn.erm._scaling import fitted_scaler, from_moments
 from tsrnn.erm._score import r_squared
 from tsrnn.erm._sequences import Sequences
@@ -106,9 +106,9 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     best_epoch_ : int
         The epoch whose parameters are kept; 0 is the random start.
     training_risk_, validation_risk_ : Risk
-        Mean loss over the samples trained on and those held out, in the unit of the data; the
-        second is None where none were held out. The validation risk chose the epoch, so that it is
-        a little too small.
+        Mean loss over the samples trained on and those held out, in the unit of the data and of
+        samples the mean over steps, weighted where there are weights; the second is None where
+        none were held out. The validation risk chose the epoch, so that it is a little too small.
     n_train_, n_validation_ : int
         Samples in either part; with `partial_fit` samples seen.
     n_features_in_ : int
@@ -128,9 +128,12 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     `random_state`, see `tsrnn.erm.deep_ensemble`. Predictions carry no intervals; for bands around
     functionals of the estimate see `tsrnn.erm.block_bootstrap`.
 
-    A sample may have any number of steps, now and in `predict`. A two-dimensional X is a table
-    whose rows are series of one input; as everywhere in scikit-learn, later tables must have as
-    many columns. Sequences of other lengths come as a list or as (N, T, 1).
+    A sample may have any number of steps, now and in `predict`. A two-dimensional X, or a list of
+    lists of as many numbers each, is a table whose rows are series of one input; as everywhere in
+    scikit-learn, later tables must have as many columns. Sequences of other lengths come as a
+    list of arrays or as (N, T, 1).
+
+    A fit that fails leaves the estimator as it was.
 
     References
     ----------
@@ -189,6 +192,13 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         ndarray of shape (N,) or (N, k)
             As y had in `fit`. With `many_to_many` of shape (N, T) or (N, T, k); for a list a
             list of arrays (T_i,) or (T_i, k).
+
+        Raises
+        ------
+        ValueError
+            If X is no such thing; the message names the sample, the step and the input.
+        FloatingPointError
+            If the network gives no finite number.
         """
         sequences, found = self._outputs(X)
         values = self._scaler().inverse_transform(found)
@@ -234,8 +244,16 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
             k = targets.shape[1]
             self.target_scaler_ = from_moments(np.zeros(k), np.ones(k))
 
-    def _encoded(self, targets: np.ndarray) -> Tensor:
-        return torch.from_numpy(self._scaler().transform(targets).astype(np.float32))
+    def _encoded(self, targets: np.ndarray, counted: np.ndarray | bool = True) -> Tensor:
+        scaled = self._scaler().transform(targets)
+        too_large = (np.abs(scaled) > LARGEST).any(1) & counted
+        if too_large.any():
+            raise ValueError(
+                f"y is too large for the network, whose numbers end at {LARGEST:.3g}: its largest "
+                f"absolute value is {np.abs(targets[too_large]).max():.3g}. Change its unit, or "
+                "set standardize=True"
+            )
+        return torch.from_numpy(scaled.clip(-LARGEST, LARGEST).astype(np.float32))
 
     def _scaler(self) -> StandardScaler:
         assert self.target_scaler_ is not None  # a regressor has one

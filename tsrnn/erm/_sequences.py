@@ -10,6 +10,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 Kind = Literal["table", "array", "list"]
+LEGAL = (
+    "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least a step "
+    "and an input, or a list of sequences of shape (T_i, d_in) or (T_i,)"
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def read_sequences(X: Any, estimator: Any, *, reset: bool) -> Sequences:
     Parameters
     ----------
     X : array of shape (N, T) or (N, T, d_in), or list of arrays of shape (T_i,) or (T_i, d_in)
-        In two dimensions rows are series of one input.
+        In two dimensions rows are series of one input; so are lists of as many numbers each.
     estimator : estimator
         Its `n_features_in_` is set, or X is compared with it.
     reset : bool
@@ -74,7 +78,7 @@ def read_sequences(X: Any, estimator: Any, *, reset: bool) -> Sequences:
     shapes = _shapes_of_items(X)
     if shapes is not None:
         sequences = _of_list(X, shapes)
-    elif (array := _array(X)).ndim > 2:
+    elif (array := _checked_array(X)).ndim > 2:
         sequences = _of_array(array, estimator)
     else:
         sequences = _of_table(X, estimator, reset)
@@ -91,9 +95,12 @@ def _shapes_of_items(X: Any) -> list[tuple[int, ...]] | None:
         return None
     shapes = [_shape(item, i) for i, item in enumerate(X)]
     dims = {len(shape) for shape in shapes}
-    if not shapes or 0 in dims or max(dims) > 2:
+    if not shapes:
+        raise ValueError(f"{LEGAL}; got an empty {type(X).__name__}")
+    if 0 in dims or max(dims) > 2:
         return None
-    return None if dims == {1} and len(set(shapes)) == 1 else shapes
+    is_table = all(isinstance(item, list | tuple) for item in X)
+    return None if is_table and dims == {1} and len(set(shapes)) == 1 else shapes
 
 
 def _shape(item: Any, i: int) -> tuple[int, ...]:
@@ -106,9 +113,27 @@ def _shape(item: Any, i: int) -> tuple[int, ...]:
         ) from error
 
 
-def _array(X: Any) -> Any:
-    """X itself where it knows its dimensions, else as an array."""
-    return X if hasattr(X, "ndim") else np.asarray(X)
+def _checked_array(X: Any) -> Any:
+    """X itself where it knows its dimensions, else as an array; neither text nor dates."""
+    if np.ma.is_masked(X):
+        raise ValueError("X is masked in places. Fill these in or drop their samples first")
+    if hasattr(X, "ndim"):
+        _check_type(getattr(X, "dtype", None), "X")
+        return X
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{LEGAL}; got a {type(X).__name__} of other things") from error
+    if array.ndim == 0 and array.dtype == object:
+        raise TypeError(f"{LEGAL}; got {'None' if X is None else f'a {type(X).__name__}'}")
+    _check_type(array.dtype, "X")
+    return array
+
+
+def _check_type(dtype: Any, what: str) -> None:
+    """Raise for text and dates, which would be made numbers without a word."""
+    if getattr(dtype, "kind", "O") in "SUMm":
+        raise ValueError(f"{what} must hold numbers; got {dtype}. Convert it first")
 
 
 def _of_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
@@ -130,9 +155,12 @@ def _of_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
 
 
 def _numbers(item: Any, i: int) -> np.ndarray:
+    if np.ma.is_masked(item):
+        raise ValueError(f"sequence {i} of X is masked in places. Fill these in or drop it first")
     array = np.asarray(item)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: sequence {i} of X has {array.dtype}")
+    _check_type(array.dtype, f"sequence {i} of X")
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -145,10 +173,7 @@ def _of_array(X: Any, estimator: Any) -> Sequences:
         input_name="X",
     )  # fmt: skip
     if array.ndim != 3 or 0 in array.shape:
-        raise ValueError(
-            "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least "
-            f"a step and an input, or a list of sequences; got shape {array.shape}"
-        )
+        raise ValueError(f"{LEGAL}; got shape {array.shape}")
     n, length, n_inputs = array.shape
     return Sequences(array.reshape(-1, n_inputs), np.full(n, length), "array")
 

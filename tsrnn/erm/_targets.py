@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
@@ -35,7 +36,14 @@ def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray
     """
     if many_to_many:
         return _of_steps(y, sequences)
-    array = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    if _is_ragged(y):
+        raise ValueError(
+            "y must have shape (N,) or (N, k), a target a sample; got samples of different "
+            "lengths. For a target a step set many_to_many=True"
+        )
+    array = check_array(
+        y, ensure_2d=False, allow_nd=True, dtype=None, ensure_all_finite=False, input_name="y"
+    )
     check_consistent_length(sequences.lengths, array)
     if array.ndim > 2:
         raise ValueError(
@@ -45,10 +53,29 @@ def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray
     return array
 
 
+def _items(values: Any) -> list[Any]:
+    """What there is for each sample: the items of a list, the rows of an array or a frame."""
+    if isinstance(values, list | tuple):
+        return list(values)
+    array = np.asarray(values)
+    return list(array) if array.ndim else []
+
+
+def _is_ragged(values: Any) -> bool:
+    """Whether samples have values of their own, of different shapes."""
+    listed = isinstance(values, list | tuple)
+    if not listed and getattr(getattr(values, "dtype", None), "kind", None) != "O":
+        return False
+    try:
+        return len({np.shape(item) for item in _items(values)}) > 1
+    except ValueError:  # rows of one sample differ
+        return True
+
+
 def _of_steps(y: Any, sequences: Sequences) -> np.ndarray:
-    items = list(y)
+    items = _items(y)
     check_consistent_length(sequences.lengths, items)
-    parts = [np.asarray(item) for item in items]
+    parts = [_steps(item, i) for i, item in enumerate(items)]
     for i, (part, length) in enumerate(zip(parts, sequences.lengths, strict=True)):
         if part.ndim not in (1, 2) or len(part) != length or part.shape[1:] != parts[0].shape[1:]:
             shape = (int(length), *parts[0].shape[1:2])
@@ -59,10 +86,22 @@ def _of_steps(y: Any, sequences: Sequences) -> np.ndarray:
     return np.concatenate(parts)
 
 
+def _steps(item: Any, i: int) -> np.ndarray:
+    try:
+        return np.asarray(item)
+    except ValueError as error:
+        raise ValueError(
+            "with many_to_many=True y needs a target a step, of the same shape in all samples; "
+            f"those of sample {i} differ in length"
+        ) from error
+
+
 def numeric(targets: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
     """Targets in float64, two-dimensional, all of them finite."""
     if targets.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: y has {targets.dtype}")
+    if targets.dtype.kind in "SUMm":
+        raise ValueError(f"y must hold numbers; got {targets.dtype}. Convert it first")
     try:
         values = targets.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -78,6 +117,13 @@ def check_labels(labels: np.ndarray, sequences: Sequences, many_to_many: bool) -
     """Raise if a label is missing."""
     if labels.dtype.kind == "f":
         _check_finite(labels[:, None], sequences, many_to_many)
+    missing = pd.isna(labels)
+    if missing.any():
+        raise ValueError(
+            f"y must have a label everywhere; {missing.sum()} are missing, the first at "
+            f"{_where(int(missing.argmax()), sequences, many_to_many)}. "
+            f"{_advice(many_to_many, 'label')}"
+        )
 
 
 def _check_finite(values: np.ndarray, sequences: Sequences, many_to_many: bool) -> None:
@@ -88,9 +134,14 @@ def _check_finite(values: np.ndarray, sequences: Sequences, many_to_many: bool) 
     kind = "NaN" if np.isnan(values[row]).any() else "infinity"
     raise ValueError(
         f"Input y contains {kind}: {(~finite).sum()} targets are not finite, the first at "
-        f"{_where(row, sequences, many_to_many)}. Drop these samples; steps can be given a "
-        "weight of 0 and any number"
+        f"{_where(row, sequences, many_to_many)}. {_advice(many_to_many, 'number')}"
     )
+
+
+def _advice(many_to_many: bool, filler: str) -> str:
+    if not many_to_many:
+        return "Drop these samples"
+    return f"Drop these samples, or give these steps a weight of 0 and any {filler}"
 
 
 def codes(
@@ -109,8 +160,8 @@ def codes(
         row = int(np.argmin(known))
         raise ValueError(
             f"y must hold labels among {classes.tolist()}; at "
-            f"{_where(row, sequences, many_to_many)} it has {labels[row]!r}, unseen before. Name "
-            "all labels in `classes` at the first partial_fit"
+            f"{_where(row, sequences, many_to_many)} it has {labels.tolist()[row]!r}, unseen "
+            "before. Name all labels in `classes` at the first partial_fit"
         )
     return position
 
@@ -123,7 +174,7 @@ def _where(row: int, sequences: Sequences, many_to_many: bool) -> str:
 
 
 def read_weights(sample_weight: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray | None:
-    """Weights of samples or, with `many_to_many`, of rows; None if all are equal.
+    """Weights of samples or, with `many_to_many`, of rows, 1 at most; None if none are given.
 
     Raises
     ------
@@ -132,10 +183,8 @@ def read_weights(sample_weight: Any, sequences: Sequences, many_to_many: bool) -
     """
     if sample_weight is None:
         return None
-    if many_to_many and np.ndim(sample_weight[0]):
-        weights = _of_steps(sample_weight, sequences).astype(np.float64)
-        if weights.ndim > 1 or not np.isfinite(weights).all() or (weights < 0).any():
-            raise ValueError("sample_weight of steps must be finite, not negative, one a step")
+    if many_to_many and any(np.ndim(item) for item in _items(sample_weight)[:1]):
+        weights = _weights_of_steps(sample_weight, sequences)
     else:
         weights = _check_sample_weight(
             sample_weight, sequences.lengths, dtype=np.float64, ensure_non_negative=True
@@ -144,4 +193,25 @@ def read_weights(sample_weight: Any, sequences: Sequences, many_to_many: bool) -
             weights = np.repeat(weights, sequences.lengths)
     if not weights.any():
         raise ValueError("sample_weight must have at least one that is not zero")
+    return weights / weights.max()
+
+
+def _weights_of_steps(sample_weight: Any, sequences: Sequences) -> np.ndarray:
+    items = _items(sample_weight)
+    check_consistent_length(sequences.lengths, items)
+    for i, (item, length) in enumerate(zip(items, sequences.lengths, strict=True)):
+        if np.shape(item) != (length,):
+            raise ValueError(
+                "sample_weight needs a number a sample, or one a step as y has with "
+                f"many_to_many=True; for sample {i} it must have shape ({length},), got "
+                f"{np.shape(item)}"
+            )
+    weights = np.concatenate(items).astype(np.float64)
+    legal = np.isfinite(weights) & (weights >= 0)
+    if not legal.all():
+        row = int(np.argmin(legal))
+        raise ValueError(
+            "sample_weight must be finite and not negative; at "
+            f"{_where(row, sequences, True)} it is {weights[row]}"
+        )
     return weights

@@ -1,5 +1,6 @@
 """Plots; the only place that knows matplotlib."""
 
+from tsrnn.plotting._architectures import plot_architectures
 from tsrnn.plotting._backtest import plot_backtest
 from tsrnn.plotting._comparison import plot_comparison
 from tsrnn.plotting._contributions import plot_contributions
@@ -14,6 +15,7 @@ from tsrnn.plotting._svg import figure_svg
 
 __all__ = [
     "figure_svg",
+    "plot_architectures",
     "plot_backtest",
     "plot_comparison",
     "plot_contributions",
