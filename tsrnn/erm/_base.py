@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tsrnn.contract import saved_arguments, seed_of, write_file
-from tsrnn.erm._data import SampleEpoch, TrainingData, counted
+from tsrnn.erm._data import SampleEpoch, TrainingData, counted_samples
+from tsrnn.erm._guard import as_before_if_it_fails, check_outputs
 from tsrnn.erm._holdout import hold_out
 from tsrnn.erm._network import EmpiricalRisk, HeldOutRisk, all_outputs
 from tsrnn.erm._risk import Risk, empirical_risk
@@ -174,7 +174,7 @@ class SequenceEstimator(BaseEstimator):
         FloatingPointError
             If training diverges.
         """
-        with _as_before_if_it_fails(self):
+        with as_before_if_it_fails(self):
             self._fit(X, y, sample_weight)
         return self
 
@@ -182,7 +182,7 @@ class SequenceEstimator(BaseEstimator):
         settings = settings_of(self.get_params(deep=False))
         sequences, targets, weights = self._read(X, y, sample_weight, settings, reset=True)
         generator = torch.Generator().manual_seed(seed_of(self.random_state))
-        samples = _counted(weights, sequences, settings.many_to_many)
+        samples = counted_samples(weights, sequences, settings.many_to_many)
         strata = self._strata(targets)
         if strata is not None:
             strata = strata[samples]
@@ -192,7 +192,7 @@ class SequenceEstimator(BaseEstimator):
         self._start(sequences.n_inputs, settings, generator)
         self._train(data, train, held_out, settings, generator)
         self.n_train_, self.n_validation_ = len(train), len(held_out)
-        self.sample_ = _sample(data)
+        self.sample_ = data.sample(SHARE_NUMBERS)
         self.training_risk_ = self._risk(sequences, targets, weights, train)
         self.validation_risk_ = None
         if len(held_out):
@@ -200,7 +200,7 @@ class SequenceEstimator(BaseEstimator):
 
     def _fit_on(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Go on with one epoch over these samples."""
-        with _as_before_if_it_fails(self):
+        with as_before_if_it_fails(self):
             self._go_on(X, y, sample_weight)
 
     def _go_on(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -209,7 +209,7 @@ class SequenceEstimator(BaseEstimator):
         sequences, targets, weights = self._read(X, y, sample_weight, settings, reset=first)
         seed = seed_of(self.random_state) + (0 if first else self.n_train_)
         generator = torch.Generator().manual_seed(seed % 2**63)
-        samples = _counted(weights, sequences, settings.many_to_many)
+        samples = counted_samples(weights, sequences, settings.many_to_many)
         if first:
             self._fit_scalers(sequences, targets, weights, samples, settings)
             self._start(sequences.n_inputs, settings, generator)
@@ -217,7 +217,7 @@ class SequenceEstimator(BaseEstimator):
         data = self._data(sequences, targets, weights, settings)
         self._train_once(data, samples, settings, generator)
         self.n_train_ += len(samples)
-        self.sample_ = _sample(data)
+        self.sample_ = data.sample(SHARE_NUMBERS)
         self.training_risk_ = self._risk(sequences, targets, weights, samples)
         self.validation_risk_ = None
 
@@ -373,7 +373,7 @@ class SequenceEstimator(BaseEstimator):
         unknown = torch.zeros(len(sequences.values) if self.many_to_many else len(sequences))
         data = TrainingData(self._scaled(sequences), unknown, None, self.many_to_many)
         found = all_outputs(self.network_, data)
-        _check_outputs(found, sequences, self.many_to_many)
+        check_outputs(found, sequences, self.many_to_many)
         if self.bound is not None:
             least, largest = self._output_bounds(self.bound)
             found = found.clip(least.numpy(), largest.numpy())
@@ -419,46 +419,3 @@ class SequenceEstimator(BaseEstimator):
         if not isinstance(self.network_.rnn, CellStack):
             return None
         return [share.numpy() for share in block_shares(self.network_, self.sample_)]
-
-
-@contextlib.contextmanager
-def _as_before_if_it_fails(estimator: SequenceEstimator) -> Iterator[None]:
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
-
-
-def _counted(weights: np.ndarray | None, sequences: Sequences, many_to_many: bool) -> Tensor:
-    """Samples of a weight above 0, or with such a step; the others are left out."""
-    if weights is None:
-        return torch.arange(len(sequences))
-    return torch.from_numpy(np.flatnonzero(counted(weights, sequences, many_to_many)))
-
-
-def _check_outputs(found: np.ndarray, sequences: Sequences, many_to_many: bool) -> None:
-    finite = np.isfinite(found).all(1)
-    if finite.all():
-        return
-    row = int(np.argmin(finite))
-    where = f"sample {row}"
-    if many_to_many:
-        where = "sample {}, step {}".format(*sequences.place(row))
-    raise FloatingPointError(
-        f"the network gives no finite output for {(~finite).sum()} of {len(finite)} targets, the "
-        f"first at {where}: values of X are too far from those of the fit, or states grow without "
-        "bound over the steps. Look for such values, or leave these samples out"
-    )
-
-
-def _sample(data: TrainingData) -> Tensor:
-    """Inputs of some samples, of those that are as long as half of them or longer."""
-    length = int(data.lengths.median())
-    long_enough = torch.nonzero(data.lengths >= length)[:, 0]
-    count = max(1, SHARE_NUMBERS // (length * data.values.shape[1]))
-    chosen = long_enough[:: max(1, len(long_enough) // count)][:count]
-    rows = data.starts[chosen, None] + data.lengths[chosen, None] + torch.arange(-length, 0)
-    return data.values[rows]

@@ -86,6 +86,22 @@ class TrainingData:
             target, weight = self.target[rows], self.weight[rows] * inside
         return Batch(self.values[rows], None if equal else lengths, target, weight)
 
+    def sample(self, numbers: int) -> Tensor:
+        """About so many inputs, of samples that are as long as half of them or longer."""
+        length = int(self.lengths.median())
+        long_enough = torch.nonzero(self.lengths >= length)[:, 0]
+        count = max(1, numbers // (length * self.values.shape[1]))
+        chosen = long_enough[:: max(1, len(long_enough) // count)][:count]
+        rows = self.starts[chosen, None] + self.lengths[chosen, None] + torch.arange(-length, 0)
+        return self.values[rows]
+
+
+def counted_samples(weight: np.ndarray | None, sequences: Sequences, many_to_many: bool) -> Tensor:
+    """Samples of a weight above 0, or with such a step; the others are left out."""
+    if weight is None:
+        return torch.arange(len(sequences))
+    return torch.from_numpy(np.flatnonzero(counted(weight, sequences, many_to_many)))
+
 
 def counted(weight: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
     """Whether each sample has a weight above 0 or, with weights of rows, such a step."""

@@ -69,7 +69,7 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         deviation in the training part, input by input, over all steps.
     learning_rate : float, default 0.002
         Of Adam; halved when the validation risk has not improved for three epochs. Training ends
-        below 1e-6.
+        below 1e-6. Gradients are clipped at norm 1.
     weight_decay : float, default 0
         Decoupled weight decay.
     batch_size : int, default 64
