@@ -113,7 +113,7 @@ class TestOutputs:
 
     @pytest.mark.parametrize("bound", [None, 0.1])
     def test_probabilities_are_a_softmax_of_truncated_outputs(self, bound):
-        model = classifier(bound=bound).fit(RAGGED, LABELS)
+        model = classifier(bound=bound, pooling="last").fit(RAGGED, LABELS)
         outputs = np.array([by_loop(model, x)[-1] for x in RAGGED])
         if bound:
             assert np.abs(outputs).max() > bound
@@ -147,7 +147,7 @@ class TestPadding:
             None,
             False,
         )
-        risk = EmpiricalRisk(network, "squared_error", False)
+        risk = EmpiricalRisk(network, "squared_error", "last")
 
         def gradients(samples):
             network.zero_grad()
@@ -183,6 +183,7 @@ class TestLoss:
     def test_is_the_weighted_mean_error(self, loss, metric, many):
         y = [np.column_stack([part, -part]) for part in STEPS] if many else np.c_[Z, -Z]
         model = regressor(many_to_many=many, standardize=False, loss=loss).fit(RAGGED, y)
+        reading = "every" if many else "last"
         rows = np.concatenate(y) if many else y
         weights = RNG.uniform(0.1, 2.0, size=len(rows))
         data = TrainingData(
@@ -191,9 +192,9 @@ class TestLoss:
         found = np.concatenate(model.predict(RAGGED)) if many else model.predict(RAGGED)
         expected = metric(rows, found, sample_weight=weights)
         samples = torch.arange(10)
-        lowered = EmpiricalRisk(model.network_, loss, many)(data.batch(samples))
+        lowered = EmpiricalRisk(model.network_, loss, reading)(data.batch(samples))
         assert_allclose(lowered.item(), expected, rtol=1e-5)
-        held_out = HeldOutRisk(model.network_, data, samples, loss, None)()
+        held_out = HeldOutRisk(model.network_, data, samples, loss, reading, None)()
         assert_allclose(held_out, expected, rtol=1e-5)
 
     def test_is_the_weighted_cross_entropy(self):
@@ -203,7 +204,7 @@ class TestLoss:
         data = TrainingData(
             read_sequences(RAGGED, model, reset=False), torch.tensor(codes), weights, False
         )
-        lowered = EmpiricalRisk(model.network_, "log_loss", False)(data.batch(torch.arange(10)))
+        lowered = EmpiricalRisk(model.network_, "log_loss", "max")(data.batch(torch.arange(10)))
         expected = log_loss(LABELS, model.predict_proba(RAGGED), sample_weight=weights)
         assert_allclose(lowered.item(), expected, rtol=1e-5)
 
@@ -700,3 +701,49 @@ class TestEpochs:
         for _ in range(2):
             seen = torch.cat([next(batches).x[:, 0, 0] for _ in range(steps)])
             assert sorted(seen.tolist()) == list(range(n))
+
+
+class TestPooling:
+    """What of the states is read for one target a sample."""
+
+    @pytest.mark.parametrize("pooling", ["last", "mean", "max"])
+    @pytest.mark.parametrize("X", [RAGGED, RNG.normal(size=(10, 4, 2))])
+    def test_is_that_of_the_states_of_each_sample_alone(self, pooling, X):
+        model = regressor(pooling=pooling).fit(X, Z)
+        scaler, network = model.input_scaler_, model.network_
+        expected = []
+        for sequence in X:
+            x = torch.from_numpy(scaler.transform(sequence).astype(np.float32))
+            states = network.run(x[None])[0][0].detach()
+            read = {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling]
+            expected.append(network.head(read).detach().numpy())
+        expected = model.target_scaler_.inverse_transform(np.array(expected))[:, 0]
+        assert_allclose(model.predict(X), expected, rtol=1e-4, atol=1e-5)
+
+    def test_classes_are_told_by_the_maximum_by_default(self):
+        X, y = list(RAGGED), LABELS
+        own, named = classifier().fit(X, y), classifier(pooling="max").fit(X, y)
+        assert (own.predict_proba(X) == named.predict_proba(X)).all()
+        assert (own.predict_proba(X) != classifier(pooling="last").fit(X, y).predict_proba(X)).any()
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"pooling": "sum"}, r"pooling must be one of \('last', 'mean', 'max'\); got 'sum'"),
+            ({"pooling": "mean", "many_to_many": True}, "pooling is of one target a sample"),
+        ],
+    )
+    def test_others_are_refused(self, arguments, message):
+        y = [np.zeros(len(part)) for part in RAGGED] if "many_to_many" in arguments else Z
+        with pytest.raises(ValueError, match=message):
+            regressor(**arguments).fit(RAGGED, y)
+
+
+@pytest.mark.parametrize(
+    ("n", "given", "expected"),
+    [(100, None, 64), (13_000, None, 65), (10**6, None, 1024), (10**6, 32, 32)],
+)
+def test_batches_grow_with_the_sample(n, given, expected):
+    epoch = SampleEpoch(None, torch.arange(n), given, torch.Generator())
+    assert epoch.batch_size == expected
+    assert len(epoch) == max(20, -(-n // expected))

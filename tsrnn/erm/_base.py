@@ -47,6 +47,7 @@ class SequenceEstimator(BaseEstimator):
     """
 
     not_saved = ("callbacks",)
+    default_pooling = "last"
     network_: Any
     input_scaler_: StandardScaler | None
     target_scaler_: StandardScaler | None
@@ -67,11 +68,12 @@ class SequenceEstimator(BaseEstimator):
         aggregation: str = "fc",
         input_projection: bool = False,
         many_to_many: bool = False,
+        pooling: str | None = None,
         bound: float | None = None,
         standardize: bool = True,
         learning_rate: float = 2e-3,
         weight_decay: float = 0.0,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         max_epochs: int = 100,
         early_stopping: bool = True,
         validation_fraction: float = 0.1,
@@ -92,6 +94,7 @@ class SequenceEstimator(BaseEstimator):
         self.aggregation = aggregation
         self.input_projection = input_projection
         self.many_to_many = many_to_many
+        self.pooling = pooling
         self.bound = bound
         self.standardize = standardize
         self.learning_rate = learning_rate
@@ -111,6 +114,13 @@ class SequenceEstimator(BaseEstimator):
     @abstractmethod
     def _loss(self) -> str:
         """Name of the loss."""
+
+    @property
+    def _reading(self) -> str:
+        """What of the states is read: see `outputs`."""
+        if self.many_to_many:
+            return "every"
+        return self.default_pooling if self.pooling is None else self.pooling
 
     @abstractmethod
     def _targets(self, y: np.ndarray, sequences: Sequences, *, reset: bool) -> np.ndarray:
@@ -302,14 +312,14 @@ class SequenceEstimator(BaseEstimator):
     ) -> None:
         from tsrnn.training import train as fit_network  # Lightning is slow to load
 
-        network, many = self.network_, settings.many_to_many
+        network, reading = self.network_, self._reading
         bounds = None if settings.bound is None else self._output_bounds(settings.bound)
         judged = held_out if len(held_out) else train
         self.history_, self.best_epoch_ = fit_network(
             network,
             SampleEpoch(data, train, settings.batch_size, generator),
-            loss=EmpiricalRisk(network, self._loss, many),
-            validate=HeldOutRisk(network, data, judged, self._loss, bounds),
+            loss=EmpiricalRisk(network, self._loss, reading),
+            validate=HeldOutRisk(network, data, judged, self._loss, reading, bounds),
             groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
             max_epochs=settings.max_epochs,
             patience=settings.patience if settings.early_stopping else None,
@@ -328,7 +338,7 @@ class SequenceEstimator(BaseEstimator):
         self._moments = train_for(
             network,
             SampleEpoch(data, samples, settings.batch_size, generator),
-            loss=EmpiricalRisk(network, self._loss, settings.many_to_many),
+            loss=EmpiricalRisk(network, self._loss, self._reading),
             groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
             rates=[settings.learning_rate],
             device=settings.device,
@@ -372,7 +382,7 @@ class SequenceEstimator(BaseEstimator):
         sequences = read_sequences(X, self, reset=False)
         unknown = torch.zeros(len(sequences.values) if self.many_to_many else len(sequences))
         data = TrainingData(self._scaled(sequences), unknown, None, self.many_to_many)
-        found = all_outputs(self.network_, data)
+        found = all_outputs(self.network_, data, self._reading)
         check_outputs(found, sequences, self.many_to_many)
         if self.bound is not None:
             least, largest = self._output_bounds(self.bound)

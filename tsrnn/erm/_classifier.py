@@ -56,6 +56,10 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         Whether the first layer has the matrix P of its own before it.
     many_to_many : bool, default False
         Whether there is a target a step, E[z_t | x_1, ..., x_t], rather than one a sample.
+    pooling : {"last", "mean", "max"}, default "max"
+        What is read of the states of the last layer where there is one target a sample: the last,
+        or their mean or maximum over steps. "last" is the network of the theorems; where what
+        tells classes apart may lie anywhere in a sequence, the others are better by far.
     bound : float, optional
         U: outputs, the logarithms of odds up to a constant, are truncated to [-U, U], so that
         no probability is 0. By default there is no bound.
@@ -67,9 +71,10 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         below 1e-6. Gradients are clipped at norm 1.
     weight_decay : float, default 0
         Decoupled weight decay.
-    batch_size : int, default 64
-        Samples in a step of the optimiser. An epoch is a pass over the training part, or several
-        where that would be fewer than 20 steps.
+    batch_size : int, optional
+        Samples in a step of the optimiser: by default 64, or a 200th of the training part if that
+        is more, at most 1024. An epoch is a pass over the training part, or several where that
+        would be fewer than 20 steps.
     max_epochs : int, default 100
     early_stopping : bool, default True
         Whether part of the samples is held out, of which the risk decides which epoch's parameters
@@ -132,6 +137,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     True
     """
 
+    default_pooling = "max"
     classes_: np.ndarray
 
     def __init__(self, hidden_size: int = 64, **shared: Any) -> None:

@@ -38,10 +38,33 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-def outputs(network: RecurrentNetwork, batch: Batch, many_to_many: bool) -> Tensor:
-    """Outputs at every step (B, T, k), or at the last one of every sample (B, k)."""
+def outputs(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
+    """Outputs of every step (B, T, k), or one of every sample (B, k).
+
+    Parameters
+    ----------
+    network : RecurrentNetwork
+    batch : Batch
+    reading : {"every", "last", "mean", "max"}
+        What the head is given of the states of the last layer: all, the last, or their mean or
+        maximum over the steps of the sample.
+    """
     states, last = network.run(batch.x, lengths=batch.lengths)
-    return network.head(states if many_to_many else network.outputs(last[-1]))
+    if reading == "last":
+        states = network.outputs(last[-1])
+    elif reading != "every":
+        states = _pooled(states, batch.lengths, reading)
+    return network.head(states)
+
+
+def _pooled(states: Tensor, lengths: Tensor | None, reading: str) -> Tensor:
+    """Mean or maximum over steps; states after the end of a sample are zero."""
+    if lengths is None:
+        return states.mean(1) if reading == "mean" else states.amax(1)
+    if reading == "mean":
+        return states.sum(1) / lengths[:, None].to(states.dtype)
+    outside = torch.arange(states.shape[1], device=states.device) >= lengths[:, None]
+    return states.masked_fill(outside[..., None], -torch.inf).amax(1)
 
 
 class EmpiricalRisk:
@@ -50,13 +73,15 @@ class EmpiricalRisk:
     Weights have mean 1 over the sample, so that steps on batches lower the weighted risk of all.
     """
 
-    def __init__(self, network: RecurrentNetwork, loss: str, many_to_many: bool) -> None:
-        self._network, self._loss, self._many_to_many = network, loss, many_to_many
+    def __init__(self, network: RecurrentNetwork, loss: str, reading: str) -> None:
+        self._network, self._loss, self._reading = network, loss, reading
 
     def __call__(self, batch: Batch) -> Tensor:
-        loss = LOSSES[self._loss](outputs(self._network, batch, self._many_to_many), batch.target)
-        count = batch.lengths.sum() if self._many_to_many and batch.lengths is not None else None
-        return (batch.weight * loss).sum() / (loss.numel() if count is None else count)
+        loss = LOSSES[self._loss](outputs(self._network, batch, self._reading), batch.target)
+        count: Tensor | int = loss.numel()
+        if self._reading == "every" and batch.lengths is not None:
+            count = batch.lengths.sum()
+        return (batch.weight * loss).sum() / count
 
 
 class HeldOutRisk:
@@ -68,6 +93,8 @@ class HeldOutRisk:
     data : TrainingData
     samples : integer Tensor
     loss : str
+    reading : str
+        See `outputs`.
     bounds : pair of Tensor, optional
         Least and largest output.
     """
@@ -78,10 +105,11 @@ class HeldOutRisk:
         data: TrainingData,
         samples: Tensor,
         loss: str,
+        reading: str,
         bounds: tuple[Tensor, Tensor] | None,
     ) -> None:
         self._network, self._data, self._samples = network, data, samples
-        self._loss, self._bounds = LOSSES[loss], bounds
+        self._loss, self._reading, self._bounds = LOSSES[loss], reading, bounds
 
     def __call__(self) -> float:
         network, total, weight = self._network, 0.0, 0.0
@@ -91,7 +119,7 @@ class HeldOutRisk:
         with torch.no_grad():
             for part in in_parts(self._samples, self._data.lengths, network.hidden_size):
                 batch = self._data.batch(part).to(device)
-                output = within(outputs(network, batch, self._data.many_to_many), self._bounds)
+                output = within(outputs(network, batch, self._reading), self._bounds)
                 loss = self._loss(output, batch.target)
                 total += float((batch.weight * loss).sum())
                 weight += float(batch.weight.sum())
@@ -114,13 +142,13 @@ def in_parts(samples: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
 
 
 @torch.no_grad()
-def all_outputs(network: RecurrentNetwork, data: TrainingData) -> np.ndarray:
+def all_outputs(network: RecurrentNetwork, data: TrainingData, reading: str) -> np.ndarray:
     """Outputs of all samples (N, k), or of all rows (rows, k), in float64."""
     found = []
     for part in in_parts(torch.arange(len(data.lengths)), data.lengths, network.hidden_size):
         batch = data.batch(part)
-        output = outputs(network, batch, data.many_to_many)
-        if data.many_to_many and batch.lengths is not None:
+        output = outputs(network, batch, reading)
+        if reading == "every" and batch.lengths is not None:
             inside = torch.arange(output.shape[1]) < batch.lengths[:, None]
             found.append(output[inside])
         else:

@@ -60,6 +60,10 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         Whether the first layer has the matrix P of its own before it.
     many_to_many : bool, default False
         Whether there is a target a step, E[z_t | x_1, ..., x_t], rather than one a sample.
+    pooling : {"last", "mean", "max"}, default "last"
+        What is read of the states of the last layer where there is one target a sample: the last,
+        or their mean or maximum over steps. The theorems are of "last". Where what matters may
+        lie anywhere in a long sequence, the others are better.
     bound : float, optional
         U: predictions are truncated to [-U, U], in the unit of the targets. Training lowers the
         risk of the network before that; truncation lowers it further for targets within
@@ -72,9 +76,10 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         below 1e-6. Gradients are clipped at norm 1.
     weight_decay : float, default 0
         Decoupled weight decay.
-    batch_size : int, default 64
-        Samples in a step of the optimiser. An epoch is a pass over the training part, or several
-        where that would be fewer than 20 steps.
+    batch_size : int, optional
+        Samples in a step of the optimiser: by default 64, or a 200th of the training part if that
+        is more, at most 1024. An epoch is a pass over the training part, or several where that
+        would be fewer than 20 steps.
     max_epochs : int, default 100
     early_stopping : bool, default True
         Whether part of the samples is held out, of which the risk decides which epoch's parameters

@@ -13,6 +13,7 @@ from tsrnn.layers._network import AGGREGATIONS
 from tsrnn.training import checked_device
 
 SPLITS = ("random", "last")
+POOLINGS = ("last", "mean", "max")
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Settings:
     standardize: bool
     learning_rate: float
     weight_decay: float
-    batch_size: int
+    batch_size: int | None
     max_epochs: int
     early_stopping: bool
     validation_fraction: float
@@ -60,19 +61,21 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     """
     sizes: dict[str, Any] = {
         name: positive_integer(name, params[name])
-        for name in ("hidden_size", "n_layers", "batch_size", "max_epochs")
+        for name in ("hidden_size", "n_layers", "max_epochs")
     }
     flags: dict[str, Any] = {
         name: flag(name, params[name])
         for name in ("input_projection", "many_to_many", "standardize", "early_stopping")
     }
-    bound, patience = params["bound"], params["patience"]
+    bound, patience, batch_size = params["bound"], params["patience"], params["batch_size"]
+    _check_pooling(params["pooling"], flags["many_to_many"])
     return Settings(
         layer=layer_choice(params),
         aggregation=choice("aggregation", params["aggregation"], AGGREGATIONS),
         bound=None if bound is None else number("bound", bound, lowest=0.0, open_=True),
         learning_rate=number("learning_rate", params["learning_rate"], lowest=0.0, open_=True),
         weight_decay=number("weight_decay", params["weight_decay"], lowest=0.0, open_=False),
+        batch_size=None if batch_size is None else positive_integer("batch_size", batch_size),
         validation_fraction=number(
             "validation_fraction", params["validation_fraction"], lowest=0.0, open_=True,
             highest=0.5,
@@ -85,3 +88,14 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         **sizes,
         **flags,
     )  # fmt: skip
+
+
+def _check_pooling(pooling: Any, many_to_many: bool) -> None:
+    if pooling is None:
+        return
+    if many_to_many:
+        raise ValueError(
+            "pooling is of one target a sample; with many_to_many=True every step has its own: "
+            f"got pooling={pooling!r}. Leave it out"
+        )
+    choice("pooling", pooling, POOLINGS)
