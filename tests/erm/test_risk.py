@@ -530,3 +530,10 @@ def test_it_says_what_the_standard_error_assumes(line):
     held_out = repr(cross_validated_risk(model, X, z))
     assert held_out.startswith("Cross-validated risk ")
     assert held_out.endswith("taken as independent although 5 folds share training samples)")
+
+
+def test_the_standard_error_of_losses_whose_squares_overflow():
+    X, z = np.zeros((4, 1)), np.array([1.0, 2.0, 3.0, 5.0])
+    model = LinearRegression().fit(X, np.zeros(4))
+    small, large = (empirical_risk(model, X, z * unit) for unit in (1.0, 1e100))
+    assert large.std_error == pytest.approx(1e200 * small.std_error)

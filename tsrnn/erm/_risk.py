@@ -264,10 +264,12 @@ def _mean_and_error(
         return mean, math.nan
     # A loss of weight 0 may be infinite.
     u = w * (np.where(w > 0, losses, mean) - mean)
+    scale = float(np.abs(u).max()) or 1.0  # squares of large losses would overflow
+    u = u / scale
     total = float(u @ u)
     for lag in range(1, lags + 1):
         total += 2.0 * (1.0 - lag / (lags + 1)) * float(u[lag:] @ u[:-lag])
-    return mean, math.sqrt(max(total, 0.0) * n / (n - 1)) / float(w.sum())
+    return mean, scale * math.sqrt(max(total, 0.0) * n / (n - 1)) / float(w.sum())
 
 
 def _mean(losses: np.ndarray, weights: np.ndarray | None, rows: np.ndarray) -> float:

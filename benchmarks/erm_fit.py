@@ -1,0 +1,285 @@
+"""Seconds an epoch of ParaRNNRegressor, beside torch.nn.RNN of the same width.
+
+10,000 sequences of 128 steps of one input, 128 units, batches of 64, a tenth held out to validate;
+the target is a moving average of the inputs and noise. Layers: blocks of 2, one block of all
+units, and torch.nn.RNN. Loops: that of ``ParaRNNRegressor.fit``, where torch's layer takes the
+place of ours and all else stays, and a plain one in torch with the same head, optimiser, clipping
+and validation. An epoch is a pass over 141 batches and a validation. Each number is a median over
+epochs after the first of a fit, and layers and loops take turns, so that other work on the machine
+falls on all of them. Before, torch's layer with the blocks in one matrix is compared with ours:
+outputs of the network, and all gradients of the loss.
+
+Floors of an epoch. Bytes: 8 a state trained on, as it is written and later read, and 4 a state of
+validation, over what a copy moves; there is no gradient of single states to read, since the last
+one alone is used. Arithmetic: forward, and twice that backward, the multiply-adds of the recurrent
+matrix and the input, at the speed of a matrix product of the shape of a step. Blocks of 2 take no
+such products; what their 3 multiply-adds a state would cost at that speed is not what holds them
+up, a tanh costs more.
+
+``--profile`` only shows where the time of an epoch goes, part by part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+from unittest.mock import patch
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from _timing import copy_ms_a_byte, median_ms, print_machine, print_table
+from fit_time import Stopwatch
+from torch import Tensor, nn
+
+from tsrnn import ParaRNNRegressor, training
+from tsrnn.layers import ParaRNN, RecurrentNetwork
+from tsrnn.layers._choice import LAYERS as BY_NAME
+from tsrnn.layers._recurrent import Recurrent
+
+N, STEPS, UNITS, BATCH, HELD_OUT, RATE, CLIP_NORM = 10_000, 128, 128, 64, 1_000, 2e-3, 1.0
+BLOCKS, FULL, TORCH = "blocks of 2", "one block", "torch.nn.RNN"
+LAYERS = (BLOCKS, FULL, TORCH)
+WEIGHTS_A_STATE = {BLOCKS: 3, FULL: UNITS + 1, TORCH: UNITS + 1}
+Data = tuple[np.ndarray, np.ndarray]
+
+
+class TorchRNN(Recurrent):
+    """torch.nn.RNN as a layer of this package."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        block_size: int | None = None,  # taken as ParaRNN takes them, and not used
+        num_layers: int = 1,
+        *,
+        cell: str = "rnn",
+    ) -> None:
+        super().__init__()
+        self.input_size, self.num_layers = input_size, num_layers
+        self.hidden_size = self.state_size = hidden_size
+        self.rnn = nn.RNN(input_size, hidden_size, num_layers, batch_first=True)
+
+    def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Outputs and final state; all sequences are as long."""
+        assert lengths is None
+        return self.rnn(x, hx)
+
+    def outputs(self, states: Tensor) -> Tensor:
+        """States are outputs."""
+        return states
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw as torch does."""
+        for parameter in self.parameters():
+            parameter.uniform_(-(UNITS**-0.5), UNITS**-0.5, generator=generator)
+
+
+class EpochClock(pl.Callback):
+    """When epochs end, their validation included."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Look at the clock."""
+        self.ends.append(time.perf_counter())
+
+
+def samples() -> Data:
+    """Inputs (N, T, 1) and targets (N,)."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, STEPS, 1))
+    return x, x[:, -8:, 0].mean(1) + 0.1 * rng.normal(size=N)
+
+
+def estimator(layer: str, epochs: int, **further: Any) -> ParaRNNRegressor:
+    return ParaRNNRegressor(
+        UNITS, block_size=UNITS if layer == FULL else 2, batch_size=BATCH, learning_rate=RATE,
+        validation_fraction=HELD_OUT / N, patience=None, max_epochs=epochs, random_state=0,
+        **further,
+    )  # fmt: skip
+
+
+def fit(layer: str, data: Data, epochs: int) -> list[float]:
+    """Seconds of the epochs of a fit but the first."""
+    clock = EpochClock()
+    with patch.dict(BY_NAME, {"ParaRNN": TorchRNN} if layer == TORCH else {}):
+        model = estimator(layer, epochs, callbacks=[clock]).fit(*data)
+    assert isinstance(model.network_.rnn, TorchRNN if layer == TORCH else ParaRNN)
+    assert (model.n_train_, model.n_validation_) == (N - HELD_OUT, HELD_OUT)
+    return [after - before for before, after in pairwise(clock.ends)]
+
+
+def make_network(layer: str) -> RecurrentNetwork:
+    """The network that the estimator would make."""
+    rnn = TorchRNN(1, UNITS) if layer == TORCH else ParaRNN(1, UNITS, UNITS if layer == FULL else 2)
+    return RecurrentNetwork(rnn, 1, aggregation="fc")
+
+
+def loss_of(network: RecurrentNetwork, x: Tensor, y: Tensor) -> Tensor:
+    return (network.head(network.rnn(x)[1][-1]) - y).square().mean()
+
+
+def plain(layer: str, data: Data, epochs: int) -> list[float]:
+    """Seconds of the epochs of a loop in torch but the first."""
+    torch.manual_seed(0)
+    network = make_network(layer)
+    x, y = (torch.from_numpy(part.astype(np.float32)) for part in data)
+    x, y = (x - x.mean()) / x.std(), ((y - y.mean()) / y.std())[:, None]
+    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.0)
+    ends = []
+    for _ in range(epochs):
+        for rows in torch.randperm(N - HELD_OUT).split(BATCH):
+            optimiser.zero_grad()
+            loss_of(network, x[rows], y[rows]).backward()
+            nn.utils.clip_grad_norm_(network.parameters(), CLIP_NORM)
+            optimiser.step()
+        with torch.no_grad():
+            error = float(loss_of(network, x[-HELD_OUT:], y[-HELD_OUT:]))
+        ends.append(time.perf_counter())
+    assert epochs < 2 or error < 1.0  # below the error of the mean: it has learnt
+    return [after - before for before, after in pairwise(ends)]
+
+
+@torch.no_grad()
+def twin_of(network: RecurrentNetwork) -> RecurrentNetwork:
+    """The same network in torch's layer, blocks of 2 laid into its matrix."""
+    ours, twin = network.rnn, make_network(TORCH)
+    assert isinstance(ours, ParaRNN)
+    twin.load_state_dict(network.state_dict(), strict=False)  # the head
+    theirs = twin.rnn.rnn
+    theirs.weight_ih_l0.copy_(ours.weight_ih_l0)
+    theirs.weight_hh_l0.copy_(in_one_matrix(ours.weight_hh_l0))
+    theirs.bias_ih_l0.copy_(ours.bias_l0)
+    theirs.bias_hh_l0.zero_()
+    return twin
+
+
+def in_one_matrix(blocks: Tensor) -> Tensor:
+    """Blocks (d_s, d_s, K) in the diagonal of a matrix; unit i of block k is row i K + k."""
+    size, _, count = blocks.shape
+    matrix, k = torch.zeros(size, count, size, count), torch.arange(count)
+    matrix[:, k, :, k] = blocks.permute(2, 0, 1)
+    return matrix.reshape(size * count, size * count)
+
+
+def check_same(data: Data) -> None:
+    """Compare outputs and all gradients of both of our layers with torch's."""
+    x = torch.from_numpy(data[0][:BATCH].astype(np.float32))
+    y = torch.from_numpy(data[1][:BATCH, None].astype(np.float32))
+    for layer in (BLOCKS, FULL):
+        network = make_network(layer)
+        twin = twin_of(network)
+        torch.testing.assert_close(network(x)[0], twin(x)[0], rtol=1e-4, atol=1e-5)
+        loss_of(network, x, y).backward()
+        loss_of(twin, x, y).backward()
+        ours, theirs = network.rnn, twin.rnn.rnn
+        inside = in_one_matrix(torch.ones_like(ours.weight_hh_l0))
+        pairs = {
+            "recurrent": (in_one_matrix(ours.weight_hh_l0.grad), theirs.weight_hh_l0.grad * inside),
+            "input": (ours.weight_ih_l0.grad, theirs.weight_ih_l0.grad),
+            "bias": (ours.bias_l0.grad, theirs.bias_ih_l0.grad),
+            "head": (network.ffn[0].weight.grad, twin.ffn[0].weight.grad),
+        }
+        for a, b in pairs.values():
+            torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4 * float(b.abs().max()))
+    print("outputs and gradients agree with those of torch.nn.RNN on the same matrices\n")
+
+
+def floors() -> dict[str, tuple[float, float]]:
+    """Seconds of the bytes and of the multiply-adds of an epoch, layer by layer."""
+    states = STEPS * UNITS
+    moved = (8 * (N - HELD_OUT) + 4 * HELD_OUT) * states
+    passes = 3 * (N - HELD_OUT) + HELD_OUT
+    a, b = torch.randn(BATCH, UNITS), torch.randn(UNITS, UNITS)
+    out = torch.empty(BATCH, UNITS)
+    product = median_ms(lambda: [torch.mm(a, b, out=out) for _ in range(100)], 20) / 100
+    a_multiply_add = product / (BATCH * UNITS * UNITS)
+    a_byte = copy_ms_a_byte()
+    print(f"copy: {1e-6 / a_byte:.1f} GB/s read and written; product of a step: "
+          f"{1e-6 / a_multiply_add:.0f} G multiply-adds/s")  # fmt: skip
+    print(f"an epoch moves {moved / 1e9:.2f} GB of states; multiply-adds: " + ", ".join(
+        f"{layer} {passes * states * weights / 1e9:.1f} G"
+        for layer, weights in WEIGHTS_A_STATE.items()) + "\n")  # fmt: skip
+    return {
+        layer: (moved * a_byte / 1e3, passes * states * weights * a_multiply_add / 1e3)
+        for layer, weights in WEIGHTS_A_STATE.items()
+    }
+
+
+def compare(data: Data, rounds: int, epochs: int) -> None:
+    floor = floors()
+    seconds: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for _ in range(rounds):
+        for layer in LAYERS:
+            seconds[layer]["fit"] += fit(layer, data, 1 + epochs)
+            seconds[layer]["plain"] += plain(layer, data, 1 + epochs)
+    best = {layer: {loop: np.median(s) for loop, s in seconds[layer].items()} for layer in LAYERS}
+    rows = [
+        [layer, f"{best[layer]['fit']:.3f}", f"{best[layer]['plain']:.3f}",
+         f"{best[layer]['fit'] / best[BLOCKS]['fit']:.1f}",
+         f"{best[layer]['plain'] / best[BLOCKS]['plain']:.1f}",
+         *(f"{part:.3f}" for part in floor[layer]),
+         f"{100 * max(floor[layer][: 1 if layer == BLOCKS else 2]) / best[layer]['fit']:.0f} %"]
+        for layer in LAYERS
+    ]  # fmt: skip
+    print_table(["layer", "fit s", "plain loop s", "fit, times", "plain, times", "floor: bytes s",
+                 "floor: products s", "fit reaches"], rows)  # fmt: skip
+
+
+def profile(data: Data, epochs: int) -> None:
+    """Where the time of an epoch of a fit with blocks of 2 goes."""
+    estimator(BLOCKS, 1).fit(*data)  # loads everything
+    network, kernels = import_module("tsrnn.erm._network"), import_module("tsrnn.kernels._autograd")
+    watch = Stopwatch()
+    watch.wrap(import_module("tsrnn.erm._data").TrainingData, "batch", "batches")
+    watch.wrap(network.EmpiricalRisk, "__call__", "forward")
+    watch.wrap(network.HeldOutRisk, "__call__", "validation")
+    watch.wrap(torch.Tensor, "backward", "backward")
+    watch.wrap(kernels, "_forward", "recurrence forward, with validation")
+    watch.wrap(kernels, "_backward", "recurrence backward")
+    watch.wrap(import_module("torch.optim.adam"), "adam", "optimiser")
+    watch.wrap(nn.utils, "clip_grad_norm_", "clipping")
+    watch.wrap(training, "train", "in all")
+    estimator(BLOCKS, epochs).fit(*data)
+    parts = {name: seconds / epochs for name, seconds in watch.seconds.items()}
+    total = parts.pop("in all")
+    forward = parts.pop("forward") + parts.pop("validation")
+    parts["head, loss and batches of validation"] = (
+        forward - parts["recurrence forward, with validation"]
+    )
+    parts["gradients of head and loss"] = parts.pop("backward") - parts["recurrence backward"]
+    parts["Lightning and the rest"] = total - sum(parts.values())
+    rows = [[name, f"{1e3 * s:.1f}", f"{100 * s / total:.0f} %"] for name, s in parts.items()]
+    print(f"\nFit with blocks of 2: {1e3 * total:.0f} ms an epoch, set-up included\n")
+    print_table(["part", "ms an epoch", "share"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=2, help="fits of each layer in each loop")
+    parser.add_argument("--epochs", type=int, default=3, help="timed in each of them")
+    parser.add_argument("--profile", action="store_true", help="only show where the time goes")
+    parser.add_argument("--threads", type=int, help="of torch; its own choice by default")
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    print_machine()
+    data = samples()
+    if not options.profile:
+        check_same(data)
+        compare(data, options.rounds, options.epochs)
+    profile(data, 10)
+
+
+if __name__ == "__main__":
+    main()
