@@ -11,8 +11,8 @@ part lie lower than those before.
 
 All estimators are as they come, with no argument changed but these: cells of ours, "one block"
 (``block_size=hidden_size``, the ordinary network; LEM has full matrices as it comes, so that there
-the other choice is blocks of 2), "last state" (``pooling="last"``, where classes are told by the
-greatest state otherwise), and on ETTh1 ``validation_split="last"`` with a fraction of a
+the other choice is blocks of 2), for classes "greatest state" (``pooling="max"``, the last
+otherwise), and on ETTh1 ``validation_split="last"`` with a fraction of a
 quarter, the four months. scikit-learn's learn from these months too. Theirs see features: "lags",
 all steps one beside the other, of sequences of unequal length as many as the longest training
 sequence has, shorter ones filled up in front with their first step; or "summary", mean, standard
@@ -99,7 +99,11 @@ def _network(make: Callable[..., Any], cell: str, options: dict[str, Any], seed:
 
 def classifiers(data: LabelledSequences, cells: list[str]) -> dict[tuple[str, str], Make]:
     steps = max(len(x) for x in data.X)
-    found = networks(ParaRNNClassifier, cells, **{"last state": {"pooling": "last"}})
+    found = networks(
+        ParaRNNClassifier,
+        cells,
+        **{"blocks of 2, greatest state": {"block_size": 2, "pooling": "max"}},
+    )
     for name, features in (("lags", partial(lags, steps=steps)), ("summary", summary)):
         found["gradient boosting", name] = lambda seed, features=features: on(
             features, HistGradientBoostingClassifier(random_state=seed)

@@ -521,3 +521,17 @@ class TestRefusals:
             impulse_response(LogisticRegression().fit(X, labels), X, output=2)
         with pytest.raises(ValueError, match=r"must have the shape \(N,\) or"):
             impulse_response(Known(lambda x: np.ones((2, 2))), X)
+
+
+def test_the_memory_length_is_where_the_curve_stays_below():
+    """Of dependent inputs the curve need not fall."""
+
+    rng = np.random.default_rng(0)
+    X = np.zeros((2000, 4))
+    X[:, 0] = rng.normal(size=2000) * 5
+    for step in range(1, 4):
+        X[:, step] = 0.98 * X[:, step - 1] + rng.normal(size=2000)
+    model = Filter([1.0, -1.0, 1.0]).fit(X, None)
+    frame = memory(model, X, random_state=0)
+    assert frame["estimate"][0] < 0.05 < frame["estimate"][1]
+    assert frame.attrs["memory_length"] == 2

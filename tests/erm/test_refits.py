@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.linear_model import LinearRegression, SGDRegressor
+from sklearn.linear_model import LinearRegression, Ridge, SGDRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -230,3 +230,20 @@ class TestRefusals:
             deep_ensemble(Recorder(), X, z[:8])
         with pytest.raises(ValueError, match="at least 2 samples; got 1"):
             block_bootstrap(Recorder(), X[:1], z[:1])
+
+
+def test_no_sample_is_in_two_parts_of_a_member():
+    """Repeated samples come once, with their number as weight, where fit takes weights."""
+
+    class Recording(Ridge):
+        def fit(self, X, y, sample_weight=None):
+            self.rows_, self.weights_ = X[:, 0], sample_weight
+            return super().fit(X, y, sample_weight)
+
+    X = np.arange(30.0)[:, None]
+    refits = block_bootstrap(
+        Recording(), X, X[:, 0], n_estimators=3, block_length=4, random_state=0
+    )
+    for member in refits.members:
+        assert (np.diff(member.rows_) > 0).all()
+        assert member.weights_.sum() == 30

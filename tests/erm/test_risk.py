@@ -205,7 +205,8 @@ def test_a_label_without_probability_has_infinite_loss():
     without = risk_of(
         [0, 1], np.array([[1.0, 0.0]] * 2), [0, 1], loss="log_loss", sample_weight=[1, 0]
     )
-    assert (without.value, without.std_error) == (0.0, 0.0)
+    assert without.value == 0.0
+    assert np.isnan(without.std_error)  # of one sample
 
 
 @pytest.mark.parametrize(
@@ -537,3 +538,20 @@ def test_the_standard_error_of_losses_whose_squares_overflow():
     model = LinearRegression().fit(X, np.zeros(4))
     small, large = (empirical_risk(model, X, z * unit) for unit in (1.0, 1e100))
     assert large.std_error == pytest.approx(1e200 * small.std_error)
+
+
+def test_samples_of_weight_zero_are_not_counted():
+    X, z = np.zeros((4, 1)), np.array([1.0, 2.0, 3.0, 5.0])
+    model = LinearRegression().fit(X, np.zeros(4))
+    weighted = empirical_risk(model, X, z, sample_weight=[1, 1, 1, 0])
+    alone = empirical_risk(model, X[:3], z[:3])
+    assert weighted.value == pytest.approx(alone.value)
+    assert weighted.std_error == pytest.approx(alone.std_error)
+
+
+def test_the_loss_by_default_is_that_of_the_estimator():
+    X, counts = np.arange(12.0)[:, None], np.repeat([0, 1, 5], 4)
+    model = LogisticRegression().fit(X, counts)
+    assert empirical_risk(model, X, counts).loss == "log_loss"
+    assert empirical_risk(LinearRegression().fit(X, counts), X, counts).loss == "squared_error"
+    assert cross_validated_risk(model, X, counts, cv=2).loss == "log_loss"

@@ -492,7 +492,8 @@ class TestPlot:
             plot_architectures(frame)
 
     def test_what_is_no_frame(self, selection):
+        assert plot_architectures(selection).get_xlabel() == "Block size"
         with pytest.raises(TypeError, match="DataFrame"):
-            plot_architectures(selection)
+            plot_architectures(selection.risks)
         with pytest.raises(ValueError, match="std_error"):
             plot_architectures(selection.frame.drop(columns="std_error"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,20 +35,25 @@ from tsrnn.layers import CellStack
 from tsrnn.training import parameter_groups
 
 SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
+OF_THE_NETWORK = (
+    "hidden_size", "cell", "block_size", "n_layers", "nonlinearity", "layer_options",
+    "aggregation", "input_projection", "many_to_many", "pooling", "standardize",
+)  # fmt: skip
 LARGEST = float(np.finfo(np.float32).max)
 
 
-class SequenceEstimator(BaseEstimator):
+class SequenceEstimator(BaseEstimator, ABC):
     """Base of the estimators of this room; not to be used by itself.
 
-    A subclass says what targets are (`_targets`), how they are put to the network
-    (`_fit_targets`, `_encoded`), which loss is lowered (`_loss`) and how far outputs may go
-    (`_output_bounds`).
+    A subclass says what targets are (`_targets`, `_original`), how they are put to the network
+    (`_fit_targets`, `_encoded`, `_n_outputs`), which loss is lowered (`_loss`), how far outputs may
+    go (`_output_bounds`), and what a file has of targets (`_target_header`, `_set_targets`).
     """
 
     not_saved = ("callbacks",)
-    default_pooling = "last"
     network_: Any
+    history_: list[dict[str, float]]
+    best_epoch_: int
     input_scaler_: StandardScaler | None
     target_scaler_: StandardScaler | None
     feature_names_in_: np.ndarray
@@ -68,7 +73,7 @@ class SequenceEstimator(BaseEstimator):
         aggregation: str = "fc",
         input_projection: bool = False,
         many_to_many: bool = False,
-        pooling: str | None = None,
+        pooling: str = "last",
         bound: float | None = None,
         standardize: bool = True,
         learning_rate: float = 2e-3,
@@ -120,7 +125,7 @@ class SequenceEstimator(BaseEstimator):
         """What of the states is read: see `outputs`."""
         if self.many_to_many:
             return "every"
-        return self.default_pooling if self.pooling is None else self.pooling
+        return self.pooling
 
     @abstractmethod
     def _targets(self, y: np.ndarray, sequences: Sequences, *, reset: bool) -> np.ndarray:
@@ -215,6 +220,8 @@ class SequenceEstimator(BaseEstimator):
 
     def _go_on(self, X: Any, y: Any, sample_weight: Any) -> None:
         first = not hasattr(self, "network_")
+        if not first:
+            self._check_unchanged("partial_fit")
         settings = settings_of(self.get_params(deep=False))
         sequences, targets, weights = self._read(X, y, sample_weight, settings, reset=first)
         seed = seed_of(self.random_state) + (0 if first else self.n_train_)
@@ -227,6 +234,7 @@ class SequenceEstimator(BaseEstimator):
         data = self._data(sequences, targets, weights, settings)
         self._train_once(data, samples, settings, generator)
         self.n_train_ += len(samples)
+        self.history_, self.best_epoch_ = [], 0  # what is of a fit is no more of this network
         self.sample_ = data.sample(SHARE_NUMBERS)
         self.training_risk_ = self._risk(sequences, targets, weights, samples)
         self.validation_risk_ = None
@@ -293,10 +301,22 @@ class SequenceEstimator(BaseEstimator):
         self._make_network(n_inputs)
         self.network_.prepare(verbose=bool(settings.verbose))
         self.network_.reset_parameters(generator)
-        self.history_: list[dict[str, float]] = []
+        self.history_ = []
         self.best_epoch_ = 0
 
+    def _check_unchanged(self, what: str) -> None:
+        """Raise if an argument is another than that the network was made with."""
+        now = self.get_params(deep=False)
+        for name, value in self._made_with.items():
+            if now[name] is not value and now[name] != value:
+                raise ValueError(
+                    f"{what} needs the arguments of the fit; {name} was {value!r} and is now "
+                    f"{now[name]!r}. Set it back, or fit again"
+                )
+
     def _make_network(self, n_inputs: int) -> None:
+        params = self.get_params(deep=False)
+        self._made_with = {name: params[name] for name in OF_THE_NETWORK}
         settings = settings_of(self.get_params(deep=False) | {"device": "cpu"})
         with torch.random.fork_rng(devices=[]):  # layers draw parameters, which are drawn anew
             self.network_ = settings.make(n_inputs, self._n_outputs())
@@ -337,7 +357,7 @@ class SequenceEstimator(BaseEstimator):
         self.network_ = network = copy.deepcopy(self.network_).train()
         self._moments = train_for(
             network,
-            SampleEpoch(data, samples, settings.batch_size, generator),
+            SampleEpoch(data, samples, settings.batch_size, generator, least_steps=1),
             loss=EmpiricalRisk(network, self._loss, self._reading),
             groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
             rates=[settings.learning_rate],
@@ -358,13 +378,13 @@ class SequenceEstimator(BaseEstimator):
         """Risk of some samples, in the unit of the targets."""
         rows, y = samples.numpy(), self._original(targets)
         X = take(sequences.in_shape(sequences.values), rows)
-        if self.many_to_many and weights is not None:
+        if self.many_to_many:
+            weights = np.ones(len(y)) if weights is None else weights
             chosen = np.isin(np.repeat(np.arange(len(sequences)), sequences.lengths), rows)
             lengths = sequences.lengths[rows]
             return risk_of_steps(self, X, y[chosen], weights[chosen], lengths)
-        y = take(self._in_shape(sequences, y), rows)
         own = None if weights is None else weights[rows]
-        return empirical_risk(self, X, y, loss=self._loss, sample_weight=own)
+        return empirical_risk(self, X, y[rows], loss=self._loss, sample_weight=own)
 
     def _in_shape(self, sequences: Sequences, values: np.ndarray) -> Any:
         """Values of samples as they are, those of steps in the shape of X."""
@@ -404,10 +424,13 @@ class SequenceEstimator(BaseEstimator):
         ------
         TypeError
             If an argument is no JSON value, as a cell of one's own is not; the message names it.
+        ValueError
+            If an argument of the network was set to another value after the fit.
         OSError
             If the file cannot be written.
         """
         check_is_fitted(self, "network_")
+        self._check_unchanged("save")
         write_file(path, header_of(self), arrays_of(self))
 
     @classmethod

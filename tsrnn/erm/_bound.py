@@ -105,7 +105,10 @@ def log_complexity(width: int, depth: int) -> float:
 def sample_condition(n: int, width: int, depth: int) -> dict[str, bool]:
     """The condition on the sample size, known up to a constant, with the constant 1."""
     met = log_of(n) >= log_complexity(width, depth)
-    return {"N >= d^2 L^2 log max{d, L} (known up to a constant, taken as 1)": met}
+    return {
+        "max{d, L} >= 2": max(width, depth) >= 2,
+        "N >= d^2 L^2 log max{d, L} (known up to a constant, taken as 1)": met,
+    }
 
 
 def _exp(log: float) -> float:

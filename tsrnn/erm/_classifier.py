@@ -56,10 +56,11 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         Whether the first layer has the matrix P of its own before it.
     many_to_many : bool, default False
         Whether there is a target a step, E[z_t | x_1, ..., x_t], rather than one a sample.
-    pooling : {"last", "mean", "max"}, default "max"
+    pooling : {"last", "mean", "max"}, default "last"
         What is read of the states of the last layer where there is one target a sample: the last,
-        or their mean or maximum over steps. "last" is the network of the theorems; where what
-        tells classes apart may lie anywhere in a sequence, the others are better by far.
+        as in the theorems, or their mean or maximum over steps. Where what tells classes apart
+        may lie anywhere in a long sequence, "max" and "mean" are better by far; where the order of
+        the last steps decides, "last" is. Choose by cross-validation.
     bound : float, optional
         U: outputs, the logarithms of odds up to a constant, are truncated to [-U, U], so that
         no probability is 0. By default there is no bound.
@@ -84,7 +85,8 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     validation_fraction : float, default 0.1
         Part that is held out, at most a half.
     validation_split : {"random", "last"}, default "random"
-        Which: of samples in time order, such as windows of one series, take the last.
+        Which: of samples in time order, such as windows of one series, take the last. The first of
+        them still overlap with the last windows that train.
     patience : int or None, default 10
         Epochs without improvement of the validation risk before training stops.
     device : str, default "cpu"
@@ -106,9 +108,10 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     best_epoch_ : int
         The epoch whose parameters are kept; 0 is the random start.
     training_risk_, validation_risk_ : Risk
-        Mean loss over the samples trained on and those held out, in the unit of the data and of
-        samples the mean over steps, weighted where there are weights; the second is None where
-        none were held out. The validation risk chose the epoch, so that it is a little too small.
+        Mean loss over the samples trained on and those held out, or over all their steps, weighted
+        where there are weights, in the unit of the data; the second is None where none were held
+        out. The validation risk chose the epoch, so that it is a little too small. Of several
+        outputs it is the mean; training weighs each over its variance where they are standardised.
     n_train_, n_validation_ : int
         Samples in either part; with `partial_fit` samples seen.
     n_features_in_ : int
@@ -137,7 +140,6 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     True
     """
 
-    default_pooling = "max"
     classes_: np.ndarray
 
     def __init__(self, hidden_size: int = 64, **shared: Any) -> None:
@@ -150,7 +152,8 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
 
         The first call, where there was no fit, learns the classes, how inputs are standardised,
         and draws the network. The optimiser's state is carried on from call to call, not to
-        files.
+        files. An epoch is one pass over the samples given; of weights only ratios within a call
+        matter. `history_` is empty afterwards.
 
         Parameters
         ----------
@@ -253,7 +256,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         check_classification_targets(labels)
         if reset:
             given = self._given_classes
-            self.classes_ = np.unique(labels) if given is None else given
+            self.classes_ = _sorted_labels(labels) if given is None else given
             if len(self.classes_) < 2:
                 raise ValueError(
                     f"{type(self).__name__} needs samples of at least 2 classes; got "
@@ -291,3 +294,11 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
+
+
+def _sorted_labels(labels: np.ndarray) -> np.ndarray:
+    try:
+        return np.unique(labels)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise TypeError(f"y must hold labels of one type; it has {' and '.join(kinds)}") from error

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import has_fit_parameter
 
-from tsrnn.erm._losses import Loss, checked_loss, loss_name, sample_losses
+from tsrnn.erm._losses import Loss, checked_loss, loss_name, own_loss, sample_losses
 from tsrnn.erm._risk import Risk, checked_lags, checked_weights, risk_of
 from tsrnn.erm._samples import count, take
 from tsrnn.erm._workers import in_workers
@@ -32,7 +32,7 @@ def cross_validated_risk(
     z: Any,
     *,
     cv: Any = 5,
-    loss: Loss = "squared_error",
+    loss: Loss | None = None,
     sample_weight: Any = None,
     lags: int = 0,
     n_jobs: int | None = None,
@@ -104,7 +104,7 @@ def cross_validated_risk(
     >>> [fold.n_train for fold in risk.folds]
     [80, 80, 80, 80, 80]
     """
-    loss = checked_loss(loss)
+    loss = checked_loss(own_loss(estimator) if loss is None else loss)
     n = count(X)
     if count(z) != n:
         raise ValueError(f"X and z must have as many samples; got {n} and {count(z)}")

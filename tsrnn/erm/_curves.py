@@ -277,7 +277,8 @@ def curve_frame(
     frame["std_error"] = members.std(axis=0, ddof=1)
     enough = (len(members) + 1) * tail >= 1 - 1e-9
     frame.attrs["level"] = level
-    name = f"{level_name(level)}% band"
+    covers = model.method != "deep ensemble"
+    name = f"{level_name(level)}% band" if covers else f"Middle {level_name(level)}% of refits"
     frame.attrs["band"] = name if enough else "Range of refits"
     frame.attrs["guarantee"] = (
         f"{name} from {model.guarantee}"

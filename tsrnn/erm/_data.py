@@ -125,7 +125,7 @@ def _like(rows: Tensor, values: Tensor) -> Tensor:
 class SampleEpoch(Epoch):
     """Passes over samples in random order.
 
-    An epoch is one pass, or as many steps of several passes as `LEAST_STEPS`.
+    An epoch is one pass, or several where that would be fewer than `least_steps`.
 
     Parameters
     ----------
@@ -135,6 +135,7 @@ class SampleEpoch(Epoch):
     batch_size : int or None
         By default 64, or as many as make an epoch `MOST_STEPS`, at most 1024.
     generator : torch.Generator
+    least_steps : int
     """
 
     def __init__(
@@ -143,14 +144,15 @@ class SampleEpoch(Epoch):
         samples: Tensor,
         batch_size: int | None,
         generator: torch.Generator,
+        least_steps: int = LEAST_STEPS,
     ) -> None:
         self.data, self.samples = data, samples
         fitting = -(-len(samples) // MOST_STEPS)
         self.batch_size = batch_size or min(max(LEAST_BATCH, fitting), LARGEST_BATCH)
-        self.generator = generator
+        self.generator, self.least_steps = generator, least_steps
 
     def __len__(self) -> int:
-        return max(-(-len(self.samples) // self.batch_size), LEAST_STEPS)
+        return max(-(-len(self.samples) // self.batch_size), self.least_steps)
 
     def batches(self) -> Iterator[Any]:
         """Batches without end, passing over all samples again and again."""

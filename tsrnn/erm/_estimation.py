@@ -80,6 +80,7 @@ def estimation_bound(
       estimation: 588
       approximation: 0
     condition, met: U >= 1
+    condition, met: max{d, L} >= 2
     condition, met: N >= d^2 L^2 log max{d, L} (known up to a constant, taken as 1)
     assumed, not checked: |f_0| <= U
     assumed, not checked: responses are i.i.d. with their inputs and sub-exponential (Assumption 1)

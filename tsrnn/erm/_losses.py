@@ -6,11 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from tsrnn.contract import choice
 from tsrnn.erm._samples import count
 
-__all__ = ["LOSSES", "Loss", "checked_loss", "loss_name", "sample_losses", "squared_errors"]
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "checked_loss",
+    "loss_name",
+    "own_loss",
+    "sample_losses",
+    "squared_errors",
+]
 
 LOSSES = ("squared_error", "absolute_error", "log_loss", "zero_one")
 
@@ -60,6 +69,15 @@ def sample_losses(estimator: Any, X: Any, z: Any, loss: Loss) -> np.ndarray:
 def squared_errors(z: Any, prediction: Any) -> np.ndarray:
     """Mean squared error of each sample over its outputs and steps, shape (N,)."""
     return _checked(_by_sample(_squared, z, prediction), count(z), "squared_error")
+
+
+def own_loss(estimator: Any) -> str:
+    """Loss that an estimator is judged by if none is named."""
+    if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
+        return "log_loss" if hasattr(estimator, "predict_proba") else "zero_one"
+    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    named = params.get("loss")
+    return named if isinstance(named, str) and named in LOSSES else "squared_error"
 
 
 def checked_loss(loss: Any) -> Loss:

@@ -64,8 +64,8 @@ def memory(
         A row a lag: ``lag``, ``estimate``, ``monte_carlo_error`` (standard error of the estimate
         from the finite number of swaps, the samples given; NaN for one swap) and, of refits,
         ``lower``, ``upper`` (percentiles of the refits) and ``std_error`` (their standard
-        deviation). ``attrs`` has ``memory_length``, the smallest lag beyond which less than the
-        threshold comes (None if there is none up to `max_lag`), and says what the curve is and
+        deviation). ``attrs`` has ``memory_length``, the smallest lag from which on all estimates
+        lie below the threshold (None if the last one does not), and says what the curve is and
         what the band is (``guarantee``).
 
     Raises
@@ -126,13 +126,14 @@ def memory(
     error = np.full(len(lags), np.nan)
     if len(swaps) > 1:
         error = np.std([swap[0] for swap in swaps], axis=0, ddof=1) / np.sqrt(len(swaps))
-    below = lags[shares[0] < threshold]
+    above = lags[shares[0] >= threshold]
+    length = int(above[-1]) + 1 if len(above) else 0
     labels = {
         "functional": "memory",
         "xlabel": "Lag (time steps)",
         "ylabel": f"Variance of the {functions.name}\nfrom older inputs (share)",
         "threshold": threshold,
-        "memory_length": int(below[0]) if len(below) else None,
+        "memory_length": length if length < len(lags) else None,
     }
     frame = curve_frame(model, {"lag": lags}, shares, percent, labels)
     frame.insert(2, "monte_carlo_error", error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -135,22 +135,28 @@ def within(output: Tensor, bounds: tuple[Tensor, Tensor] | None) -> Tensor:
     return output.clamp(least, largest)
 
 
-def in_parts(samples: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
-    """Samples in parts whose states fit into `NUMBERS_AT_ONCE`, by the longest of them."""
-    longest = int(lengths[samples].max())
-    return list(samples.split(max(1, NUMBERS_AT_ONCE // (longest * width))))
+def in_parts(samples: Tensor, lengths: Tensor, width: int) -> Iterator[Tensor]:
+    """Samples in parts whose states fit into `NUMBERS_AT_ONCE`, the longest first."""
+    order = samples[lengths[samples].argsort(descending=True, stable=True)]
+    while len(order):
+        size = max(1, NUMBERS_AT_ONCE // (int(lengths[order[0]]) * width))
+        yield order[:size]
+        order = order[size:]
 
 
 @torch.no_grad()
 def all_outputs(network: RecurrentNetwork, data: TrainingData, reading: str) -> np.ndarray:
     """Outputs of all samples (N, k), or of all rows (rows, k), in float64."""
-    found = []
+    n_outputs = network.output.out_features
+    count = len(data.values) if reading == "every" else len(data.lengths)
+    found = torch.empty(count, n_outputs, dtype=torch.float64)
     for part in in_parts(torch.arange(len(data.lengths)), data.lengths, network.hidden_size):
         batch = data.batch(part)
-        output = outputs(network, batch, reading)
-        if reading == "every" and batch.lengths is not None:
-            inside = torch.arange(output.shape[1]) < batch.lengths[:, None]
-            found.append(output[inside])
+        output = outputs(network, batch, reading).double()
+        if reading == "every":
+            steps = torch.arange(output.shape[1])
+            inside = steps < data.lengths[part, None]
+            found[(data.starts[part, None] + steps)[inside]] = output[inside]
         else:
-            found.append(output.flatten(0, -2))
-    return torch.cat(found).double().numpy()
+            found[part] = output
+    return found.numpy()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tsrnn.contract import positive_integer, seed_of
 from tsrnn.erm._samples import count, take
@@ -115,9 +115,9 @@ def block_bootstrap(
     random state also carry the variability of training. A class that is not in a resample has
     probability 0 from that member.
 
-    A resample holds some samples more than once. An estimator that holds out samples at random to
-    stop early finds copies of them among those it is trained on, and stops later than in the fit
-    to all samples; hold out the end of the samples with long blocks, or train a fixed time.
+    A resample holds some samples more than once. Where `fit` takes `sample_weight` they are given
+    once, in their order, with their number as weight, so that none can be in the training and in
+    the validation part of an estimator that stops early. Others are given the copies.
 
     References
     ----------
@@ -274,7 +274,15 @@ def _refitted(
 
 
 def _fit(estimator: Any, rows: np.ndarray, X: Any, z: Any) -> Any:
-    return estimator.fit(take(X, rows), take(z, rows))
+    """Fit to some rows: repeated ones once, with their number as weight, where that can be.
+
+    Then no sample can be in the training and in the validation part of the estimator.
+    """
+    if not has_fit_parameter(estimator, "sample_weight"):
+        return estimator.fit(take(X, rows), take(z, rows))
+    own, counts = np.unique(rows, return_counts=True)
+    weights = {} if (counts == 1).all() else {"sample_weight": counts.astype(float)}
+    return estimator.fit(take(X, own), take(z, own), **weights)
 
 
 def _is_fitted(estimator: Any) -> bool:

@@ -62,8 +62,8 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         Whether there is a target a step, E[z_t | x_1, ..., x_t], rather than one a sample.
     pooling : {"last", "mean", "max"}, default "last"
         What is read of the states of the last layer where there is one target a sample: the last,
-        or their mean or maximum over steps. The theorems are of "last". Where what matters may
-        lie anywhere in a long sequence, the others are better.
+        as in the theorems, or their mean or maximum over steps. Where what matters may lie
+        anywhere in a long sequence, "max" and "mean" can be better.
     bound : float, optional
         U: predictions are truncated to [-U, U], in the unit of the targets. Training lowers the
         risk of the network before that; truncation lowers it further for targets within
@@ -89,7 +89,8 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     validation_fraction : float, default 0.1
         Part that is held out, at most a half.
     validation_split : {"random", "last"}, default "random"
-        Which: of samples in time order, such as windows of one series, take the last.
+        Which: of samples in time order, such as windows of one series, take the last. The first of
+        them still overlap with the last windows that train.
     patience : int or None, default 10
         Epochs without improvement of the validation risk before training stops.
     device : str, default "cpu"
@@ -111,9 +112,10 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     best_epoch_ : int
         The epoch whose parameters are kept; 0 is the random start.
     training_risk_, validation_risk_ : Risk
-        Mean loss over the samples trained on and those held out, in the unit of the data and of
-        samples the mean over steps, weighted where there are weights; the second is None where
-        none were held out. The validation risk chose the epoch, so that it is a little too small.
+        Mean loss over the samples trained on and those held out, or over all their steps, weighted
+        where there are weights, in the unit of the data; the second is None where none were held
+        out. The validation risk chose the epoch, so that it is a little too small. Of several
+        outputs it is the mean; training weighs each over its variance where they are standardised.
     n_train_, n_validation_ : int
         Samples in either part; with `partial_fit` samples seen.
     n_features_in_ : int
@@ -170,7 +172,8 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
 
         The first call, where there was no fit, learns how inputs and targets are standardised
         and draws the network. The optimiser's state is carried on from call to call, not to
-        files.
+        files. An epoch is one pass over the samples given; of weights only ratios within a call
+        matter. `history_` is empty afterwards.
 
         Parameters
         ----------

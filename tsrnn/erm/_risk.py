@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsrnn.erm._losses import Loss, checked_loss, loss_name, sample_losses
+from tsrnn.erm._losses import Loss, checked_loss, loss_name, own_loss, sample_losses
 
 __all__ = ["Fold", "Risk", "checked_lags", "checked_weights", "empirical_risk", "risk_of"]
 
@@ -166,7 +166,7 @@ def empirical_risk(
     X: Any,
     z: Any,
     *,
-    loss: Loss = "squared_error",
+    loss: Loss | None = None,
     sample_weight: Any = None,
     lags: int = 0,
 ) -> Risk:
@@ -187,11 +187,12 @@ def empirical_risk(
     X : array of shape (N, ...), or list of N sequences
     z : array of shape (N,), (N, k), (N, T) or (N, T, k), or list of arrays (T_i,) or (T_i, k)
         Targets, for every step if the estimator predicts every step.
-    loss : {"squared_error", "absolute_error", "log_loss", "zero_one"} or callable
-        Of a sample the mean over its outputs and steps, so that long sequences count as much as
-        short ones. "log_loss" is minus the log probability of the label, nothing clipped: a label
-        of probability 0 has infinite loss. A callable takes z and the predictions and returns the
-        N losses.
+    loss : {"squared_error", "absolute_error", "log_loss", "zero_one"} or callable, optional
+        By default "log_loss" of a classifier, else the estimator's own `loss` where it is one of
+        these, else "squared_error". Of a sample the mean over its outputs and steps, so that long
+        sequences count as much as short ones. "log_loss" is minus the log probability of the
+        label, nothing clipped: a label of probability 0 has infinite loss. A callable takes z and
+        the predictions and returns the N losses.
     sample_weight : array_like of shape (N,), optional
         Of the losses; only ratios matter. They are no counts of repeated samples.
     lags : int, default 0
@@ -223,7 +224,7 @@ def empirical_risk(
     >>> empirical_risk(model, X[100:], z[100:])
     Risk 0.796 (std_error 0.0837; squared_error, 200 samples, taken as independent)
     """
-    loss = checked_loss(loss)
+    loss = checked_loss(own_loss(estimator) if loss is None else loss)
     losses = sample_losses(estimator, X, z, loss)
     weights = checked_weights(sample_weight, len(losses))
     return risk_of(losses, weights, loss_name(loss), checked_lags(lags, len(losses)))
@@ -259,7 +260,7 @@ def _mean_and_error(
 ) -> tuple[float, float]:
     w = np.ones(len(losses)) if weights is None else weights
     mean = _mean(losses, weights, np.arange(len(losses)))
-    n = len(losses)
+    n = int(np.count_nonzero(w))
     if n < 2 or math.isinf(mean):
         return mean, math.nan
     # A loss of weight 0 may be infinite.

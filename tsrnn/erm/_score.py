@@ -28,9 +28,10 @@ def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
 def risk_of_steps(
     estimator: Any, X: Any, y: np.ndarray, weights: np.ndarray, lengths: np.ndarray
 ) -> Risk:
-    """Risk of samples with weights of steps.
+    """Risk over the steps of samples, with a standard error of independent samples.
 
-    The loss of a sample is the weighted mean over its steps, its weight their mean weight.
+    The loss of a sample is the weighted mean over its steps, its weight the sum of theirs, so that
+    the risk is the weighted mean over all steps, which training lowers.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def risk_of_steps(
     starts = np.cumsum(lengths) - lengths
     totals = np.add.reduceat(weights, starts)
     sums = np.add.reduceat(weights * losses, starts)
-    return risk_of(sums / totals, totals / lengths, estimator._loss, 0)
+    return risk_of(sums / totals, totals, estimator._loss, 0)
 
 
 class _Steps:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils.multiclass import type_of_target
 
 from tsrnn.contract import choice, flag, positive_integer, seed_of, verbosity
@@ -19,7 +19,7 @@ from tsrnn.erm._cross_validation import (
     checked_held_out_lags,
     pooled_risk,
 )
-from tsrnn.erm._losses import Loss, checked_loss, loss_name, sample_losses
+from tsrnn.erm._losses import Loss, checked_loss, loss_name, own_loss, sample_losses
 from tsrnn.erm._risk import Risk
 from tsrnn.erm._samples import count, take
 from tsrnn.erm._selection import (
@@ -168,7 +168,7 @@ def select_architecture(
         raise ValueError(f"X and z must have as many samples; got {count(X)} and {count(z)}")
     base = _base(estimator, z, random_state)
     grid = candidates(base.get_params(deep=False), block_sizes, hidden_sizes, n_layers)
-    loss = checked_loss(_own_loss(base) if loss is None else loss)
+    loss = checked_loss(own_loss(base) if loss is None else loss)
     folds = checked_folds(cv, X, z, loss)
     lags = checked_held_out_lags(lags, folds)
     costs = _Costs.of(X, base)
@@ -260,12 +260,6 @@ def _default(z: Any) -> Any:
             f"default one is chosen; got {type(z).__name__}"
         )
     return ParaRNNClassifier() if kind in ("binary", "multiclass") else ParaRNNRegressor()
-
-
-def _own_loss(estimator: Any) -> str:
-    if is_classifier(estimator):
-        return "log_loss"
-    return str(estimator.get_params(deep=False).get("loss", "squared_error"))
 
 
 class _Fit(NamedTuple):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -75,6 +76,8 @@ def read_sequences(X: Any, estimator: Any, *, reset: bool) -> Sequences:
     ValueError, TypeError
         With scikit-learn's words where it has any; others name the sample, the step and the input.
     """
+    if isinstance(X, pd.Series) and X.dtype == object:
+        X = X.tolist()
     shapes = _shapes_of_items(X)
     if shapes is not None:
         sequences = _of_list(X, shapes)
@@ -149,9 +152,21 @@ def _of_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
                 f"all sequences of X must have the same inputs a step; sequence 0 has {widths[0]}, "
                 f"sequence {i} has {width}"
             )
+    _check_columns(X)
     parts = [_numbers(item, i).reshape(-1, widths[0]) for i, item in enumerate(X)]
     lengths = np.array([shape[0] for shape in shapes])
     return Sequences(np.concatenate(parts), lengths, "list")
+
+
+def _check_columns(X: Any) -> None:
+    """Raise if frames name their columns differently."""
+    names = [list(item.columns) for item in X if hasattr(item, "columns")]
+    for i, other in enumerate(names):
+        if other != names[0]:
+            raise ValueError(
+                f"frames in a list must have the same columns in the same order, {names[0]}; frame "
+                f"{i} has {other}"
+            )
 
 
 def _numbers(item: Any, i: int) -> np.ndarray:

@@ -91,11 +91,9 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
 
 
 def _check_pooling(pooling: Any, many_to_many: bool) -> None:
-    if pooling is None:
-        return
-    if many_to_many:
+    choice("pooling", pooling, POOLINGS)
+    if many_to_many and pooling != "last":
         raise ValueError(
             "pooling is of one target a sample; with many_to_many=True every step has its own: "
             f"got pooling={pooling!r}. Leave it out"
         )
-    choice("pooling", pooling, POOLINGS)

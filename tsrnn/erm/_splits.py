@@ -35,7 +35,8 @@ class BlockedKFold(BaseCrossValidator):
         cross-validation, and leave-one-out with h = 0.
     h : int, default 0
         Samples left out on either side of a block, at least 0: beyond the lag at which samples
-        depend on each other. Windows of T steps that start at every step overlap up to lag T - 1.
+        depend on each other. Windows of T steps that start at every step overlap up to lag
+        T - 1; where the target is the step after a window, take T.
 
     Raises
     ------

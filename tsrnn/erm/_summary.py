@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from tsrnn.erm._risk import Risk
 
 _TRAINING = (
-    "The training risk is that of the samples the network was fitted to: it is below the risk on "
-    "new samples."
+    "The training risk is that of the samples the network was fitted to, and tends to be below the "
+    "risk on new ones. Standard errors take samples as independent."
 )
 _VALIDATION = (
-    "The validation risk chose the epoch: it is a little below the risk on new samples. Its "
-    "standard error takes samples as independent."
+    "The validation risk chose the epoch, and tends to be a little below the risk on new samples."
 )
 _UNTESTED = "No samples were held out: nothing here estimates the risk on new samples."
+_PARTIAL = "The last step was a partial fit; the training risk is of the samples given to it."
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,10 @@ def _notes(estimator: SequenceEstimator, features: pd.DataFrame | None) -> list[
     validated = estimator.validation_risk_ is not None
     notes = [_TRAINING, _VALIDATION if validated else _UNTESTED]
     history = estimator.history_
+    if not history:
+        notes.append(_PARTIAL)
+    if estimator.target_scaler_ is not None and (estimator.target_scaler_.var_ == 0).any():
+        notes.append("A target is constant over the samples that train: there is nothing to learn.")
     if history and len(history) >= estimator.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
     if history and estimator.best_epoch_ == 0:

@@ -62,7 +62,7 @@ def check_fitted(model: Any, reader: str) -> None:
         from sklearn.exceptions import NotFittedError
 
         raise NotFittedError(
-            f"{reader} needs a fitted forecaster; this {type(model).__name__} is not fitted yet. "
+            f"{reader} needs a fitted model; this {type(model).__name__} is not fitted yet. "
             "Call fit first."
         )
 

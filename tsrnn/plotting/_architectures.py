@@ -22,7 +22,7 @@ _RISK, _TIME = colour(0), colour(1)
 _SPREAD = 0.035  # of a doubling, between lines, so that error bars do not hide each other
 
 
-def plot_architectures(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def plot_architectures(frame: Any, ax: Axes | None = None) -> Axes:
     """Draw risk and training time against block size, as in Figure 2(c) of Cai et al. (2026).
 
     Risk, with a bar of one standard error up and down, belongs to the left axis; seconds an
@@ -34,8 +34,8 @@ def plot_architectures(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    frame : DataFrame
-        ``select_architecture(...).frame``; without the columns ``seconds_per_epoch`` and
+    frame : DataFrame or ArchitectureSelection
+        ``select_architecture(...)`` or its ``frame``; without the columns ``seconds_per_epoch`` and
         ``seconds_per_fit`` there is no right axis, without ``chosen`` no ring.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
@@ -52,6 +52,8 @@ def plot_architectures(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ValueError
         If it lacks a column, has no rows or no finite risk.
     """
+    if not isinstance(frame, pd.DataFrame):
+        frame = getattr(frame, "frame", frame)
     _check(frame)
     ax = new_axes(ax, 6.8, 4.0)
     column = _time_column(frame)
