@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture(scope="session")
@@ -72,3 +73,13 @@ def long(series):
         for name, own in series.items()
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Direct calls work with one thread, as baselines do.
+
+    The optimisers of arch stop elsewhere where sums are rounded otherwise.
+    """
+    with threadpool_limits(1):
+        yield

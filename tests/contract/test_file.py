@@ -67,13 +67,14 @@ def test_every_changed_byte_is_noticed(tmp_path, flip):
         (np.array([[1, 2]]), [[1, 2]]),
         (pd.Index(["a", 3]), ["a", 3]),
         (np.True_, True),
+        ({"dt": np.float64(0.5)}, {"dt": 0.5}),
     ],
 )
 def test_plain_values(value, expected):
     assert plain(value, "it") == expected
 
 
-@pytest.mark.parametrize("value", [object(), {"a": 1}, pd.Timestamp(2020, 1, 1), [1, b"x"]])
+@pytest.mark.parametrize("value", [object(), {1: "a"}, pd.Timestamp(2020, 1, 1), [1, b"x"]])
 def test_what_is_no_plain_value_is_named(value):
     with pytest.raises(TypeError, match="to be saved, it must be numbers, strings or lists"):
         plain(value, "it")

@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 
 from tsrnn.erm import BlockedKFold, ParaRNNClassifier, ParaRNNRegressor, cross_validated_risk
 from tsrnn.erm._select import _default, candidates, select_architecture
-from tsrnn.erm._selection import simplest, smallest, within
+from tsrnn.erm._selection import simplest, smallest, within_one_error
 from tsrnn.interpret import jordan_block, recurrence_features
 from tsrnn.plotting import plot_architectures
 
@@ -155,7 +155,7 @@ class TestRules:
         # Risks 1.0, 0.55, 0.5, 0.52 and errors of the difference such that 1 and 3 are near.
         differences, errors = [0.5, 0.05, 0.0, 0.02], [0.1, 0.06, 0.0, 0.01]
         assert smallest([1.0, 0.55, 0.5, 0.52], [1, 2, 4, 8]) == 2
-        assert within(differences, errors).tolist() == [False, True, True, False]
+        assert within_one_error(differences, errors).tolist() == [False, True, True, False]
         assert simplest(differences, errors, [1, 2, 4, 8]) == 1
         assert simplest(differences, errors, [8, 4, 2, 1]) == 2
         assert simplest(differences, [0.1, 0.04, 0.0, 0.01], [1, 2, 4, 8]) == 2

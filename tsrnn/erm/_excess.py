@@ -13,6 +13,7 @@ from sklearn.base import clone
 from tsrnn.contract import positive_integer, seed_of
 from tsrnn.erm._losses import squared_errors
 from tsrnn.erm._samples import count
+from tsrnn.erm._seeds import seed_names
 from tsrnn.erm._workers import in_workers
 
 __all__ = ["Estimate", "ExcessRisk", "excess_risk"]
@@ -343,11 +344,7 @@ def _fitted_and_distance(
 def _fresh(estimator: Any, generator: np.random.Generator) -> Any:
     """A clone with a new seed in each of its `random_state`."""
     made = clone(estimator)
-    names = sorted(
-        name
-        for name in made.get_params(deep=True)
-        if name == "random_state" or name.endswith("__random_state")
-    )
+    names = seed_names(made)
     return made.set_params(**{name: int(generator.integers(2**31 - 1)) for name in names})
 
 

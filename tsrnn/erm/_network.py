@@ -119,7 +119,7 @@ class HeldOutRisk:
         with torch.no_grad():
             for part in in_parts(self._samples, self._data.lengths, network.hidden_size):
                 batch = self._data.batch(part).to(device)
-                output = within(outputs(network, batch, self._reading), self._bounds)
+                output = truncated(outputs(network, batch, self._reading), self._bounds)
                 loss = self._loss(output, batch.target)
                 total += float((batch.weight * loss).sum())
                 weight += float(batch.weight.sum())
@@ -127,7 +127,7 @@ class HeldOutRisk:
         return total / weight if weight else float("nan")
 
 
-def within(output: Tensor, bounds: tuple[Tensor, Tensor] | None) -> Tensor:
+def truncated(output: Tensor, bounds: tuple[Tensor, Tensor] | None) -> Tensor:
     """Outputs moved into their bounds."""
     if bounds is None:
         return output

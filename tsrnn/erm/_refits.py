@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tsrnn.contract import positive_integer, seed_of
 from tsrnn.erm._samples import count, take
+from tsrnn.erm._seeds import seed_names
 from tsrnn.erm._workers import in_workers
 
 __all__ = ["Refits", "block_bootstrap", "deep_ensemble"]
@@ -206,7 +207,7 @@ def deep_ensemble(
     """
     n_samples = _agreed_count(X, z)
     n_estimators = _members(n_estimators)
-    if not _seed_names(estimator):
+    if not seed_names(estimator):
         raise ValueError(
             "deep_ensemble needs an estimator with a parameter random_state, by which its refits "
             f"differ; {type(estimator).__name__} has none. block_bootstrap takes any estimator."
@@ -293,17 +294,11 @@ def _is_fitted(estimator: Any) -> bool:
     return True
 
 
-def _seed_names(estimator: Any) -> list[str]:
-    """Parameters `random_state` of an estimator and of its parts."""
-    names = estimator.get_params(deep=True)
-    return sorted(name for name in names if name.rpartition("__")[2] == "random_state")
-
-
 def _seeded(estimator: Any, seed: np.random.SeedSequence, *, keep: bool = False) -> Any:
     """A clone with random states from a seed; those that are not None stay if `keep`."""
     fresh = clone(estimator)
     values = fresh.get_params(deep=True)
-    names = [name for name in _seed_names(fresh) if not (keep and values[name] is not None)]
+    names = [name for name in seed_names(fresh) if not (keep and values[name] is not None)]
     states = seed.generate_state(len(names), np.uint32) >> 1
     fresh.set_params(**{name: int(state) for name, state in zip(names, states, strict=True)})
     return fresh

@@ -28,7 +28,7 @@ from tsrnn.erm._selection import (
     ArchitectureSelection,
     simplest,
     smallest,
-    within,
+    within_one_error,
 )
 from tsrnn.erm._sequences import read_sequences
 from tsrnn.erm._workers import in_workers
@@ -359,7 +359,7 @@ def _frame(
     differences = [_difference(risk, risks[best]) for risk in risks]
     values, errors = zip(*differences, strict=True)
     chosen = simplest(values, errors, totals) if rule == "one_std_error" else best
-    near = within(values, errors)
+    near = within_one_error(values, errors)
     rows = [
         sizes
         | {

@@ -12,7 +12,7 @@ import pandas as pd
 from tsrnn.erm._risk import Risk
 from tsrnn.interpret._page import wrapped
 
-__all__ = ["RULES", "SIZES", "ArchitectureSelection", "simplest", "smallest", "within"]
+__all__ = ["RULES", "SIZES", "ArchitectureSelection", "simplest", "smallest", "within_one_error"]
 
 SIZES = ("block_size", "hidden_size", "n_layers")
 RULES = ("one_std_error", "smallest")
@@ -134,13 +134,13 @@ def simplest(
     costs : sequence of float
         Of equal ones the smaller difference is taken, then the first.
     """
-    near = within(differences, std_errors)
+    near = within_one_error(differences, std_errors)
     return min(
         (i for i in range(len(differences)) if near[i]), key=lambda i: (costs[i], differences[i])
     )
 
 
-def within(differences: Sequence[float], std_errors: Sequence[float]) -> np.ndarray:
+def within_one_error(differences: Sequence[float], std_errors: Sequence[float]) -> np.ndarray:
     """Whether differences are at most their standard error, of which NaN counts as 0."""
     return np.asarray(differences) <= np.nan_to_num(std_errors, nan=0.0)
 
