@@ -147,7 +147,9 @@ print(f"\nafter a fall of 4 percent {fall:.2f}, after a rise of 4 percent {rise:
 # those of another day.
 
 past = memory(network, days, max_lag=40, n_swaps=3, random_state=0)
-print(f"\nreturns older than {past.attrs['memory_length']} days change predictions by less than 5%")
+print(
+    f"\nreturns older than {past.attrs['memory_length']} days change predictions by less than 5% of their variance"
+)
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 plot_functional(curve, ax=axes[0])

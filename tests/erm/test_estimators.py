@@ -22,7 +22,7 @@ from sklearn.metrics import (
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
 from tsrnn.erm._data import SampleEpoch, TrainingData
 from tsrnn.erm._layer import CELLS
-from tsrnn.erm._network import LOSSES, EmpiricalRisk, HeldOutRisk, squared_error
+from tsrnn.erm._network import LOSSES, EmpiricalRisk, RiskOfSamples, squared_error
 from tsrnn.erm._sequences import read_sequences
 from tsrnn.kernels import Cell
 
@@ -194,7 +194,7 @@ class TestLoss:
         samples = torch.arange(10)
         lowered = EmpiricalRisk(model.network_, loss, reading)(data.batch(samples))
         assert_allclose(lowered.item(), expected, rtol=1e-5)
-        held_out = HeldOutRisk(model.network_, data, samples, loss, reading, None)()
+        held_out = RiskOfSamples(model.network_, data, samples, loss, reading, None)()
         assert_allclose(held_out, expected, rtol=1e-5)
 
     def test_is_the_weighted_cross_entropy(self):

@@ -20,7 +20,7 @@ from tsrnn.contract import saved_arguments, seed_of, write_file
 from tsrnn.erm._data import SampleEpoch, TrainingData, counted_samples
 from tsrnn.erm._guard import as_before_if_it_fails, check_outputs
 from tsrnn.erm._holdout import hold_out
-from tsrnn.erm._network import EmpiricalRisk, HeldOutRisk, all_outputs
+from tsrnn.erm._network import EmpiricalRisk, RiskOfSamples, all_outputs
 from tsrnn.erm._risk import Risk, empirical_risk
 from tsrnn.erm._samples import take
 from tsrnn.erm._scaling import fitted_scaler
@@ -339,7 +339,7 @@ class SequenceEstimator(BaseEstimator, ABC):
             network,
             SampleEpoch(data, train, settings.batch_size, generator),
             loss=EmpiricalRisk(network, self._loss, reading),
-            validate=HeldOutRisk(network, data, judged, self._loss, reading, bounds),
+            validate=RiskOfSamples(network, data, judged, self._loss, reading, bounds),
             groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
             max_epochs=settings.max_epochs,
             patience=settings.patience if settings.early_stopping else None,

@@ -84,7 +84,7 @@ class EmpiricalRisk:
         return (batch.weight * loss).sum() / count
 
 
-class HeldOutRisk:
+class RiskOfSamples:
     """Weighted mean loss over some samples, of outputs within their bounds.
 
     Parameters

@@ -46,7 +46,6 @@ def surrogate_network(
     max_condition : float, default 1e6
         Largest condition number of a B, see `nearest_block_diagonal`. In float32 a condition
         number of 1e4 already costs four of seven digits.
-
     scale : float, default 1.0
         Factor of every B, see the notes. It matters for tanh only.
 
