@@ -147,9 +147,9 @@ print(f"\nafter a fall of 4 percent {fall:.2f}, after a rise of 4 percent {rise:
 # those of another day.
 
 past = memory(network, days, max_lag=40, n_swaps=3, random_state=0)
-print(
-    f"\nreturns older than {past.attrs['memory_length']} days change predictions by less than 5% of their variance"
-)
+lag = past.attrs["memory_length"]
+reach = "more than 40 days" if lag is None else f"{lag} days"
+print(f"\nthe network looks {reach} back; what is older is below 5 percent of the variance")
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 plot_functional(curve, ax=axes[0])
