@@ -1,0 +1,128 @@
+"""The pure function on one frame: forecasts of the model itself, problems beside them."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tsrnn import ARMA, VARMA
+from tsrnn.baselines import Naive
+from tsrnn.batch import forecast_frame
+from tsrnn.data import to_polars
+
+
+def test_a_model_of_each_series_forecasts_as_if_fitted_to_it_alone(panel, arma):
+    answer = forecast_frame(panel, arma, h=4, level=80)
+    assert not answer.problems
+    for name, own in panel.groupby("unique_id"):
+        alone = ARMA(order=(1, 0)).fit(own).predict(4, level=80).reset_index(drop=True)
+        mine = answer.forecasts[answer.forecasts["unique_id"] == name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(mine, alone, rtol=1e-9)
+
+
+def test_a_fitted_network_forecasts_as_it_does(panel, network):
+    answer = forecast_frame(panel, network, level=[80])
+    pd.testing.assert_frame_equal(answer.forecasts, network.predict(panel, level=[80]))
+
+
+def test_series_at_fault_are_named_with_the_reason_and_stop_no_other(broken, arma):
+    answer = forecast_frame(broken, arma)
+    told = {problem.unique_id: problem for problem in answer.problems}
+    assert set(told) == {"s5", "s7", "s11"}
+    assert all(problem.kind == "error" for problem in told.values())
+    assert "missing values" in told["s5"].message
+    assert "constant" in told["s7"].message
+    assert "2024-01-08" in told["s11"].message
+    rest = broken[~broken["unique_id"].isin(told)]
+    expected = ARMA(order=(1, 0), horizon=3).fit(rest).predict()
+    pd.testing.assert_frame_equal(answer.forecasts.reset_index(drop=True), expected, rtol=1e-12)
+
+
+def test_where_none_can_be_forecast_there_are_problems_only(panel, arma):
+    answer = forecast_frame(panel.assign(y=np.nan), arma)
+    assert answer.forecasts is None
+    assert [problem.unique_id for problem in answer.problems] == list(panel["unique_id"].unique())
+
+
+def test_warnings_are_problems_and_are_not_shown(panel):
+    model = ARMA(order=(2, 2), trend="n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answer = forecast_frame(panel.head(40 * 6), model, h=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loose = ~model.fit(panel.head(40 * 6)).converged_
+    warned = [problem.unique_id for problem in answer.problems if problem.kind == "warning"]
+    assert warned == list(loose.index[loose])
+
+
+def test_polars_comes_back_as_polars(panel, arma):
+    made = forecast_frame(to_polars(panel), arma).forecasts
+    assert isinstance(made, pl.DataFrame)
+    expected = forecast_frame(panel, arma).forecasts
+    np.testing.assert_array_equal(made["ARMA"].to_numpy(), expected["ARMA"].to_numpy())
+
+
+def test_columns_known_ahead_go_with_their_series(panel):
+    rows = np.random.default_rng(3).normal(size=len(panel))
+    frame = panel.assign(x=rows, y=panel["y"] + 2 * rows)
+    last = frame.groupby("unique_id").tail(3)
+    past, future = frame.drop(index=last.index), last.drop(columns="y")
+    model = ARMA(order=(1, 0), known_ahead="x", horizon=3)
+    answer = forecast_frame(past, model, X_future=future[future["unique_id"] != "s2"])
+    assert [problem.unique_id for problem in answer.problems] == ["s2"]
+    assert "X_future" in answer.problems[0].message
+    others = past[past["unique_id"] != "s2"]
+    expected = model.fit(others).predict(X_future=future[future["unique_id"] != "s2"])
+    pd.testing.assert_frame_equal(answer.forecasts.reset_index(drop=True), expected, rtol=1e-12)
+
+
+def test_several_targets(panel):
+    frame = panel.assign(z=np.random.default_rng(4).normal(size=len(panel)))
+    answer = forecast_frame(frame, VARMA(order=(1, 0), target=["y", "z"]), h=2)
+    assert list(answer.forecasts.columns) == ["unique_id", "ds", "y", "z"]
+    assert len(answer.forecasts) == 48
+
+
+def test_columns_that_the_model_does_not_read_are_left_alone(panel, arma):
+    answer = forecast_frame(panel.assign(note="text"), arma)
+    assert len(answer.forecasts) == 72
+
+
+def test_it_can_be_sent_to_a_worker(panel, arma):
+    function, model = pickle.loads(pickle.dumps((forecast_frame, arma)))
+    pd.testing.assert_frame_equal(
+        function(panel, model).forecasts, forecast_frame(panel, arma).forecasts
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": ARMA}, "model must be a forecaster"),
+        ({"h": 0}, "h must be"),
+        ({"level": 0.8}, "level is in percent"),
+        ({"frame": [1, 2]}, "long pandas or polars DataFrame"),
+    ],
+)
+def test_arguments_are_refused_at_once(panel, change, message):
+    asked = {"frame": panel, "model": Naive(), "h": 2} | change
+    with pytest.raises((TypeError, ValueError), match=message):
+        forecast_frame(**asked)
+
+
+def test_a_network_that_is_not_fitted_is_refused(panel, network):
+    from sklearn.base import clone
+
+    with pytest.raises(ValueError, match=r"Fit it once, to a sample"):
+        forecast_frame(panel, clone(network))
+
+
+def test_wide_frames_and_missing_ids_are_refused(panel, arma):
+    with pytest.raises(ValueError, match="melt a wide frame"):
+        forecast_frame(panel[["ds", "y"]], arma)
+    with pytest.raises(ValueError, match="40 ids are missing"):
+        forecast_frame(panel.assign(unique_id=panel["unique_id"].where(panel.index >= 40)), arma)

@@ -1,0 +1,159 @@
+"""The folder of a run: its plan, and a file of forecasts and one of problems a partition."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from tsrnn.batch._files import polars
+from tsrnn.batch._forecast_frame import Problem
+
+__all__ = ["Counts", "Folder", "problem_frame"]
+
+PLAN, FINISHED = "plan.json", "_SUCCESS"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of a partition."""
+
+    series: int
+    failed: int
+    digest: str
+
+
+class Folder:
+    """Where a run leaves its results; every file appears in one step.
+
+    Forecasts of a partition are the last of its files: where they are, all of it is.
+    """
+
+    def __init__(self, path: Any) -> None:
+        self.path = Path(path)
+
+    def begin(self, plan: dict[str, Any], overwrite: bool) -> None:
+        """Take the folder for a run, or the one that an interrupted run has left.
+
+        Raises
+        ------
+        ValueError
+            If it holds something else.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        known = self._plan()
+        if known is None and self._has_others():
+            raise ValueError(
+                f"out must be a new or empty folder, or that of an earlier run; {str(self.path)!r} "
+                "holds other files. Name another"
+            )
+        if known is not None and overwrite and (known != plan or "iterator" in plan["source"]):
+            self._clear()
+            known = None
+        if known is not None and known != plan:
+            differs = sorted(name for name in {*plan, *known} if plan.get(name) != known.get(name))
+            raise ValueError(
+                f"{str(self.path)!r} holds a run with other {', '.join(differs)}. Name another "
+                "folder, or replace the run by overwrite=True"
+            )
+        (self.path / FINISHED).unlink(missing_ok=True)
+        for left in self.path.rglob(".*.tmp"):
+            left.unlink()
+        for folder in ("forecasts", "errors"):
+            (self.path / folder).mkdir(exist_ok=True)
+        if known is None:
+            _put(self.path / PLAN, lambda place: place.write_text(json.dumps(plan)))
+
+    def finish(self, n_partitions: int) -> None:
+        """Mark the run as complete.
+
+        Raises
+        ------
+        ValueError
+            If the folder has partitions that the source has not.
+        """
+        kept = len(list((self.path / "forecasts").glob("part-*.parquet")))
+        if kept != n_partitions:
+            raise ValueError(
+                f"{str(self.path)!r} holds {kept} partitions, the iterator now gave "
+                f"{n_partitions}. Name another folder, or replace the run by overwrite=True"
+            )
+        _put(self.path / FINISHED, lambda place: place.touch())
+
+    def counts(self, number: int) -> Counts | None:
+        """What is known of a finished partition; None of one that is not."""
+        path = self.forecasts(number)
+        if not path.is_file():
+            return None
+        told = json.loads(polars().read_parquet_metadata(path)["tsrnn"])
+        return Counts(**told)
+
+    def write(self, number: int, forecasts: Any, problems: Any, counts: Counts) -> None:
+        """Keep the results of a partition, polars frames."""
+        _put(self.errors(number), problems.write_parquet)
+        metadata = {"tsrnn": json.dumps(asdict(counts))}
+        _put(
+            self.forecasts(number), lambda place: forecasts.write_parquet(place, metadata=metadata)
+        )
+
+    def forecasts(self, number: int) -> Path:
+        """File of the forecasts of a partition."""
+        return self.path / "forecasts" / f"part-{number:05d}.parquet"
+
+    def errors(self, number: int) -> Path:
+        """File of the problems of a partition."""
+        return self.path / "errors" / f"part-{number:05d}.parquet"
+
+    def _plan(self) -> dict[str, Any] | None:
+        try:
+            return json.loads((self.path / PLAN).read_text())
+        except FileNotFoundError:
+            return None
+
+    def _has_others(self) -> bool:
+        """Whether there is anything that a run killed at its beginning does not leave."""
+        own = [self.path / folder for folder in ("forecasts", "errors")]
+        return any(
+            not path.match(".*.tmp") and not (path in own and not any(path.iterdir()))
+            for path in self.path.iterdir()
+        )
+
+    def _clear(self) -> None:
+        """Remove a run, the plan last, and nothing else."""
+        for path in self._own():
+            path.unlink()
+        (self.path / PLAN).unlink()
+
+    def _own(self) -> Iterator[Path]:
+        for folder in ("forecasts", "errors"):
+            yield from (self.path / folder).glob("part-*.parquet")
+        if (self.path / FINISHED).exists():
+            yield self.path / FINISHED
+
+
+def problem_frame(problems: list[Problem], id_dtype: Any) -> Any:
+    """Problems as a polars frame, whose ids are of the type of those of the data."""
+    pl = polars()
+    return pl.DataFrame(
+        {
+            "unique_id": pl.Series([one.unique_id for one in problems], dtype=id_dtype),
+            "kind": pl.Series([one.kind for one in problems], dtype=pl.String),
+            "message": pl.Series([one.message for one in problems], dtype=pl.String),
+        }
+    )
+
+
+def _put(path: Path, write: Any) -> None:
+    """Write a file beside its place, see that it is on the disk, and move it there."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        write(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

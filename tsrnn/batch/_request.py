@@ -1,0 +1,155 @@
+"""What is asked of every partition: a model, a horizon, levels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.contract import Classical, Forecaster, check_levels, last_step, positive_integer
+
+__all__ = ["Request", "make_request", "with_numbers"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked question.
+
+    Parameters
+    ----------
+    model : forecaster
+    fitted : bool
+        Whether the model forecasts as it is; otherwise a clone is fitted to each partition.
+    h : int or None
+        None is the model's own horizon.
+    levels : list of float
+    texts : tuple of str
+        Columns that come as text, as from CSV files, and are numbers.
+    """
+
+    model: Any
+    fitted: bool
+    h: int | None
+    levels: list[float]
+    texts: tuple[str, ...] = ()
+
+    @property
+    def id_col(self) -> str:
+        """Column with the ids of the series."""
+        return str(getattr(last_step(self.model), "id_col", "unique_id"))
+
+    @property
+    def time_col(self) -> str:
+        """Column with the timestamps."""
+        return str(getattr(last_step(self.model), "time_col", "ds"))
+
+    @property
+    def targets(self) -> list[Any]:
+        """Columns that are forecast."""
+        if shape := self._shape():
+            return list(shape[0].target_names)
+        target = getattr(last_step(self.model), "target", None)
+        if target is None:
+            return ["y"]
+        return list(target) if isinstance(target, list | tuple) else [target]
+
+    @property
+    def columns(self) -> list[Any] | None:
+        """Columns that the model reads; None if that cannot be said, as of a pipeline."""
+        if last_step(self.model) is not self.model or not isinstance(self.model, Forecaster):
+            return None
+        shape = self._shape()
+        exogenous = shape[1] if shape else _listed(self.model.known_ahead)
+        return [self.id_col, self.time_col, *self.targets, *exogenous]
+
+    @property
+    def future_columns(self) -> list[Any] | None:
+        """Columns of the steps ahead, ids and timestamps included."""
+        if self.columns is None:
+            return None
+        ahead = self.model.known_ahead_ if self.fitted else _listed(self.model.known_ahead)
+        return [self.id_col, self.time_col, *ahead]
+
+    def with_freq(self, freq: Any) -> Request:
+        """The same question of series of one frequency."""
+        model = clone(self.model)
+        last_step(model).set_params(freq=freq)
+        return replace(self, model=model)
+
+    def ask(self, frame: Any, future: Any) -> tuple[Any, Any]:
+        """Forecasts of the series of a frame, and the fitted model they are of."""
+        frame = with_numbers(frame, self.texts)
+        given: dict[str, Any] = {"h": self.h, "level": self.levels or None}
+        if future is not None:
+            given["X_future"] = future
+        if self.fitted:
+            return self.model.predict(frame, **given), None
+        model = clone(self.model).fit(frame)
+        return model.predict(**given), model
+
+    def _shape(self) -> Any:
+        return getattr(last_step(self.model), "_panel_shape", None) if self.fitted else None
+
+
+def make_request(model: Any, h: Any, level: Any) -> Request:
+    """Check what is asked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the model is no forecaster, is a network that has not been fitted, or an argument
+        cannot be used.
+    """
+    for method in ("fit", "predict"):
+        if isinstance(model, type) or not callable(getattr(model, method, None)):
+            raise TypeError(
+                f"model must be a forecaster with fit and predict, such as ARMA(); got {model!r}"
+            )
+    fitted, final = _is_fitted(model), last_step(model)
+    if not fitted and isinstance(final, Forecaster) and not isinstance(final, Classical):
+        raise ValueError(
+            f"{type(final).__name__} has one set of parameters for all series and must be fitted "
+            "before; got one that is not. Fit it once, to a sample of the series: "
+            "model.fit(sample)"
+        )
+    steps = None if h is None else positive_integer("h", h)
+    return Request(model, fitted, steps, check_levels(level))
+
+
+def with_numbers(frame: Any, texts: tuple[str, ...]) -> Any:
+    """A polars frame with numbers in place of what is written.
+
+    Raises
+    ------
+    TypeError
+        If a text is no number.
+    """
+    for name in texts:
+        column = frame[name]
+        numbers = column.str.strip_chars().cast(float, strict=False)
+        wrong = frame.filter(numbers.is_null() & column.is_not_null() & (column != ""))
+        if len(wrong):
+            raise TypeError(
+                f"the column {name!r} must hold numbers; got {wrong[name][0]!r}. Correct it, or "
+                "leave the field empty if the value is missing"
+            )
+        frame = frame.with_columns(numbers)
+    return frame
+
+
+def _is_fitted(model: Any) -> bool:
+    final = last_step(model)
+    try:
+        check_is_fitted(final, "memory_" if isinstance(final, Forecaster) else None)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _listed(columns: Any) -> list[Any]:
+    if columns is None:
+        return []
+    return list(columns) if isinstance(columns, list | tuple) else [columns]

@@ -1,0 +1,80 @@
+"""What a run has left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tsrnn.batch._files import polars
+from tsrnn.contract import choice
+from tsrnn.data import to_pandas
+
+__all__ = ["BatchRun"]
+
+
+@dataclass(frozen=True)
+class BatchRun:
+    """A finished run of `forecast_batches`; print it.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder.
+    n_series, n_failed : int
+        Series, and those of them without forecasts.
+    n_partitions, n_resumed : int
+        Partitions, and those of them that an interrupted run had finished.
+    seconds : float
+        Of this run.
+
+    Examples
+    --------
+    See `forecast_batches`, which makes it.
+
+    >>> from pathlib import Path
+    >>> from tsrnn.batch import BatchRun
+    >>> print(BatchRun(Path("night"), 1000, 2, 5, 1, 3.2))
+    1000 series in 5 partitions, 1 of them from before: 998 forecast, 2 failed; 3.2 s
+    """
+
+    path: Path
+    n_series: int
+    n_failed: int
+    n_partitions: int
+    n_resumed: int
+    seconds: float
+
+    def forecasts(self, library: str = "pandas") -> Any:
+        """All forecasts as one long frame.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+        """
+        return self._read("forecasts", library)
+
+    def errors(self, library: str = "pandas") -> Any:
+        """What went wrong: ``unique_id``, ``kind`` ("error" or "warning") and ``message``.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+        """
+        return self._read("errors", library)
+
+    def _read(self, folder: str, library: str) -> Any:
+        choice("library", library, ("pandas", "polars"))
+        files = sorted((self.path / folder).glob("part-*.parquet"), key=_number)
+        frame = polars().read_parquet(files, glob=False)
+        return frame if library == "polars" else to_pandas(frame)
+
+    def __str__(self) -> str:
+        before = f", {self.n_resumed} of them from before" if self.n_resumed else ""
+        done = f"{self.n_series - self.n_failed} forecast, {self.n_failed} failed"
+        many = f"{self.n_series} series in {self.n_partitions} partitions"
+        return f"{many}{before}: {done}; {self.seconds:.1f} s"
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.removeprefix("part-"))
