@@ -35,6 +35,13 @@ class LabelledSequences:
         Labels as str, or targets as float64; None if the file has neither.
     labels : tuple of str
         Classes in the order of the file; empty if `y` holds targets or nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.datasets import LabelledSequences
+    >>> LabelledSequences("Steps", np.zeros((2, 10, 1)), np.array(["up", "down"]), ("up", "down"))
+    LabelledSequences(name='Steps', labels=('up', 'down'))
     """
 
     name: str

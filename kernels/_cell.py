@@ -60,6 +60,7 @@ class Cell:
     --------
     The linear recurrence ``h_t = a h_{t-1} + u_t``:
 
+    >>> from tsrnn.kernels import Cell
     >>> Cell("decay", n=1, m=1, p=1, step=lambda h, u, a: (a[0] * h[0] + u[0],)).name
     'decay'
     """

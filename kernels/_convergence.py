@@ -22,6 +22,15 @@ class Convergence:
     fell_back : Tensor of shape (B, K), bool
         Lanes that had not converged and were run in time order instead. The answer
         is exact for them too.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, recurrence
+    >>> u, w = torch.ones(1, 64, 2, 3), torch.full((4, 3), 0.1)
+    >>> *_, found = recurrence(cells.para_rnn(2), u, w, engine="shooting", full_output=True)
+    >>> found.passes.shape, bool(found.fell_back.any())
+    (torch.Size([1, 3]), False)
     """
 
     passes: Tensor

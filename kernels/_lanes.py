@@ -29,6 +29,16 @@ class Lanes:
     ------
     ValueError
         If there is no series or no row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Lanes
+    >>> lanes = Lanes(np.arange(6.0).reshape(2, 3))
+    >>> lanes.n, lanes.blocks.shape
+    (2, torch.Size([1, 3, 1, 2]))
+    >>> lanes.unpack(lanes.pack(np.array([[1.0, 2.0]])))
+    array([[1., 2.]])
     """
 
     def __init__(self, series: np.ndarray) -> None:
@@ -75,6 +85,16 @@ class Running:
     Parameters
     ----------
     lanes : Lanes
+        All series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Lanes, Running
+    >>> running = Running(Lanes(np.zeros((40, 3))))
+    >>> lanes, places = running.covering(np.array([5, 7]))
+    >>> lanes.n, places
+    (2, array([0, 1]))
     """
 
     def __init__(self, lanes: Lanes) -> None:

@@ -20,7 +20,7 @@ def as_lengths(
     """
     if lengths is None:
         return None
-    given = torch.as_tensor(lengths, device=device)
+    given = lengths.to(device) if isinstance(lengths, Tensor) else _numbers(lengths, batch, device)
     if not batch and not given.numel():
         return given.new_zeros(0, dtype=torch.int64)
     if given.shape != (batch,) or given.dtype not in _INTEGERS:
@@ -29,6 +29,15 @@ def as_lengths(
             f"{given.dtype} of shape {tuple(given.shape)}"
         )
     return given.to(torch.int64)
+
+
+def _numbers(lengths: Sequence[int], batch: int, device: torch.device) -> Tensor:
+    try:
+        return torch.as_tensor(lengths, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:  # of what is no sequence of numbers
+        raise ValueError(
+            f"lengths must be {batch} integers, one a sequence; got {lengths!r}"
+        ) from error
 
 
 def check_range(lengths: Tensor, steps: int) -> None:
@@ -65,7 +74,7 @@ def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor
     Parameters
     ----------
     x : Tensor of shape (B, T, ...)
-    lengths : integers of shape (B,), optional
+    lengths : integers of shape (B,) or None
         Where it is None there is no padding, and `x` comes back as it is.
 
     Returns
@@ -76,6 +85,15 @@ def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor
     ------
     ValueError
         If lengths are not one integer a sequence between 0 and T.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import without_padding
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, float("nan"), float("nan")]])
+    >>> without_padding(x, [3, 1])
+    tensor([[1., 2., 3.],
+            [4., 0., 0.]])
     """
     given = as_lengths(lengths, x.shape[0], x.device)
     if given is None:

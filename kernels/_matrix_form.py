@@ -42,6 +42,8 @@ class MatrixForm:
 
     Examples
     --------
+    >>> import torch
+    >>> from tsrnn.kernels import MatrixForm
     >>> def elman(states, inputs, matrices, vectors):
     ...     (h,), (u,), (W,) = states, inputs, matrices
     ...     return (torch.tanh(u + W @ h),)

@@ -42,7 +42,7 @@ def projected_recurrence(
     x : Tensor of shape (B, T, width)
     weight : Tensor of shape (m * K, width)
         Row ``i * K + k`` projects to input field i of unit k.
-    bias : Tensor of shape (m * K,), optional
+    bias : Tensor of shape (m * K,) or None
     params : Tensor of shape (p, K)
     initial : Tensor of shape (B, n, K)
     lengths : integers of shape (B,), optional
@@ -58,6 +58,16 @@ def projected_recurrence(
     ------
     ValueError
         If shapes, dtypes or devices do not fit, or lengths lie outside 0 to T.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, projected_recurrence
+    >>> x, weight, bias = torch.ones(1, 5, 3), torch.full((2 * 4, 3), 0.1), torch.zeros(2 * 4)
+    >>> w, start = torch.zeros(4, 4), torch.zeros(1, 2, 4)
+    >>> outputs, final = projected_recurrence(cells.para_rnn(2), x, weight, bias, w, start)
+    >>> outputs.shape, bool(torch.allclose(final, torch.tensor(0.3).tanh()))
+    (torch.Size([1, 5, 2, 4]), True)
     """
     check_cell(cell)
     _check_projection(cell, x, weight, bias, params, initial)
@@ -124,7 +134,27 @@ def prepare_projected(
 ) -> None:
     """Have the kernels of `projected_recurrence` ready, for inputs with and without gradient.
 
-    See `prepare`.
+    Parameters
+    ----------
+    cell : Cell
+    width : int
+        Inputs a step.
+    bias : bool
+        Whether there will be one.
+    dtype : torch.float32 or torch.float64
+    verbose : bool, default False
+        Print one line before and after a compilation, see `prepare`.
+
+    Raises
+    ------
+    ValueError
+        If the cell has no compiled form, or there is none in this dtype.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, prepare_projected
+    >>> prepare_projected(cells.para_rnn(2), width=3, bias=True, dtype=torch.float32)
     """
     if not is_small(cell):
         _dense.prepare(cell, dtype)

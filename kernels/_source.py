@@ -32,6 +32,7 @@ def source(cell: Cell, dtype: torch.dtype = torch.float32, device: str = "cpu") 
     Examples
     --------
     >>> from tsrnn.kernels import cells
+    >>> from tsrnn.kernels import source
     >>> "tanh" in source(cells.para_rnn(2))
     True
     """

@@ -38,6 +38,16 @@ class Sums(NamedTuple):
     products : ndarray of shape (n_products, N, p, p) or None
     memory : ndarray of shape (q, N)
         Fields of the state that its step reads, after the last step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Cell, Lanes, sums
+    >>> total = Cell("total", 1, 1, 0, lambda h, u, w: (u[0],), names=(("seen",), ("y",), ()))
+    >>> result = sums(total, Lanes(np.ones((2, 5))), np.empty((2, 0)), np.empty((2, 0)),
+    ...               terms=["seen"], order=0)
+    >>> result.value
+    array([[5., 5.]])
     """
 
     value: np.ndarray
@@ -96,6 +106,18 @@ def sums(
     ------
     ValueError
         If shapes do not fit, a name is unknown, or the cell does what has no derivative here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Cell, Lanes, sums
+    >>> def step(state, inputs, params):
+    ...     return inputs[0], (inputs[0] - params[0] * state[0]) ** 2
+    >>> errors = Cell("squared", 2, 1, 1, step, names=(("last", "square"), ("y",), ("phi",)))
+    >>> result = sums(errors, Lanes(np.array([[1.0, 2.0, 3.0]])), np.array([[0.5]]),
+    ...               np.zeros((1, 1)), terms=["square"])
+    >>> result.value, result.gradient, result.hessian
+    (array([[7.25]]), array([[[-11.]]]), array([[[[10.]]]]))
     """
     slopes: dict[tuple[int, ...], np.ndarray] = {**(d_initial or {}), **(dd_initial or {})}
     plan = _plan(

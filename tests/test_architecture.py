@@ -26,6 +26,22 @@ ARROWS = {
     "evaluation": {"data", "contract", "plotting"},
     "storage": {"contract", "forecasters", "erm", "linear", "baselines", "evaluation"},
     "reporting": {"contract", "evaluation", "interpret", "plotting"},
+    "tuning": {"contract", "data", "evaluation"},
+    "sktime": {"contract", "data", "forecasters", "linear"},
+    "batch": {"contract", "data"},
+    "export": {"contract", "data", "forecasters", "layers", "kernels"},
+    "cli": {
+        "batch",
+        "baselines",
+        "contract",
+        "data",
+        "evaluation",
+        "forecasters",
+        "interpret",
+        "linear",
+        "reporting",
+        "storage",
+    },
 }
 # Outside library -> the places, rooms or files, where the package may import it.
 DOORS = {
@@ -37,9 +53,15 @@ DOORS = {
     "arch": {"datasets", "baselines", "evaluation"},
     "utilsforecast": {"evaluation"},
     "scoringrules": {"evaluation"},
-    "polars": {"tsrnn/evaluation/_record.py"},
+    "polars": {"tsrnn/evaluation/_record.py", "tsrnn/batch/_files.py"},
     "matplotlib": {"plotting"},
     "pooch": {"datasets"},
+    "typer": {"cli"},
+    "onnx": {"export"},
+    "onnxruntime": {"export"},
+    "onnxscript": {"export"},
+    "sktime": {"sktime"},
+    "optuna": {"tuning"},
     "pandas": {
         "data",
         "contract",
@@ -52,6 +74,10 @@ DOORS = {
         "evaluation",
         "plotting",
         "reporting",
+        "sktime",
+        "tuning",
+        "batch",
+        "cli",
     },
 }
 # The facade knows every room and no outside library.

@@ -10,6 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 IMPORTED_AS = {"scikit-learn": "sklearn"}
+# What examples import beside the dependencies; each says at its top how to install it.
+OPTIONAL = {"10_mlflow.py": {"mlflow"}, "_mlflow_model.py": {"mlflow"}}
 
 
 def names(requirements):
@@ -18,8 +20,12 @@ def names(requirements):
 
 
 def imported(folders):
+    return imported_by(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def imported_by(paths):
     found = set()
-    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+    for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
@@ -36,6 +42,7 @@ def project():
 def test_of_the_package(project):
     extras = project["optional-dependencies"]
     optional = names(extras["gpu"]) | names(extras["polars"])
+    optional |= names(extras["sktime"]) | names(extras["optuna"]) | names(extras["onnx"])
     assert imported(["tsrnn", "kernels", "datasets"]) == names(project["dependencies"]) | optional
 
 
@@ -46,5 +53,9 @@ def test_optional_ones_have_one_door():
 
 
 def test_of_the_examples(project):
-    own = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert imported(["examples"]) - own <= names(project["dependencies"])
+    paths = list((ROOT / "examples").glob("*.py"))
+    own, needed = {path.stem for path in paths}, names(project["dependencies"])
+    assert {path.name for path in paths} >= set(OPTIONAL)
+    for path in paths:
+        more = imported_by([path]) - own - needed
+        assert more == OPTIONAL.get(path.name, set()), path.name

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tsrnn import (
         baselines,
+        batch,
+        cli,
         contract,
         data,
         datasets,
         erm,
         evaluation,
+        export,
         forecasters,
         interpret,
         kernels,
@@ -21,8 +24,10 @@ if TYPE_CHECKING:
         linear,
         plotting,
         reporting,
+        sktime,
         storage,
         training,
+        tuning,
     )
     from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
     from tsrnn.evaluation import Combination, backtest, compare, diagnose
@@ -57,11 +62,14 @@ _HOMES = {
 }
 _ROOMS = (
     "baselines",
+    "batch",
+    "cli",
     "contract",
     "data",
     "datasets",
     "erm",
     "evaluation",
+    "export",
     "forecasters",
     "interpret",
     "kernels",
@@ -69,8 +77,10 @@ _ROOMS = (
     "linear",
     "plotting",
     "reporting",
+    "sktime",
     "storage",
     "training",
+    "tuning",
 )
 
 __all__ = [
@@ -90,6 +100,8 @@ __all__ = [
     "__version__",
     "backtest",
     "baselines",
+    "batch",
+    "cli",
     "compare",
     "contract",
     "data",
@@ -97,6 +109,7 @@ __all__ = [
     "diagnose",
     "erm",
     "evaluation",
+    "export",
     "forecasters",
     "interpret",
     "kernels",
@@ -107,15 +120,19 @@ __all__ = [
     "recurrence_features",
     "report",
     "reporting",
+    "sktime",
     "storage",
     "training",
+    "tuning",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    value = _resolve(name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
+
+    def __getattr__(name: str) -> Any:
+        value = _resolve(name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

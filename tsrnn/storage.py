@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -49,12 +49,13 @@ HOMES = {
 }
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     """Read a model that `save` has written. Nothing is unpickled.
 
     Parameters
     ----------
-    path : path
+    path : path or binary file
+        An open file, for example an `io.BytesIO`, is read to its end.
 
     Returns
     -------
@@ -67,6 +68,19 @@ def load(path: str | os.PathLike[str]) -> Any:
         If there is no such file.
     ValueError
         If the file is damaged, not of tsrnn, or of a newer format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tsrnn import load
+    >>> from tsrnn.baselines import Naive
+    >>> from tsrnn.datasets import load_nile
+    >>> model = Naive().fit(load_nile())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/nile.tsrnn")
+    ...     again = load(f"{folder}/nile.tsrnn")
+    >>> again.predict(3).equals(model.predict(3))
+    True
     """
     header, arrays = read_file(path)
 

@@ -47,6 +47,7 @@ def keep_nth(
 
     Examples
     --------
+    >>> from tsrnn.datasets.tasks import keep_nth
     >>> task = keep_nth(1, 6, position=2, vocabulary=10, random_state=0)
     >>> task.tokens[0], task.targets[0, -1]
     (array([8, 6, 5, 2, 3, 0]), np.int64(6))
@@ -94,6 +95,13 @@ def copy_memory(
     ------
     ValueError
         If a size is not in its range.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets.tasks import copy_memory
+    >>> task = copy_memory(1, 8, memory=3, random_state=0)
+    >>> task.tokens[0], task.targets[task.mask]
+    (array([ 8,  6,  5, 10, 10, 11, 10, 10]), array([8, 6, 5]))
     """
     check_at_least(1, n=n, memory=memory)
     check_at_least(2 * memory, length=length)
@@ -144,6 +152,7 @@ def k_hop(
 
     Examples
     --------
+    >>> from tsrnn.datasets.tasks import k_hop
     >>> task = k_hop(1, 8, vocabulary=3, random_state=0)
     >>> task.tokens[0]
     array([2, 1, 1, 0, 0, 0, 0, 0])
@@ -214,6 +223,15 @@ def mqar(
     Notes
     -----
     Answers are values: who guesses among them is right with probability 2 / `vocabulary`.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets.tasks import mqar
+    >>> task = mqar(1, 10, pairs=2, vocabulary=8, random_state=0)
+    >>> task.tokens[0]
+    array([2, 5, 0, 4, 6, 7, 0, 2, 7, 6])
+    >>> task.targets[task.mask]
+    array([4, 5])
     """
     check_at_least(1, n=n, pairs=pairs)
     check_at_least(3 * pairs, length=length)

@@ -21,6 +21,15 @@ class SyntheticTask(NamedTuple):
         Steps whose answer counts.
     n_tokens : int
     n_classes : int
+
+    Examples
+    --------
+    >>> from tsrnn.datasets.tasks import parity
+    >>> task = parity(100, 20, random_state=0)
+    >>> task.tokens.shape, task.n_tokens, task.n_classes
+    ((100, 20), 2, 2)
+    >>> task.targets[task.mask].shape
+    (100,)
     """
 
     tokens: NDArray[np.int64]

@@ -39,6 +39,7 @@ def parity(
 
     Examples
     --------
+    >>> from tsrnn.datasets.tasks import parity
     >>> task = parity(1, 6, random_state=0)
     >>> task.tokens[0], task.targets[0, -1]
     (array([1, 1, 1, 0, 0, 0]), np.int64(1))
@@ -83,6 +84,13 @@ def cycle_navigation(
     ------
     ValueError
         If a size is no positive integer, or C is 1.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets.tasks import cycle_navigation
+    >>> task = cycle_navigation(1, 6, size=5, random_state=0)
+    >>> task.tokens[0] - 1, task.targets[task.mask]
+    (array([ 1,  0,  0, -1, -1, -1]), array([3]))
     """
     check_at_least(1, n=n, length=length, step=step)
     check_at_least(2, size=size)
@@ -130,6 +138,13 @@ def modular_arithmetic(
     Notes
     -----
     Results are not uniform: a product with a zero is zero.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets.tasks import modular_arithmetic
+    >>> task = modular_arithmetic(1, 8, random_state=0)
+    >>> "".join("0123456789+-*="[token] for token in task.tokens[0]), task.targets[task.mask]
+    ('8+6+5+2=', array([1]))
     """
     check_at_least(1, n=n)
     check_at_least(2, length=length, modulus=modulus)
@@ -195,6 +210,14 @@ def alternating_group(n: int, length: int = 20, *, random_state: Seed = None) ->
     ------
     ValueError
         If a size is no positive integer.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets.tasks import A5, alternating_group
+    >>> task = alternating_group(1, 2, random_state=0)
+    >>> first, second = A5[task.tokens[0]]
+    >>> bool((A5[task.targets[0, -1]] == first[second]).all())
+    True
     """
     check_at_least(1, n=n, length=length)
     tokens = np.random.default_rng(random_state).integers(len(A5), size=(n, length))

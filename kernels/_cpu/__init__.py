@@ -67,6 +67,12 @@ def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
     ------
     ValueError
         If the cell has no compiled form, or there is none in this dtype.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, prepare
+    >>> prepare(cells.para_rnn(2), torch.float32)
     """
     if dtype not in DTYPES["cpu"]:
         raise ValueError(f"dtype must be torch.float32 or torch.float64; got {dtype!r}")

@@ -52,6 +52,13 @@ def lem(block_size: int = 1, dt: float = 1.0) -> Cell:
     ------
     ValueError
         If the block size is no positive integer or dt is not positive.
+
+    Examples
+    --------
+    >>> from tsrnn.kernels import cells
+    >>> cell = cells.lem(2, dt=0.5)
+    >>> cell.n, cell.m, cell.p
+    (4, 8, 16)
     """
     if not 0 < dt < float("inf"):
         raise ValueError(f"dt must be a positive number; got {dt!r}")

@@ -28,5 +28,15 @@ def lru() -> Cell:
     -------
     Cell
         With n = m = p = 2.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, recurrence
+    >>> impulse = torch.zeros(1, 4, 2, 1)
+    >>> impulse[0, 0, 0] = 1.0
+    >>> states, _ = recurrence(cells.lru(), impulse, torch.tensor([[0.0], [1.0]]))
+    >>> states[0, :, :, 0].tolist()
+    [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
     """
     return _CELL

@@ -11,5 +11,11 @@ def newton_gru() -> Cell:
     -------
     Cell
         With n = 1, m = 3 and p = 3.
+
+    Examples
+    --------
+    >>> from tsrnn.kernels import cells
+    >>> cells.newton_gru() == cells.para_gru(1)
+    True
     """
     return para_gru(1)

@@ -52,5 +52,12 @@ def newton_lstm(block_size: int = 1) -> Cell:
     ------
     ValueError
         If the block size is no positive integer.
+
+    Examples
+    --------
+    >>> from tsrnn.kernels import cells
+    >>> cell = cells.newton_lstm()
+    >>> cell.n, cell.m, cell.p
+    (2, 3, 5)
     """
     return _FORM.block(block_size)

@@ -59,5 +59,14 @@ def para_gru(block_size: int, reset_after: bool = False) -> Cell:
     ------
     ValueError
         If the block size is no positive integer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, recurrence
+    >>> cell = cells.para_gru(2)
+    >>> states, _ = recurrence(cell, torch.zeros(3, 10, cell.m, 4), torch.zeros(cell.p, 4))
+    >>> states.shape
+    torch.Size([3, 10, 2, 4])
     """
     return _FORMS[bool(reset_after)].block(block_size)

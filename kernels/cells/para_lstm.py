@@ -47,5 +47,15 @@ def para_lstm(block_size: int) -> Cell:
     ------
     ValueError
         If the block size is no positive integer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, recurrence
+    >>> cell = cells.para_lstm(2)
+    >>> inputs, params = torch.zeros(3, 10, cell.m, 4), torch.zeros(cell.p, 4)
+    >>> h, _ = recurrence(cell, inputs, params, outputs_only=True)
+    >>> cell.n, h.shape
+    (4, torch.Size([3, 10, 2, 4]))
     """
     return _FORM.block(block_size)

@@ -47,6 +47,15 @@ def para_rnn(block_size: int, nonlinearity: str = "tanh") -> Cell:
     ------
     ValueError
         If the block size is no positive integer or the nonlinearity is unknown.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, recurrence
+    >>> cell = cells.para_rnn(2)
+    >>> states, final = recurrence(cell, torch.zeros(3, 10, cell.m, 4), torch.zeros(cell.p, 4))
+    >>> states.shape, final.shape
+    (torch.Size([3, 10, 2, 4]), torch.Size([3, 2, 4]))
     """
     check_activation(nonlinearity)
     return _FORMS[nonlinearity].block(block_size)
@@ -72,6 +81,14 @@ def linear(dimension: int) -> Cell:
     ------
     ValueError
         If the dimension is no positive integer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, recurrence
+    >>> states, _ = recurrence(cells.linear(1), torch.ones(1, 3, 1, 1), torch.tensor([[0.5]]))
+    >>> states.flatten()
+    tensor([1.0000, 1.5000, 1.7500])
     """
     if not isinstance(dimension, int) or isinstance(dimension, bool) or dimension < 1:
         raise ValueError(f"dimension must be a positive integer; got {dimension!r}")

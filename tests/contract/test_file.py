@@ -1,5 +1,7 @@
 """Files give back header and arrays bit by bit; what is no JSON value is named."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,6 +34,41 @@ def test_the_header_comes_back(tmp_path):
     back, _ = read_file(str(tmp_path / "file"))
     assert {name: back[name] for name in header} == header
     assert back["format"] == 1
+
+
+def test_open_files_hold_what_named_ones_do(tmp_path):
+    held = io.BytesIO()
+    write_file(held, {"class": "A"}, ARRAYS)
+    write_file(tmp_path / "file", {"class": "A"}, ARRAYS)
+    with (tmp_path / "file").open("rb") as opened:
+        from_named = read_file(opened)
+    held.seek(0)
+    from_held = read_file(held)
+    (tmp_path / "copy").write_bytes(held.getvalue())
+    for header, arrays in (from_named, from_held, read_file(tmp_path / "copy")):
+        assert header == from_named[0]
+        assert {name: a.tobytes() for name, a in arrays.items()} == {
+            name: a.tobytes() for name, a in ARRAYS.items()
+        }
+
+
+def test_damage_of_an_open_file_is_noticed():
+    held = io.BytesIO()
+    write_file(held, {}, {"a": np.ones(3)})
+    for content in (b"", held.getvalue()[:-1], held.getvalue()[1:]):
+        with pytest.raises(ValueError, match="the open file is damaged or no model"):
+            read_file(io.BytesIO(content))
+
+
+def test_text_files_are_refused(tmp_path):
+    with pytest.raises(TypeError, match="Open it in binary mode"):
+        write_file(io.StringIO(), {}, {})
+    write_file(tmp_path / "file", {}, {})
+    with (
+        (tmp_path / "file").open(encoding="latin1") as text,
+        pytest.raises(TypeError, match="Open it in binary mode"),
+    ):
+        read_file(text)
 
 
 def refusal(path):

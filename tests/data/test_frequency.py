@@ -145,7 +145,7 @@ class TestZones:
 
     @pytest.mark.parametrize("alias", ["D", "B", "W-SUN", "MS", "ME", "QS-JAN", "YS-JAN"])
     def test_days_are_those_of_the_wall_clock(self, alias):
-        index = pd.date_range("2023-01-01", periods=300, freq=alias, tz="Europe/Berlin")[:60]
+        index = pd.date_range("2023-01-01", periods=60, freq=alias, tz="Europe/Berlin")
         panel = read_panel(series(bare(index[:20])))
         assert panel.freq == alias
         expected = index[20:].tz_convert("UTC").tz_localize(None).as_unit("ns")

@@ -189,6 +189,17 @@ class ArchModel(FittedForecaster):
     Bollerslev, T. (1986). Generalized autoregressive conditional heteroskedasticity. Journal of
     Econometrics 31, 307-327.
     Sheppard, K. arch. doi:10.5281/zenodo.593254.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import ArchModel
+    >>> from tsrnn.datasets import load_sp500
+    >>> returns = 100 * load_sp500()["Adj Close"].pct_change()[-1000:].reset_index(drop=True)
+    >>> model = ArchModel(o=1, dist="t").fit(returns)
+    >>> list(model.params_)
+    ['mu', 'omega', 'alpha[1]', 'gamma[1]', 'beta[1]', 'nu']
+    >>> model.predict_variance(h=5).shape
+    (5,)
     """
 
     column_name: ClassVar[str] = "ArchModel"

@@ -197,6 +197,14 @@ class AutoARIMA(StandardizedForecaster):
     for R. Journal of Statistical Software 27(3).
     Wang, X., Smith, K., Hyndman, R. (2006). Characteristic-based clustering for time series data.
     Data Mining and Knowledge Discovery 13, 335-364.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import AutoARIMA
+    >>> from tsrnn.datasets import load_nile
+    >>> model = AutoARIMA(max_p=1, max_q=1).fit(load_nile())
+    >>> model.spec_["volume"]["order"]
+    [1, 1, 1]
     """
 
     column_name: ClassVar[str] = "AutoARIMA"

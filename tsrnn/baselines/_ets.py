@@ -166,6 +166,16 @@ class ETS(StandardizedForecaster):
     ----------
     Hyndman, R. J., Koehler, A. B., Ord, J. K., Snyder, R. D. (2008). Forecasting with
     Exponential Smoothing.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import ETS
+    >>> from tsrnn.datasets import load_nile
+    >>> model = ETS(trend="add", damped_trend=True).fit(load_nile())
+    >>> model.predict(2, level=[80]).columns.tolist()
+    ['volume', 'volume-lo-80', 'volume-hi-80']
+    >>> bool(0 < model.params_["smoothing_level"].iloc[0] < 1)
+    True
     """
 
     column_name: ClassVar[str] = "ETS"

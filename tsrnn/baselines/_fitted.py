@@ -15,8 +15,8 @@ from tsrnn.baselines._rows import RowsForecaster
 from tsrnn.baselines._stored import estimates_arrays, estimates_header, revived_estimates
 from tsrnn.baselines._text import BaselineSummary, listed, series_named, undated
 from tsrnn.baselines._unit import Fitted, Rows, UnitModel
-from tsrnn.baselines._work import attempt, check_jobs, each, estimated, recorded, tell
-from tsrnn.contract import level_name, unit_index, with_shared_arguments
+from tsrnn.baselines._work import attempt, check_jobs, each, estimated
+from tsrnn.contract import level_name, recorded, tell, unit_index, with_shared_arguments
 from tsrnn.data import Panel, steps_between
 
 NAMES_SHOWN = 3

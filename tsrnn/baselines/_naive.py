@@ -65,6 +65,15 @@ class SeasonalNaive(NaiveMethod):
     ----------
     Hyndman, R. J., Athanasopoulos, G. (2021). Forecasting: Principles and Practice, 3rd ed.,
     sections 5.2 and 5.5.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.baselines import SeasonalNaive
+    >>> days = pd.date_range("2024-01-01", periods=5)
+    >>> series = pd.Series([3.0, 5.0, 4.0, 6.0, 5.0], days)
+    >>> SeasonalNaive(season_length=2).fit(series).predict(3).tolist()
+    [6.0, 5.0, 6.0]
     """
 
     column_name: ClassVar[str] = "SeasonalNaive"
@@ -101,6 +110,14 @@ class Drift(NaiveMethod):
     ----------
     Hyndman, R. J., Athanasopoulos, G. (2021). Forecasting: Principles and Practice, 3rd ed.,
     sections 5.2 and 5.5.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.baselines import Drift
+    >>> days = pd.date_range("2024-01-01", periods=4)
+    >>> Drift().fit(pd.Series([3.0, 5.0, 4.0, 6.0], days)).predict(2).tolist()
+    [7.0, 8.0]
     """
 
     column_name: ClassVar[str] = "Drift"
@@ -136,6 +153,14 @@ class Mean(NaiveMethod):
     ----------
     Hyndman, R. J., Athanasopoulos, G. (2021). Forecasting: Principles and Practice, 3rd ed.,
     sections 5.2 and 5.5.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.baselines import Mean
+    >>> days = pd.date_range("2024-01-01", periods=4)
+    >>> Mean().fit(pd.Series([3.0, 5.0, 4.0, 6.0], days)).predict(2).tolist()
+    [4.5, 4.5]
     """
 
     column_name: ClassVar[str] = "Mean"

@@ -45,6 +45,15 @@ class Naive2(NaiveMethod):
     ----------
     Makridakis, S., Spiliotis, E., Assimakopoulos, V. (2020). The M4 competition. International
     Journal of Forecasting 36, 54-74; "Benchmarks and Evaluation.R" of its repository.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.baselines import Naive2
+    >>> days = pd.date_range("2024-01-01", periods=16)
+    >>> series = pd.Series([1.0, 2.0, 1.0, 4.0] * 4, days)
+    >>> Naive2(season_length=4).fit(series).predict(4).round(6).tolist()
+    [1.0, 2.0, 1.0, 4.0]
     """
 
     column_name: ClassVar[str] = "Naive2"

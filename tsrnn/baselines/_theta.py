@@ -160,6 +160,14 @@ class Theta(StandardizedForecaster):
     Forecasting 16, 521-530.
     Hyndman, R. J., Billah, B. (2003). Unmasking the theta method. International Journal of
     Forecasting 19, 287-290.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Theta
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> model = Theta().fit(load_elec_equip())
+    >>> model.predict(12, level=[90]).columns.tolist()
+    ['turnover', 'turnover-lo-90', 'turnover-hi-90']
     """
 
     column_name: ClassVar[str] = "Theta"

@@ -126,6 +126,16 @@ class UnobservedComponents(StandardizedForecaster):
     References
     ----------
     Harvey, A. C. (1989). Forecasting, Structural Time Series Models and the Kalman Filter.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import UnobservedComponents
+    >>> from tsrnn.datasets import load_nile
+    >>> model = UnobservedComponents(level="local level").fit(load_nile())
+    >>> list(model.params_)
+    ['sigma2.irregular', 'sigma2.level']
+    >>> model.predict(3).shape
+    (3, 1)
     """
 
     column_name: ClassVar[str] = "UnobservedComponents"

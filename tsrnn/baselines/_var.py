@@ -148,6 +148,15 @@ class VAR(FittedForecaster):
     References
     ----------
     Lütkepohl, H. (2005). New Introduction to Multiple Time Series Analysis, chapters 2 to 4.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import VAR
+    >>> from tsrnn.datasets import load_macrodata
+    >>> rates = load_macrodata()[["infl", "unemp"]]
+    >>> model = VAR(lags=2).fit(rates)
+    >>> model.predict(h=4).shape
+    (4, 2)
     """
 
     column_name: ClassVar[str] = "VAR"

@@ -109,6 +109,15 @@ class VARMAX(StandardizedForecaster):
     References
     ----------
     Lütkepohl, H. (2005). New Introduction to Multiple Time Series Analysis, chapters 11 and 12.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import VARMAX
+    >>> from tsrnn.datasets import load_macrodata
+    >>> rates = load_macrodata()[["infl", "unemp"]]
+    >>> model = VARMAX(order=(1, 0)).fit(rates)
+    >>> model.predict(h=4).shape
+    (4, 2)
     """
 
     column_name: ClassVar[str] = "VARMAX"

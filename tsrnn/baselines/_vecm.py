@@ -189,6 +189,16 @@ class VECM(FittedForecaster):
     ----------
     Johansen, S. (1995). Likelihood-Based Inference in Cointegrated Vector Autoregressive Models.
     Lütkepohl, H. (2005). New Introduction to Multiple Time Series Analysis, chapters 6 to 8.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import VECM
+    >>> from tsrnn.datasets import load_interest_inflation
+    >>> model = VECM(lags=3).fit(load_interest_inflation())
+    >>> model.spec_.iloc[0]["rank"]
+    1
+    >>> model.predict(h=4).shape
+    (4, 2)
     """
 
     column_name: ClassVar[str] = "VECM"

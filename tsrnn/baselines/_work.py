@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +12,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
-from tsrnn.contract import warn_user
-
-# Filters of warnings belong to the process: threads must take turns in changing them.
-_TURN = threading.Lock()
+from tsrnn.contract import recorded
 
 
 def check_jobs(n_jobs: Any) -> int:
@@ -52,32 +46,6 @@ def each(
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")
         results: Iterable[Any] = parallel(delayed(function)(*task) for task in tasks)
         return list(tqdm(results, **shown))
-
-
-@contextmanager
-def recorded() -> Iterator[list[str]]:
-    """Collect what this thread warns of in a list, each text once."""
-    texts: list[str] = []
-    me = threading.get_ident()
-
-    def keep(message: Warning | str, *where: Any, **other: Any) -> None:
-        text = " ".join(str(message).split())
-        if threading.get_ident() != me:
-            shown(message, *where, **other)
-        elif text not in texts:
-            texts.append(text)
-
-    with _TURN, warnings.catch_warnings():
-        shown = warnings.showwarning
-        warnings.showwarning = keep  # type: ignore[assignment]
-        warnings.simplefilter("always")
-        yield texts
-
-
-def tell(message: str) -> None:
-    """Warn the user, not another thread that collects warnings."""
-    with _TURN:
-        warn_user(message)
 
 
 def estimated(model: UnitModel, rows: Rows) -> Fitted:

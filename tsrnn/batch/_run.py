@@ -72,7 +72,8 @@ class BatchRun:
     def __str__(self) -> str:
         before = f", {self.n_resumed} of them from before" if self.n_resumed else ""
         done = f"{self.n_series - self.n_failed} forecast, {self.n_failed} failed"
-        many = f"{self.n_series} series in {self.n_partitions} partitions"
+        plural = "" if self.n_partitions == 1 else "s"
+        many = f"{self.n_series} series in {self.n_partitions} partition{plural}"
         return f"{many}{before}: {done}; {self.seconds:.1f} s"
 
 

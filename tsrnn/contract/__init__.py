@@ -6,7 +6,10 @@ from tsrnn.contract._classical import Classical
 from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
+from tsrnn.contract._magnitude import check_not_too_large
 from tsrnn.contract._memory import Memory
+from tsrnn.contract._pipeline import last_step
+from tsrnn.contract._recorded import recorded, tell
 from tsrnn.contract._saved import arguments_of, saved_arguments
 from tsrnn.contract._shared import CommonArguments, with_shared_arguments
 from tsrnn.contract._units import target_scales, unit_index
@@ -20,17 +23,21 @@ __all__ = [
     "Memory",
     "arguments_of",
     "check_levels",
+    "check_not_too_large",
     "choice",
     "flag",
     "habits",
+    "last_step",
     "level_name",
     "number",
     "plain",
     "positive_integer",
     "read_file",
+    "recorded",
     "saved_arguments",
     "seed_of",
     "target_scales",
+    "tell",
     "unit_index",
     "verbosity",
     "warn_user",

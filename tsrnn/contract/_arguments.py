@@ -11,7 +11,35 @@ import numpy as np
 
 
 def positive_integer(name: str, value: Any) -> int:
-    """`value` as an int, or an error that names the argument."""
+    """`value` as an int, or an error that names the argument.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    value : object
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+    ValueError
+        If it is below 1.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import positive_integer
+    >>> positive_integer("horizon", 12)
+    12
+    >>> positive_integer("horizon", 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: horizon must be a positive integer; got 0
+    """
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a positive integer; got {value!r}")
     if value < 1:
@@ -20,21 +48,94 @@ def positive_integer(name: str, value: Any) -> int:
 
 
 def choice(name: str, value: Any, legal: Sequence[str]) -> str:
-    """`value` as a str if it is one of the legal ones, else an error that lists them."""
+    """`value` as a str if it is one of the legal ones, else an error that lists them.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    value : object
+    legal : sequence of str
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import choice
+    >>> choice("loss", "mse", ["mse", "mae"])
+    'mse'
+    >>> choice("loss", "rmse", ["mse", "mae"])
+    Traceback (most recent call last):
+        ...
+    ValueError: loss must be one of ('mse', 'mae'); got 'rmse'
+    """
     if not isinstance(value, str) or value not in legal:
         raise ValueError(f"{name} must be one of {tuple(legal)}; got {value!r}")
     return str(value)
 
 
 def flag(name: str, value: Any) -> bool:
-    """`value` as a bool, or an error that names the argument."""
+    """`value` as a bool, or an error that names the argument.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    value : object
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    TypeError
+        If it is not True or False.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import flag
+    >>> flag("refit", True)
+    True
+    >>> flag("refit", "yes")
+    Traceback (most recent call last):
+        ...
+    TypeError: refit must be True or False; got 'yes'
+    """
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
 
 
 def verbosity(value: Any) -> int:
-    """The argument `verbose` as an int."""
+    """The argument `verbose` as an int.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not True, False or an integer of at least 0.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import verbosity
+    >>> verbosity(True)
+    1
+    """
     message = f"verbose must be True, False or an integer of at least 0; got {value!r}"
     if not isinstance(value, numbers.Integral | np.bool_):
         raise TypeError(message)
@@ -46,7 +147,38 @@ def verbosity(value: Any) -> int:
 def number(
     name: str, value: Any, *, lowest: float, open_: bool, highest: float = math.inf
 ) -> float:
-    """`value` as a finite float from `lowest` to `highest`, or above `lowest` if `open_`."""
+    """`value` as a finite float from `lowest` to `highest`, or above `lowest` if `open_`.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    value : object
+    lowest : float
+    open_ : bool
+        Whether `lowest` itself is refused.
+    highest : float, optional
+        No bound by default.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If it is no number, not finite, or out of range.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import number
+    >>> number("dropout", 0, lowest=0, open_=False, highest=1)
+    0.0
+    >>> number("learning_rate", 0, lowest=0, open_=True)
+    Traceback (most recent call last):
+        ...
+    ValueError: learning_rate must be a number greater than 0; got 0
+    """
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or value < lowest or (open_ and value == lowest):
         bound = f"greater than {lowest:g}" if open_ else f"of at least {lowest:g}"
@@ -59,10 +191,29 @@ def number(
 def seed_of(random_state: Any) -> int:
     """Seed of a generator; a numpy generator is drawn from.
 
+    Parameters
+    ----------
+    random_state : int, numpy random generator or None
+        None draws a seed from the entropy of the system.
+
+    Returns
+    -------
+    int
+
     Raises
     ------
     TypeError, ValueError
         If it is no integer of at least 0, numpy random generator or None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.contract import seed_of
+    >>> seed_of(7)
+    7
+    >>> generator = np.random.default_rng(0)
+    >>> seed_of(generator) == seed_of(generator)
+    False
     """
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))

@@ -6,7 +6,7 @@ import numbers
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import IO, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,29 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
     fitted, and answers four questions about panels: `_fit_panel`, `_memory_of`, `_advance`,
     `_forecast`. `_header`, `_arrays` and `_revive` write and read what it has fitted;
     `summary` says it in words.
+
+    Parameters
+    ----------
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As `CommonArguments` has them.
+
+    Attributes
+    ----------
+    horizon_ : int
+        Steps that `predict` gives without h.
+    memory_ : Memory
+        State of the series after their last rows.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Drift, Mean
+    >>> from tsrnn.contract import Forecaster
+    >>> from tsrnn.datasets import load_nile
+    >>> models = [Drift(), Mean()]
+    >>> all(isinstance(model, Forecaster) for model in models)
+    True
+    >>> [model.fit(load_nile()).predict(h=3).shape for model in models]
+    [(3, 1), (3, 1)]
     """
 
     column_name: ClassVar[str]  # of the forecasts of a long frame
@@ -90,7 +113,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
     def summary(self) -> Any:
         """What was fitted and how well; print the result."""
 
-    def fit(self, df: Any, y: None = None) -> Forecaster:
+    def fit(self, df: Any, y: None = None) -> Self:
         """Fit to the series of a frame.
 
         Parameters
@@ -163,11 +186,13 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         h = self.horizon_ if h is None else positive_integer("h", h)
         levels = check_levels(level)
         memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        layout = self._panel_shape[0]
+        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
         future = self._read_future(X_future, memory, h)
         forecasts = self._forecast(memory, h, levels, future)
-        return self._write(memory, forecasts)
+        return write_frame(layout, memory.ids, times, forecasts, model=self.column_name)
 
-    def update(self, df: Any) -> Forecaster:
+    def update(self, df: Any) -> Self:
         """Take in new rows without fitting again.
 
         One step of work a row: the state is carried on. Parameters, scaling and
@@ -220,12 +245,17 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         forecast = self._forecast(memory, h, [], future)[""]
         return r_squared(panel, forecast, memory.target_scale)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the fitted forecaster to a file that `tsrnn.load` reads.
 
         The file holds what was fitted and the state of every series, as safetensors with
         a JSON header. It appears in one step: a file of that name is whole or untouched.
         A generator as `random_state` and callbacks are not kept.
+
+        Parameters
+        ----------
+        path : path or binary file
+            An open file, for example an `io.BytesIO`, is written to where it stands.
 
         Raises
         ------
@@ -303,9 +333,3 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
             freq=self.freq_,
             layout=self._panel_shape[0],
         )
-
-    def _write(self, memory: M, forecasts: dict[str, np.ndarray]) -> Any:
-        layout = self._panel_shape[0]
-        h = forecasts[""].shape[1]
-        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-        return write_frame(layout, memory.ids, times, forecasts, model=self.column_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from tsrnn.contract._arguments import positive_integer, seed_of, verbosity
 from tsrnn.contract._base import Forecaster, M
 from tsrnn.contract._frequency import habits
+from tsrnn.contract._magnitude import check_not_too_large, check_not_too_small
 from tsrnn.data import Panel
 
 _SHOWN = 3
@@ -20,6 +21,18 @@ class Classical(Forecaster[M]):
 
     Where each series has parameters of its own, those of a fitted series apply to it alone, and
     those of the only series to any other.
+
+    Parameters
+    ----------
+    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+        As `CommonArguments` has them.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA, ParaRNNForecaster
+    >>> from tsrnn.contract import Classical
+    >>> [issubclass(model, Classical) for model in (ARMA, ParaRNNForecaster)]
+    [True, False]
     """
 
     takes_exog: ClassVar[bool] = False
@@ -27,6 +40,7 @@ class Classical(Forecaster[M]):
     def _begin(self, panel: Panel) -> None:
         """Check what does not depend on the model, and keep the shape of the data."""
         verbosity(self.verbose)
+        check_not_too_small(panel)
         if not isinstance(self.random_state, np.random.Generator | np.random.RandomState):
             seed_of(self.random_state)
         if panel.exog_names and not self.takes_exog:
@@ -37,6 +51,11 @@ class Classical(Forecaster[M]):
         horizon = habits(panel.freq).horizon if self.horizon is None else self.horizon
         self.horizon_ = positive_integer("horizon", horizon)
         self._set_shape(panel)
+
+    def _read_frame(self, df: Any, **shape: Any) -> Panel:
+        panel = super()._read_frame(df, **shape)
+        check_not_too_large(panel)
+        return panel
 
     def _series_of(self, ids: pd.Index) -> np.ndarray:
         """Number of the fitted series whose parameters apply to each id.

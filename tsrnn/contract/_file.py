@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 import numpy as np
 import pandas as pd
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import SafetensorError
+from safetensors.numpy import load, save, save_file
 
 FORMAT = 1
 HEADER, DIGEST = "tsrnn", "sha256"
@@ -22,7 +23,9 @@ HEADER, DIGEST = "tsrnn", "sha256"
 PathLike = str | os.PathLike[str]
 
 
-def write_file(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+def write_file(
+    path: PathLike | IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
     """Write header and arrays to one file, in one step.
 
     The file is written beside its place and renamed, so that a file of that name is
@@ -30,7 +33,8 @@ def write_file(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, n
 
     Parameters
     ----------
-    path : path
+    path : path or binary file
+        An open file is written to where it stands.
     header : dict
         JSON values by name; "format" and "version" are added.
     arrays : dict of ndarray
@@ -39,17 +43,36 @@ def write_file(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, n
     ------
     OSError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from tsrnn.contract import read_file, write_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_file(f"{folder}/model", {"class": "Naive"}, {"values": np.arange(3)})
+    ...     header, arrays = read_file(f"{folder}/model")
+    >>> sorted(header)
+    ['class', 'format', 'version']
     """
-    path = Path(path)
+    text = json.dumps({"format": FORMAT, "version": version("tsrnn")} | dict(header))
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    metadata = {HEADER: text, DIGEST: digest(text, whole)}
+    if isinstance(path, str | os.PathLike):
+        _put(Path(path), whole, metadata)
+    else:
+        _binary(path).write(save(whole, metadata))
+
+
+def _put(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """Make the file beside its place, then rename it."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it")
-    text = json.dumps({"format": FORMAT, "version": version("tsrnn")} | dict(header))
-    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
     try:
-        save_file(whole, temporary, metadata={HEADER: text, DIGEST: digest(text, whole)})
+        save_file(arrays, temporary, metadata)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -57,8 +80,19 @@ def write_file(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, n
         temporary.unlink(missing_ok=True)
 
 
-def read_file(path: PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of a file that `write_file` has written. Nothing is unpickled.
+
+    Parameters
+    ----------
+    path : path or binary file
+        An open file is read from where it stands to its end.
+
+    Returns
+    -------
+    header : dict
+        JSON values, "format" and "version" among them.
+    arrays : dict of ndarray
 
     Raises
     ------
@@ -66,21 +100,48 @@ def read_file(path: PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         If there is no such file.
     ValueError
         If the file is damaged, not of tsrnn, or of a newer format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from tsrnn.contract import read_file, write_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_file(f"{folder}/model", {"class": "Naive"}, {"values": np.arange(3)})
+    ...     header, arrays = read_file(f"{folder}/model")
+    >>> header["class"], arrays["values"]
+    ('Naive', array([0, 1, 2]))
     """
-    path = Path(path)
-    if not path.is_file():
+    if not isinstance(path, str | os.PathLike):
+        name, content = "the open file", _binary(path).read()
+    elif Path(path).is_file():
+        name, content = str(path), Path(path).read_bytes()
+    else:
         raise FileNotFoundError(f"no saved model at {path}")
     try:
-        with safe_open(path, framework="np") as file:
-            metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, AttributeError, TypeError) as error:  # of unknown dtypes
-        raise ValueError(f"{path} is damaged or no model saved by tsrnn: {error}") from error
-    return _checked_header(path, metadata, arrays), arrays
+        arrays = load(content)
+        metadata = _metadata(content)
+    except (SafetensorError, AttributeError, KeyError, TypeError) as error:  # of unknown dtypes
+        raise ValueError(f"{name} is damaged or no model saved by tsrnn: {error}") from error
+    return _checked_header(name, metadata, arrays), arrays
+
+
+def _binary(file: IO[bytes]) -> IO[bytes]:
+    """The file, if it is one that is open for bytes."""
+    if isinstance(file, io.TextIOBase) or not hasattr(file, "read"):
+        raise TypeError(f"a path or a binary file is needed; got {file!r}. Open it in binary mode")
+    return file
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    """The part of a safetensors header that is free; `load` has checked the header."""
+    size = int.from_bytes(content[:8], "little")
+    found: dict[str, str] = json.loads(content[8 : 8 + size]).get("__metadata__", {})
+    return found
 
 
 def _checked_header(
-    path: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]
+    path: str, metadata: dict[str, str], arrays: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     """The header of a file that is of tsrnn, of a known format and as it was written."""
     if HEADER not in metadata:
@@ -114,10 +175,29 @@ def digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 def plain(value: Any, name: str) -> Any:
     """A constructor argument or id as a JSON value.
 
+    Parameters
+    ----------
+    value : object
+        A number, str, bool or None; a dict with keys of str; a sequence or array of these.
+    name : str
+        What it is, for the message.
+
+    Returns
+    -------
+    object
+        Of Python's own types, lists for sequences and arrays.
+
     Raises
     ------
     TypeError
         If it is none; the message says `name`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.contract import plain
+    >>> plain((np.float64(0.5), "a", np.arange(3)), "level")
+    [0.5, 'a', [0, 1, 2]]
     """
     if isinstance(value, np.generic):
         value = value.item()

@@ -7,7 +7,23 @@ from typing import NamedTuple
 class Habits(NamedTuple):
     """Defaults for data of one frequency, in steps.
 
-    `input_sizes` are windows to choose among; where nothing is chosen, `input_size` is one of them.
+    Parameters
+    ----------
+    horizon : int
+        Steps to forecast.
+    season : int
+        Steps of a season; 1 where there is none.
+    input_sizes : tuple of int
+        Windows to choose among; where nothing is chosen, `input_size` is one of them.
+    longer : tuple of int
+        Seasons beside the first, multiples of it.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import Habits
+    >>> weekly = Habits(horizon=13, season=52, input_sizes=(52, 104, 208))
+    >>> weekly.input_size, weekly.seasons
+    (104, (52,))
     """
 
     horizon: int
@@ -50,10 +66,23 @@ def habits(freq: str | int) -> Habits:
     freq : str or int
         A pandas alias such as "MS" or "15min", or the step of an integer index.
 
+    Returns
+    -------
+    Habits
+
     Notes
     -----
     A multiple such as "2h" has a season where the steps divide it and it is at most 288
     steps long. Without a known frequency there is no season and the horizon is 10.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import habits
+    >>> monthly, quarters_of_an_hour = habits("MS"), habits("15min")
+    >>> monthly.horizon, monthly.seasons
+    (18, (12,))
+    >>> quarters_of_an_hour.season
+    96
     """
     if isinstance(freq, int):
         return _OTHER

@@ -11,10 +11,26 @@ import numpy as np
 def check_levels(level: Any) -> list[float]:
     """Levels as a list of percentages.
 
+    Parameters
+    ----------
+    level : number, list of numbers or None
+        The argument of `predict`.
+
+    Returns
+    -------
+    list of float
+        Empty for None.
+
     Raises
     ------
     TypeError, ValueError
         If a level is not a number between 0 and 100.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import check_levels
+    >>> check_levels(None), check_levels(80), check_levels([80, 99.5])
+    ([], [80], [80, 99.5])
     """
     if level is None:
         return []
@@ -32,7 +48,23 @@ def check_levels(level: Any) -> list[float]:
 
 
 def level_name(level: float) -> str:
-    """A level as it stands in a column's name: an integer where it is one."""
+    """A level as it stands in a column's name: an integer where it is one.
+
+    Parameters
+    ----------
+    level : float
+        In percent.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn.contract import level_name
+    >>> level_name(80.0), level_name(99.5)
+    ('80', '99.5')
+    """
     return str(int(level)) if level == int(level) else str(float(level))
 
 
@@ -43,10 +75,22 @@ def with_intervals(
 
     Parameters
     ----------
-    point : array
+    point : ndarray
     widths : dict
         By level, half the width of an interval around the point, or what is to be added to the
-        point for its two ends.
+        point for its two ends. Of shapes that go with that of the point.
+
+    Returns
+    -------
+    dict of ndarray
+        "" is the point; then "-lo-80" and "-hi-80" for each level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.contract import with_intervals
+    >>> with_intervals(np.array([10.0]), {80: np.array([2.0])})
+    {'': array([10.]), '-lo-80': array([8.]), '-hi-80': array([12.])}
     """
     forecasts = {"": point}
     for level, width in widths.items():

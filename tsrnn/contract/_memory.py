@@ -17,6 +17,14 @@ class Memory(Protocol):
     last_times : ndarray of shape (S,)
     target_scale : ndarray of shape (S, C)
         Standard deviation of each target in the data fitted to; not zero.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Naive
+    >>> from tsrnn.datasets import load_macrodata
+    >>> memory = Naive(target="realgdp").fit(load_macrodata()[["realgdp"]]).memory_
+    >>> len(memory.ids), memory.last_times.shape, memory.target_scale.shape
+    (1, (1,), (1, 1))
     """
 
     @property

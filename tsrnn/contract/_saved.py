@@ -48,7 +48,25 @@ def restore_common(
 
 
 def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:
-    """Constructor arguments as they were, tuples too, for which JSON has lists."""
+    """Constructor arguments as they were, tuples too, for which JSON has lists.
+
+    Parameters
+    ----------
+    header : dict
+        With what `arguments_of` gave.
+
+    Returns
+    -------
+    dict
+        By name.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.contract import arguments_of, saved_arguments
+    >>> saved_arguments(arguments_of(ARMA(order=(1, 0, 1))))["order"]
+    (1, 0, 1)
+    """
     tuples = {name: tuple(header["params"][name]) for name in header.get("tuples", ())}
     return header["params"] | tuples
 
@@ -57,6 +75,29 @@ def arguments_of(estimator: Any) -> dict[str, Any]:
     """Constructor arguments as JSON values, and the names of those that are tuples.
 
     Of those that its `not_saved` names, and of generators, nothing is kept.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With `get_params` and `not_saved`.
+
+    Returns
+    -------
+    dict
+        The values as "params", the names as "tuples"; `saved_arguments` is the inverse.
+
+    Raises
+    ------
+    TypeError
+        If a value cannot be saved; the message names the argument.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.contract import arguments_of
+    >>> found = arguments_of(ARMA(order=(1, 0, 1)))
+    >>> found["params"]["order"], found["tuples"]
+    ([1, 0, 1], ['order'])
     """
     params = estimator.get_params(deep=False) | dict.fromkeys(estimator.not_saved)
     generators = np.random.Generator | np.random.RandomState

@@ -24,12 +24,13 @@ def r_squared(panel: Panel, forecast: np.ndarray, scale: np.ndarray) -> float:
     Raises
     ------
     ValueError
-        If all values of the panel are missing.
+        If all values of the panel are missing, or squared errors overflow.
     """
     scores: list[float] = []
     for i in range(panel.n_series):
         actual = panel.series(i)
-        squares = ((actual - forecast[i, : len(actual)]) / scale[i]) ** 2
+        with np.errstate(over="ignore"):
+            squares = ((actual - forecast[i, : len(actual)]) / scale[i]) ** 2
         scores += [
             1 - float(column[seen].mean())
             for column, seen in zip(squares.T, ~np.isnan(actual.T), strict=True)
@@ -37,4 +38,10 @@ def r_squared(panel: Panel, forecast: np.ndarray, scale: np.ndarray) -> float:
         ]
     if not scores:
         raise ValueError("a score needs values to compare with; all values of df are missing")
-    return float(np.mean(scores))
+    score = float(np.mean(scores))
+    if np.isinf(score):
+        raise ValueError(
+            "a score needs squared errors in units of the training data's variance that are "
+            "numbers; they overflow. Replace the values of df that lie so far from the data"
+        )
+    return score

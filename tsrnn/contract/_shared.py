@@ -34,6 +34,12 @@ class CommonArguments:
         What is drawn from.
     verbose : int
         1 shows a progress bar on long work.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import CommonArguments
+    >>> CommonArguments(horizon=12, target="sales").horizon
+    12
     """
 
     def __init__(
@@ -66,6 +72,28 @@ def with_shared_arguments(cls: Class) -> Class:
     They are those of the next `__init__` among the bases, to which ``**shared`` is passed on.
     scikit-learn and help() read names in the signature. An argument that is not there is refused
     in the name of the class that was called.
+
+    Parameters
+    ----------
+    cls : type
+        With an `__init__` of its own that ends in ``**shared``.
+
+    Returns
+    -------
+    type
+        The same class.
+
+    Examples
+    --------
+    >>> import inspect
+    >>> from tsrnn.contract import CommonArguments, with_shared_arguments
+    >>> @with_shared_arguments
+    ... class Own(CommonArguments):
+    ...     def __init__(self, order=1, **shared):
+    ...         super().__init__(**shared)
+    ...         self.order = order
+    >>> list(inspect.signature(Own).parameters)[:3]
+    ['order', 'horizon', 'target']
     """
     init = cls.__dict__["__init__"]
     own = inspect.signature(init).parameters.values()

@@ -8,6 +8,7 @@ of them, standardised by a `Scaler`, and forecasts go back once in the shape tha
 from tsrnn.data._clock import steps_between
 from tsrnn.data._future import check_continues, future_times, read_future
 from tsrnn.data._layout import Layout
+from tsrnn.data._libraries import to_pandas, to_polars
 from tsrnn.data._panel import Panel
 from tsrnn.data._panel_frame import panel_frame
 from tsrnn.data._read import read_panel
@@ -27,6 +28,8 @@ __all__ = [
     "read_future",
     "read_panel",
     "steps_between",
+    "to_pandas",
+    "to_polars",
     "windows",
     "write_frame",
     "write_stamps",

@@ -18,6 +18,7 @@ TICKS = {
     "us": 1_000,
     "ns": 1,
 }
+LONGEST = 2**61  # step of integers or nanoseconds
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _RULES = {"S": "start", "E": "end", "BS": "business start", "BE": "business end"}
@@ -36,7 +37,7 @@ _OLD = {
     "N": "'ns'",
     "d": "'D'",
 }
-_ALIAS = re.compile(r"(?P<n>\d*)(?P<base>[A-Za-z]+)(?:-(?P<anchor>[A-Z]{3}))?")
+_ALIAS = re.compile(r"(?P<n>\d{0,9})(?P<base>[A-Za-z]+)(?:-(?P<anchor>[A-Z]{3}))?")
 _MONTHLY = re.compile(r"(?P<business>B?)(?P<unit>[MQY])(?P<side>[SE])")
 
 
@@ -100,8 +101,11 @@ def month_grid(step: int, rule: str, residue: int) -> Grid:
 
 
 def _integer_grid(step: int) -> Grid:
-    if step < 1:
-        raise ValueError(f"freq of an integer index must be a step of at least 1; got {step}.")
+    if not 1 <= step <= LONGEST:
+        raise ValueError(
+            f"freq of an integer index must be a step of at least 1 and at most 2**61; got {step}. "
+            "Give the difference of neighbouring timestamps, sorted in rising order."
+        )
     return Count(step, step)
 
 
@@ -117,7 +121,7 @@ def _named_grid(n: int, base: str, anchor: str | None) -> Grid | None:
         return day_grid(n)
     if base == "B":
         return Business(n, _multiple(n, "B"))
-    return tick_grid(n * TICKS[base]) if base in TICKS else None
+    return tick_grid(n * TICKS[base]) if base in TICKS and n * TICKS[base] <= LONGEST else None
 
 
 def _monthly_grid(n: int, match: re.Match[str], anchor: str | None) -> Grid | None:

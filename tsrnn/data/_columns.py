@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -89,10 +90,18 @@ def numeric(
 def _targets(table: Table, target: Name | Sequence[Name] | None) -> tuple[Name, ...]:
     if target is None:
         return ("y",) if table.kind == "long" else tuple(table.names)
-    names = (target,) if isinstance(target, str | int) else tuple(target)
+    names = (target,) if isinstance(target, str | int) else _listed(target)
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"target must name columns, each once; got {target!r}.")
+        raise ValueError(
+            f"target must name columns, each once; got {target!r}. Give a name or a list of them."
+        )
     return names
+
+
+def _listed(target: Any) -> tuple[Name, ...]:
+    """Names as a tuple; empty if they are no names."""
+    names = tuple(target) if isinstance(target, Iterable) else ()
+    return names if all(isinstance(name, str | int) for name in names) else ()
 
 
 def _others(table: Table) -> str:
@@ -121,5 +130,6 @@ def _is_real(column: pd.Series) -> bool:
 
 
 def _example(column: pd.Series) -> str:
-    value = next((value for value in column if not pd.isna(value)), None)
+    there = (value for value in column if not (pd.api.types.is_scalar(value) and pd.isna(value)))
+    value = next(there, None)
     return "" if value is None else f" (such as {value!r}, {type(value).__name__})"

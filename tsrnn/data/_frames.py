@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from tsrnn.data._layout import Name
+from tsrnn.data._libraries import pandas_column
 from tsrnn.data._stamps import Stamps, read_stamps
 from tsrnn.data._text import listed, quoted
 
@@ -19,6 +20,7 @@ _ACCEPTED = (
     "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
     "pandas or polars DataFrame with a time column"
 )
+_LOST = "Give one with rows; a filter or a join before may have left none."
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,13 @@ class Table:
         """
         if self.ids is None:
             return np.zeros(len(self.columns), np.int64), pd.Index([0])
-        codes, ids = pd.factorize(self.ids)
+        try:
+            codes, ids = pd.factorize(self.ids)
+        except TypeError as error:
+            raise TypeError(
+                f"the column {self.id_col!r} must hold text, numbers or other values that can be "
+                f"compared and hashed; {error}. Convert the ids, for example by astype(str)."
+            ) from error
         rows = np.flatnonzero(codes < 0)
         if len(rows):
             raise ValueError(
@@ -85,9 +93,9 @@ def read_table(df: object, id_col: str, time_col: str) -> Table:
     frame, backend, dates = _open(df)
     _check_names(frame)
     if len(frame) == 0:
-        raise ValueError("the frame must have rows; it is empty.")
+        raise ValueError(f"the frame must have rows; it is empty. {_LOST}")
     if time_col in frame.columns:
-        return _read_long(frame, backend, id_col, time_col, time_col in dates)
+        return _read_long(frame, backend, id_col, time_col, dates)
     if backend == "polars" or id_col in frame.columns:
         raise ValueError(
             f"a long frame needs the time column {time_col!r}; its columns are "
@@ -98,7 +106,7 @@ def read_table(df: object, id_col: str, time_col: str) -> Table:
 
 def _read_series(series: pd.Series) -> Table:
     if len(series) == 0:
-        raise ValueError("the Series must have rows; it is empty.")
+        raise ValueError(f"the Series must have rows; it is empty. {_LOST}")
     _check_name(series.name)
     frame = series.to_frame("y" if series.name is None else series.name)
     stamps = read_stamps(series.index, "the index of the Series")
@@ -109,7 +117,7 @@ def _read_series(series: pd.Series) -> Table:
 
 def _read_wide(frame: pd.DataFrame) -> Table:
     if frame.shape[1] == 0:
-        raise ValueError("the frame must have columns; it has none.")
+        raise ValueError("the frame must have columns; it has none. Add those to forecast.")
     stamps = read_stamps(frame.index, "the index of a frame without a time column")
     _check_name(frame.index.name)
     return Table("wide", "pandas", frame, stamps, index_name=frame.index.name)  # type: ignore[arg-type]
@@ -120,10 +128,13 @@ def _read_long(
     backend: Literal["pandas", "polars"],
     id_col: str,
     time_col: str,
-    is_date: bool,
+    dates: frozenset[str],
 ) -> Table:
-    stamps = read_stamps(pd.Index(frame[time_col]), f"the column {time_col!r}", is_date=is_date)
+    times, what = pd.Index(frame[time_col]), f"the column {time_col!r}"
+    stamps = read_stamps(times, what, is_date=time_col in dates)
     has_ids = id_col in frame.columns
+    if id_col in dates:  # so that they come back as dates
+        frame = frame.assign(**{id_col: frame[id_col].dt.date})
     return Table(
         kind="long",
         backend=backend,
@@ -144,18 +155,10 @@ def _open(df: object) -> tuple[pd.DataFrame, Literal["pandas", "polars"], frozen
     if nw.dependencies.is_polars_dataframe(df):
         frame = nw.from_native(df, eager_only=True)
         dates = frozenset(name for name, dtype in frame.schema.items() if dtype == nw.Date)
-        columns = {name: _polars_column(frame[name]) for name in frame.columns}
+        columns = {name: pandas_column(frame[name]) for name in frame.columns}
         return pd.DataFrame(columns), "polars", dates
     came = f"{type(df).__module__}.{type(df).__qualname__}".removeprefix("builtins.")
     raise TypeError(f"the data must be {_ACCEPTED}; got {came}.")
-
-
-def _polars_column(column: nw.Series[Any]) -> pd.Series:
-    if column.dtype == nw.Boolean and column.null_count() > 0:
-        column = column.cast(nw.Float64)
-    tz = getattr(column.dtype, "time_zone", None)
-    series: Any = pd.Series(column.to_numpy())
-    return series if tz is None else series.dt.tz_localize("UTC").dt.tz_convert(tz)
 
 
 def _check_names(frame: pd.DataFrame) -> None:

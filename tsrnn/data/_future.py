@@ -19,6 +19,8 @@ from tsrnn.data._read import check_same_kind
 from tsrnn.data._stamps import period_freq, period_step
 from tsrnn.data._text import listed, quote, quoted
 
+MOST_ROWS = 10**8  # of forecasts: gigabytes
+
 __all__ = ["check_continues", "future_times", "read_future"]
 
 
@@ -45,6 +47,18 @@ def future_times(
     ------
     ValueError
         If h is not a positive integer, or the horizon leaves the range of timestamps.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import future_times, read_panel
+    >>> months = pd.period_range("2024-01", periods=12, freq="M")
+    >>> panel = read_panel(pd.Series(range(12), months))
+    >>> pd.PeriodIndex.from_ordinals(future_times(panel, 2)[0], freq="M").astype(str).tolist()
+    ['2025-01', '2025-02']
+    >>> future_times((np.array([10, 20]), 5), 3)
+    array([[15, 20, 25],
+           [25, 30, 35]])
     """
     if isinstance(h, bool) or not isinstance(h, int | np.integer) or h < 1:
         raise ValueError(f"h must be an integer of at least 1; got {h!r}.")
@@ -52,6 +66,12 @@ def future_times(
         times, freq, tz = last.last_times, last.freq, last.layout.tz
     else:
         times, freq = np.asarray(last[0]), last[1]
+    if h * len(times) > MOST_ROWS:
+        raise ValueError(
+            f"forecasts must be fewer than {MOST_ROWS:,} rows; got h={h} of {len(times)} series. "
+            "Take a smaller h, or some of the series."
+        )
+    _advance(times, np.array([h]), freq, tz)  # so that a horizon too far costs no memory
     return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
 
 
@@ -94,6 +114,16 @@ def read_future(
         If `X_future` is no frame, or a column is not numeric.
     ValueError
         If columns or rows are missing or repeated, or values are missing or infinite.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import read_future, read_panel
+    >>> days = pd.date_range("2024-01-01", periods=5)
+    >>> df = pd.DataFrame({"y": [3.0, 4, 5, 6, 7], "price": [1.0, 1, 2, 2, 3]}, days)
+    >>> panel = read_panel(df[:3], target="y")
+    >>> read_future(df[["price"]], h=2, columns=["price"], panel=panel).ravel()
+    array([2., 3.])
     """
     if panel is not None:
         ids, last_times, freq, layout = panel.ids, panel.last_times, panel.freq, panel.layout
@@ -126,6 +156,14 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) ->
     ------
     ValueError
         Naming unknown series, or a series with what was expected and what came.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import check_continues, read_panel
+    >>> y = pd.Series(range(6), pd.date_range("2024-01-01", periods=6))
+    >>> old, new = read_panel(y[:4]), read_panel(y[4:])
+    >>> check_continues(new, old.ids, old.last_times, old.freq)
     """
     known = pd.Index(ids).get_indexer(new.ids)
     if np.any(known < 0):

@@ -19,6 +19,7 @@ __all__ = ["Business", "Count", "Days", "Grid", "Months", "Tick", "to_local"]
 
 NS_PER_DAY = 86_400_000_000_000
 _MONDAY = 4  # 1970-01-05, the first Monday after the epoch, in days
+_FARTHEST = 2.0**62  # from an integer timestamp, so that the sum fits 64 bits
 _LAST_DAY = np.iinfo(np.int64).max // NS_PER_DAY - 1
 
 
@@ -74,6 +75,11 @@ class Count(Grid):
 
     def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
         """Return times + steps * step."""
+        if np.any(np.abs(steps * float(self.step)) > _FARTHEST):
+            raise ValueError(
+                f"timestamps must stay within 64 bits; {np.abs(steps).max()} steps of {self.step} "
+                "go beyond. Take a smaller h, or divide the timestamps by their step."
+            )
         return self.numbers(times, tz) + steps * self.step
 
 

@@ -42,6 +42,16 @@ class Layout:
         Name of the index of a wide frame.
     series_name : str, int or None
         Name of a Series.
+
+    Examples
+    --------
+    >>> from tsrnn.data import Layout, read_panel
+    >>> from tsrnn.datasets import load_co2
+    >>> layout = read_panel(load_co2(), missing="keep").layout
+    >>> layout.kind, layout.target_names, layout.freq
+    ('wide', ('co2',), 'W-SAT')
+    >>> Layout.from_dict(layout.to_dict()) == layout
+    True
     """
 
     kind: Literal["series", "wide", "long"]

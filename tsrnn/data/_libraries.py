@@ -90,6 +90,8 @@ def pandas_column(column: nw.Series[Any]) -> pd.Series:
     """Give a column of polars as one of pandas."""
     if column.dtype == nw.Boolean and column.null_count() > 0:
         column = column.cast(nw.Float64)
+    if column.dtype.is_nested() or column.dtype in (nw.Object, nw.Int128, nw.UInt128):
+        return pd.Series(column.to_list(), dtype=object)
     tz = getattr(column.dtype, "time_zone", None)
     series: Any = pd.Series(column.to_numpy())
     return series if tz is None else series.dt.tz_localize("UTC").dt.tz_convert(tz)
@@ -105,6 +107,6 @@ def _values(column: pd.Index) -> np.ndarray | list[Any]:
         column = column.to_timestamp()
     if isinstance(column, pd.DatetimeIndex):
         utc = column if column.tz is None else column.tz_convert("UTC").tz_localize(None)
-        return utc.to_numpy()
+        return (utc.as_unit("ms") if utc.unit == "s" else utc).to_numpy()
     array = np.asarray(column)
     return array if array.dtype.kind in "iufb" else array.tolist()

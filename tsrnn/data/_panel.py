@@ -38,6 +38,16 @@ class Panel:
     exog_names : tuple of str or int
     layout : Layout
         Names of the targets, the frequency, and how to give frames back.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import read_panel
+    >>> ids, days = ["a", "a", "a", "b", "b"], pd.date_range("2024-01-01", periods=3)
+    >>> df = pd.DataFrame({"unique_id": ids, "ds": days[[0, 1, 2, 0, 1]], "y": [1, 2, 3, 7, 8]})
+    >>> panel = read_panel(df)
+    >>> panel.n_series, panel.lengths, panel.series(1).ravel()
+    (2, array([3, 2]), array([7., 8.]))
     """
 
     values: np.ndarray

@@ -29,6 +29,13 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
     pandas.Series or pandas.DataFrame
         Of the kind of the layout, of pandas whatever the library of the data was. Rows that
         were missing are there, their targets NaN.
+
+    Examples
+    --------
+    >>> from tsrnn.data import panel_frame, read_panel
+    >>> from tsrnn.datasets import load_nile
+    >>> panel_frame(read_panel(load_nile())).equals(load_nile())
+    True
     """
     layout, stamps = panel.layout, write_stamps(panel.times, panel.layout)
     if layout.kind == "series" and columns is None:

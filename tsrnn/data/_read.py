@@ -18,7 +18,7 @@ from tsrnn.data._infer import infer_grid
 from tsrnn.data._layout import Freq, Layout, Name
 from tsrnn.data._panel import Panel
 from tsrnn.data._parquet import is_path, read_parquet
-from tsrnn.data._regular import check_gaps, check_increasing
+from tsrnn.data._regular import check_few_missing, check_gaps, check_increasing
 from tsrnn.data._stamps import Stamps, period_freq, period_step
 from tsrnn.data._values import (
     check_complete,
@@ -95,6 +95,17 @@ def read_panel(
     The step of an inferred frequency is the most common difference of neighbouring rows. Steps
     below a day are compared in UTC; days, weeks, months, quarters and years on the wall clock of
     the timestamps' zone.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import read_panel
+    >>> days = pd.date_range("2024-01-01", periods=3)
+    >>> panel = read_panel(pd.DataFrame({"y": [1.0, 2, 3], "price": [9.0, 8, 9]}, days), target="y")
+    >>> panel.freq, panel.target_names, panel.exog_names
+    ('D', ('y',), ('price',))
+    >>> panel.values.shape
+    (3, 1)
     """
     if missing not in _MISSING:
         raise ValueError(f"missing must be one of {_MISSING}; got {missing!r}.")
@@ -241,6 +252,7 @@ def _complete(
     lengths = offsets[axis.indptr[1:] - 1] + 1
     if lengths.sum() == len(data):
         return axis, data
+    check_few_missing(axis, grid, lengths)
     return _insert(axis, grid, offsets, lengths, data)
 
 

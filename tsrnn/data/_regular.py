@@ -9,7 +9,16 @@ from tsrnn.data._axis import Axis
 from tsrnn.data._grid import Business, Grid
 from tsrnn.data._text import listed
 
-__all__ = ["check_gaps", "check_increasing", "check_steps", "positions", "strangers"]
+__all__ = [
+    "check_few_missing",
+    "check_gaps",
+    "check_increasing",
+    "check_steps",
+    "positions",
+    "strangers",
+]
+
+MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows with missing ones inserted; these a row that came
 
 
 def check_increasing(axis: Axis) -> None:
@@ -20,7 +29,7 @@ def check_increasing(axis: Axis) -> None:
     ValueError
         Naming the series and the rows.
     """
-    rows = axis.inner[axis.steps(axis.times.astype(np.int64)) <= 0]
+    rows = axis.inner[axis.times[axis.inner] <= axis.times[axis.inner - 1]]
     if not len(rows):
         return
     keys = pd.DataFrame({"code": axis.codes, "time": axis.times})
@@ -123,4 +132,33 @@ def check_gaps(axis: Axis, grid: Grid, offsets: np.ndarray) -> None:
     raise ValueError(
         f"timestamps must follow each other without gaps at freq={grid.alias!r}; {missing} missing "
         f"after {axis.describe(before)}. {advice}"
+    )
+
+
+def check_few_missing(axis: Axis, grid: Grid, lengths: np.ndarray) -> None:
+    """Refuse to insert so many rows that a wrong timestamp is likelier, or memory would not do.
+
+    Parameters
+    ----------
+    axis : Axis
+    grid : Grid
+    lengths : ndarray of int64, shape (S,)
+        Rows of each series with the missing ones.
+
+    Raises
+    ------
+    ValueError
+        Naming the series that lacks most rows and where it begins and ends.
+    """
+    wanted, came = float(lengths.sum(dtype=float)), len(axis.times)
+    if wanted <= MOST_ROWS or wanted <= MOST_MISSING * came:
+        return
+    i = int((lengths - axis.lengths).argmax())
+    ends = axis.indptr[[i, i + 1]] - [0, 1]
+    raise ValueError(
+        f"missing rows to insert must be fewer than {MOST_MISSING} for each row that came, where "
+        f"there would be more than {MOST_ROWS:,}; at freq={grid.alias!r} there would be "
+        f"{wanted:,.0f} rows, of which {came:,} came. {axis.where(i)}{lengths[i]:,} rows lie from "
+        f"{axis.show(ends[:1])} to {axis.show(ends[1:])}. Check its timestamps, give another freq, "
+        "or split the series at the gap."
     )

@@ -26,6 +26,17 @@ class Scaler:
         One row a series; a single row of a pooled scaler serves all series.
     pooled : bool
         Whether one location and scale serve all series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.data import Scaler
+    >>> rows, indptr = np.array([[0.0], [2.0], [5.0], [5.0]]), np.array([0, 2, 4])
+    >>> scaler = Scaler.fit(rows, indptr)
+    >>> scaler.location.ravel(), scaler.scale.ravel()
+    (array([1., 5.]), array([1., 1.]))
+    >>> scaler.transform(rows, indptr).ravel()
+    array([-1.,  1.,  0.,  0.])
     """
 
     location: np.ndarray

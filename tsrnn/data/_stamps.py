@@ -13,6 +13,8 @@ from tsrnn.data._text import listed
 
 __all__ = ["Stamps", "period_freq", "period_step", "periods", "read_stamps", "write_stamps"]
 
+MOST = 2**61  # size of an integer timestamp
+
 TimeKind: TypeAlias = Literal["datetime", "period", "integer"]
 
 
@@ -68,8 +70,9 @@ def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
     if isinstance(times, pd.DatetimeIndex):
         return _read_datetimes(times, what, is_date)
     if pd.api.types.is_integer_dtype(times.dtype):
+        _check_integers(times, what)
         values = times.to_numpy(dtype=np.int64)
-        step = times.step if isinstance(times, pd.RangeIndex) else None
+        step = times.step if isinstance(times, pd.RangeIndex) and times.step > 0 else None
         return Stamps(values, "integer", str(times.dtype).lower(), freq=step)
     raise TypeError(
         f"{what} must hold datetimes, periods or integers; got dtype {times.dtype} "
@@ -78,7 +81,26 @@ def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
 
 
 def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
-    """Turn numbers, shape (N,), back into the timestamps of a layout."""
+    """Turn times as a panel holds them back into the timestamps of a layout.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        Of the kind of `Panel.times`.
+    layout : Layout
+
+    Returns
+    -------
+    pandas.DatetimeIndex, pandas.PeriodIndex or pandas.Index of integers
+
+    Examples
+    --------
+    >>> from tsrnn.data import read_panel, write_stamps
+    >>> from tsrnn.datasets import load_nile
+    >>> panel = read_panel(load_nile())
+    >>> write_stamps(panel.times, panel.layout).equals(load_nile().index)
+    True
+    """
     if layout.time_kind == "period":
         return periods(times, period_freq(layout.time_dtype))
     if layout.time_kind == "integer":
@@ -111,6 +133,15 @@ def _check_present(times: pd.Index, what: str) -> None:
         raise ValueError(
             f"{what} must have no missing timestamps; {len(rows)} are missing (NaT) at row "
             f"{listed(rows, 3)}. Drop these rows or fill in their timestamps."
+        )
+
+
+def _check_integers(times: pd.Index, what: str) -> None:
+    """Refuse integers whose differences would not fit 64 bits."""
+    if len(times) and (times.max() > MOST or times.min() < -MOST):
+        raise ValueError(
+            f"{what} must hold integers up to 2**61 in size, so that steps can be counted in 64 "
+            f"bits; got {times.min()} to {times.max()}. Subtract a constant."
         )
 
 

@@ -28,6 +28,15 @@ def windows(array: np.ndarray, length: int, step: int = 1) -> np.ndarray:
     ------
     ValueError
         If `length` is not between 1 and N or `step` is below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.data import windows
+    >>> windows(np.arange(5), length=3)
+    array([[0, 1, 2],
+           [1, 2, 3],
+           [2, 3, 4]])
     """
     if not 1 <= length <= len(array):
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,9 @@ import pandas as pd
 from tsrnn.data._alias import parse_freq
 from tsrnn.data._grid import Tick
 from tsrnn.data._layout import Layout, Name
+from tsrnn.data._libraries import to_polars
 from tsrnn.data._stamps import write_stamps
+from tsrnn.data._text import quoted
 
 __all__ = ["in_library", "write_frame"]
 
@@ -58,6 +61,18 @@ def write_frame(
     ------
     ValueError
         If shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import future_times, read_panel, write_frame
+    >>> y = pd.Series([1.0, 2.0, 3.0], pd.RangeIndex(3), name="sales")
+    >>> panel = read_panel(y)
+    >>> forecasts = {"": np.array([[[4.0], [5.0]]])}
+    >>> write_frame(panel.layout, panel.ids, future_times(panel, 2), forecasts)
+    3    4.0
+    4    5.0
+    Name: sales, dtype: float64
     """
     names = layout.target_names if target_names is None else tuple(target_names)
     _check_shapes(len(ids), times, forecasts, len(names), layout, cutoffs)
@@ -65,7 +80,7 @@ def write_frame(
     stamps = write_stamps(times.ravel(), layout)
     if cutoffs is not None:
         known = write_stamps(np.repeat(cutoffs, times.shape[1]), layout)
-        columns = {"cutoff": known, **columns}
+        columns = _joined({"cutoff": known}, columns)
     if layout.kind == "long":
         return _long(layout, pd.Index(ids).repeat(times.shape[1]), stamps, columns)
     index = _with_freq(stamps, layout) if cutoffs is None else stamps
@@ -87,11 +102,22 @@ def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
     Returns
     -------
     pandas.DataFrame or polars.DataFrame
+
+    Examples
+    --------
+    >>> from tsrnn.data import in_library, panel_frame, read_panel
+    >>> from tsrnn.datasets import load_nile
+    >>> panel = read_panel(load_nile())
+    >>> in_library(panel_frame(panel), panel.layout).equals(load_nile())
+    True
     """
     if layout.backend == "pandas":
         return frame
-    data = {str(name): _plain(pd.Index(column)) for name, column in frame.items()}
-    return _restore_times(nw.from_dict(data, backend="polars"), layout).to_native()
+    made = to_polars(frame)
+    if layout.time_dtype != "date":
+        return made
+    dates = [name for name in (str(layout.time_col), "cutoff") if name in frame.columns]
+    return nw.from_native(made).with_columns(nw.col(*dates).cast(nw.Date)).to_native()
 
 
 def _check_shapes(
@@ -123,37 +149,31 @@ def _forecast_columns(
     alone = layout.kind == "long" and len(names) == 1
     unnamed = layout.kind == "series" and layout.series_name is None
     bases = (model,) if alone or unnamed else names
-    return {
-        base if key == "" else f"{base}{key}": forecast[:, :, j].ravel()
-        for j, base in enumerate(bases)
-        for key, forecast in forecasts.items()
-    }
+    return _joined(
+        *(
+            {base if key == "" else f"{base}{key}": forecast[:, :, j].ravel()}
+            for j, base in enumerate(bases)
+            for key, forecast in forecasts.items()
+        )
+    )
+
+
+def _joined(*parts: dict[Name, Any]) -> dict[Name, Any]:
+    """Columns side by side, each with a name of its own."""
+    names = [name for part in parts for name in part]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"columns of the forecasts must have names of their own; there would be more than one "
+            f"{quoted(repeated)}, as a column of the data has that name. Rename it and fit again."
+        )
+    return {name: column for part in parts for name, column in part.items()}
 
 
 def _long(layout: Layout, ids: pd.Index, stamps: pd.Index, columns: dict[Name, Any]) -> Any:
     front: dict[Name, Any] = {} if layout.id_col is None else {layout.id_col: ids}
-    front[str(layout.time_col)] = stamps
-    return in_library(pd.DataFrame(front | columns), layout)
-
-
-def _plain(column: pd.Index) -> np.ndarray | list[Any]:
-    """Return a column as polars takes it: timestamps in UTC, text as a list."""
-    if isinstance(column, pd.DatetimeIndex):
-        utc = column if column.tz is None else column.tz_convert("UTC").tz_localize(None)
-        return utc.to_numpy()
-    array = np.asarray(column)
-    return array if array.dtype.kind in "iufb" else array.tolist()
-
-
-def _restore_times(frame: nw.DataFrame[Any], layout: Layout) -> nw.DataFrame[Any]:
-    """Give the timestamps of a polars frame back their zone, or make them dates."""
-    names = [name for name in (layout.time_col, "cutoff") if name in frame.columns]
-    if layout.time_dtype == "date":
-        return frame.with_columns(nw.col(*names).cast(nw.Date))
-    if layout.tz is None:
-        return frame
-    times = nw.col(*names).dt.replace_time_zone("UTC").dt.convert_time_zone(layout.tz)
-    return frame.with_columns(times)
+    front = _joined(front, {str(layout.time_col): stamps})
+    return in_library(pd.DataFrame(_joined(front, columns)), layout)
 
 
 def _with_freq(stamps: pd.Index, layout: Layout) -> pd.Index:

@@ -25,6 +25,7 @@ class NetworkSize:
 
     Examples
     --------
+    >>> from tsrnn.erm import NetworkSize
     >>> NetworkSize(width=24, depth=3)
     NetworkSize(width=24, depth=3)
     """
@@ -104,6 +105,7 @@ def network_size(
 
     Examples
     --------
+    >>> from tsrnn.erm import network_size
     >>> network_size(0.5, d_in=1, length=1, width_factor=1, depth_factor=1)
     NetworkSize(width=686, depth=132)
     """
@@ -166,6 +168,7 @@ def approximation_bound(
 
     Examples
     --------
+    >>> from tsrnn.erm import approximation_bound
     >>> round(approximation_bound(1.0, 1, 1, width_factor=10, depth_factor=10).value, 10)
     0.0076
     >>> long = approximation_bound(1.0, 10, 1000, width_factor=10, depth_factor=10)

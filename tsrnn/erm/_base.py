@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any, Self
 
 import numpy as np
 import torch
@@ -163,7 +163,7 @@ class SequenceEstimator(BaseEstimator, ABC):
         """What a random split keeps the shares of."""
         return None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Estimate the network.
 
         Parameters
@@ -414,11 +414,16 @@ class SequenceEstimator(BaseEstimator, ABC):
         check_is_fitted(self, "network_")
         return summarise(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the fitted estimator to a file that `tsrnn.load` reads.
 
         Safetensors with a JSON header, in one step: a file of that name is whole or untouched. A
         generator as `random_state`, callbacks and the state of the optimiser are not kept.
+
+        Parameters
+        ----------
+        path : path or binary file
+            An open file, for example an `io.BytesIO`, is written to where it stands.
 
         Raises
         ------

@@ -42,6 +42,7 @@ class BlockDiagonalForm:
     Examples
     --------
     >>> import numpy as np
+    >>> from tsrnn.erm import BlockDiagonalForm
     >>> form = BlockDiagonalForm(np.array([[[2.0]], [[3.0]]]), np.eye(2), 1.0, 0.0, 0.0)
     >>> form.matrix()
     array([[2., 0.],
@@ -133,6 +134,7 @@ def nearest_block_diagonal(
     Examples
     --------
     >>> import numpy as np
+    >>> from tsrnn.erm import nearest_block_diagonal
     >>> form = nearest_block_diagonal(np.random.default_rng(0).normal(size=(6, 6)))
     >>> form.blocks.shape, form.relative_distance < 1e-12
     ((3, 2, 2), True)

@@ -38,6 +38,7 @@ class Bound:
 
     Examples
     --------
+    >>> from tsrnn.erm import Bound
     >>> bound = Bound("Theorem 0", "error", {"a": 0.0, "b": 0.0}, {"N >= 1": True})
     >>> round(bound.value, 12), bound.holds
     (2.0, True)

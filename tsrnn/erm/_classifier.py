@@ -135,8 +135,8 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.normal(size=(length, 2)) for length in rng.integers(5, 20, size=300)]
     >>> y = np.where([x[-1, 0] + x[-2, 1] > 0 for x in X], "up", "down")
-    >>> model = ParaRNNClassifier(random_state=0).fit(X[:200], y[:200])
-    >>> bool(model.score(X[200:], y[200:]) > 0.9)
+    >>> model = ParaRNNClassifier(max_epochs=5, random_state=0).fit(X[:200], y[:200])
+    >>> bool(model.score(X[200:], y[200:]) > 0.85)
     True
     """
 

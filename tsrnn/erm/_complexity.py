@@ -25,6 +25,13 @@ class LayerComplexity:
         T d^2 + T d d_in, of the ordinary network of the same hidden size.
     dense_backward : int
         T^2 d^3.
+
+    Examples
+    --------
+    >>> from tsrnn.erm import layer_complexity
+    >>> cost = layer_complexity(100, 8, hidden_size=128, block_size=2)
+    >>> cost.dense_forward > 50 * cost.forward
+    True
     """
 
     forward: int
@@ -87,6 +94,7 @@ def layer_complexity(
 
     Examples
     --------
+    >>> from tsrnn.erm import layer_complexity
     >>> layer_complexity(100, 8, hidden_size=128)
     LayerComplexity(forward=18384, backward=81024, dense_forward=1740800, dense_backward=20971520000)
     """  # noqa: E501

@@ -56,6 +56,7 @@ def log_covering_number(
 
     Examples
     --------
+    >>> from tsrnn.erm import log_covering_number
     >>> bound = log_covering_number(1000, radius=1e-3, width=4, depth=2)
     >>> round(bound.value, 3), bound.holds
     (1225.751, True)

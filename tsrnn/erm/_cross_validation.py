@@ -57,13 +57,15 @@ def cross_validated_risk(
     ----------
     estimator : estimator
         Cloned; need not be fitted and is left as it is.
-    X, z, loss
+    X, z
         As in `empirical_risk`.
     cv : int, splitter or iterable of (train, test), default 5
         An integer gives contiguous folds in the order of the samples, or for one label a sample
         and the losses "log_loss" and "zero_one" stratified ones. Series in time order need
         `BlockedKFold` with a gap. No sample may be held out twice; those that never are, are left
         out of the risk.
+    loss : str or callable, optional
+        As in `empirical_risk`.
     sample_weight : array_like of shape (N,), optional
         Given to `fit`, and weights of the losses.
     lags : int, default 0

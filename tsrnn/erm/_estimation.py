@@ -71,6 +71,7 @@ def estimation_bound(
 
     Examples
     --------
+    >>> from tsrnn.erm import estimation_bound
     >>> bound = estimation_bound(10_000, width=4, depth=2)
     >>> bound.holds, round(bound.log_value, 3)
     (True, 6.377)

@@ -25,6 +25,12 @@ class Estimate(NamedTuple):
     Attributes
     ----------
     value, std_error : float
+
+    Examples
+    --------
+    >>> from tsrnn.erm import Estimate
+    >>> print(Estimate(0.1234, 0.0056))
+    0.123 (std_error 0.0056)
     """
 
     value: float
@@ -54,6 +60,22 @@ class ExcessRisk:
         Excess risk of each training sample; empty for an estimator that was given fitted.
     n_population, n_starts : int or None
         Pairs that f_bar was fitted to, and clones it was the best of; None without it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import excess_risk
+    >>> def mean(X):
+    ...     return X @ [1.0, -1.0]
+    >>> def sample(n, random_state):
+    ...     X = np.random.default_rng(random_state).normal(size=(n, 2))
+    ...     return X, mean(X)
+    >>> X, z = sample(50, 0)
+    >>> line = LinearRegression().fit(X, z)
+    >>> risk = excess_risk(line, mean, sample, n_monte_carlo=1000, random_state=0)
+    >>> bool(risk.excess.value < 1e-20), risk.estimation
+    (True, None)
     """
 
     excess: Estimate

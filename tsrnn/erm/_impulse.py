@@ -100,6 +100,7 @@ def impulse_response(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import impulse_response
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> model = LinearRegression().fit(X, X @ [0.25, 0.5, 1.0])
     >>> impulse_response(model, X, size=2.0).round(6)

@@ -104,6 +104,7 @@ def memory(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import memory
     >>> X = np.random.default_rng(0).normal(size=(5000, 3))
     >>> model = LinearRegression().fit(X, X @ [0.0, 0.5, 1.0])
     >>> frame = memory(model, X, random_state=0)

@@ -95,6 +95,7 @@ def partial_dependence(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import partial_dependence
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> model = LinearRegression().fit(X, X @ [0.25, 0.5, 1.0])
     >>> partial_dependence(model, X - X.mean(axis=0), lag=1, grid=[-1, 0, 1]).round(6).abs()

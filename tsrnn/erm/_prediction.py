@@ -38,10 +38,12 @@ def prediction_bound(
     ----------
     n : int
         N, the number of independent sequences, at least 2; a whole number of any size.
-    beta, d_in, length, width_factor, depth_factor, block_size
+    beta, d_in, length, width_factor, depth_factor
         As in `network_size`.
     bound : float, default 1.0
         U, the radius of the Hoelder class of f_0; the theorem asks for U >= 1.
+    block_size : int, default 2
+        As in `network_size`.
     constant : float, default 1.0
         C, which the paper does not give; see the notes of `estimation_bound`.
 
@@ -67,6 +69,7 @@ def prediction_bound(
 
     Examples
     --------
+    >>> from tsrnn.erm import prediction_bound
     >>> bound = prediction_bound(10**14, 1.0, 1, 1, width_factor=1, depth_factor=1)
     >>> bound.holds, {name: round(log, 3) for name, log in bound.log_terms.items()}
     (True, {'estimation': 15.497, 'approximation': 9.068})

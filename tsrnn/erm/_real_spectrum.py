@@ -39,6 +39,7 @@ def probability_real_spectrum(d: int, *, log: bool = False) -> float:
 
     Examples
     --------
+    >>> from tsrnn.erm import probability_real_spectrum
     >>> round(probability_real_spectrum(2), 4), probability_real_spectrum(4)
     (0.7071, 0.125)
     """

@@ -45,6 +45,16 @@ class Refits:
         "block bootstrap" or "deep ensemble".
     guarantee : str
         What bands of the members are, and what they are not; in short up to the first semicolon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import block_bootstrap
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> refits = block_bootstrap(LinearRegression(), X, X[:, -1], n_estimators=5, random_state=0)
+    >>> refits.method, len(refits.members), refits.estimator.coef_.shape
+    ('block bootstrap', 5, (3,))
     """
 
     estimator: Any
@@ -129,6 +139,7 @@ def block_bootstrap(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import block_bootstrap
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 3))
     >>> z = X @ [0.25, 0.5, 1.0] + 0.1 * rng.normal(size=200)
@@ -199,6 +210,7 @@ def deep_ensemble(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import SGDRegressor
+    >>> from tsrnn.erm import deep_ensemble
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 3))
     >>> refits = deep_ensemble(SGDRegressor(), X, X[:, -1], n_estimators=3, random_state=0)

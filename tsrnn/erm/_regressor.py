@@ -152,10 +152,10 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     >>> import numpy as np
     >>> from tsrnn import ParaRNNRegressor
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(500, 20, 1))
-    >>> z = X[:, -1, 0] + 0.5 * X[:, -2, 0] + 0.1 * rng.normal(size=500)
-    >>> model = ParaRNNRegressor(random_state=0).fit(X[:400], z[:400])
-    >>> bool(model.score(X[400:], z[400:]) > 0.95)
+    >>> X = rng.normal(size=(300, 20, 1))
+    >>> z = X[:, -1, 0] + 0.5 * X[:, -2, 0] + 0.1 * rng.normal(size=300)
+    >>> model = ParaRNNRegressor(max_epochs=5, random_state=0).fit(X[:200], z[:200])
+    >>> bool(model.score(X[200:], z[200:]) > 0.9)
     True
     """
 

@@ -25,6 +25,17 @@ class Fold(NamedTuple):
         Samples that the estimator was fitted to.
     rows : tuple of int
         Positions of the held-out samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import cross_validated_risk
+    >>> X = np.random.default_rng(0).normal(size=(20, 2))
+    >>> risk = cross_validated_risk(LinearRegression(), X, X[:, 0], cv=4)
+    >>> fold = risk.folds[0]
+    >>> fold.n_train, fold.rows
+    (15, (0, 1, 2, 3, 4))
     """
 
     risk: float
@@ -71,6 +82,17 @@ class Risk:
     ----------
     Newey, W. K. and West, K. D. (1987). A simple, positive semi-definite, heteroskedasticity and
     autocorrelation consistent covariance matrix. Econometrica 55(3), 703-708.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import empirical_risk
+    >>> X = np.arange(4.0)[:, None]
+    >>> line = LinearRegression().fit(X, X[:, 0])
+    >>> risk = empirical_risk(line, X, X[:, 0] + [1, -1, 1, -1])
+    >>> round(risk.value, 6), risk.n, risk.losses.shape
+    (1.0, 4, (4,))
     """
 
     value: float

@@ -44,6 +44,7 @@ def rate_exponent(beta: float, d_in: int, length: int) -> float:
 
     Examples
     --------
+    >>> from tsrnn.erm import rate_exponent
     >>> rate_exponent(1.0, d_in=1, length=2)
     0.5
     """
@@ -84,6 +85,7 @@ def minimax_rate(
 
     Examples
     --------
+    >>> from tsrnn.erm import minimax_rate
     >>> round(minimax_rate(10_000, 1.0, d_in=1, length=2), 12)
     0.01
     """
@@ -150,6 +152,7 @@ def network_schedule(
 
     Examples
     --------
+    >>> from tsrnn.erm import network_schedule
     >>> network_schedule(10_000, 1.0, d_in=1, length=2, eta=0.125)
     NetworkSize(width=30, depth=30)
     """

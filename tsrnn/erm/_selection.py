@@ -76,6 +76,16 @@ class ArchitectureSelection:
         The same, of the candidate that the rule chooses.
     estimator : estimator or None
         The chosen one, fitted to all samples; None without `refit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.erm import ParaRNNRegressor, select_architecture
+    >>> X = np.random.default_rng(0).normal(size=(60, 5, 1))
+    >>> model = ParaRNNRegressor(hidden_size=4, max_epochs=1, random_state=0)
+    >>> selection = select_architecture(X, X[:, -1, 0], estimator=model, block_sizes=[1, 2], cv=2)
+    >>> selection.frame["block_size"].tolist(), len(selection.risks)
+    ([1, 2], 2)
     """
 
     frame: pd.DataFrame

@@ -10,6 +10,8 @@ import pandas as pd
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from tsrnn.erm._frame_columns import check_columns_are_numbers
+
 Kind = Literal["table", "array", "list"]
 LEGAL = (
     "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least a step "
@@ -120,6 +122,7 @@ def _checked_array(X: Any) -> Any:
     """X itself where it knows its dimensions, else as an array; neither text nor dates."""
     if np.ma.is_masked(X):
         raise ValueError("X is masked in places. Fill these in or drop their samples first")
+    check_columns_are_numbers(X, "X")
     if hasattr(X, "ndim"):
         _check_type(getattr(X, "dtype", None), "X")
         return X
@@ -172,6 +175,7 @@ def _check_columns(X: Any) -> None:
 def _numbers(item: Any, i: int) -> np.ndarray:
     if np.ma.is_masked(item):
         raise ValueError(f"sequence {i} of X is masked in places. Fill these in or drop it first")
+    check_columns_are_numbers(item, f"sequence {i} of X")
     array = np.asarray(item)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: sequence {i} of X has {array.dtype}")

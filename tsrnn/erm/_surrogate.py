@@ -86,6 +86,7 @@ def surrogate_network(
     --------
     >>> import torch
     >>> from tsrnn.layers import ParaRNN
+    >>> from tsrnn.erm import surrogate_network
     >>> dense = ParaRNN(3, 8, block_size=8, nonlinearity="identity", dtype=torch.float64)
     >>> surrogate = surrogate_network(dense)
     >>> surrogate.rnn.block_size

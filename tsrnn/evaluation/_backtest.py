@@ -10,9 +10,17 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from tsrnn.contract import check_levels, choice, habits, positive_integer, verbosity, warn_user
+from tsrnn.contract import (
+    check_levels,
+    choice,
+    habits,
+    last_step,
+    positive_integer,
+    verbosity,
+    warn_user,
+)
 from tsrnn.data import read_panel, write_stamps
-from tsrnn.evaluation._models import last_step, named_models, reading
+from tsrnn.evaluation._models import named_models, reading
 from tsrnn.evaluation._plan import Plan, make_plan, units
 from tsrnn.evaluation._reading import suffixes
 from tsrnn.evaluation._record import Record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -137,7 +137,7 @@ class Combination(Classical[CombinedMemory]):
         self.forecasters_ = {name: _fitted(name, member, panel) for name, member in members.items()}
         return CombinedMemory(tuple(member.memory_ for member in self.forecasters_.values()))
 
-    def update(self, df: Any) -> Combination:
+    def update(self, df: Any) -> Self:
         """Take in new rows without fitting again; the members do, too.
 
         Parameters

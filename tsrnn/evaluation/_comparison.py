@@ -57,6 +57,19 @@ class Comparison:
         What the tests count as one observation; None without tests.
     n_series, n_windows, horizon : int
         Of the rows compared; a window is a series and a cutoff.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.evaluation import compare
+    >>> rng, cutoff = np.random.default_rng(0), np.arange(60)
+    >>> y = rng.normal(size=60)
+    >>> frame = pd.DataFrame({"unique_id": "a", "ds": cutoff + 1, "cutoff": cutoff, "y": y})
+    >>> result = compare(frame.assign(Mean=0.0, Naive=rng.normal(size=60)))
+    >>> print(result.models[0], result.n_windows)
+    Mean 60
+    >>> bool(result.confidence_set.loc["Mean", "included"])
+    True
     """
 
     forecasts: pd.DataFrame
@@ -84,7 +97,7 @@ class Comparison:
     @property
     def models(self) -> list[str]:
         """Names, the most accurate first."""
-        return list(self.accuracy.index)
+        return [str(name) for name in self.accuracy.index]
 
     @property
     def frame(self) -> pd.DataFrame:

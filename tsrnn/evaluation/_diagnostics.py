@@ -40,6 +40,17 @@ class Diagnostics:
         ``ds``, ``residual`` and ``pit_bin`` of every forecast.
     steps_apart : int
         Steps from one error to the next: a lag is so many steps.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn import ARMA, diagnose
+    >>> y = pd.Series(np.random.default_rng(0).normal(size=300))
+    >>> found = diagnose(ARMA(order=(1, 0)).fit(y[:200]), y[200:])
+    >>> found.models, found.residuals.shape[0]
+    (['ARMA'], 100)
+    >>> bool(found.tests["ljung_box_pvalue"].item() > 0.01)
+    True
     """
 
     tests: pd.DataFrame

@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from tsrnn.contract import last_step
 from tsrnn.data import Panel
 from tsrnn.evaluation._forecasts import KEYS
 
@@ -54,12 +55,6 @@ def named_models(models: Any) -> dict[str, Any]:
 def _own_name(model: Any) -> str:
     final = last_step(model)
     return str(getattr(final, "column_name", type(final).__name__))
-
-
-def last_step(model: Any) -> Any:
-    """The forecaster of a pipeline, or the model itself."""
-    steps = getattr(model, "steps", None)
-    return steps[-1][1] if isinstance(steps, list) and steps else model
 
 
 def _check(name: Any, model: Any) -> None:

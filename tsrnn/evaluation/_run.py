@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from tsrnn.evaluation._models import known_ahead, last_step, seen_by
+from tsrnn.contract import last_step
+from tsrnn.evaluation._models import known_ahead, seen_by
 from tsrnn.evaluation._plan import Plan, units
 from tsrnn.evaluation._reading import read_forecasts, suffixes
 

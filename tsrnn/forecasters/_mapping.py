@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.data import Panel
-from tsrnn.forecasters._memory import Memory, Scaling, joined_tails
+from tsrnn.forecasters._memory import Memory, Scaling, joined_tails, standardise
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units, make_units
 
@@ -55,6 +55,8 @@ def continued_units(
     memory: Memory, panel: Panel | None, settings: Settings
 ) -> tuple[Units, Tensor]:
     """Units of remembered rows and those of `panel` after them, and the first new row of each."""
+    if panel is not None:
+        standardise(panel, memory.scaling)  # refuses, by name, rows that are too far
     tail = memory.tail if panel is None else joined_tails(memory, panel)
     indptr = np.concatenate([[0], np.cumsum([len(part) for part in tail])])
     values = memory.scaling.transform(np.vstack(tail), indptr)

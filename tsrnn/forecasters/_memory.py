@@ -12,6 +12,7 @@ from torch import Tensor
 from tsrnn.data import Panel, Scaler
 from tsrnn.forecasters._boxcox import boxcox, inverse_boxcox
 
+FARTHEST = 1e30  # from the mean in units of the scale: float32 ends at 3e38
 SMALLEST_SCALE = 0.02  # in standard deviations: a season that repeats exactly is not blown up
 
 
@@ -168,8 +169,24 @@ class Memory:
 
 
 def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
-    """Rows (N, C + E) of a panel on the scale of the network."""
-    return scaling.transform(np.hstack([panel.values, panel.exog]), panel.indptr)
+    """Rows (N, C + E) of a panel on the scale of the network.
+
+    Raises
+    ------
+    ValueError
+        If some are so far from the data fitted to that float32 cannot hold them.
+    """
+    with np.errstate(over="ignore"):
+        rows = scaling.transform(np.hstack([panel.values, panel.exog]), panel.indptr)
+    for j, name in enumerate((*panel.target_names, *panel.exog_names)):
+        far = np.flatnonzero(np.abs(rows[:, j]) > FARTHEST)
+        if len(far):
+            raise ValueError(
+                f"values of the column {name!r} must lie within {FARTHEST:g} times the scale of "
+                f"the data fitted to; farther are {panel.axis.describe(far)}. Replace these "
+                "values, or fit to data with values of their size"
+            )
+    return rows
 
 
 def tails(panel: Panel, rows: int) -> list[np.ndarray]:

@@ -30,8 +30,16 @@ class NewtonForecaster(RecurrentForecaster):
         Parts that the units fall into, a divisor of `hidden_size`.
     expansion : int, default 1
         Units of a block, in multiples of `hidden_size`.
-    **shared
-        All other arguments are those of `ParaRNNForecaster`.
+    input_size, preset, hidden_size, n_layers, aggregation, multivariate
+        The network, as in `ParaRNNForecaster`.
+    local_level, linear_path, use_boxcox, intervals
+        What is around it, likewise.
+    val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
+        The training, likewise.
+    refit, device, strategy, devices, callbacks, random_state, verbose
+        How it runs, likewise.
+    target, known_ahead, id_col, time_col, freq, missing
+        The data, likewise.
 
     References
     ----------

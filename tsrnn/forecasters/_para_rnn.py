@@ -149,8 +149,8 @@ class ParaRNNForecaster(RecurrentForecaster):
         and at the learning rates that were best: True ("paper": False). It doubles the time of a
         fit. Intervals, `history_` and `validation_` are those of the first time.
     device : str
-        Where to train, for example "cuda". Forecasts are computed on the CPU. The
-        compiled recurrence runs on the CPU; elsewhere it is a loop in torch.
+        Where to train, for example "cuda". Forecasts are computed on the CPU. Recurrences are
+        compiled on the CPU and, by triton, on CUDA devices; elsewhere they are a loop in torch.
     strategy : {"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"}, optional
         Train in several processes, each on its part of the batches, started as Lightning does
         under this name: "ddp" in a script, "ddp_notebook" in a notebook. By default in one.
@@ -203,7 +203,9 @@ class ParaRNNForecaster(RecurrentForecaster):
     --------
     >>> from tsrnn import ParaRNNForecaster
     >>> from tsrnn.datasets import load_elec_equip
-    >>> model = ParaRNNForecaster(horizon=12, random_state=0).fit(load_elec_equip())
+    >>> model = ParaRNNForecaster(horizon=12, max_epochs=2, random_state=0)
+    >>> model.fit(load_elec_equip()).predict(3).shape
+    (3, 1)
     >>> model.predict(3, level=[80]).columns.tolist()
     ['turnover', 'turnover-lo-80', 'turnover-hi-80']
     """

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from tsrnn.contract import (
     Forecaster,
     check_levels,
+    check_not_too_large,
     positive_integer,
     seed_of,
     with_intervals,
@@ -44,6 +45,8 @@ from tsrnn.forecasters._widths import Ends, each_end, local_spread, scaled_ends,
 from tsrnn.interpret import block_shares
 from tsrnn.layers import CellStack, Ensemble, LayerChoice
 from tsrnn.training import checked_device, checked_processes
+
+LARGEST = 1e290  # value of which differences and means are finite
 
 
 class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
@@ -105,6 +108,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
 
     def _read_frame(self, df: Any, **shape: Any) -> Panel:
         panel = super()._read_frame(df, **shape)
+        check_not_too_large(panel, LARGEST)
         if boxcox_lambda(self.use_boxcox) is not None:
             check_positive(panel)
         return panel

@@ -52,6 +52,7 @@ def jordan_block(modulus: float, angle: float = 0.0, order: int = 1) -> np.ndarr
 
     Examples
     --------
+    >>> from tsrnn.interpret import jordan_block
     >>> jordan_block(0.5, order=2)
     array([[0.5, 1. ],
            [0. , 0.5]])
@@ -103,6 +104,7 @@ def lag_curves(modulus: float, angle: float, order: int, lags: Any) -> np.ndarra
 
     Examples
     --------
+    >>> from tsrnn.interpret import lag_curves
     >>> lag_curves(0.5, 0.0, 2, [0, 1, 2, 3])
     array([[1.   , 0.   ],
            [0.5  , 1.   ],

@@ -34,6 +34,17 @@ class Reconstruction(NamedTuple):
     condition_number : float
         Largest singular value over the smallest, of the real matrix that was inverted; infinite
         where it has fewer rows than columns, and the input is not determined by the state.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.interpret import reconstruct_input
+    >>> from tsrnn.layers import LRU
+    >>> layer = LRU(1, 4, state_units=32, r_min=0.99, dtype=torch.float64)
+    >>> _, h_n = layer(torch.ones(5, 20, 1, dtype=torch.float64))
+    >>> found = reconstruct_input(layer, h_n, steps=20)
+    >>> found.inputs.shape, found.condition_number >= 1
+    ((5, 20, 1), True)
     """
 
     inputs: np.ndarray

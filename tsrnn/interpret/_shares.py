@@ -24,13 +24,25 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
     Parameters
     ----------
     network : RecurrentNetwork
+        Its layers have blocks: a `CellStack` such as `ParaRNN`.
     x : Tensor of shape (B, T, input_size)
         Inputs to judge by.
 
     Returns
     -------
     list of Tensor, each of shape (K,)
-        One a layer.
+        One a layer, float64.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.interpret import block_shares
+    >>> from tsrnn.layers import ParaRNN, RecurrentNetwork
+    >>> network = RecurrentNetwork(ParaRNN(1, 8, block_size=2), output_size=1)
+    >>> x = torch.randn(4, 50, 1, generator=torch.Generator().manual_seed(0))
+    >>> shares, = block_shares(network, x)
+    >>> shares.shape, round(float(shares.sum()), 4)
+    (torch.Size([4]), 1.0)
     """
     rnn = network.rnn
     assert isinstance(rnn, CellStack)  # others have no blocks

@@ -72,12 +72,6 @@ class BlockRecurrentAttention(Recurrent):
     device, dtype
         As in torch.
 
-    Raises
-    ------
-    ValueError
-        If a size is no positive integer, `block_size` or `n_heads` does not divide
-        `hidden_size`, or there is no layer `recurrent_layer`.
-
     Attributes
     ----------
     embedding : torch.nn.Linear
@@ -87,6 +81,12 @@ class BlockRecurrentAttention(Recurrent):
         ``W_K``, ``W_V`` of shape (K, d_s, d_s).
     state_size : int
         d + 1 + W d + S d.
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `block_size` or `n_heads` does not divide
+        `hidden_size`, or there is no layer `recurrent_layer`.
 
     Notes
     -----

@@ -24,6 +24,18 @@ class Ensemble(nn.Module):
     hidden_size : int
         Sum of the members' hidden sizes.
     matrix_names : tuple of str
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.layers import Ensemble, ParaRNN, RecurrentNetwork
+    >>> members = [RecurrentNetwork(ParaRNN(3, 8), output_size=2) for _ in range(4)]
+    >>> x = torch.ones(5, 20, 3)
+    >>> z, h_n = Ensemble(members)(x)
+    >>> z.shape, h_n.shape
+    (torch.Size([5, 20, 2]), torch.Size([1, 5, 32]))
+    >>> bool(torch.allclose(z, sum(member(x)[0] for member in members) / 4, atol=1e-6))
+    True
     """
 
     def __init__(self, members: Sequence[RecurrentNetwork]) -> None:

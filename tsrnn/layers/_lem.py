@@ -52,12 +52,6 @@ class LEM(CellStack):
     device, dtype
         As in torch.
 
-    Raises
-    ------
-    ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`, `dt` is
-        not positive, or the initialisation is unknown or lacks what it needs.
-
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (4 d, in)
@@ -68,6 +62,12 @@ class LEM(CellStack):
     bias_l{l} : Parameter of shape (4 d,)
         b_1, b_2, b_z, b_y.
     dt : float
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `block_size` does not divide `hidden_size`, `dt` is
+        not positive, or the initialisation is unknown or lacks what it needs.
 
     Notes
     -----

@@ -64,12 +64,6 @@ class LRU(Recurrent):
     device, dtype
         As in torch.
 
-    Raises
-    ------
-    ValueError
-        If a size or a width is no positive integer, or a radius, `max_phase` or `dropout` lies
-        outside its range.
-
     Attributes
     ----------
     nu_log_l{l}, theta_log_l{l}, gamma_log_l{l} : Parameter or buffer of shape (N,)
@@ -84,6 +78,12 @@ class LRU(Recurrent):
         :math:`\hat\phi` of every layer.
     state_size : int
         2 N + hidden_size: the real parts of x, its imaginary parts, and y.
+
+    Raises
+    ------
+    ValueError
+        If a size or a width is no positive integer, or a radius, `max_phase` or `dropout` lies
+        outside its range.
 
     Notes
     -----

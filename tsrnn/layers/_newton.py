@@ -110,11 +110,6 @@ class NewtonGRU(_NewtonStack):
     device, dtype
         As in torch.
 
-    Raises
-    ------
-    ValueError
-        If a size is no positive integer, or `init` or `dropout` is not legal.
-
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (3 hidden_size, in)
@@ -122,6 +117,11 @@ class NewtonGRU(_NewtonStack):
     weight_hh_l{l} : Parameter of shape (3, 1, 1, hidden_size)
         a_z, a_r, a_c.
     bias_l{l} : Parameter of shape (3 hidden_size,)
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, or `init` or `dropout` is not legal.
 
     References
     ----------
@@ -187,12 +187,6 @@ class NewtonLSTM(_NewtonStack):
     device, dtype
         As in torch.
 
-    Raises
-    ------
-    ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`, or
-        `init` or `dropout` is not legal.
-
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (3 hidden_size, in)
@@ -200,6 +194,12 @@ class NewtonLSTM(_NewtonStack):
     weight_hh_l{l} : Parameter of shape (3 d_s^2 + 2 d_s, K)
         Entries of A_f, A_z, A_o by rows, then c_f, c_o, of K = `hidden_size` / d_s blocks.
     bias_l{l} : Parameter of shape (3 hidden_size,)
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `block_size` does not divide `hidden_size`, or
+        `init` or `dropout` is not legal.
 
     Notes
     -----

@@ -57,12 +57,6 @@ class NewtonBlocks(Recurrent):
     device, dtype
         As in torch.
 
-    Raises
-    ------
-    ValueError
-        If a size is no positive integer, `n_heads` does not divide the units, or the cell
-        is unknown.
-
     Attributes
     ----------
     cell : Cell
@@ -71,6 +65,12 @@ class NewtonBlocks(Recurrent):
     state_size : int
         `hidden_size` for the output, then the n * units of the recurrence's state, then the
         (J - 1) * units of the last u, oldest first.
+
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `n_heads` does not divide the units, or the cell
+        is unknown.
 
     Notes
     -----

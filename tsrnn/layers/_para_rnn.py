@@ -52,12 +52,6 @@ class ParaRNN(CellStack):
     device, dtype
         As in torch.
 
-    Raises
-    ------
-    ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`,
-        or a choice is unknown.
-
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (m K, in)
@@ -75,6 +69,12 @@ class ParaRNN(CellStack):
     matrix_names : tuple of str
         Names of the recurrent matrices of a block; empty if an own cell has none.
 
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, `block_size` does not divide `hidden_size`,
+        or a choice is unknown.
+
     Notes
     -----
     States are ordered field by field: field i of block k is number ``i * K + k``, so that
@@ -82,6 +82,17 @@ class ParaRNN(CellStack):
     state are the output. For "rnn" and "gru" there are no others; for "lstm" the cells c
     follow, so that one tensor of 2 `hidden_size` numbers is the pair (h, c) of
     :class:`torch.nn.LSTM`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.layers import ParaRNN
+    >>> layer = ParaRNN(3, 16, block_size=2, num_layers=2)
+    >>> output, h_n = layer(torch.zeros(8, 100, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([8, 100, 16]), torch.Size([2, 8, 16]))
+    >>> layer.weight_hh_l0.shape
+    torch.Size([2, 2, 8])
     """
 
     def __init__(

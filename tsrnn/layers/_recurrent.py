@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from tsrnn.kernels._lengths import as_lengths
+
 
 class Recurrent(nn.Module, ABC):
     """Base of the recurrent modules, called like :class:`torch.nn.RNN` with batch first.
@@ -29,6 +31,19 @@ class Recurrent(nn.Module, ABC):
         Numbers that a layer carries from step to step.
     matrix_names : tuple of str
         Names of the recurrent matrices of a layer; empty if there are none to read.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.layers import ParaRNN, Recurrent
+    >>> layer, x = ParaRNN(3, 16), torch.ones(8, 100, 3)
+    >>> isinstance(layer, Recurrent)
+    True
+    >>> whole, _ = layer(x)
+    >>> _, h_60 = layer(x[:, :60])
+    >>> rest, _ = layer(x[:, 60:], h_60)
+    >>> bool(torch.allclose(whole[:, 60:], rest, atol=1e-6))
+    True
     """
 
     input_size: int
@@ -70,7 +85,7 @@ class Recurrent(nn.Module, ABC):
             output, h_n = self(x[None], None if hx is None else hx[:, None], lengths)
             return output[0], h_n[:, 0]
         self._check_input(x, hx)
-        steps = None if lengths is None else torch.as_tensor(lengths, device=x.device)
+        steps = as_lengths(lengths, len(x), x.device)
         return self.run(x, self.initial_state(len(x)) if hx is None else hx, steps)
 
     @abstractmethod

@@ -30,11 +30,6 @@ class CellStack(Recurrent):
     device, dtype
         As in torch.
 
-    Raises
-    ------
-    ValueError
-        If a size is no positive integer, or outputs of the cell do not divide `hidden_size`.
-
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (m K, in)
@@ -48,10 +43,24 @@ class CellStack(Recurrent):
     n_blocks : int
         K, the units of a layer.
 
+    Raises
+    ------
+    ValueError
+        If a size is no positive integer, or outputs of the cell do not divide `hidden_size`.
+
     Notes
     -----
     States are ordered field by field: field i of unit k is number ``i * K + k``. The first
     `hidden_size` numbers of a state are the output.
+
+    Examples
+    --------
+    >>> from tsrnn.layers import CellStack, ParaRNN
+    >>> layer = ParaRNN(3, 16, block_size=2, cell="lstm")
+    >>> isinstance(layer, CellStack), layer.n_blocks, layer.state_size
+    (True, 8, 32)
+    >>> layer.cell.field_names[0]
+    ('h_0', 'h_1', 'c_0', 'c_1')
     """
 
     def __init__(

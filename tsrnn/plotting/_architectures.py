@@ -51,6 +51,15 @@ def plot_architectures(frame: Any, ax: Axes | None = None) -> Axes:
         If it is no DataFrame.
     ValueError
         If it lacks a column, has no rows or no finite risk.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.plotting import plot_architectures
+    >>> frame = pd.DataFrame({"block_size": [1, 2, 4], "hidden_size": 8, "n_layers": 1,
+    ...                       "risk": [1.2, 1.0, 1.1], "std_error": 0.1})
+    >>> plot_architectures(frame).get_xlabel()
+    'Block size'
     """
     if not isinstance(frame, pd.DataFrame):
         frame = getattr(frame, "frame", frame)

@@ -47,6 +47,16 @@ def plot_backtest(
     ------
     ValueError
         If the frame is no backtest, or the series or a model is not in it.
+
+    Examples
+    --------
+    >>> from tsrnn import backtest
+    >>> from tsrnn.baselines import Drift, Naive
+    >>> from tsrnn.datasets import load_nile
+    >>> from tsrnn.plotting import plot_backtest
+    >>> frame = backtest([Drift(), Naive()], load_nile(), h=3, n_windows=4, step_size=3)
+    >>> plot_backtest(frame).shape
+    (2,)
     """
     import matplotlib.pyplot as plt
 

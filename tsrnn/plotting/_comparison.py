@@ -51,6 +51,16 @@ def plot_comparison(comparison: Any, measure: str | None = None) -> np.ndarray:
         If it has no such tables.
     ValueError
         If the measure is not one of the columns.
+
+    Examples
+    --------
+    >>> from tsrnn import backtest, compare
+    >>> from tsrnn.baselines import Drift, Naive
+    >>> from tsrnn.datasets import load_nile
+    >>> from tsrnn.plotting import plot_comparison
+    >>> frame = backtest([Drift(), Naive()], load_nile(), h=3, n_windows=20, step_size=1)
+    >>> plot_comparison(compare(frame), "MAE")[0].get_ylabel()
+    'MAE'
     """
     missing = [name for name in _NEEDED if not hasattr(comparison, name)]
     if missing:

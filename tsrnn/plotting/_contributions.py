@@ -60,6 +60,15 @@ def plot_contributions(contributions: pd.DataFrame, ax: Axes | None = None, n: i
     ValueError
         If it has no rows or parts, or a part has text or missing values, or `n` is not a positive
         whole number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.plotting import plot_contributions
+    >>> parts = pd.DataFrame({"level": [10.0, 10.0], "block 1": [0.5, 0.4], "block 2": [-0.1, 0.2]})
+    >>> ax = plot_contributions(parts.rename_axis("step"))
+    >>> ax.get_xlabel()
+    'Steps ahead'
     """
     parts = _checked_parts(contributions)
     base, varying = _split_base(parts)

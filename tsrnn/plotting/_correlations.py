@@ -36,6 +36,16 @@ def plot_correlations(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ------
     ValueError
         If the frame has other columns, no rows, or several series.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn import DCC
+    >>> from tsrnn.plotting import plot_correlations
+    >>> returns = pd.DataFrame(np.random.default_rng(0).normal(size=(500, 2)), columns=["a", "b"])
+    >>> model = DCC(garch_order=(1, 0)).fit(returns)
+    >>> plot_correlations(model.correlations()).get_ylabel()
+    'Correlation'
     """
     time, value = _columns(frame)
     given = ax is not None

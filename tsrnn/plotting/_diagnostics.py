@@ -39,6 +39,15 @@ def plot_diagnostics(diagnostics: Any, series: Any = None) -> np.ndarray:
     ------
     ValueError
         If the series is not there.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn import ARMA, diagnose
+    >>> from tsrnn.plotting import plot_diagnostics
+    >>> y = pd.Series(np.random.default_rng(0).normal(size=300))
+    >>> plot_diagnostics(diagnose(ARMA(order=(1, 0)).fit(y[:200]), y[200:])).shape
+    (1, 2)
     """
     import matplotlib.pyplot as plt
 

@@ -47,6 +47,14 @@ def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: i
     ValueError
         If the frame of features lacks columns, rows or its unit of time, or `n_labels` is not a
         positive whole number.
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import recurrence_features
+    >>> from tsrnn.plotting import plot_features
+    >>> features = recurrence_features([[0.9, 0.3], [-0.3, 0.9]])
+    >>> plot_features(features).get_xlabel()
+    'Real part'
     """
     features = as_features(features_or_model)
     n_labels = checked_count(n_labels, "n_labels")

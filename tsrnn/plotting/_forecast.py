@@ -75,6 +75,17 @@ def plot_forecast(
     ValueError
         If the series, column or level asked for is not there or not determined, an interval has
         one bound only, or `last` is not a positive whole number.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import SeasonalNaive
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> from tsrnn.plotting import plot_forecast
+    >>> history = load_elec_equip()
+    >>> forecast = SeasonalNaive().fit(history).predict(12, level=[80, 95])
+    >>> ax = plot_forecast(history, forecast, last=60)
+    >>> [line.get_label() for line in ax.get_lines()]
+    ['history', 'forecast']
     """
     names = Names(column, series, id_col, time_col, target_col)
     picture = read_picture(history, forecast, actual, names)

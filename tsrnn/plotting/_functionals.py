@@ -43,6 +43,18 @@ def plot_functional(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         If it is no DataFrame.
     ValueError
         If it lacks the column of estimates or its labels, or has no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.erm import impulse_response
+    >>> from tsrnn.plotting import plot_functional
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> model = LinearRegression().fit(X, X @ [0.25, 0.5, 1.0])
+    >>> ax = plot_functional(impulse_response(model, X))
+    >>> ax.get_xlabel()
+    'Lag (time steps)'
     """
     _check(frame)
     labels, lagged = frame.attrs, "lag" in frame

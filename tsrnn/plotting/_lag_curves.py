@@ -53,6 +53,14 @@ def plot_lag_curves(
     ValueError
         If the frame of features lacks columns, rows or its unit of time, all features are of type
         "zero", or `n` or `max_lag` is not a positive whole number.
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import recurrence_features
+    >>> from tsrnn.plotting import plot_lag_curves
+    >>> features = recurrence_features([[0.9, 0.3], [-0.3, 0.9]], freq="MS")
+    >>> plot_lag_curves(features).get_xlabel()
+    'Lag (months)'
     """
     features = as_features(features_or_model)
     chosen = leading(features, checked_count(n, "n"))

@@ -73,7 +73,8 @@ def report(
     >>> y = pd.Series(np.random.default_rng(0).normal(size=120).cumsum())
     >>> models = {"walk": ARMA(order=(0, 1, 0)), "AR": ARMA(order=(1, 0))}
     >>> result = compare(backtest(models, y, h=2, n_windows=25, step_size=2, refit=False))
-    >>> report(result, tempfile.mkdtemp() + "/report.html").stat().st_size > 10_000
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report(result, f"{folder}/report.html").stat().st_size > 10_000
     True
     """
     if not isinstance(result, Comparison):

@@ -10,10 +10,26 @@ import torch
 def checked_device(device: Any) -> str:
     """Name of a device that is there.
 
+    Parameters
+    ----------
+    device : str
+        "cpu", "cuda", "cuda:1" or "mps".
+
+    Returns
+    -------
+    str
+        With its number, if it is of CUDA: "cuda" is the current device of torch.
+
     Raises
     ------
     TypeError, ValueError
         If torch does not know it or it is not on this machine.
+
+    Examples
+    --------
+    >>> from tsrnn.training import checked_device
+    >>> checked_device("cpu")
+    'cpu'
     """
     if not isinstance(device, str):
         raise TypeError(f"device must be a name such as 'cpu' or 'cuda'; got {device!r}")

@@ -20,6 +20,20 @@ class Epoch(ABC):
     ----------
     generator : torch.Generator
         All that is drawn comes from it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.training import Epoch
+    >>> class Rows(Epoch):
+    ...     def __init__(self, n):
+    ...         self.n, self.generator = n, torch.Generator().manual_seed(0)
+    ...     def __len__(self):
+    ...         return 2
+    ...     def batches(self):
+    ...         yield from torch.randperm(self.n, generator=self.generator).chunk(2)
+    >>> [len(batch) for batch in Rows(6)]
+    [3, 3]
     """
 
     generator: torch.Generator
@@ -53,7 +67,29 @@ class Epoch(ABC):
 
 
 class Share:
-    """What one of several processes takes of every epoch; see `Epoch.share`."""
+    """What one of several processes takes of every epoch; see `Epoch.share`.
+
+    Parameters
+    ----------
+    epoch : Epoch
+    rank : int
+        Number of the process, from 0.
+    count : int
+        Number of processes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.training import Epoch, Share
+    >>> class Batches(Epoch):
+    ...     generator = torch.Generator()
+    ...     def __len__(self):
+    ...         return 4
+    ...     def batches(self):
+    ...         yield from range(4)
+    >>> [list(Share(Batches(), rank, 2)) for rank in (0, 1)]
+    [[0, 2], [1, 3]]
+    """
 
     def __init__(self, epoch: Epoch, rank: int, count: int) -> None:
         self._epoch, self._rank, self._count = epoch, rank, count

@@ -17,6 +17,30 @@ def parameter_groups(
 
     Recurrent matrices that start stable are slow: else their eigenvalues are pushed out of the
     unit disk, which predicts no better and cannot be read.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    slow : iterable of Tensor
+        Some of its parameters.
+    learning_rate : float
+        Of the others.
+    weight_decay : float
+        Of the others.
+
+    Returns
+    -------
+    list of dict
+        The others, then the slow ones, as optimisers of torch take them.
+
+    Examples
+    --------
+    >>> from tsrnn.layers import ParaRNN
+    >>> from tsrnn.training import parameter_groups
+    >>> layer = ParaRNN(3, 16)
+    >>> groups = parameter_groups(layer, layer.recurrent_parameters(), 0.01, weight_decay=0.1)
+    >>> [(len(group["params"]), group["lr"], group["weight_decay"]) for group in groups]
+    [(2, 0.01, 0.1), (1, 0.001, 0.0)]
     """
     careful = {id(parameter) for parameter in slow}
     parts: tuple[list[Tensor], list[Tensor]] = ([], [])

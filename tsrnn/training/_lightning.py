@@ -329,6 +329,36 @@ def train(
         Losses and learning rate of each epoch.
     best_epoch : int
         0 where training did not improve on the start.
+
+    Raises
+    ------
+    FloatingPointError
+        If the training loss is not finite.
+    TypeError
+        If a callback is none of Lightning's.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.training import Epoch, parameter_groups, train
+    >>> class Points(Epoch):
+    ...     generator = torch.Generator()
+    ...     def __len__(self):
+    ...         return 1
+    ...     def batches(self):
+    ...         x = torch.linspace(-1, 1, 20)[:, None]
+    ...         yield x, 3 * x
+    >>> model, points = torch.nn.Linear(1, 1, bias=False), Points()
+    >>> def loss(batch):
+    ...     return (model(batch[0]) - batch[1]).square().mean()
+    >>> def validate():
+    ...     with torch.no_grad():
+    ...         return sum(float(loss(batch)) for batch in points)
+    >>> groups = parameter_groups(model, [], learning_rate=0.5, weight_decay=0.0)
+    >>> history, best_epoch = train(model, points, loss=loss, validate=validate, groups=groups,
+    ...                             max_epochs=2, patience=None)
+    >>> len(history), best_epoch
+    (2, 2)
     """
     _check_callbacks(callbacks)
     task = ValidatedTask(model, epoch, loss, groups, validate, callbacks)
@@ -360,8 +390,55 @@ def train_for(
 ) -> dict[Any, Any] | None:
     """Train `model` in place for as many epochs as there are learning rates, without validation.
 
-    Parameters as of `train`; rates are those of the first group, epoch by epoch. `moments`, the
-    state of the optimiser, comes back as it is after the last one, so that training can go on.
+    Parameters
+    ----------
+    model : nn.Module
+    epoch : Epoch
+        Iterated anew for each.
+    loss : callable
+        Batch to training loss.
+    groups : list of dict
+        Parameter groups of the optimiser, each with its "lr" and "weight_decay".
+    rates : sequence of float
+        Learning rates of the first group, epoch by epoch; the others move in proportion.
+    device : str
+    processes : Processes
+        Each takes a step on a batch of its own, and their gradients are averaged.
+    callbacks : sequence of lightning callbacks
+        Those of processes started for the training leave here the state of the first one.
+    verbose : int
+        1 shows a progress bar over epochs.
+    moments : dict, optional
+        State of the optimiser to go on from.
+
+    Returns
+    -------
+    dict or None
+        State of the optimiser after the last epoch, so that training can go on.
+
+    Raises
+    ------
+    FloatingPointError
+        If the training loss is not finite.
+    TypeError
+        If a callback is none of Lightning's.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.training import Epoch, parameter_groups, train_for
+    >>> class Points(Epoch):
+    ...     generator = torch.Generator()
+    ...     def __len__(self):
+    ...         return 1
+    ...     def batches(self):
+    ...         x = torch.linspace(-1, 1, 20)[:, None]
+    ...         yield x, 3 * x
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> def loss(batch):
+    ...     return (model(batch[0]) - batch[1]).square().mean()
+    >>> groups = parameter_groups(model, [], learning_rate=0.5, weight_decay=0.0)
+    >>> moments = train_for(model, Points(), loss=loss, groups=groups, rates=[0.5] * 3)
     """
     if not rates:
         return moments

@@ -22,11 +22,20 @@ STRATEGIES: dict[str, Start] = {
 class Processes:
     """Processes that train together, each on its part of the batches.
 
-    Attributes
+    Parameters
     ----------
     start : {"popen", "spawn", "fork"} or None
         How they are started; None is this process alone.
     count : int
+        How many there are.
+
+    Examples
+    --------
+    >>> from tsrnn.training import Processes
+    >>> Processes()
+    Processes(start=None, count=1)
+    >>> Processes("spawn", 2).count
+    2
     """
 
     start: Start | None = None
@@ -36,17 +45,36 @@ class Processes:
 def checked_processes(strategy: Any, devices: Any, device: Any) -> Processes:
     """Processes that the arguments `strategy` and `devices` describe.
 
-    "ddp" runs a script anew in every further process: all of them go through the whole script and
-    end with the same forecaster. "ddp_spawn" starts processes for the training alone, from a
-    script whose work stands behind ``if __name__ == "__main__"``; it copies the data to shared
-    memory. "ddp_fork", also called "ddp_notebook", does so by a fork, from scripts and notebooks
-    on Linux and macOS, before anything has used CUDA.
+    Parameters
+    ----------
+    strategy : {"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"} or None
+        "ddp" runs a script anew in every further process: all of them go through the whole script
+        and end with the same forecaster. "ddp_spawn" starts processes for the training alone,
+        from a script whose work stands behind ``if __name__ == "__main__"``; it copies the data
+        to shared memory. "ddp_fork", also called "ddp_notebook", does so by a fork, from scripts
+        and notebooks on Linux and macOS, before anything has used CUDA.
+    devices : int or None
+        How many processes; None is one.
+    device : str
+        Type of their devices.
+
+    Returns
+    -------
+    Processes
 
     Raises
     ------
     ValueError, TypeError
         If the strategy is unknown, devices are no positive integer or need a strategy, or
         `device` names a single one.
+
+    Examples
+    --------
+    >>> from tsrnn.training import checked_processes
+    >>> checked_processes(None, None, "cpu")
+    Processes(start=None, count=1)
+    >>> checked_processes("ddp", 2, "cpu")
+    Processes(start='popen', count=2)
     """
     count = 1 if devices is None else positive_integer("devices", devices)
     if strategy is None:

@@ -218,7 +218,8 @@ class ARMA(ARMAResults):
             begun = begin(spec, params[units], y, exog, steps[units // n_targets])
             e, v = innovations(spec, params[units], begun, y.shape[1])
             errors.append((units, e))
-            scaled.append((units, e / np.sqrt(v)))
+            # forecasts without error have a variance of rounding, which may be below 0
+            scaled.append((units, e / np.sqrt(np.where(v > 0, v, np.nan))))
         return panel.values - rows_of(panel, errors), rows_of(panel, scaled)
 
     def _steps_before(self, panel: Panel) -> np.ndarray:

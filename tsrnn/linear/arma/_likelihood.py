@@ -23,6 +23,7 @@ from tsrnn.linear.arma._polynomials import is_stable
 # The exact likelihood is level across the edge of the invertible region, so that an optimum on
 # it can be approached from both sides; beyond, sums grow with the length of the series.
 OVERSHOOT = 2.0
+PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
 LARGEST = 4  # dimension of a state whose second derivatives are compiled: code grows as its square
 
 
@@ -76,7 +77,8 @@ class Likelihood:
         assert parts.gradient is not None  # by its order
         n = self.n_obs[units]
         (S, D), (dS, dD) = parts.value, parts.gradient
-        sigma2 = S / n
+        usable &= PERFECT * n < S
+        sigma2 = np.where(usable, S / n, 1.0)
         value = -0.5 * (n * (np.log(2 * math.pi * sigma2) + 1) + D)
         value[~usable] = -np.inf
         gradient = -0.5 * (dS / sigma2[:, None] + dD)

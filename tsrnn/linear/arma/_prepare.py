@@ -245,7 +245,7 @@ def _degenerate(constant: np.ndarray, collinear: np.ndarray, spec: Specification
     left = "differences of the series are" if spec.d else "series is"
     by = " but for its trend and regressors" if spec.n_mean > spec.constant else ""
     reasons = {
-        int(i): f"the {left} constant{by}: there is no variance to model."
+        int(i): f"the {left} constant{by}: there is no variance to model. Drop it."
         for i in np.flatnonzero(constant)
     }
     for i in np.flatnonzero(collinear):

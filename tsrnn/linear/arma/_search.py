@@ -142,7 +142,9 @@ def _turned(form: Form, params: np.ndarray, angle: np.ndarray) -> np.ndarray:
 
 def _take(best: Optimum, units: np.ndarray, other: Optimum) -> None:
     """Put what is better in place."""
-    better = other.value > best.value[units] + 1e-9 * np.abs(best.value[units])
-    better |= (other.value >= best.value[units]) & other.converged & ~best.converged[units]
+    before = best.value[units]
+    room = 1e-9 * np.abs(np.where(np.isfinite(before), before, 0.0))
+    better = other.value > before + room
+    better |= (other.value >= before) & other.converged & ~best.converged[units]
     for all_, new in zip(best, other, strict=True):
         all_[units[better]] = new[better]

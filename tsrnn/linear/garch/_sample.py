@@ -100,12 +100,13 @@ def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
     constant = spread.deviation <= _ROUNDING * np.abs(spread.mean)
     reasons = [""] * len(lengths)
     for i in np.flatnonzero(constant | (spread.deviation == 0)):
-        reasons[i] = "the series must vary; it is constant"
+        reasons[i] = "the series must vary; it is constant. Drop it"
     for i in np.flatnonzero(~spread.finite):
         reasons[i] = "the series must be finite; it has NaN or infinite values"
     for i in np.flatnonzero(lengths - dropped <= k):
         reasons[i] = (
-            f"{k} parameters need more than {k + dropped} observations; the series has {lengths[i]}"
+            f"{k} parameters need more than {k + dropped} observations; the series has "
+            f"{lengths[i]}. Take lower orders, or give more rows"
         )
     return reasons
 

@@ -107,7 +107,7 @@ class VARMA(DynamicsResults):
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from tsrnn.linear.varma import VARMA
+    >>> from tsrnn.linear import VARMA
     >>> y = pd.DataFrame(np.random.default_rng(0).standard_normal((200, 2)), columns=["a", "b"])
     >>> VARMA(order=(1, 0)).fit(y).params_.columns.tolist()[:4]
     ['intercept.a', 'intercept.b', 'L1.a.a', 'L1.b.a']

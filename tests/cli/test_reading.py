@@ -1,0 +1,147 @@
+"""Which files are long and which wide, and what their fields are read as."""
+
+import gzip
+import os
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsrnn.cli._shape import Shape, shape_of
+from tsrnn.cli._source import Source
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "shape"),
+    [
+        (["unique_id", "ds", "y"], {}, Shape("ds", "unique_id", False)),
+        (["y", "x", "ds"], {}, Shape("ds", None, False)),
+        (["ds", "a", "b"], {}, Shape("ds", None, True)),
+        (["a", "ds", "b"], {}, Shape("ds", None, True)),
+        (["date", "y"], {}, Shape("date", None, True, guessed=True)),
+        (["date", "a"], {"wide": True}, Shape("date", None, True)),
+        (["a", "date"], {"time_col": "date"}, Shape("date", None, True)),
+        (["date", "y"], {"time_col": "date"}, Shape("date", None, False)),
+        (["ds", "a"], {"target": ["a"]}, Shape("ds", None, False)),
+        (["ds", "y", "shop"], {"id_col": "shop"}, Shape("ds", "shop", False)),
+        (["ds", "y"], {"wide": True}, Shape("ds", None, True)),
+    ],
+)
+def test_the_shape_follows_from_columns_and_options(columns, options, shape):
+    assert shape_of("file", columns, **options) == shape
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read a text as CSV under some options."""
+
+    def run(text, **options):
+        (tmp_path / "data.csv").write_text(text, encoding="utf-8")
+        return Source(**options).read(str(tmp_path / "data.csv"))[0]
+
+    return run
+
+
+def test_ids_are_text_and_not_missing(read):
+    frame = read("unique_id,ds,y\n007,2024-01-01,1\nNA,2024-01-01,NA\nnull,2024-01-01,null\n")
+    assert frame["unique_id"].tolist() == ["007", "NA", "null"]
+    assert frame["y"].isna().tolist() == [False, True, True]
+
+
+def test_an_empty_id_is_missing(read):
+    assert read("unique_id,ds,y\n,2024-01-01,1\na,2024-01-01,2\n")["unique_id"].isna()[0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "time_format", "first"),
+    [
+        (["2024-01-31", "2024-02-29"], None, "2024-01-31"),
+        (["2024-01", "2024-02"], None, "2024-01-01"),
+        (["2024-01-01 10:00", "2024-01-01T11:00:00"], None, "2024-01-01 10:00"),
+        (["31.01.2024", "29.02.2024"], "%d.%m.%Y", "2024-01-31"),
+        (["20240131", "20240229"], "%Y%m%d", "2024-01-31"),
+        (["01.2024", "02.2024"], "%m.%Y", "2024-01-01"),
+    ],
+)
+def test_dates(read, texts, time_format, first):
+    frame = read(f"ds,y\n{texts[0]},1\n{texts[1]},2\n", time_format=time_format)
+    assert frame["ds"][0] == pd.Timestamp(first)
+
+
+def test_an_offset_is_a_zone(read):
+    frame = read("ds,y\n2024-01-01T00:00+01:00,1\n2024-01-01T01:00+01:00,2\n")
+    assert frame["ds"][0] == pd.Timestamp("2023-12-31 23:00", tz="UTC")
+
+
+def test_whole_numbers_are_steps(read):
+    frame = read("ds,y\n1998,1\n1999,2\n")
+    assert frame["ds"].dtype == np.int64
+    assert frame["ds"].tolist() == [1998, 1999]
+
+
+def test_a_wide_file_has_time_in_the_index(read):
+    frame = read("month,a,b\n2024-01-01,1,2\n2024-02-01,3,4.5\n")
+    assert frame.index.name == "month"
+    assert frame["b"].tolist() == [2.0, 4.5]
+
+
+def test_the_first_column_without_a_name_is_time(read):
+    months = pd.date_range("2024-01-01", periods=2, freq="MS")
+    frame = read(pd.DataFrame({"a": [1.0, 2.0]}, months).to_csv())
+    assert frame.index.name == "ds"
+    assert frame.index.tolist() == months.tolist()
+
+
+def test_wide_takes_whole_numbers_in_the_first_column(read):
+    assert read("year,a\n1998,1\n1999,2\n", wide=True).index.tolist() == [1998, 1999]
+
+
+def test_other_separators_and_byte_order_marks(read):
+    frame = read("\ufeffds;y\n2024-01-01;1\n2024-01-02;2\n", sep=";")
+    assert list(frame.columns) == ["ds", "y"]
+    assert read("ds\ty\n2024-01-01\t1\n2024-01-02\t2\n", sep="\\t")["y"].tolist() == [1, 2]
+
+
+def test_text_that_is_dropped_need_not_be_numbers(read):
+    frame = read("ds,y,note\n2024-01-01,1,a\n2024-01-02,2,b\n", drop=["note"])
+    assert list(frame.columns) == ["ds", "y"]
+
+
+def test_a_compressed_file(tmp_path):
+    with gzip.open(tmp_path / "data.csv.gz", "wt") as file:
+        file.write("ds,y\n2024-01-01,1\n2024-01-02,2\n")
+    assert Source().read(str(tmp_path / "data.csv.gz"))[0]["y"].tolist() == [1, 2]
+
+
+def test_a_pipe_of_the_shell_is_read_once(tmp_path, read):
+    """Such as that of ``<(zcat data.csv.gz)``, which cannot be opened again."""
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("this system has no named pipes")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("ds,y\n2024-01-01,1\n2024-01-02,2\n",))
+    writer.start()
+    frame = Source().read(str(pipe))[0]
+    writer.join()
+    assert frame["y"].tolist() == [1, 2]
+
+
+def test_a_parquet_file_is_the_frame(tmp_path):
+    polars = pytest.importorskip("polars", reason="parquet is written by polars")
+    times = pd.date_range("2024-01-01", periods=2, freq="h", tz="Europe/Berlin")
+    plain = polars.Series(times.tz_convert("UTC").tz_localize(None).to_numpy())
+    zoned = plain.dt.replace_time_zone("UTC").dt.convert_time_zone("Europe/Berlin")
+    polars.DataFrame({"unique_id": [1, 1], "ds": zoned, "y": [0.5, None]}).write_parquet(
+        tmp_path / "data.parquet"
+    )
+    frame = Source().read(str(tmp_path / "data.parquet"))[0]
+    assert frame["ds"].tolist() == times.tolist()
+    assert frame["unique_id"].dtype == np.int64
+    assert frame["y"].isna().tolist() == [False, True]
+
+
+def test_a_file_that_is_found_to_be_wide_is_said_to_be(tsrnn, files):
+    done = tsrnn("forecast macro.csv --model naive --h 1")
+    assert done.stderr == "macro.csv is read as wide: time in 'ds', variables 'infl', 'unemp'\n"
+    assert tsrnn("forecast macro.csv --model naive --h 1 --wide").stderr == ""

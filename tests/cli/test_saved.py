@@ -1,0 +1,128 @@
+"""What is told of saved models and of the table of models."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsrnn
+from tsrnn import load, recurrence_features
+from tsrnn.cli._models import class_of, is_file, settings_of
+from tsrnn.cli._table import MODELS
+from tsrnn.contract import Forecaster
+from tsrnn.storage import HOMES
+
+NOT_BY_NAME = {"Combination", "ParaRNNClassifier", "ParaRNNRegressor"}
+
+
+@pytest.fixture
+def saved(files, answer):
+    """Save a small network as model.tsrnn."""
+    small = "--set max_epochs=1 --set hidden_size=8 --random-state 0"
+    answer(f"forecast panel.csv --h 3 {small} --save model.tsrnn")
+    return load(files / "model.tsrnn")
+
+
+def test_features(answer, saved):
+    text = answer("features model.tsrnn")
+    table = recurrence_features(saved)
+    assert text == f"{table.to_string(index=False)}\n\nhalf_life and period are in months.\n"
+
+
+def test_features_as_json_and_as_a_file(document, saved, files):
+    given = document("features model.tsrnn --json --out f.csv")
+    table = recurrence_features(saved)
+    assert (given["model"], given["time_unit"], given["time_step"]) == (
+        "ParaRNNForecaster",
+        "months",
+        1,
+    )
+    frame = pd.DataFrame(given["features"])
+    assert list(frame.columns) == list(table.columns)
+    assert frame["type"].tolist() == table["type"].tolist()
+    np.testing.assert_allclose(frame["modulus"], table["modulus"])
+    periods = [float(value) for value in frame["period"]]  # "inf" is text
+    np.testing.assert_allclose(periods, table["period"])
+    assert len(pd.read_csv(files / "f.csv")) == len(table)
+
+
+def test_summary(answer, document, saved):
+    assert answer("summary model.tsrnn") == str(saved.summary()).rstrip() + "\n"
+    given = document("summary model.tsrnn --json")
+    assert given["model"] == "ParaRNNForecaster"
+    assert given["arguments"]["hidden_size"] == 8
+    assert (given["freq"], given["horizon"], given["targets"]) == ("MS", 3, ["y"])
+    assert given["series"] == [
+        {"id": name, "last_time": "2023-12-01T00:00:00"} for name in ("007", "NA", "b")
+    ]
+    assert given["summary"] == str(saved.summary())
+
+
+@pytest.mark.parametrize("command", ["features", "summary"])
+def test_files_that_are_none(refused, files, command):
+    assert "no saved model at none.tsrnn" in refused(f"{command} none.tsrnn")
+    assert "no model saved by tsrnn" in refused(f"{command} panel.csv")
+
+
+def test_a_model_without_recurrence_has_no_features(refused, answer, files):
+    answer("forecast panel.csv --h 1 --model mean --save model.tsrnn")
+    assert refused("features model.tsrnn")
+
+
+def test_the_table_has_every_forecaster():
+    assert {entry.cls for entry in MODELS.values()} == set(HOMES) - NOT_BY_NAME
+    for name, entry in MODELS.items():
+        assert issubclass(class_of(name), Forecaster)
+        assert HOMES[entry.cls] == f"tsrnn.{entry.room}"
+
+
+def test_names_are_found_in_any_case():
+    assert class_of("Auto_ARIMA") is tsrnn.baselines.AutoARIMA
+
+
+def test_models_are_listed(answer, document):
+    lines = answer("models").splitlines()
+    assert [line.split()[0] for line in lines] == list(MODELS)
+    assert [row["name"] for row in document("models --json")["models"]] == list(MODELS)
+
+
+def test_arguments_of_a_model_are_listed(answer, document, misused):
+    legal = list(inspect.signature(tsrnn.ARMA).parameters)
+    lines = answer("models arma").splitlines()[1:]
+    assert [line.split()[0] for line in lines] == legal
+    rows = document("models arma --json")["arguments"]
+    assert [row["name"] for row in rows] == legal
+    assert rows[0]["default"] == [1, 1]
+    assert "there is no model 'x'" in misused("models x")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a=1", 1),
+        ("a=0.5", 0.5),
+        ("a=true", True),
+        ("a=False", False),
+        ("a=null", None),
+        ("a=None", None),
+        ("a=gru", "gru"),
+        ('a="1"', "1"),
+        ("a=[1, 2]", [1, 2]),
+        ("a=x=y", "x=y"),
+        ("a=", ""),
+    ],
+)
+def test_values_of_settings(text, value):
+    setting = settings_of([text])["a"]
+    assert setting == value
+    assert type(setting) is type(value)
+
+
+def test_a_file_is_told_from_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arma").touch()
+    (tmp_path / "kept").touch()
+    assert not is_file("arma")
+    assert is_file("kept")
+    assert is_file("none.tsrnn")

@@ -1,0 +1,113 @@
+"""What cannot be exported is said before anything is written."""
+
+import sys
+from functools import cache
+
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from tsrnn import ARMA, ParaRNNForecaster
+from tsrnn.baselines import Naive
+from tsrnn.export import _torch, export_onnx, export_torch
+from tsrnn.export._trace import program_of
+from tsrnn.export._verify import verify
+
+BOTH = pytest.mark.parametrize("export", [export_torch, export_onnx])
+
+
+@pytest.fixture(scope="module")
+def fitted(kit):
+    @cache
+    def fit(**changes):
+        return ParaRNNForecaster(**kit.SMALL | {"max_epochs": 1} | changes).fit(kit.panel([60, 60]))
+
+    return fit
+
+
+@BOTH
+def test_of_a_classical_model_with_advice(export, tmp_path):
+    with pytest.raises(TypeError, match=r"got ARMA. to_rnn\(\) gives it as a module of torch"):
+        export(ARMA(), tmp_path / "x")
+
+
+@BOTH
+def test_of_a_baseline(export, tmp_path):
+    with pytest.raises(TypeError, match="got Naive. Keep it by save and tsrnn.load"):
+        export(Naive(), tmp_path / "x")
+
+
+@BOTH
+def test_before_fit(export, tmp_path):
+    with pytest.raises(NotFittedError):
+        export(ParaRNNForecaster(), tmp_path / "x")
+
+
+@BOTH
+def test_of_attention(export, fitted, tmp_path):
+    with pytest.raises(ValueError, match="cell='attention' cannot be exported"):
+        export(fitted(cell="attention"), tmp_path / "x")
+
+
+@BOTH
+def test_of_intervals_of_student(export, fitted, tmp_path):
+    with pytest.raises(ValueError, match="Leave level out, or fit with intervals='quantile'"):
+        export(fitted(intervals="student-t"), tmp_path / "x", level=80)
+
+
+@BOTH
+def test_of_levels_that_are_none(export, fitted, tmp_path):
+    model = fitted()
+    with pytest.raises(ValueError, match="level is in percent"):
+        export(model, tmp_path / "x", level=0.8)
+    with pytest.raises(ValueError, match=r"level of at most \d+"):
+        export(model, tmp_path / "x", level=99.9)
+    assert not list(tmp_path.iterdir())
+
+
+@BOTH
+def test_of_places_that_are_no_file(export, fitted, tmp_path):
+    model = fitted()
+    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
+        export(model, tmp_path / "nowhere" / "x")
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
+        export(model, tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["onnx", "onnxscript", "onnxruntime"])
+def test_onnx_says_which_extra_is_missing(missing, fitted, tmp_path, monkeypatch):
+    model = fitted()
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, name, None if name == missing else pytest)
+    with pytest.raises(ImportError, match=rf"{missing}.* pip install tsrnn\[onnx\]"):
+        export_onnx(model, tmp_path / "x")
+
+
+@pytest.mark.parametrize("output", ["forecast", "lower", "upper"])
+def test_a_program_that_forecasts_something_else_is_an_error(output, fitted, kit, plain_scan):
+    model = fitted()
+    program = program_of(model, [80.0])
+    right = kit.of_arrays(program)
+
+    def wrong(given):
+        found = right(**given)
+        found[output][1, 2] += 0.02
+        return found
+
+    verify(lambda given: right(**given), program, model)
+    with pytest.raises(RuntimeError, match=r"after the data fitted to .*'s1', step 3, "):
+        verify(wrong, program, model)
+
+
+def test_a_failed_export_leaves_the_file_as_it_was(fitted, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("differs")
+
+    for name in ("traced", "archive_of", "_runner"):
+        monkeypatch.setattr(_torch, name, lambda *_: None)
+    monkeypatch.setattr(_torch, "verify", fail)
+    path = tmp_path / "model.pt2"
+    path.write_bytes(b"before")
+    with pytest.raises(RuntimeError, match="differs"):
+        export_torch(fitted(), path)
+    assert [file.name for file in tmp_path.iterdir()] == ["model.pt2"]
+    assert path.read_bytes() == b"before"

@@ -1,0 +1,90 @@
+"""Asking the package: every call answers, or refuses in its own words, and soon."""
+
+import contextlib
+import re
+import signal
+import threading
+import traceback
+import warnings
+from pathlib import Path
+
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import tsrnn
+
+SECONDS, BYTES = 20, 2**30
+PACKAGE = Path(tsrnn.__file__).parent
+ROOMS = tuple(str(PACKAGE.parent / room) for room in ("tsrnn", "kernels", "datasets"))
+REFUSALS = (ValueError, TypeError, NotFittedError)
+# Verbs and words with which messages say what to do, or what was required.
+ADVICE = re.compile(
+    r"\b(add|aggregate|apply|call|change|check|choose|construct|convert|divide|drop|encode|fill|fit|give|"
+    r"insert|join|leave|multiply|name|number|pass|read|reindex|rename|replace|resample|shorten|"
+    r"sort|split|subtract|take|use)\b",
+    re.IGNORECASE,
+)
+
+
+class RefusalError(Exception):
+    """What the package refused, in words that were checked."""
+
+
+@contextlib.contextmanager
+def watched(seconds=SECONDS):
+    """Fail what takes more seconds of the processor; without signals, nothing is watched."""
+    if not hasattr(signal, "SIGPROF") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_):
+        raise AssertionError(f"no answer within {seconds} seconds of the processor")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def most_memory():
+    """Largest memory of the process so far in bytes; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def ask(call, *args, **kwargs):
+    """The answer and what the user was warned of; `RefusalError` if the package refuses."""
+    before = most_memory()
+    with watched(), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            answer = call(*args, **kwargs)
+        except AssertionError:
+            raise
+        except Exception as error:
+            check_refusal(error)
+            raise RefusalError(f"{type(error).__name__}: {error}") from error
+    assert most_memory() < before + BYTES, "took more than a gigabyte"
+    for warning in told:
+        if warning.category is not UserWarning:
+            where = f"{warning.filename}:{warning.lineno}"
+            pytest.fail(f"{warning.category.__name__} at {where}: {warning.message}")
+    return answer, [str(warning.message) for warning in told]
+
+
+def check_refusal(error):
+    """The package itself raised it, saying what was wrong and what to do."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = frames[-1].filename.startswith(ROOMS) and str(frames[-1].line).startswith("raise ")
+    failed = type(error) is RuntimeError and str(error).startswith("all models failed")
+    if not own or not (failed or type(error) in REFUSALS):
+        raise AssertionError(f"not in the package's words: {error!r}") from error
+    text = str(error)
+    if len(text.split()) < 7 or not ADVICE.search(text):
+        raise AssertionError(f"says not what to do: {text}") from error

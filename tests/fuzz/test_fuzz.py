@@ -1,0 +1,132 @@
+"""Two thousand odd frames; TSRNN_FUZZ=20000 asks for as many, drawn anew."""
+
+import os
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tsrnn import ARMA, GARCH, ParaRNNForecaster
+from tsrnn.baselines import ETS, Drift, Mean, Naive, SeasonalNaive, Theta
+from tsrnn.data import read_panel
+from tsrnn.evaluation import backtest, compare, diagnose
+
+from .asking import RefusalError, ask
+from .frames import LENGTHS, cases
+from .lives import live
+
+LONG = (30, 40, 60, 25, 15, 3)  # rows for models that need many
+TOTAL = int(os.environ.get("TSRNN_FUZZ", 0))
+
+
+def some(share):
+    """Settings for a share of the frames in thousandths; the same ones each time by default."""
+    return settings(
+        max_examples=max(share * (TOTAL or 2000) // 1000, 1),
+        derandomize=not TOTAL,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def run(make, share, **drawn):
+    """Live through a share of the frames; counts of what was answered."""
+    counts = Counter()
+
+    @some(share)
+    @given(cases(**drawn))
+    def over(case):
+        counts.update(["asked", *live(make, case)])
+
+    over()
+    return counts
+
+
+@pytest.mark.parametrize("missing", ["error", "interpolate", "keep"])
+def test_reading(missing):
+    counts = Counter()
+
+    @some(90)
+    @given(cases())
+    def over(case):
+        counts["asked"] += 1
+        try:
+            panel, _ = ask(read_panel, case.first, missing=missing)
+        except RefusalError:
+            return
+        counts["read"] += 1
+        assert missing == "keep" or not (panel.values != panel.values).any()
+
+    over()
+    assert counts["read"] > counts["asked"] / 4
+
+
+METHODS = {
+    "Naive": (Naive, 90),
+    "Naive, interpolated": (lambda: Naive(missing="interpolate"), 100),
+    "SeasonalNaive": (lambda: SeasonalNaive(season_length=3), 100),
+    "Drift": (Drift, 65),
+    "Mean": (Mean, 60),
+    "ARMA": (lambda: ARMA(order=(1, 0)), 60),
+    "ARMA, missing kept": (lambda: ARMA(order=(1, 1, 1), missing="keep"), 60),
+    "GARCH": (GARCH, 40),
+    "Theta": (Theta, 30),
+    "ETS": (ETS, 20),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_lives(name):
+    make, share = METHODS[name]
+    counts = run(make, share, lengths=LONG if share < 50 else LENGTHS)
+    assert counts["fit"] >= counts["asked"] / 10
+    assert counts["update"] > 0
+
+
+def judged(case):
+    """What of a backtest, its comparison and its diagnosis was answered."""
+    models, answered = {"naive": Naive(), "mean": Mean(), "drift": Drift()}, []
+    try:
+        forecasts, told = ask(
+            backtest, models, case.first, h=2, n_windows=4, step_size=1, level=[80]
+        )
+    except RefusalError:
+        return answered
+    answered.append("backtest")
+    numbers = forecasts[[*models]].to_numpy(float)
+    assert np.isfinite(numbers).all() or told
+    for call in (compare, diagnose):
+        try:
+            answer, _ = ask(call, forecasts)
+        except RefusalError:
+            continue
+        assert len(str(answer))
+        answered.append(call.__name__)
+    return answered
+
+
+def test_evaluation():
+    counts = Counter()
+
+    @some(50)
+    @given(cases())
+    def over(case):
+        counts.update(["asked", *judged(case)])
+
+    over()
+    assert counts["backtest"] > counts["asked"] / 10
+    assert counts["compare"] > 0
+    assert counts["diagnose"] > 0
+
+
+def network():
+    small = {"input_size": 4, "hidden_size": 4, "n_layers": 1, "max_epochs": 1, "refit": False}
+    return ParaRNNForecaster(horizon=2, **small, random_state=0)
+
+
+def test_network():
+    counts = run(network, 55, lengths=LONG)
+    assert counts["fit"] >= counts["asked"] / 10

@@ -1,0 +1,97 @@
+"""``tsrnn batch``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tsrnn.cli import _options as o
+from tsrnn.cli._console import verbosity
+from tsrnn.cli._models import is_file, load_forecaster, make_model, settings_of
+
+Files = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="Parquet or CSV file, folder or pattern.")
+]
+Folder = Annotated[str, typer.Option("--out", metavar="FOLDER", help="Folder of the forecasts.")]
+Model = Annotated[
+    str, typer.Option(metavar="NAME", help="Classical model, or file of a fitted one.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Processes, -1 for one a core; this one by default."),
+]
+Rows = Annotated[int, typer.Option(min=1, metavar="N", help="Rows of a part.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace another run in the folder.")]
+
+
+def batch(
+    source: Files,
+    out: Folder,
+    model: Model,
+    h: o.Horizon = None,
+    level: o.Level = None,
+    json: o.Json = False,
+    jobs: Jobs = None,
+    rows_per_batch: Rows = 2**20,
+    overwrite: Overwrite = False,
+    settings: o.Settings = None,
+    random_state: o.RandomState = None,
+    freq: o.Freq = None,
+    id_col: o.IdCol = None,
+    time_col: o.TimeCol = None,
+    target: o.Target = None,
+    known_ahead: o.KnownAhead = None,
+    future: o.Future = None,
+) -> str:
+    """Forecast many series from files; see `BATCH`."""
+    levels, given = o.levels(level), settings_of(settings)
+    arguments = {
+        "horizon": h,
+        "freq": o.frequency(freq),
+        "target": o.names(target) or None,
+        "known_ahead": o.names(known_ahead) or None,
+        "random_state": random_state,
+        "id_col": id_col,
+        "time_col": time_col,
+    }
+    said = {name: value for name, value in arguments.items() if value is not None}
+    made = _model(model, said, given)
+    from tsrnn.batch import forecast_batches
+
+    done = forecast_batches(
+        source,
+        made,
+        h=h,
+        level=levels,
+        out=out,
+        X_future=future,
+        n_jobs=jobs,
+        rows_per_batch=rows_per_batch,
+        overwrite=overwrite,
+        verbose=verbosity(),
+    )
+    return _answer(done, out, json)
+
+
+def _model(model: str, arguments: dict[str, Any], settings: dict[str, Any]) -> Any:
+    if not is_file(model):
+        return make_model(model, arguments, settings)
+    unfit = [*sorted(arguments.keys() - {"horizon"}), *settings]
+    if unfit:
+        raise typer.BadParameter(
+            f"a fitted model is used as it is; leave {', '.join(unfit)} out.",
+            param_hint="'--model'",
+        )
+    return load_forecaster(model)
+
+
+def _answer(done: Any, out: str, json: bool) -> str:
+    from tsrnn.cli._output import document
+
+    if done.n_series and done.n_failed == done.n_series:
+        raise RuntimeError(f"no series could be forecast. {done}")
+    if not json:
+        return f"{done}\n"
+    counts = {"n_series": done.n_series, "n_failed": done.n_failed}
+    return document("batch", out=out, **counts, text=str(done))

@@ -1,0 +1,157 @@
+"""``tsrnn compare``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tsrnn.cli import _options as o
+from tsrnn.cli._console import say, verbosity
+from tsrnn.cli._models import make_models, settings_of
+
+if TYPE_CHECKING:
+    from tsrnn.evaluation import Comparison
+
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="CSV or parquet file; - is CSV from stdin.")
+]
+Models = Annotated[
+    list[str],
+    typer.Option("--model", metavar="[LABEL=]NAME", help="A comma list, or repeat."),
+]
+Steps = Annotated[
+    int, typer.Option("--h", min=1, metavar="N", help="Steps to forecast in a window.")
+]
+Windows = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Windows, the last of which ends with the data.")
+]
+Step = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Rows from window to window; --h.")
+]
+Refit = Annotated[bool, typer.Option(help="Fit in every window, or in the first alone.")]
+Loss = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Loss of the tests: squared or absolute.")
+]
+Benchmark = Annotated[
+    str | None, typer.Option(metavar="LABEL", help="Model that the words hold the others against.")
+]
+Report = Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML page of all.")]
+Forecasts = Annotated[
+    str | None,
+    typer.Option("--out", metavar="FILE", help="Write the forecasts to a .csv or .parquet file."),
+]
+LOSSES = "squared", "absolute"
+
+
+def compare(
+    data: Data,
+    model: Models,
+    h: Steps,
+    windows: Windows = 5,
+    step: Step = None,
+    refit: Refit = True,
+    level: o.Level = None,
+    benchmark: Benchmark = None,
+    loss: Loss = None,
+    report: Report = None,
+    out: Forecasts = None,
+    json: o.Json = False,
+    settings: o.Settings = None,
+    random_state: o.RandomState = None,
+    freq: o.Freq = None,
+    id_col: o.IdCol = None,
+    time_col: o.TimeCol = None,
+    target: o.Target = None,
+    known_ahead: o.KnownAhead = None,
+    wide: o.Wide = False,
+    drop: o.Drop = None,
+    sep: o.Sep = ",",
+    time_format: o.TimeFormat = None,
+) -> str:
+    """Backtest models, compare and report; see `COMPARE`."""
+    from tsrnn.cli._output import check_out, write_table
+    from tsrnn.cli._source import Source
+
+    levels = o.levels(level)
+    if loss not in (None, *LOSSES):
+        raise typer.BadParameter(f"{loss!r} is none of {', '.join(LOSSES)}.", param_hint="'--loss'")
+    check_out(report, "--report", (".html",))
+    check_out(out, "--out")
+    source = Source(id_col, time_col, o.names(target), wide, o.names(drop), sep, time_format)
+    arguments = {
+        "freq": o.frequency(freq),
+        "target": source.target or None,
+        "known_ahead": o.names(known_ahead) or None,
+        "random_state": random_state,
+    }
+    made = make_models(o.names(model), {"horizon": h} | arguments, settings_of(settings))
+    if benchmark is not None and benchmark not in made:
+        raise typer.BadParameter(
+            f"{benchmark!r} is none of the models {', '.join(made)}.", param_hint="'--benchmark'"
+        )
+    frame, shape = source.read(data)
+    for one in made.values():
+        one.set_params(**shape.arguments())
+    tested = _backtest(made, frame, h, windows, step, refit, levels)
+    if out is not None:
+        write_table(tested, out)
+    owa = next((key for key, one in made.items() if one.column_name == "Naive2"), "Naive2")
+    chosen = {"benchmark": benchmark, "loss": loss, "owa_benchmark": owa}
+    return _answer(tested, chosen, report, json)
+
+
+def _backtest(models: dict[str, Any], frame: Any, h: int, windows: int, *rest: Any) -> Any:
+    from tsrnn.evaluation import backtest
+
+    step, refit, levels = rest
+    return backtest(
+        models,
+        frame,
+        h=h,
+        n_windows=windows,
+        step_size=step,
+        refit=refit,
+        level=levels,
+        verbose=verbosity(),
+    )
+
+
+def _answer(tested: Any, chosen: dict[str, Any], report: str | None, json: bool) -> str:
+    from tsrnn.evaluation import compare as compare_models
+
+    result = compare_models(tested, **chosen)
+    if report is not None:
+        from tsrnn.reporting import report as write_report
+
+        write_report(result, report)
+        say(f"wrote {report}")
+    if json:
+        return _document(result)
+    for note in result.notes:
+        say(f"note: {note}")
+    words = "\n".join(result.words())
+    return f"{result.accuracy.to_string()}\n" + (f"\n{words}\n" if words else "")
+
+
+def _document(result: Comparison) -> str:
+    from tsrnn.cli._output import document, records
+
+    facts = result.forecasts.attrs["backtest"]
+    return document(
+        "compare",
+        models=result.models,
+        measure=result.measure,
+        loss=result.loss,
+        h=result.horizon,
+        n_series=result.n_series,
+        n_windows=result.n_windows,
+        accuracy=records(result.accuracy.rename_axis("model").reset_index()),
+        by_step=records(result.by_step.rename_axis(["step", "model"]).reset_index()),
+        diebold_mariano=records(result.diebold_mariano),
+        confidence_set=records(result.confidence_set.rename_axis("model").reset_index()),
+        words=result.words(),
+        notes=result.notes,
+        seconds=facts["seconds"],
+        failures=facts["failures"],
+    )

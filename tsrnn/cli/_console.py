@@ -1,0 +1,100 @@
+"""What a command says where: its answer on stdout, everything else on stderr; exit codes."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import inspect
+import io
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any
+
+import typer
+
+from tsrnn.cli._options import Debug, Quiet
+
+FAILED, INTERRUPTED = 1, 130
+SPEAKING = ValueError, TypeError, OSError, ImportError, RuntimeError  # say all in their message
+CLOSED = errno.EPIPE, errno.EINVAL  # the second on Windows
+
+
+def command(work: Callable[..., str]) -> Callable[..., None]:
+    """A command of a function that returns what is to stand on stdout.
+
+    The command has the options ``--quiet`` and ``--debug`` besides. Whatever the function or a
+    library prints goes to stderr; errors become one message and an exit code.
+    """
+
+    @functools.wraps(work)
+    def run(*, quiet: bool, debug: bool, **options: Any) -> None:
+        try:
+            with _aside(quiet):
+                answer = work(**options)
+            _write(answer)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            print(f"error: {_told(error)}", file=sys.stderr)
+            raise typer.Exit(FAILED) from None
+
+    own = inspect.signature(work, eval_str=True)
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("quiet", Quiet), ("debug", Debug))
+    ]
+    run.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[*own.parameters.values(), *more], return_annotation=None
+    )
+    run.__annotations__ = {}  # all are in the signature
+    return run
+
+
+def say(message: str) -> None:
+    """Tell something that is not the answer."""
+    print(message, file=sys.stderr)
+
+
+def verbosity() -> int:
+    """The argument `verbose` of models: a progress bar where somebody watches."""
+    return int(sys.stderr.isatty())
+
+
+@contextmanager
+def _aside(quiet: bool) -> Iterator[None]:
+    """Send what is printed, warnings and progress to stderr, or nowhere."""
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO() if quiet else sys.stderr):
+        warnings.showwarning = _show_warning
+        with redirect_stdout(sys.stderr):
+            yield
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _write(answer: str) -> None:
+    """Write to stdout. Who reads it may have seen enough, as ``head`` has."""
+    try:
+        sys.stdout.write(answer)
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in CLOSED:
+            raise
+        # What is left in the buffer would raise once more when the interpreter closes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, SPEAKING) and str(error):
+        return str(error)
+    return f"{type(error).__name__}: {error}. --debug shows where"

@@ -1,0 +1,30 @@
+"""``tsrnn features``."""
+
+from __future__ import annotations
+
+from tsrnn.cli import _options as o
+
+
+def features(model: o.ModelFile, out: o.Out = None, json: o.Json = False) -> str:
+    """Recurrence features of a saved model; see `FEATURES`."""
+    from tsrnn.cli._output import check_out, document, records, write_table
+    from tsrnn.interpret import recurrence_features
+    from tsrnn.storage import load
+
+    check_out(out, "--out")
+    fitted = load(model)
+    table = recurrence_features(fitted)
+    unit, step = table.attrs["time_unit"], table.attrs["time_step"]
+    if out is not None:
+        write_table(table, out)
+    if json:
+        return document(
+            "features",
+            model=type(fitted).__name__,
+            time_unit=unit,
+            time_step=step,
+            features=records(table),
+        )
+    if out is not None:
+        return ""
+    return f"{table.to_string(index=False)}\n\nhalf_life and period are in {unit}.\n"

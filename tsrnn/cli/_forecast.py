@@ -1,0 +1,171 @@
+"""``tsrnn forecast``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from tsrnn.cli import _options as o
+from tsrnn.cli._console import say, verbosity
+from tsrnn.cli._models import is_file, load_forecaster, make_model, settings_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tsrnn.cli._source import Source
+
+Data = Annotated[
+    str | None, typer.Argument(metavar="DATA", help="CSV or parquet file; - is CSV from stdin.")
+]
+Model = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Model, or file of a fitted one; pararnn.")
+]
+Load = Annotated[str | None, typer.Option(metavar="FILE", help="File of a fitted model to use.")]
+Save = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the fitted model.")]
+
+DEFAULT = "pararnn"
+
+
+class Ahead(NamedTuple):
+    """What is to be forecast."""
+
+    h: int | None
+    level: list[float] | None
+    future: str | None
+
+
+def forecast(
+    data: Data = None,
+    model: Model = None,
+    h: o.Horizon = None,
+    level: o.Level = None,
+    out: o.Out = None,
+    json: o.Json = False,
+    save: Save = None,
+    load: Load = None,
+    settings: o.Settings = None,
+    random_state: o.RandomState = None,
+    freq: o.Freq = None,
+    id_col: o.IdCol = None,
+    time_col: o.TimeCol = None,
+    target: o.Target = None,
+    known_ahead: o.KnownAhead = None,
+    future: o.Future = None,
+    wide: o.Wide = False,
+    drop: o.Drop = None,
+    sep: o.Sep = ",",
+    time_format: o.TimeFormat = None,
+) -> str:
+    """Fit or load a model and forecast; see `FORECAST`."""
+    from tsrnn.cli._output import check_out
+    from tsrnn.cli._source import Source
+
+    ahead = Ahead(h, o.levels(level), future)
+    check_out(out, "--out")
+    check_out(save, "--save", ())
+    source = Source(id_col, time_col, o.names(target), wide, o.names(drop), sep, time_format)
+    given = settings_of(settings)
+    of_fits = {
+        "--save": save,
+        "--set": given,
+        "--random-state": random_state,
+        "--freq": freq,
+        "--target": target,
+        "--known-ahead": known_ahead,
+    }
+    path = _fitted(data, model, load, of_fits)
+    if path is not None:
+        made, frame = _apply(source, data, load_forecaster(path), ahead)
+        return _answer(made, frame, ahead, out, json)
+    arguments = {
+        "horizon": h,
+        "freq": o.frequency(freq),
+        "target": source.target or None,
+        "known_ahead": o.names(known_ahead) or None,
+        "random_state": random_state,
+        "verbose": verbosity(),
+    }
+    made, frame = _fit(source, str(data), (model or DEFAULT, arguments, given), ahead)
+    if save is not None:
+        made.set_params(verbose=0).save(save)  # of this terminal, not of the model
+        say(f"saved the model to {save}")
+    return _answer(made, frame, ahead, out, json)
+
+
+def _fitted(
+    data: str | None, model: str | None, load: str | None, of_fits: dict[str, Any]
+) -> str | None:
+    """The file of a fitted model, if one is to be used."""
+    if load is not None and model is not None:
+        raise typer.BadParameter("use either --model or --load.", param_hint="'--load'")
+    path = load if load is not None else model if model and is_file(model) else None
+    if path is None and data is None:
+        raise typer.BadParameter(
+            "a model needs DATA to be fitted to; without DATA, --load a fitted one.",
+            param_hint="'DATA'",
+        )
+    unfit = [option for option, value in of_fits.items() if path is not None and value]
+    if unfit:
+        raise typer.BadParameter(
+            f"a fitted model is used as it is; leave {', '.join(unfit)} out.",
+            param_hint="'--load'" if load is not None else "'--model'",
+        )
+    return path
+
+
+def _fit(
+    source: Source, data: str, model: tuple[str, dict[str, Any], dict[str, Any]], ahead: Ahead
+) -> Any:
+    """A model fitted to the data, and its forecasts."""
+    name, arguments, settings = model
+    made = make_model(name, arguments, settings)
+    frame, shape = source.read(data)
+    made.set_params(**shape.arguments())
+    made.fit(frame)
+    known = None if ahead.future is None else source.read(ahead.future, shape)[0]
+    return made, made.predict(h=ahead.h, level=ahead.level, X_future=known)
+
+
+def _apply(source: Source, data: str | None, model: Any, ahead: Ahead) -> Any:
+    """A fitted model, and its forecasts after other data, or after those it has seen."""
+    from tsrnn.cli._source import in_layout
+
+    layout, ids = model._panel_shape[0], model.memory_.ids
+    shape, frame, known = source.shape_like(layout), None, None
+    if data is not None:
+        frame, shape = source.read(data, shape)
+        frame = in_layout(frame, layout, ids)
+    if ahead.future is not None:
+        known = in_layout(source.read(ahead.future, shape)[0], layout, ids)
+    return model, model.predict(frame, h=ahead.h, level=ahead.level, X_future=known)
+
+
+def _answer(model: Any, frame: Any, ahead: Ahead, out: str | None, json: bool) -> str:
+    from tsrnn.cli._output import as_csv, document, records, write_table
+
+    table = _table(model, frame)
+    if out is not None:
+        write_table(table, out)
+    if not json:
+        return "" if out is not None else as_csv(table)
+    return document(
+        "forecast",
+        model=model.column_name,
+        freq=model.freq_,
+        h=ahead.h or model.horizon_,
+        level=ahead.level or [],
+        columns=list(table.columns),
+        forecasts=records(table),
+    )
+
+
+def _table(model: Any, frame: Any) -> pd.DataFrame:
+    """Forecasts with ids and times as columns."""
+    from tsrnn.data import to_pandas
+
+    layout = model._panel_shape[0]
+    if layout.time_col is not None:
+        return to_pandas(frame)
+    wide = frame.to_frame(frame.name or model.column_name) if frame.ndim == 1 else frame
+    return wide.rename_axis(layout.index_name or "ds").reset_index()

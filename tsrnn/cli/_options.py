@@ -1,0 +1,102 @@
+"""Options that several commands have, and the texts of lists and numbers in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors: no warnings.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Out = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write the table to a .csv or .parquet file, in one step."),
+]
+ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="File of a fitted model.")]
+
+Horizon = Annotated[
+    int | None, typer.Option("--h", min=1, metavar="N", help="Steps ahead; by frequency.")
+]
+Level = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PERCENT", help="Coverage of intervals: 80,95. May be repeated."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Argument of the model: a JSON value, else text. May be repeated.",
+    ),
+]
+RandomState = Annotated[
+    int | None, typer.Option(metavar="N", help="Seed: the same one gives the same forecasts.")
+]
+KnownAhead = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Columns whose future is known. A comma list, or repeat."),
+]
+Future = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The columns of --known-ahead for the steps ahead."),
+]
+
+IdCol = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of series ids; unique_id.")
+]
+TimeCol = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of timestamps; ds.")]
+Target = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Columns to forecast; y. A comma list, or repeat."),
+]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Time in the first column, a variable in each other.")
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Columns not to be read. A comma list, or repeat."),
+]
+Sep = Annotated[str, typer.Option(metavar="TEXT", help="Between the fields of CSV; \\t is a tab.")]
+TimeFormat = Annotated[
+    str | None,
+    typer.Option(metavar="FORMAT", help="How dates are written, if not as ISO 8601: %d.%m.%Y."),
+]
+Freq = Annotated[
+    str | None,
+    typer.Option(metavar="FREQ", help="Frequency, such as MS, D, 15min; inferred by default."),
+]
+
+
+def names(values: Sequence[str] | None) -> list[str]:
+    """Names of an option that takes comma lists and may be repeated."""
+    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+
+
+def levels(values: Sequence[str] | None) -> list[float] | None:
+    """Percentages of ``--level``, whole ones as integers.
+
+    Raises
+    ------
+    typer.BadParameter
+        If one is no number.
+    """
+    return [_number(text) for text in names(values)] or None
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a percentage such as 80.", param_hint="'--level'"
+        ) from None
+    return int(value) if value.is_integer() else value
+
+
+def frequency(text: str | None) -> str | int | None:
+    """The value of ``--freq``: the step of integer timestamps, or an alias."""
+    return int(text) if text is not None and text.isdecimal() else text

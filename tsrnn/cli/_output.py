@@ -1,0 +1,99 @@
+"""Tables and documents as text and files."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+import typer
+
+from tsrnn.cli._console import say
+from tsrnn.data import to_polars
+
+__all__ = ["as_csv", "check_out", "document", "records", "write_table"]
+
+SUFFIXES = ".csv", ".parquet"
+
+
+def document(command: str, **fields: Any) -> str:
+    """A JSON document, with the command and the version of tsrnn in front."""
+    said = {"command": command, "version": version("tsrnn")} | fields
+    return json.dumps(_value(said), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a table as dicts of JSON values."""
+    columns = {str(name): [_value(item) for item in column] for name, column in table.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """A table without its index as CSV; missing values are empty."""
+    return str(table.to_csv(index=False, lineterminator="\n"))
+
+
+def check_out(path: str | None, option: str, suffixes: tuple[str, ...] = SUFFIXES) -> None:
+    """Refuse a place that cannot be written to, before any work.
+
+    Raises
+    ------
+    typer.BadParameter
+        If the suffix is of no known format.
+    OSError
+        If the folder is not there, or the place is a folder.
+    """
+    if path is None:
+        return
+    place = Path(path).expanduser()
+    if suffixes and place.suffix.lower() not in suffixes:
+        raise typer.BadParameter(
+            f"{path!r} must end in {' or '.join(suffixes)}.", param_hint=f"'{option}'"
+        )
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"the folder {place.parent} does not exist; make it first")
+    if place.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it")
+
+
+def write_table(table: pd.DataFrame, path: str) -> None:
+    """Write a table as CSV or parquet: beside its place, then renamed.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    ImportError
+        If parquet is to be written and polars is not installed.
+    """
+    place = Path(path).expanduser()
+    temporary = place.with_name(f"{place.name}.{uuid4().hex}.tmp")
+    try:
+        if place.suffix.lower() == ".parquet":
+            to_polars(table).write_parquet(temporary)
+        else:
+            temporary.write_text(as_csv(table), encoding="utf-8", newline="")
+        temporary.replace(place)
+    finally:
+        temporary.unlink(missing_ok=True)
+    say(f"wrote {len(table)} rows to {path}")
+
+
+def _value(value: Any) -> Any:
+    """A JSON value: NaN and missing times are null, infinities text, times ISO 8601."""
+    if isinstance(value, dict):
+        return {str(key): _value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_value(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value is pd.NaT or isinstance(value, bool | int | str):
+        return None if value is pd.NaT else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else (None if math.isnan(value) else str(value))
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,122 @@
+"""From a file to a frame in a shape that forecasters take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from tsrnn.cli._columns import check_numbers, parse_times
+from tsrnn.cli._console import say
+from tsrnn.cli._shape import Shape, check_there, shape_of
+from tsrnn.cli._tables import STDIN, open_table
+from tsrnn.data import Layout
+
+__all__ = ["Source", "in_layout"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What was said of the files; None and empty where nothing was."""
+
+    id_col: str | None = None
+    time_col: str | None = None
+    target: Sequence[str] = ()
+    wide: bool = False
+    drop: Sequence[str] = ()
+    sep: str = ","
+    time_format: str | None = None
+
+    def read(self, path: str, shape: Shape | None = None) -> tuple[pd.DataFrame, Shape]:
+        """A long frame, or a wide one with time in its index; and which.
+
+        Parameters
+        ----------
+        path : str
+            Of a CSV or parquet file; - is CSV from stdin.
+        shape : Shape, optional
+            That of the file, where it is known.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If it cannot be read, a column is missing, or time or numbers are none.
+        """
+        name = "stdin" if path == STDIN else path
+        table = open_table(path, self.sep.replace("\\t", "\t"))
+        check_there(name, table.columns, self.drop, "--drop")
+        columns = [column for column in table.columns if column not in self.drop]
+        found = self._shape_of(name, columns) if shape is None else shape
+        check_there(name, columns, [found.time, *([found.ids] if found.ids else [])], "--time-col")
+        frame = table.read(found.time, found.ids)[columns]
+        frame[found.time] = self._times(frame[found.time], name, found)
+        check_numbers(frame, name, {found.time, found.ids})
+        if not found.wide:
+            return frame, found
+        if shape is None and not self.wide:
+            _say_wide(name, found, columns)
+        return frame.set_index(found.time), found
+
+    def shape_like(self, layout: Layout) -> Shape | None:
+        """The shape of files for a model of a layout; None where the columns decide."""
+        if layout.time_col is None:
+            return None
+        return Shape(self.time_col or layout.time_col, self.id_col or layout.id_col, False)
+
+    def _shape_of(self, name: str, columns: list[str]) -> Shape:
+        return shape_of(name, columns, self.id_col, self.time_col, self.target, self.wide)
+
+    def _times(self, column: pd.Series, name: str, shape: Shape) -> pd.Series:
+        if not shape.guessed:
+            return parse_times(column, name, self.time_format)
+        try:
+            times = parse_times(column, name, self.time_format)
+        except ValueError:
+            times = None
+        if times is None or times.dtype.kind != "M":
+            raise ValueError(
+                f"which column of {name} holds time is not known: none is called ds, and the "
+                f"first, {column.name!r}, holds no dates (such as {column.iloc[0]!r}). Name it by "
+                "--time-col, or say --wide if time is in the first column"
+            )
+        return times
+
+
+def in_layout(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> Any:
+    """A frame as a saved model expects it: periods, time zone, type of ids, a Series."""
+    if layout.time_col is not None:
+        frame = frame.assign(
+            **{layout.time_col: pd.Series(_stamps(pd.Index(frame[layout.time_col]), layout))}
+        )
+        return _with_ids(frame, layout, ids)
+    frame = frame.set_axis(_stamps(frame.index, layout), axis=0)
+    return frame.iloc[:, 0] if layout.kind == "series" and frame.shape[1] == 1 else frame
+
+
+def _stamps(times: pd.Index, layout: Layout) -> pd.Index:
+    if not isinstance(times, pd.DatetimeIndex):
+        return times
+    if layout.time_kind == "period" and times.tz is None:
+        return times.to_period(layout.time_dtype[len("period[") : -1])
+    both = times.tz is not None and layout.tz is not None
+    return times.tz_convert(layout.tz) if both else times
+
+
+def _with_ids(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> pd.DataFrame:
+    """Ids of CSV are text; those of the model may be integers."""
+    if layout.id_col is None or not pd.api.types.is_integer_dtype(ids.dtype):
+        return frame
+    numbers = pd.to_numeric(frame[layout.id_col], errors="coerce")
+    if numbers.isna().any() or not (numbers % 1 == 0).all():
+        return frame
+    return frame.assign(**{layout.id_col: numbers.astype(ids.dtype)})
+
+
+def _say_wide(name: str, shape: Shape, columns: list[str]) -> None:
+    others = [repr(column) for column in columns if column != shape.time]
+    shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
+    say(f"{name} is read as wide: time in {shape.time!r}, variables {shown}")

@@ -1,0 +1,134 @@
+"""Programs for ONNX runtimes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from tsrnn.export._carried import carried_by
+from tsrnn.export._exported import (
+    METADATA,
+    Exported,
+    PathLike,
+    checked_path,
+    metadata_of,
+    write_whole,
+)
+from tsrnn.export._refusals import checked_forecaster, checked_levels
+from tsrnn.export._trace import program_of, traced
+from tsrnn.export._verify import Arrays, verify
+
+OPSET = 18  # the first whose operators torch's exporter gives without a conversion
+
+
+def export_onnx(forecaster: Any, path: PathLike, *, level: Any = None) -> Exported:
+    """Write the forecasts of a fitted recurrent network as an ONNX model of opset 18.
+
+    The program, its inputs and its outputs are those of `export_torch`, by the same names.
+
+    Parameters
+    ----------
+    forecaster : ParaRNNForecaster, LEMForecaster, LRUForecaster or NewtonForecaster
+        Fitted.
+    path : path
+        Of the file, of one file.
+    level : float or list of float, optional
+        Coverage of prediction intervals in percent, for outputs lower and upper.
+
+    Returns
+    -------
+    Exported
+        With the memory of the series fitted to, which the file does not hold.
+
+    Raises
+    ------
+    ImportError
+        If onnx, onnxscript or onnxruntime is missing: ``pip install tsrnn[onnx]``.
+    TypeError, ValueError, RuntimeError, OSError
+        As `export_torch`; the forecasts compared are those of ONNX Runtime.
+
+    Notes
+    -----
+    The metadata, JSON, are "tsrnn" of the model's metadata_props. Series and rows are free
+    dimensions of these names; rows are taken in by the operator Scan.
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> from tsrnn.export import export_onnx
+    >>> small = {"hidden_size": 4, "n_layers": 1, "max_epochs": 2, "random_state": 0}
+    >>> model = ParaRNNForecaster(horizon=12, **small).fit(load_elec_equip())
+    >>> exported = export_onnx(model, "turnover.onnx", level=80)  # doctest: +SKIP
+    >>> exported.metadata["outputs"]["lower"]  # doctest: +SKIP
+    ['series', 12, 1, 1]
+    """
+    checked, place = checked_forecaster(forecaster), checked_path(path)
+    levels = checked_levels(checked, level)
+    _check_installed()
+    program = program_of(checked, levels)
+    metadata = metadata_of(checked, program) | {"opset": OPSET}
+    content = model_of(traced(program), metadata)
+    verify(_runner(content), program, checked)
+    memory = carried_by(checked, program.shape, program.levels, checked.memory_)
+    write_whole(place, content)
+    return Exported(place, metadata, checked.memory_.ids.tolist(), memory)
+
+
+def model_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -> bytes:
+    """The bytes of a file."""
+    free = {
+        name: {axis: size for axis, size in enumerate(shape) if isinstance(size, str)}
+        for name, shape in metadata["inputs"].items()
+    }
+    with _quiet():
+        made = torch.onnx.export(
+            exported, (), dynamo=True, opset_version=OPSET, verbose=False, dynamic_shapes=free,
+            output_names=list(metadata["outputs"]),
+        )  # fmt: skip
+    assert made is not None
+    made.model.metadata_props[METADATA] = json.dumps(metadata)
+    return made.model_proto.SerializeToString()
+
+
+def _runner(content: bytes) -> Any:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+
+    def run(given: Arrays) -> Arrays:
+        return dict(zip(names, session.run(names, dict(given)), strict=True))
+
+    return run
+
+
+def _check_installed() -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"ONNX models need {error.name}, which is not installed; pip install tsrnn[onnx]"
+        ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what torch's exporter says of itself."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,45 @@
+"""Forecasters of tsrnn as forecasters of sktime, loaded when first used; they need sktime.
+
+Names are those of tsrnn. `TsrnnForecaster` takes any other forecaster of tsrnn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tsrnn.sktime._classes import (
+        ARMA,
+        GARCH,
+        VARMA,
+        LEMForecaster,
+        LRUForecaster,
+        NewtonForecaster,
+        ParaRNNForecaster,
+        TsrnnForecaster,
+    )
+
+__all__ = [
+    "ARMA",
+    "GARCH",
+    "VARMA",
+    "LEMForecaster",
+    "LRUForecaster",
+    "NewtonForecaster",
+    "ParaRNNForecaster",
+    "TsrnnForecaster",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import_module("sktime")
+    except ImportError as error:
+        message = f"tsrnn.sktime.{name} needs sktime: pip install 'tsrnn[sktime]'"
+        raise ImportError(message) from error
+    return getattr(import_module("tsrnn.sktime._classes"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

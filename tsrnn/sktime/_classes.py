@@ -1,0 +1,267 @@
+"""Forecasters of sktime, each with the arguments of the forecaster of tsrnn that it runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sklearn.base import clone
+
+import tsrnn.forecasters as networks
+import tsrnn.linear as linear
+from tsrnn.sktime._adapter import FRAME_ARGUMENTS, Adapter
+from tsrnn.sktime._docs import with_parameters
+
+# Its y is X and a constant, to which there is no likelihood: the models refuse it.
+DEGENERATE = {"tests:skip_by_name": ["test_update_with_exogenous_variables"]}
+SMALL = {"hidden_size": 4, "n_layers": 1, "max_epochs": 1, "refit": False, "random_state": 0}
+OF_NETWORKS = {"capability:random_state": True, "property:randomness": "derandomized"}
+OF_LINEAR = {"capability:random_state": True, "capability:insample": True}
+
+
+class TsrnnForecaster(Adapter):
+    """Any forecaster of tsrnn as one of sktime.
+
+    y and X say what is forecast and what is known ahead, so that the arguments `target`,
+    `known_ahead`, `id_col` and `time_col` of the forecaster are not read. All series of a panel
+    or hierarchy are fitted together, which networks share their parameters over. In-sample
+    forecasts, where the forecaster has `fittedvalues`, are one step ahead.
+
+    Parameters
+    ----------
+    forecaster : forecaster of tsrnn
+        Left as it is; a clone is fitted.
+
+    Attributes
+    ----------
+    forecaster_ : forecaster of tsrnn
+        The one that was fitted, with its `summary`.
+
+    Notes
+    -----
+    `update` with ``update_params=True`` fits again to all rows seen; with False it carries the
+    state on. Intervals of coverage 0, of which sktime makes medians, are the point forecast.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.baselines import Naive
+    >>> from tsrnn.sktime import TsrnnForecaster
+    >>> y = pd.Series(np.arange(20.0))
+    >>> TsrnnForecaster(Naive()).fit(y).predict(fh=[1, 2]).tolist()
+    [19.0, 19.0]
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {"capability:insample": True}
+
+    def __init__(self, forecaster: Any) -> None:
+        self.forecaster = forecaster
+        super().__init__()
+        self.set_tags(
+            **{
+                "capability:exogenous": getattr(forecaster, "takes_exog", True),
+                "capability:insample": hasattr(forecaster, "fittedvalues"),
+                "capability:missing_values": _takes_missing(forecaster.missing),
+            }
+        )
+
+    def _made(self, n_targets: int) -> Any:
+        return clone(self.forecaster)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Arguments for sktime's checks."""
+        forecasters = [linear.GARCH(mean=mean, intervals="analytic") for mean in ("zero", "ar")]
+        return [{"forecaster": forecaster} for forecaster in forecasters]
+
+
+def _running(runs: type) -> Callable[[type], type]:
+    """Class decorator: the arguments are those of a forecaster of tsrnn but for the frame's."""
+    signature = inspect.signature(runs)
+    kept = [p for p in signature.parameters.values() if p.name not in FRAME_ARGUMENTS]
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    whole = inspect.Signature([own, *kept])
+
+    def decorate(cls: Any) -> Any:
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            bound = whole.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            for name in list(bound.arguments)[1:]:
+                setattr(self, name, bound.arguments[name])
+            super(cls, self).__init__()
+            self.set_tags(**{"capability:missing_values": _takes_missing(self.missing)})
+
+        init.__signature__ = whole  # type: ignore[attr-defined]
+        init.__name__, init.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
+        cls.__init__, cls._runs = init, runs
+        cls.__doc__ = with_parameters(cls.__doc__, runs.__doc__, [p.name for p in kept])
+        return cls
+
+    return decorate
+
+
+def _takes_missing(missing: str) -> bool:
+    return missing != "error"
+
+
+class _Running(Adapter):
+    """An adapter whose arguments are those of the forecaster that it runs."""
+
+    _runs: Any
+
+    def _made(self, n_targets: int) -> Any:
+        return self._runs(**self.get_params(deep=False))
+
+
+class _Network(_Running):
+    _tags = OF_NETWORKS
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Arguments for sktime's checks: a network that trains in a moment."""
+        few = SMALL | {"intervals": "gaussian"}  # quantiles of errors need more rows
+        return [few, few | {"multivariate": "joint", "linear_path": False}]
+
+
+@_running(networks.ParaRNNForecaster)
+class ParaRNNForecaster(_Network):
+    """`tsrnn.ParaRNNForecaster` as a forecaster of sktime.
+
+    The fitted one is `forecaster_`. All series of a panel share the network; for one of each,
+    put it into sktime's `ForecastByLevel`. Any `fh` after the data is answered, in-sample ones
+    are not. `X` must be known for every step up to the last of `fh`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.sktime import ParaRNNForecaster
+    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    >>> ParaRNNForecaster(hidden_size=8, max_epochs=1).fit(y).predict(fh=[1, 2]).columns.tolist()
+    ['a', 'b']
+    """
+
+
+@_running(networks.LEMForecaster)
+class LEMForecaster(_Network):
+    """`tsrnn.LEMForecaster` as a forecaster of sktime; otherwise as `ParaRNNForecaster`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.sktime import LEMForecaster
+    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    >>> LEMForecaster(hidden_size=8, max_epochs=1).fit(y).predict(fh=[1, 2]).columns.tolist()
+    ['a', 'b']
+    """
+
+
+@_running(networks.LRUForecaster)
+class LRUForecaster(_Network):
+    """`tsrnn.LRUForecaster` as a forecaster of sktime; otherwise as `ParaRNNForecaster`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.sktime import LRUForecaster
+    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    >>> LRUForecaster(hidden_size=8, max_epochs=1).fit(y).predict(fh=[1, 2]).columns.tolist()
+    ['a', 'b']
+    """
+
+
+@_running(networks.NewtonForecaster)
+class NewtonForecaster(_Network):
+    """`tsrnn.NewtonForecaster` as a forecaster of sktime; otherwise as `ParaRNNForecaster`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.sktime import NewtonForecaster
+    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    >>> NewtonForecaster(hidden_size=8, max_epochs=1).fit(y).predict(fh=[1, 2]).columns.tolist()
+    ['a', 'b']
+    """
+
+
+@_running(linear.ARMA)
+class ARMA(_Running):
+    """`tsrnn.ARMA` as a forecaster of sktime.
+
+    The fitted one, with standard errors and tests, is `forecaster_`. Every column of every series
+    is fitted by itself, all of them in one batch. In-sample forecasts are one step ahead; those of
+    the rows that differences use up are NaN.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.sktime import ARMA
+    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    >>> ARMA(order=(1, 0)).fit(y).predict(fh=[1, 2]).columns.tolist()
+    ['a', 'b']
+    """
+
+    _tags = OF_LINEAR | DEGENERATE
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Arguments for sktime's checks."""
+        return [{"order": (1, 0)}, {"order": (0, 1), "trend": "n", "likelihood": "conditional"}]
+
+
+@_running(linear.GARCH)
+class GARCH(_Running):
+    """`tsrnn.GARCH` as a forecaster of sktime.
+
+    Forecasts are those of the mean, the variance shows in the intervals; `forecaster_` is the
+    fitted one, with `predict_variance`. It takes no `X`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.sktime import GARCH
+    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    >>> GARCH(order=(1, 0)).fit(y).predict(fh=[1, 2]).columns.tolist()
+    ['a', 'b']
+    """
+
+    _tags = OF_LINEAR | {"capability:exogenous": False, "property:randomness": "derandomized"}
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Arguments for sktime's checks."""
+        return [
+            {"mean": "ar", "intervals": "analytic"},
+            {"order": (1, 0), "n_simulations": 50, "random_state": 0},
+        ]
+
+
+@_running(linear.VARMA)
+class VARMA(_Running):
+    """`tsrnn.VARMA` as a forecaster of sktime.
+
+    A single column is fitted by `tsrnn.ARMA` of the same order, trend and likelihood, in which
+    `X` enters the mean instead of the transition.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.sktime import VARMA
+    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    >>> VARMA(order=(1, 0)).fit(y).predict(fh=[1, 2]).columns.tolist()
+    ['a', 'b']
+    """
+
+    _tags = OF_LINEAR | DEGENERATE
+
+    def _made(self, n_targets: int) -> Any:
+        arguments = self.get_params(deep=False)
+        if n_targets > 1:
+            return self._runs(**arguments)
+        del arguments["n_starts"]
+        return linear.ARMA(**arguments)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Arguments for sktime's checks."""
+        return [{"order": (1, 0)}, {"order": (0, 1), "trend": "n", "n_starts": 1}]

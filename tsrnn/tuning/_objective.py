@@ -1,0 +1,146 @@
+"""What a study of Optuna minimises: the error of a backtest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import positive_integer
+from tsrnn.data import panel_frame, read_panel
+from tsrnn.evaluation import backtest, compare
+from tsrnn.tuning._suggest import suggest, whole_space
+
+MEASURES = ("MAE", "RMSE", "MASE", "RMSSE", "sMAPE", "pinball", "CRPS")
+NAME = "model"  # column of the forecasts
+READING = ("target", "id_col", "time_col", "freq")
+
+
+def objective(
+    forecaster: Any,
+    df: Any,
+    h: int,
+    n_windows: int = 3,
+    metric: str | Callable[[pd.DataFrame], float] = "MAE",
+    *,
+    step_size: int | None = None,
+    level: Any = None,
+    space: Mapping[str, Any] | None = None,
+) -> Callable[[Any], float]:
+    """A function of a trial: the error of a backtest of the forecaster that it suggests.
+
+    Fitted in every window, as `tsrnn.backtest` does with ``refit=True``, the oldest first. After
+    each but the last the error so far is reported to the trial, which may be pruned.
+
+    Parameters
+    ----------
+    forecaster : forecaster or Pipeline that ends with one
+    df : frame
+        The rows to search on. Those on which the result is to be judged are not among them: the
+        error of the best of many trials is too low.
+    h, n_windows, step_size, level
+        As in `tsrnn.backtest`.
+    metric : str or callable, default "MAE"
+        A measure of `tsrnn.compare`: "MAE", "RMSE", "MASE", "RMSSE", "sMAPE", and with `level`
+        "pinball", "CRPS" or "Winkler-80"; or a function of the frame of the backtest, in which
+        forecasts are the column ``model``. Lower is better.
+    space : mapping of str, optional
+        As in `suggest`.
+
+    Returns
+    -------
+    callable
+        For `optuna.Study.optimize`. It raises RuntimeError where the forecaster cannot be fitted
+        to all series, with the reason; ``optimize(..., catch=RuntimeError)`` goes on with the
+        next trial.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.datasets import load_elnino
+    >>> from tsrnn.tuning import objective
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    >>> study.optimize(objective(ARMA(), load_elnino()[-200:], h=6), n_trials=4)
+    >>> sorted(study.best_params)
+    ['order.d', 'order.p', 'order.q']
+    """
+    whole_space(forecaster, space)
+    _check_metric(metric)
+    n_windows = positive_integer("n_windows", n_windows)
+    step = positive_integer("step_size", h if step_size is None else step_size)
+    frames = list(_pasts(forecaster, df, n_windows, step))
+
+    def error(trial: Any) -> float:
+        model, parts, value = suggest(trial, forecaster, space), [], np.nan
+        for window, frame in enumerate(frames):
+            part = backtest({NAME: model}, frame, h, level=level)
+            _check_whole(part)
+            parts.append(part)
+            value = _measured(parts, metric)
+            if window < n_windows - 1:
+                trial.report(value, window)
+                if trial.should_prune():
+                    from optuna import TrialPruned
+
+                    raise TrialPruned(f"{metric} is {value:g} after {window + 1} windows")
+        return value
+
+    return error
+
+
+def _check_metric(metric: Any) -> None:
+    known = isinstance(metric, str) and (metric in MEASURES or metric.startswith("Winkler-"))
+    if not known and not callable(metric):
+        raise ValueError(
+            f"metric must be one of {MEASURES}, 'Winkler-80' for level=80, or a function of the "
+            f"frame of a backtest; got {metric!r}"
+        )
+
+
+def _pasts(forecaster: Any, df: Any, n_windows: int, step: int) -> Iterator[Any]:
+    """Frames that end with the last row of each window, the oldest first."""
+    steps = getattr(forecaster, "steps", None)
+    final = steps[-1][1] if steps else forecaster
+    said = {name: getattr(final, name) for name in READING if hasattr(final, name)}
+    panel = read_panel(df, missing="keep", **said)
+    for later in range(n_windows - 1, -1, -1):
+        ends = panel.lengths - later * step
+        if ends.min() < 1:
+            raise ValueError(
+                f"{n_windows} windows, {step} rows apart, need more than "
+                f"{(n_windows - 1) * step} rows of every series; the shortest has "
+                f"{panel.lengths.min()}. Take fewer windows, or a smaller step_size"
+            )
+        yield panel_frame(panel.between(np.zeros_like(ends), ends))
+
+
+def _check_whole(part: pd.DataFrame) -> None:
+    lost = part.loc[part[NAME].isna() & part["y"].notna(), "unique_id"].unique()
+    if len(lost):
+        failures = part.attrs["backtest"]["failures"]
+        reason = failures[0]["error"] if failures else "no forecast"
+        raise RuntimeError(f"{len(lost)} series have no forecast, first {lost[0]!r}: {reason}")
+
+
+def _measured(parts: list[pd.DataFrame], metric: Any) -> float:
+    """The measure over the windows so far; scales are those of the first."""
+    frame = pd.concat(parts, ignore_index=True)
+    frame.attrs.update(parts[0].attrs)
+    if callable(metric):
+        return float(metric(frame))
+    accuracy = compare(frame, n_boot=1).accuracy
+    if metric not in accuracy:
+        raise ValueError(
+            f"metric={metric!r} is not among the measures of this backtest, "
+            f"{accuracy.columns.tolist()}; those of intervals need level="
+        )
+    return float(accuracy.loc[NAME, metric])
