@@ -66,3 +66,26 @@ def test_own_cells_are_their_loop_and_forecast(tmp_path):
     assert "output (8, 100, 16), state (2, 8, 32)" in said
     assert number(r"min_gru +(\d\.\d+)", said) < number(r"seasonal naive +(\d\.\d+)", said)
     assert "to be saved, cell must be one by name" in said
+
+
+@pytest.mark.slow
+def test_a_killed_service_ends_as_one_in_peace(tmp_path):
+    said = output_of("09_stream.py", tmp_path)
+    assert number(r"(\d+) rows, \d+ ms each", said) == 39 * 3 + 3
+    assert 100 <= number(r"killed after (\d+) forecasts", said) < 39 * 3 * 4
+    assert f"forecasts: {39 * 3 * 4} rows, the same in both: True" in said
+    assert "rejected: 3 rows, the same in both: True" in said
+    assert "gold,2001-07-01,271.5: new rows must belong to series that are known" in said
+    assert (tmp_path / "stream.png").stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_mlflow_forecasts_the_same_and_leaves_nothing(tmp_path):
+    pytest.importorskip("mlflow", reason="the example is about MLflow")
+    said = output_of("10_mlflow.py", tmp_path)
+    assert number(r"after the data fitted to: (\d+) steps, the same as without", said) == 24
+    assert number(r"after ten more years: (\d+) steps, the same as without", said) == 12
+    assert re.search(r"El Niño 2011-01-01 +\d\d\.\d\d", said)
+    assert not list(tmp_path.iterdir())
+    for folder in (Path.cwd(), EXAMPLES):
+        assert not {path.name for path in folder.iterdir()} & {"mlruns", "mlartifacts", "mlflow.db"}
