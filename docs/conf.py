@@ -32,6 +32,11 @@ autosummary_ignore_module_all = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
+# Names that differ by case alone would share a file on some systems.
+autosummary_filename_map = {
+    "tsrnn.kernels.sums": "tsrnn.kernels.sums_function",
+    "tsrnn.contract.habits": "tsrnn.contract.habits_function",
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
@@ -55,3 +60,11 @@ if os.environ.get("TSRNN_DOCS_INTERSPHINX"):
         "torch": ("https://docs.pytorch.org/docs/stable", None),
         "sklearn": ("https://scikit-learn.org/stable", None),
     }
+
+
+def setup(app):
+    # Fields of named tuples are said in the docstring of the class.
+    def skip(app, what, name, obj, skip, options):
+        return True if type(obj).__name__ == "_tuplegetter" else None
+
+    app.connect("autodoc-skip-member", skip)

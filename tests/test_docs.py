@@ -3,30 +3,71 @@
 import contextlib
 import doctest
 import importlib
+import inspect
 import io
 import pkgutil
 import re
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
-import tsrnn
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [
     "README.md",
+    "docs/adapters.md",
+    "docs/batch.md",
+    "docs/command_line.md",
     "docs/compare.md",
     "docs/getting_started.md",
+    "docs/howto/calendar.md",
+    "docs/howto/convergence.md",
+    "docs/howto/frames.md",
+    "docs/howto/gpu.md",
+    "docs/howto/intervals.md",
+    "docs/howto/messages.md",
+    "docs/howto/missing.md",
+    "docs/howto/pipelines.md",
+    "docs/howto/reproducibility.md",
+    "docs/howto/saving.md",
+    "docs/howto/speed.md",
+    "docs/howto_export.md",
+    "docs/howto_stream.md",
+    "docs/index.md",
     "docs/kernels.md",
     "docs/linear.md",
+    "docs/migration.md",
     "docs/networks.md",
     "docs/own_cell.md",
     "docs/regression.md",
+    "docs/theory/comparison.md",
+    "docs/theory/conformal.md",
+    "docs/theory/erm_bounds.md",
+    "docs/theory/jordan.md",
+    "docs/theory/lem.md",
+    "docs/theory/likelihood.md",
+    "docs/theory/linear_models.md",
+    "docs/theory/lru.md",
+    "docs/theory/newton.md",
+    "docs/theory/para_rnn.md",
+    "docs/tutorials/arma_garch.md",
+    "docs/tutorials/exogenous.md",
+    "docs/tutorials/features.md",
+    "docs/tutorials/panel.md",
 ]
+API = "docs/api/index.md"
 NEEDS_NETWORK = {"load_ett"}
+APART = ("tsrnn.kernels", "tsrnn.datasets")  # their files are not in the folder tsrnn
+NEEDS_LIBRARY = {"tsrnn.sktime": "sktime"}  # rooms that cannot be read without it
+WITHOUT_PAGE = {"tsrnn.cli"}  # the command line documents itself
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 RELATIVE = 0.05  # of a printed number, for training on another machine
 
@@ -96,21 +137,32 @@ def test_the_guide_has_code_with_output():
 
 
 def modules():
-    """Every module of the package by name."""
-    return sorted(found.name for found in pkgutil.walk_packages(tsrnn.__path__, "tsrnn."))
+    """Every module of the package by name, but those whose library is not installed."""
+    places = {name: importlib.import_module(name).__path__ for name in ("tsrnn", *APART)}
+    found = {
+        module.name
+        for room, path in places.items()
+        for module in pkgutil.walk_packages(path, f"{room}.")
+    }
+    absent = tuple(room for room, library in NEEDS_LIBRARY.items() if find_spec(library) is None)
+    return sorted(name for name in {*places, *found} if not name.startswith(absent))
+
+
+class Finder(doctest.DocTestFinder):
+    """Finds decorated functions as well, such as those under ``torch.no_grad()``."""
+
+    def _from_module(self, module, object):
+        return super()._from_module(module, inspect.unwrap(object))
 
 
 def examples():
-    """Doctests of all docstrings of functions and classes defined in the package."""
-    finder = doctest.DocTestFinder(exclude_empty=True)
-    rooms = [name for name in ("tsrnn.kernels", "tsrnn.datasets") if name not in modules()]
-    inner = [
-        found.name
-        for room in rooms
-        for found in pkgutil.walk_packages(importlib.import_module(room).__path__, f"{room}.")
-    ]
-    for name in ["tsrnn", *rooms, *modules(), *inner]:
-        for test in finder.find(importlib.import_module(name), name):
+    """Doctests of all docstrings of functions and classes defined in the package.
+
+    They know no names but those they import.
+    """
+    finder = Finder(exclude_empty=True)
+    for name in modules():
+        for test in finder.find(importlib.import_module(name), name, globs={}):
             if test.examples:
                 yield test
 
@@ -123,16 +175,96 @@ def cases():
 
 
 @pytest.mark.parametrize("test", list(cases()))
-def test_the_examples_of_a_docstring(test):
+def test_the_examples_of_a_docstring(test, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     said = io.StringIO()
-    failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.write)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=UserWarning, module="__main__")
+        failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.write)
+    plt.close("all")
     assert failed == 0, said.getvalue()
+    assert not list(tmp_path.iterdir())
 
 
-def test_all_public_docstrings_with_a_prompt_are_found():
-    found = {test.name.rpartition(".")[2] for test in examples()}
-    assert {"ParaRNNForecaster", "recurrence_features", "lag_curves", "load_vix"} <= found
-    assert {"Cell", "recurrence"} <= found
+def listed(prefix):
+    """Names that the page of the API lists, those behind a prefix."""
+    text = (REPOSITORY / API).read_text(encoding="utf-8")
+    return re.findall(rf"^   {prefix}(tsrnn\.[\w.]+)$", text, re.MULTILINE)
+
+
+def members(module):
+    """Functions and classes that a module exports, by name."""
+    names = getattr(importlib.import_module(module), "__all__", [])
+    values = {name: getattr(importlib.import_module(module), name) for name in names}
+    return {name: v for name, v in values.items() if inspect.isroutine(v) or inspect.isclass(v)}
+
+
+def public():
+    """Every function and class with a page of its own, by the name it has there."""
+    return {
+        f"{room}.{name}": value
+        for room in listed("")
+        if room in modules()
+        for name, value in members(room).items()
+    }
+
+
+PUBLIC = public()
+
+
+def sections(doc):
+    """Text of each section of a docstring by its heading."""
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}$", inspect.cleandoc(doc or ""), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def named(section):
+    """Names at the margin of a section: those of arguments or attributes."""
+    heads = [line.partition(" : ")[0] for line in section.splitlines() if line[:1].strip()]
+    return {name.strip("*, ") for head in heads for name in head.split(", ")}
+
+
+def arguments(value):
+    """Arguments by name; none for a class that is only read, such as a protocol."""
+    parameters = inspect.signature(value).parameters.values()
+    return {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_docstring_has_all_sections(name):
+    value = PUBLIC[name]
+    found = sections(value.__doc__)
+    assert ">>> " in found.get("Examples", "")
+    told = named(found.get("Parameters", ""))
+    assert arguments(value) - told - named(found.get("Attributes", "")) == set()
+    assert told - arguments(value) == set()
+    if not inspect.isclass(value):
+        returns = inspect.signature(value).return_annotation
+        assert returns in (None, "None") or {"Returns", "Yields"} & found.keys()
+
+
+def test_every_public_example_runs():
+    run = {test.name for test in examples()}
+    assert {f"{value.__module__}.{value.__qualname__}" for value in PUBLIC.values()} - run == set()
+
+
+def test_every_public_name_has_a_page():
+    pages = set(map(id, PUBLIC.values()))
+    rooms = [name for name in modules() if "._" not in name and name not in WITHOUT_PAGE]
+    without = [
+        f"{room}.{name}"
+        for room in rooms
+        for name, value in members(room).items()
+        if id(value) not in pages
+    ]
+    assert without == []
+
+
+def test_the_page_of_the_api_lists_the_names_at_the_top():
+    names = [name.rpartition(".") for name in listed("~")]
+    found = [getattr(importlib.import_module(room), name) for room, _, name in names]
+    assert set(found) == set(members("tsrnn").values())
+    assert len(found) == len(set(found))
 
 
 @pytest.mark.parametrize(
