@@ -1,13 +1,20 @@
 # Every target sets up .venv by itself. Another interpreter: make PYTHON=python3.12 test
 # More options for pip (a package index, say): make PIP_OPTIONS='...' test
+# Tests one after the other, in one process: make WORKERS=0 test
 PYTHON ?= python3
 PIP_OPTIONS ?=
+WORKERS ?= 2
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check $(PIP_OPTIONS)
+PIP := python -m pip install -qq --disable-pip-version-check $(PIP_OPTIONS)
+# A worker has one thread, so that workers do not take the cores from each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
+LOWEST := .venv-lowest/bin
+OTHER_PYTHONS ?= python3.11 python3.12 python3.13
+SOURCES := tsrnn kernels datasets tests examples benchmarks
 BENCHMARKS = $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
-.PHONY: help demo test bench docs lint clean
+.PHONY: help demo test test-lowest bench docs lint bytecode dist smoke clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,18 +24,27 @@ help:
 	@echo 'make bench   run the benchmarks one after the other'
 	@echo 'make docs    build the documentation into docs/_build/html'
 	@echo 'make clean   remove what was built, but keep .venv'
+	@echo
+	@echo 'make test-lowest  run a part of the tests on the lowest versions allowed (.venv-lowest)'
+	@echo 'make bytecode     compile all files with each Python that is there, warnings as errors'
+	@echo 'make dist         build the wheel and the source distribution into dist/'
+	@echo 'make smoke        install the wheel of dist/ into an environment of its own and try it'
 
 demo: .venv/.installed
 	$(BIN)/python examples/01_quickstart.py
 
 test: .venv/.installed
-	$(BIN)/pytest -q
+	$(PYTEST)
+
+test-lowest: .venv-lowest/.installed
+	OMP_NUM_THREADS=1 $(LOWEST)/pytest -q -n $(WORKERS) --dist worksteal -p no:cacheprovider $(ON_LOWEST)
 
 lint: .venv/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md docs examples tsrnn kernels datasets
 	@$(typing_tree)
-	cd build/typing && ../../$(BIN)/mypy --config-file ../../pyproject.toml
+	cd build/typing && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache
 
 bench: .venv/.installed
 	@set -e; for script in $(BENCHMARKS); do echo "$$script"; $(BIN)/python "$$script"; done
@@ -36,6 +52,22 @@ bench: .venv/.installed
 docs: .venv/.installed-docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
+
+bytecode:
+	@for python in $(OTHER_PYTHONS); do \
+		if ! $$python -c '' 2>/dev/null; then echo "$$python is not here: skipped"; continue; fi; \
+		PYTHONPYCACHEPREFIX=build/bytecode $$python -W error -m compileall -qf $(SOURCES) || exit 1; \
+		echo "$$python compiles all files"; \
+	done
+
+# The wheel is built from the source distribution, in an environment of its own.
+dist: .venv/.installed-release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist . >/dev/null
+	@ls dist
+
+smoke: .venv/.installed
+	TSRNN_DIST=dist $(BIN)/pytest -q tests/release
 
 clean:
 	rm -rf build dist docs/_build docs/generated docs/auto_examples
@@ -55,10 +87,25 @@ endef
 
 .venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo 'installing tsrnn and what it needs into .venv (takes minutes the first time)'
-	@$(PIP) -c constraints.txt -e '.[test,lint,polars]'
+	@$(BIN)/$(PIP) -c constraints.txt -e '.[test,lint,polars]'
+	@touch $@
+
+# Frames, the contract, linear models against their oracles, baselines, adapters.
+ON_LOWEST := tests/data tests/contract tests/adapters tests/test_import.py tests/test_datasets.py \
+	tests/linear/test_arma_class.py tests/linear/test_garch.py tests/linear/test_varma_class.py \
+	tests/baselines/test_oracles.py tests/forecasters/test_contract.py
+
+.venv-lowest/.installed: pyproject.toml constraints-lowest.txt
+	@echo 'installing the lowest versions that are allowed into .venv-lowest'
+	@$(PYTHON) -m venv .venv-lowest
+	@$(LOWEST)/$(PIP) -c constraints-lowest.txt -e '.[test,sktime]'
+	@touch $@
+
+.venv/.installed-release: pyproject.toml constraints.txt | .venv/.installed
+	@$(BIN)/$(PIP) -c constraints.txt -e '.[release]'
 	@touch $@
 
 .venv/.installed-docs: pyproject.toml constraints.txt | .venv/.installed
 	@echo 'installing what the documentation needs into .venv'
-	@$(PIP) -c constraints.txt -e '.[docs]'
+	@$(BIN)/$(PIP) -c constraints.txt -e '.[docs]'
 	@touch $@
