@@ -37,7 +37,7 @@ test: .venv/.installed
 	$(PYTEST)
 
 test-lowest: .venv-lowest/.installed
-	OMP_NUM_THREADS=1 $(LOWEST)/pytest -q -n $(WORKERS) --dist worksteal -p no:cacheprovider $(ON_LOWEST)
+	OMP_NUM_THREADS=1 $(LOWEST)/pytest -q -n $(WORKERS) --dist worksteal -p no:cacheprovider -m 'not slow' $(ON_LOWEST)
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ database. Here the last ten years of three macroeconomic series are sent to it, 
 the way, and its database ends as that of a service left in peace.
 
 The service is the file `_service.py` beside this one, written to be copied;
-``docs/howto_stream.md`` says why it is built as it is.
+``docs/howto/stream.md`` says why it is built as it is.
 """
 
 import os

@@ -12,6 +12,7 @@ import argparse
 import csv
 import hashlib
 import io
+import re
 import sqlite3
 import time
 from datetime import datetime
@@ -19,6 +20,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 import pandas as pd
+from pandas.api.types import is_integer_dtype, is_string_dtype
 
 import tsrnn
 
@@ -37,7 +39,12 @@ CREATE TABLE IF NOT EXISTS forecasts (
 );
 CREATE TABLE IF NOT EXISTS rejected (offset INTEGER PRIMARY KEY, line TEXT, reason TEXT);
 """
-REFUSALS = (ValueError, TypeError, csv.Error)  # of a row; any other error ends the service
+REFUSALS = (
+    ValueError,
+    TypeError,
+    OverflowError,
+    csv.Error,
+)  # of a row; any other error ends the service
 
 
 class Service:
@@ -46,7 +53,8 @@ class Service:
     Parameters
     ----------
     model : path
-        A fitted forecaster of a long frame with one target, saved. A new database starts from it.
+        A fitted forecaster, saved, of a long pandas frame with columns unique_id and ds, one
+        target and no columns known ahead. A new database starts from it.
     stream : path
         CSV with a header, in UTF-8, a row a line, which others append to.
     db : path
@@ -61,9 +69,11 @@ class Service:
 
     def __init__(self, model, stream, db, h=None, level=80, most=100):
         self.stream, self.level, self.most = Path(stream), level, most
+        begun = Path(model).read_bytes()
+        self.kinds = kinds_of(tsrnn.load(io.BytesIO(begun)))  # before a database is begun
         self.db = sqlite3.connect(db, timeout=60)
         self.db.executescript(SCHEMA)
-        self.offset, content = self._begin(Path(model).read_bytes())
+        self.offset, content = self._begin(begun)
         self.forecaster = tsrnn.load(io.BytesIO(content))
         self.h = self.forecaster.horizon_ if h is None else h
 
@@ -73,7 +83,7 @@ class Service:
         forecasts, rejected = [], []
         for line in lines:
             try:
-                row = row_of(columns, line)
+                row = row_of(columns, line, *self.kinds)
                 self.forecaster.update(row)
             except REFUSALS as error:
                 rejected.append((offset, line.decode(errors="backslashreplace"), str(error)))
@@ -107,8 +117,11 @@ class Service:
             lines = islice(iter(file.readline, b""), self.most)
             whole = list(takewhile(lambda line: line.endswith(b"\n"), lines))
         columns = fields_of(header)
-        if not {"unique_id", "ds"} <= set(columns):
-            raise ValueError(f"{self.stream} must have columns unique_id and ds; it has {columns}")
+        if not {"unique_id", "ds"} <= set(columns) or len(set(columns)) < len(columns):
+            raise ValueError(
+                f"{self.stream} must have columns unique_id and ds and no column twice; it has "
+                f"{columns}"
+            )
         return columns, start, whole
 
     def _forecasts_after(self, row):
@@ -139,14 +152,57 @@ def fields_of(line):
     return next(csv.reader([line.decode()]))
 
 
-def row_of(columns, line):
-    """A line as a frame of one row."""
+def kinds_of(forecaster):
+    """Types of the ids and of the times of a forecaster, as its forecasts have them."""
+    table = forecaster.predict(1)
+    names = list(table.columns) if isinstance(table, pd.DataFrame) else []
+    if len(names) != 3 or names[:2] != ["unique_id", "ds"]:
+        raise ValueError(
+            "the model must be fitted to a long pandas frame with columns unique_id and ds and "
+            f"with one target; its forecasts are a {type(table).__name__} with columns {names}"
+        )
+    ids, times = table["unique_id"], table["ds"]
+    if not (is_integer_dtype(ids) or is_string_dtype(ids)):
+        raise ValueError(f"ids of the model must be text or integers; they are {ids.dtype}")
+    if times.dtype.kind not in "iM":
+        raise ValueError(f"times of the model must be timestamps or integers, not {times.dtype}")
+    return ids.dtype, times.dtype
+
+
+def row_of(columns, line, ids, times):
+    """A line as a frame of one row, with ids and times of these types."""
     fields = fields_of(line)
     if len(fields) != len(columns):
         raise ValueError(f"a row has the {len(columns)} fields {columns}; this has {len(fields)}")
     row = dict(zip(columns, fields, strict=True))
-    key = {"unique_id": row.pop("unique_id"), "ds": datetime.fromisoformat(row.pop("ds"))}
-    return pd.DataFrame([key | {name: float(text) for name, text in row.items()}])
+    name, stamp = row.pop("unique_id"), row.pop("ds")
+    key = {
+        "unique_id": integer(name) if ids.kind == "i" else name,
+        "ds": integer(stamp) if times.kind == "i" else time_of(stamp, getattr(times, "tz", None)),
+    }
+    return pd.DataFrame([key | {name: number(text) for name, text in row.items()}])
+
+
+def time_of(text, zone):
+    """A timestamp; with an offset where the model has a time zone."""
+    stamp = datetime.fromisoformat(text)
+    if zone is not None and stamp.tzinfo is None:
+        raise ValueError(f"a timestamp must have an offset from UTC; this has none: {text!r}")
+    return stamp if zone is None else stamp.astimezone(zone)
+
+
+def integer(text):
+    """An integer of at most 18 digits, written as Python writes it: 7, not 007."""
+    if not re.fullmatch("0|-?[1-9][0-9]{0,17}", text):
+        raise ValueError(f"could not convert to a whole number: {text!r}")
+    return int(text)
+
+
+def number(text):
+    """A number; not 1_0, which is one to Python."""
+    if "_" in text:
+        raise ValueError(f"could not convert to a number: {text!r}")
+    return float(text)
 
 
 def main():

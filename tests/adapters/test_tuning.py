@@ -43,6 +43,8 @@ FORECASTERS = [
     LEMForecaster(),
     LRUForecaster(),
     NewtonForecaster(),
+    ParaRNNForecaster(block_size=5),
+    LRUForecaster(r_max=0.2),
 ]
 
 
@@ -81,7 +83,9 @@ class TestSuggest:
     def test_every_default_space_gives_arguments_that_can_be_fitted(self, forecaster):
         draw = np.random.default_rng(0)
         y = pd.DataFrame(draw.normal(size=(60, 2)), columns=["a", "b"])
-        quick = {"max_epochs": 1, "refit": False, "hidden_size": 16, "n_layers": 1, "freq": 1}
+        quick = {"max_epochs": 1, "refit": False, "n_layers": 1, "freq": 1}
+        if getattr(forecaster, "block_size", None) is None:
+            quick["hidden_size"] = 16
         known = forecaster.get_params()
         study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=3))
         for _ in range(2):
@@ -103,6 +107,13 @@ class TestSuggest:
         assert set(space) == {"n_layers", "weight_decay", "block_size"}
         assert space["block_size"] == Choice((1, 2))
         assert default_space(ParaRNNForecaster(block_size=8))["hidden_size"].values[0] == 16
+        assert default_space(ParaRNNForecaster(block_size=32))["hidden_size"] == Choice(
+            (32, 64, 128)
+        )
+        odd = default_space(ParaRNNForecaster(block_size=5))["hidden_size"]
+        assert odd == Choice((20, 35, 65, 130))
+        assert default_space(LRUForecaster(r_max=0.2))["r_min"] == Real(0.0, 0.2)
+        assert default_space(LRUForecaster(r_max=0.95))["r_min"] == Real(0.0, 0.9)
         assert "cell" not in default_space(ParaRNNForecaster(nonlinearity="relu"))
         assert "order" in default_space(ARMA(order=(1, 1)))
         assert "order" not in default_space(ARMA(order=(2, 1)))
@@ -308,6 +319,20 @@ class TestPanelSplit:
             next(PanelTimeSeriesSplit().split(panel[["y"]]))
         with pytest.raises(ValueError, match="h must be a positive integer"):
             PanelTimeSeriesSplit(h=0)
+
+    @pytest.mark.parametrize("frames", [pd.DataFrame, pl.DataFrame])
+    @pytest.mark.parametrize(("name", "lost"), [("ds", pd.NaT), ("ds", None), ("unique_id", None)])
+    def test_missing_ids_and_times_are_refused(self, frames, name, lost):
+        days = pd.date_range("2024-01-01", periods=4)
+        columns = {"unique_id": ["a"] * 4, "ds": days.to_pydatetime().tolist()}
+        columns[name][2] = None if frames is pl.DataFrame else lost
+        with pytest.raises(ValueError, match=rf"'{name}' must have no missing .* in row 2"):
+            next(PanelTimeSeriesSplit(1).split(frames(columns)))
+
+    def test_a_split_without_rows_to_test_on_is_refused(self):
+        frame = pd.DataFrame({"unique_id": ["a"] * 6 + ["b"] * 3, "ds": range(9)})
+        with pytest.raises(ValueError, match="split 1 of 3 has no rows to test on"):
+            next(PanelTimeSeriesSplit(3).split(frame))
 
     def test_is_shown_by_its_arguments(self):
         assert repr(PanelTimeSeriesSplit(2, h=3)).startswith("PanelTimeSeriesSplit(h=3")

@@ -2,10 +2,12 @@
 
 import json
 
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import threadpoolctl
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -201,6 +203,18 @@ def test_workers_write_the_same_bytes(broken, arma, tmp_path):
             ).read_bytes()
 
 
+def test_relative_paths_are_those_of_the_caller(panel, arma, tmp_path, monkeypatch):
+    table = to_polars(panel)
+    for number in range(2):  # workers of the first run are those of the second
+        place = tmp_path / str(number)
+        place.mkdir()
+        monkeypatch.chdir(place)
+        table.write_parquet("all.parquet")
+        run = forecast_batches("*.parquet", arma, out="out", rows_per_batch=200, n_jobs=2)
+        assert run.path == place / "out"
+        assert len(run.forecasts()) == 72
+
+
 def test_an_iterator_that_gives_other_rows_is_refused(panel, arma, tmp_path):
     halves = [panel[:480], panel[480:]]
     forecast_batches(iter(halves), arma, out=tmp_path)
@@ -228,7 +242,7 @@ def test_an_error_of_the_iterator_comes_through(panel, arma, n_jobs, tmp_path):
 def test_a_frame_of_an_iterator_without_the_columns_is_an_error_of_the_frame(panel, arma, tmp_path):
     frames = [panel[:480], panel[480:].rename(columns={"y": "sales"})]
     run = forecast_batches(iter(frames), arma, out=tmp_path)
-    assert run.n_partitions == 2
+    assert (run.n_partitions, run.n_series, run.n_failed, run.n_unread) == (2, 12, 0, 1)
     error = run.errors().iloc[0]
     assert error["kind"] == "error"
     assert "need the columns ['y']" in error["message"]
@@ -240,7 +254,7 @@ def test_text_in_a_csv_file_is_an_error_of_its_series(panel, arma, tmp_path):
     frame.to_csv(tmp_path / "a.csv", index=False)
     run = forecast_batches(tmp_path / "a.csv", arma, out=tmp_path / "out")
     error = run.errors().iloc[0]
-    assert error["unique_id"] == 2  # whole numbers are read as such
+    assert error["unique_id"] == "2"  # text as it stands
     assert "must hold numbers; got 'n/a?'" in error["message"]
     assert run.forecasts()["unique_id"].nunique() == 23
 
@@ -350,3 +364,127 @@ def test_the_plan_is_plain_json(panel, arma, tmp_path):
     forecast_batches(panel, arma, h=2, level=80, out=tmp_path)
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert (plan["h"], plan["level"], plan["n_partitions"]) == (2, [80], 1)
+
+
+@pytest.fixture
+def with_x(panel):
+    """Return rows with a column x, and those of the next three steps without y."""
+    draw = np.random.default_rng(3).normal(size=len(panel))
+    frame = panel.assign(x=draw, y=panel["y"] + 2 * draw)
+    last = frame.groupby("unique_id").tail(3)
+    return frame.drop(index=last.index), last.drop(columns="y")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_future_columns_of_some_series_only(with_x, suffix, tmp_path):
+    past, future = with_x
+    few = future[future["unique_id"].isin(["s0", "s1"])]
+    for name, frame in (("past", past), ("few", few)):
+        table = to_polars(frame)
+        path = tmp_path / f"{name}.{suffix}"
+        table.write_csv(path) if suffix == "csv" else table.write_parquet(path)
+    model = ARMA(order=(1, 0), known_ahead="x", horizon=3)
+    asked = {"model": model, "rows_per_batch": 40}
+    frames = forecast_batches(past, X_future=few, out=tmp_path / "a", **asked)
+    source, ahead = tmp_path / f"past.{suffix}", tmp_path / f"few.{suffix}"
+    files = forecast_batches(source, X_future=ahead, out=tmp_path / "b", **asked)
+    for run in (frames, files):
+        assert (run.n_series, run.n_failed) == (24, 22)
+        assert set(run.forecasts()["unique_id"]) == {"s0", "s1"}
+        assert set(run.errors()["unique_id"]) == set(past["unique_id"]) - {"s0", "s1"}
+        assert run.errors()["message"].str.contains("X_future").all()
+
+
+def test_future_columns_that_are_missing_or_of_others_are_refused_at_once(with_x, tmp_path):
+    past, future = with_x
+    model = ARMA(order=(1, 0), known_ahead="x", horizon=3)
+    with pytest.raises(ValueError, match="give them as X_future"):
+        forecast_batches(past, model, out=tmp_path / "out")
+    with pytest.raises(ValueError, match="no column known ahead"):
+        forecast_batches(past, ARMA(), X_future=future, out=tmp_path / "out")
+    other = future.assign(unique_id=range(len(future)))
+    with pytest.raises(ValueError, match="X_future must hold the series of the source"):
+        forecast_batches(past, model, X_future=other, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_series_in_two_frames_of_an_iterator_is_refused(panel, arma, tmp_path):
+    with pytest.raises(ValueError, match="'s6' is in frame 0 and in frame 1"):
+        forecast_batches(iter([panel[:250], panel[250:]]), arma, out=tmp_path)
+
+
+def test_folders_named_after_the_series(panel, arma, expected, sort, tmp_path):
+    for name, own in panel.groupby("unique_id"):
+        folder = tmp_path / "source" / f"unique_id={name}"
+        folder.mkdir(parents=True)
+        to_polars(own.drop(columns="unique_id")).write_parquet(folder / "rows.parquet")
+    run = forecast_batches(tmp_path / "source", arma, out=tmp_path / "out", rows_per_batch=40)
+    pd.testing.assert_frame_equal(sort(run.forecasts()), expected, check_dtype=False)
+
+
+def test_what_other_tools_leave_aside_is_not_read(panel, arma, tmp_path):
+    table = to_polars(panel)
+    for place in ("a.PARQUET", "_temporary/0/b.parquet", ".hidden/c.parquet", ".d.parquet"):
+        path = tmp_path / "source" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table.write_parquet(path)
+    run = forecast_batches(tmp_path / "source", arma, out=tmp_path / "out")
+    assert (run.n_series, len(run.forecasts())) == (24, 72)
+
+
+def test_ids_of_csv_files_are_whole_numbers_if_those_fitted_to_are(panel, arma, tmp_path):
+    frame = panel.assign(unique_id=panel["unique_id"].str[1:].astype(int))
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    model = ARMA(order=(1, 0), horizon=3).fit(frame)
+    run = forecast_batches(tmp_path / "a.csv", model, out=tmp_path / "out")
+    assert run.n_failed == 0
+    np.testing.assert_allclose(run.forecasts()["ARMA"], model.predict()["ARMA"], rtol=1e-12)
+    with (tmp_path / "a.csv").open("a") as file:
+        file.write("007,2024-01-01,1.0\n")
+    with pytest.raises(ValueError, match="got '007'"):
+        forecast_batches(tmp_path / "a.csv", model, out=tmp_path / "other")
+
+
+def test_frames_of_other_units_of_time_are_one_run(panel, arma, tmp_path):
+    later = panel[480:].assign(ds=panel["ds"][480:].astype("datetime64[ns]"))
+    broken = panel[:40].drop(columns="ds").assign(unique_id="t")
+    frames = [panel[:480].assign(ds=panel["ds"][:480].astype("datetime64[s]")), broken, later]
+    run = forecast_batches(iter(frames), arma, out=tmp_path / "a")
+    assert len(run.forecasts()) == 72
+    assert run.n_unread == 1
+    with pytest.raises(ValueError, match="need the columns"):
+        forecast_batches(iter(frames[1:]), arma, out=tmp_path / "b")
+
+
+def test_ids_of_several_types_are_refused(panel, arma, tmp_path):
+    ids = panel["unique_id"].astype(object).where(panel.index >= 40, 0)
+    with pytest.raises(TypeError, match=r"of one type; they are of int, str"):
+        forecast_batches(panel.assign(unique_id=ids), arma, out=tmp_path / "out")
+
+
+def test_threads_are_as_they_were(panel, arma, tmp_path):
+    with joblib.parallel_config(backend="threading"):
+        before = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
+        run = forecast_batches(panel, arma, out=tmp_path, n_jobs=2, rows_per_batch=80)
+        assert [pool["num_threads"] for pool in threadpoolctl.threadpool_info()] == before
+    assert (run.n_failed, run.n_partitions) == (0, 12)
+
+
+def test_a_plan_of_somebody_else_is_left_alone(panel, arma, tmp_path):
+    (tmp_path / "plan.json").write_text("[1]")
+    with pytest.raises(ValueError, match="holds other files"):
+        forecast_batches(panel, arma, out=tmp_path, overwrite=True)
+    assert (tmp_path / "plan.json").read_text() == "[1]"
+
+
+@pytest.mark.parametrize("lost", ["errors/part-00001.parquet", "forecasts/part-00001.parquet"])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_partition_that_is_not_whole_is_done_again(panel, arma, lost, damaged, tmp_path):
+    forecast_batches(panel, arma, out=tmp_path, rows_per_batch=200)
+    whole = (tmp_path / lost).read_bytes()
+    (tmp_path / lost).unlink()
+    if damaged and lost.startswith("forecasts"):
+        (tmp_path / lost).write_bytes(whole[:40])
+    run = forecast_batches(panel, arma, out=tmp_path, rows_per_batch=200)
+    assert run.n_resumed == 4
+    assert (tmp_path / lost).read_bytes() == whole

@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from tsrnn import ARMA, VARMA
 from tsrnn.baselines import Naive
-from tsrnn.batch import forecast_frame
+from tsrnn.batch import forecast_batches, forecast_frame
 from tsrnn.data import to_polars
 
 
@@ -126,3 +128,41 @@ def test_wide_frames_and_missing_ids_are_refused(panel, arma):
         forecast_frame(panel[["ds", "y"]], arma)
     with pytest.raises(ValueError, match="40 ids are missing"):
         forecast_frame(panel.assign(unique_id=panel["unique_id"].where(panel.index >= 40)), arma)
+
+
+def same(frame):
+    return frame
+
+
+def test_a_pipeline_is_fitted_to_each_series_and_is_a_run_to_go_on(panel, arma, tmp_path):
+    model = make_pipeline(FunctionTransformer(same), arma)
+    made = forecast_frame(panel, model).forecasts
+    pd.testing.assert_frame_equal(made, forecast_frame(panel, arma).forecasts)
+    for resumed in (0, 1):
+        assert forecast_batches(panel, model, out=tmp_path).n_resumed == resumed
+
+
+class Forgetful(Naive):
+    """Forecasts the first series only."""
+
+    def predict(self, X=None, h=None, level=None, X_future=None):
+        return super().predict(X, h, level, X_future).head(h)
+
+
+def test_a_series_without_a_row_is_an_error(panel):
+    answer = forecast_frame(panel, Forgetful(), h=2)
+    assert list(answer.forecasts["unique_id"]) == ["s0", "s0"]
+    assert {problem.message for problem in answer.problems} == {"there is no forecast"}
+    assert len(answer.problems) == 23
+
+
+class Homeless(Naive):
+    """Needs what is not installed."""
+
+    def fit(self, df, y=None):
+        raise ImportError("pip install it")
+
+
+def test_a_missing_library_is_no_problem_of_a_series(panel):
+    with pytest.raises(ImportError, match="pip install it"):
+        forecast_frame(panel, Homeless(), h=2)

@@ -1,5 +1,6 @@
 """Forecasts of many series from files."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,12 @@ pytest.importorskip("polars", reason="forecasts of many series are written by po
 pytestmark = pytest.mark.usefixtures("files")
 
 
+PROBLEMS = pd.DataFrame(
+    [(1, "warning", "odd"), (2, "error", "lost"), (3, "error", "gone")],
+    columns=["unique_id", "kind", "message"],
+)
+
+
 @pytest.fixture
 def called(monkeypatch):
     """Put a stand-in for `forecast_batches` that keeps its arguments."""
@@ -20,7 +27,8 @@ def called(monkeypatch):
 
     def stand_in(source, model, **rest):
         calls.append((source, model, rest))
-        return SimpleNamespace(n_series=3, n_failed=calls[0][2]["level"][0] - 80)
+        failed = calls[0][2]["level"][0] - 80
+        return SimpleNamespace(n_series=3, n_failed=failed, errors=lambda: PROBLEMS)
 
     monkeypatch.setattr(tsrnn.batch, "forecast_batches", stand_in)
     return calls
@@ -47,7 +55,9 @@ def test_the_arguments(called, answer):
 def test_series_that_fail_are_counted_and_all_of_them_are_an_error(called, document, refused):
     assert document("batch s --model arma --out f --level 81 --json")["n_failed"] == 1
     called.clear()
-    assert "no series could be forecast" in refused("batch s --model arma --out f --level 83")
+    message = refused("batch s --model arma --out f --level 83")
+    assert message.startswith("no series could be forecast; the first, 2: lost. All errors")
+    assert message.endswith(f"errors are in {Path('f') / 'errors'}")
 
 
 def test_a_folder_of_forecasts(document, answer, files, panel):
@@ -55,7 +65,7 @@ def test_a_folder_of_forecasts(document, answer, files, panel):
     text = given.pop("text")
     del given["version"]
     assert given == {"command": "batch", "out": "f", "n_series": 3, "n_failed": 0}
-    assert text.startswith("3 series in 1 partitions")
+    assert text.startswith("3 series in 1 partition")
     forecasts = tsrnn.batch.forecast_batches(
         str(files / "panel.csv"), ARMA(), h=2, level=80, out=files / "g"
     ).forecasts()
@@ -72,8 +82,17 @@ def test_a_folder_of_forecasts(document, answer, files, panel):
 def test_a_fitted_model(answer, misused, files):
     answer("forecast panel.csv --h 2 --model arma --save model.tsrnn")
     assert "0 failed" in answer("batch panel.csv --model model.tsrnn --out f --h 2")
-    wrong = misused("batch panel.csv --model model.tsrnn --out g --set trend=n --freq MS")
-    assert "leave freq, trend out" in wrong
+    command = "batch panel.csv --model model.tsrnn --out g"
+    wrong = misused(f"{command} --set trend=n --freq MS --id-col shop")
+    assert "leave --set, --freq, --id-col out" in wrong
+    assert "leave --random-state out" in misused(f"{command} --random-state 0")
+
+
+def test_the_reason_why_all_series_fail(refused, files):
+    (files / "na.csv").write_text("unique_id,ds,y\na,2024-01-01,1\na,2024-01-02,NA\n")
+    message = refused("batch na.csv --model naive --h 1 --out f")
+    assert "the first, 'a': TypeError: the column 'y' must hold numbers; got 'NA'" in message
+    assert list((files / "f" / "errors").glob("*.parquet"))
 
 
 def test_what_cannot_be_used(refused):

@@ -99,6 +99,8 @@ def test_options_of_forecast(refused, options, message):
         ("panel.csv --out f.xls", "must end in .csv or .parquet"),
         ("panel.csv --load m.tsrnn --model naive", "use either --model or --load"),
         ("panel.csv --load m.tsrnn --set cell=gru --freq D", "leave --set, --freq out"),
+        ("panel.csv --load m.tsrnn --random-state 0 --save n", "leave --save, --random-state out"),
+        ("panel.csv --model m.tsrnn --target y --known-ahead x", "leave --target, --known-ahead"),
         ("panel.csv --nonesuch", "No such option"),
     ],
 )

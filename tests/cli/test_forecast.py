@@ -88,13 +88,13 @@ def test_columns_known_ahead_come_from_a_file(table, tmp_path):
     days = pd.date_range("2024-01-01", periods=83)
     x = draw.normal(size=83)
     frame = pd.DataFrame({"ds": days, "y": 3 * x + draw.normal(size=83) / 10, "x": x})
-    frame[:80].to_csv(tmp_path / "past.csv", index=False)
+    frame[:80].assign(note="a").to_csv(tmp_path / "past.csv", index=False)
     frame[80:][["ds", "x"]].to_csv(tmp_path / "ahead.csv", index=False)
-    ahead = "--known-ahead x --future ahead.csv"
-    given = table(f"forecast past.csv --h 3 --model arma {ahead} --save model.tsrnn")
+    ahead = "--future ahead.csv --drop note"  # which the file of the future does not have
+    given = table(f"forecast past.csv --h 3 --model arma --known-ahead x {ahead} --save m.tsrnn")
     model = ARMA(known_ahead=["x"]).fit(frame[:80])
     agree(given, model.predict(3, X_future=frame[80:][["ds", "x"]]))
-    again = table("forecast past.csv --h 3 --load model.tsrnn --future ahead.csv")
+    again = table(f"forecast past.csv --h 3 --load m.tsrnn {ahead}")
     pd.testing.assert_frame_equal(again, given)
 
 
@@ -137,6 +137,47 @@ def test_a_model_of_integer_ids_and_a_zone_reads_csv(table, tmp_path):
     given = table("forecast utc.csv --h 2 --load model.tsrnn")
     assert given["ds"].tolist()[:2] == ["2024-01-02 06:00:00+01:00", "2024-01-02 07:00:00+01:00"]
     np.testing.assert_allclose(given["ARMA"], model.predict(2)["ARMA"])
+
+
+@pytest.fixture
+def numbered(panel, tmp_path):
+    """Save a model of the ids 1, 2 and 10 to the ninth; write other.csv with other ids."""
+    names = {"007": 1, "NA": 2, "b": 10**9}
+    frame = panel.assign(unique_id=panel["unique_id"].map(names))
+    model = ARMA(order=(1, 0)).fit(frame)
+    model.save(tmp_path / "model.tsrnn")
+
+    def write(**ids):
+        other = frame.assign(unique_id=frame["unique_id"].astype(str).replace(ids))
+        other.to_csv(tmp_path / "other.csv", index=False)
+        return model
+
+    return write
+
+
+def test_ids_of_a_model_of_integers_are_integers(table, refused, numbered):
+    model = numbered()
+    given = table("forecast other.csv --h 1 --load model.tsrnn")
+    assert given["unique_id"].tolist() == ["1", "2", "1000000000"]
+    np.testing.assert_allclose(given["ARMA"], model.predict(h=1)["ARMA"])
+    numbered(**{"2": "-3"})
+    assert "not among them: -3. Fit" in refused("forecast other.csv --h 1 --load model.tsrnn")
+
+
+@pytest.mark.parametrize("text", ["x", "007", "1e3", "1.0", "+1", "1_0", "9" * 19, "9" * 5000])
+def test_other_ids_are_refused_by_a_model_of_integers(refused, numbered, text):
+    numbered(**{"2": text})
+    message = refused("forecast other.csv --h 1 --load model.tsrnn")
+    assert f"not of the type of the ids fitted to: {text!r}. Mend" in message
+
+
+def test_a_model_of_a_series_reads_a_file_of_ds_and_y(table, elnino, tmp_path):
+    model = Naive().fit(elnino["temperature"])
+    model.save(tmp_path / "model.tsrnn")
+    long = pd.DataFrame({"ds": elnino.index, "y": 1 + elnino["temperature"].to_numpy()})
+    long.to_csv(tmp_path / "long.csv", index=False)
+    given = table("forecast long.csv --h 2 --load model.tsrnn")
+    np.testing.assert_allclose(given["temperature"], model.predict(h=2) + 1)
 
 
 def test_a_model_of_polars_frames(table, panel, tmp_path):

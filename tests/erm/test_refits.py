@@ -216,8 +216,8 @@ class TestRefusals:
             ({"block_length": 0}, ValueError, "block_length must be a positive"),
             ({"block_length": 5}, ValueError, "between 1 and 4, half of the 9 samples.*got 5"),
             ({"random_state": "x"}, TypeError, "random_state"),
-            ({"n_jobs": 0}, ValueError, "n_jobs must be None or a number"),
-            ({"n_jobs": 1.5}, TypeError, "n_jobs must be None or a number"),
+            ({"n_jobs": 0}, ValueError, "n_jobs must be a number of processes"),
+            ({"n_jobs": 1.5}, TypeError, "n_jobs must be a number of processes"),
         ],
     )
     def test_bad_arguments(self, arguments, error, message):

@@ -235,6 +235,79 @@ def test_a_loaded_forecaster_goes_on_bit_by_bit(model):
         )
 
 
+def fitted(folder, ids=("a",), times=None, model=None, **columns):
+    """The file of a model of series of forty days."""
+    times = pd.date_range("2024-01-01", periods=40) if times is None else times
+    names = {"unique_id": "unique_id", "ds": "ds"} | columns
+    parts = [{"unique_id": i, "ds": times, "y": [t % 7 for t in range(40)]} for i in ids]
+    frame = pd.concat(map(pd.DataFrame, parts), ignore_index=True).rename(columns=names)
+    model = ARMA(order=(1, 0)) if model is None else model
+    model.fit(frame).save(folder / "model")
+    return folder / "model"
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "reasons"),
+    [
+        (
+            {"ids": (1, 20)},
+            ["1,2024-02-10,1", "20,2024-02-10,1", "1,2024-02-11,1"],
+            {"020,2024-02-11,1": "whole number: '020'", "x,2024-02-11,1": "whole number: 'x'"},
+        ),
+        (
+            {"times": range(5, 45)},
+            ["a,45,1", "a,46,1"],
+            {f"a,{text},1": "whole number" for text in ("047", "47.0", "4_7", "2024-01-01")}
+            | {"a," + "9" * 18 + ",1": "must begin at 47"},
+        ),
+        (
+            {"times": pd.date_range("2024-01-01", periods=40, tz="Europe/Berlin")},
+            ["a,2024-02-10T00:00:00+01:00,1", "a,2024-02-10T23:00:00+00:00,1"],
+            {
+                "a,2024-02-12,1": "must have an offset",
+                "a,0001-01-01T00:00:00+14:00,1": "out of range",
+                "a,9999-12-31T23:59:59-14:00,1": "out of range",
+                "a,9999-12-31T00:00:00+00:00,1": "1678 and 2261",
+            },
+        ),
+        ({}, ["a,2024-02-10,1"], {"a,2024-02-11,1_0": "to a number: '1_0'"}),
+    ],
+    ids=["integer ids", "integer times", "a time zone", "text"],
+)
+def test_ids_and_times_are_those_of_the_model(tmp_path, kind, rows, reasons):
+    path = tmp_path / "rows.csv"
+    path.write_text("unique_id,ds,y\n" + "".join(f"{row}\n" for row in [*rows, *reasons]))
+    found = run(fitted(tmp_path, **kind), path, tmp_path / "db")
+    assert len(found["forecasts"]) == len(rows) * H
+    assert [text.rstrip() for _, text, _ in found["rejected"]] == list(reasons)
+    for (*_, reason), expected in zip(found["rejected"], reasons.values(), strict=True):
+        assert expected in reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ({"times": pd.period_range("2024-01", periods=40, freq="M")}, "not period"),
+        ({"ids": (0.5, 1.5)}, "must be text or integers"),
+        ({"unique_id": "shop", "model": ARMA(order=(1, 0), id_col="shop")}, "columns unique_id"),
+    ],
+    ids=["periods", "ids of another type", "other names"],
+)
+def test_other_models_are_refused_before_a_database_is_begun(tmp_path, kind, message):
+    model = fitted(tmp_path, **kind)
+    with pytest.raises(ValueError, match=message):
+        service.Service(model, tmp_path / "rows.csv", tmp_path / "db")
+    assert not (tmp_path / "db").exists()
+
+
+def test_a_column_that_comes_twice_is_refused(models, tmp_path):
+    (tmp_path / "rows.csv").write_text("unique_id,ds,y,y\ninfl,1989-01-01,1,2\n")
+    running = service.Service(models["ARMA"], tmp_path / "rows.csv", tmp_path / "db")
+    with pytest.raises(ValueError, match="no column twice; it has"):
+        running.step()
+    running.db.close()
+
+
 def test_of_two_services_one_gives_way(models, stream, tmp_path):
     first, second = (
         service.Service(models["ARMA"], stream, tmp_path / "db", most=5, h=H) for _ in range(2)
@@ -257,7 +330,7 @@ def test_a_database_of_another_model_or_stream_is_refused(models, stream, tmp_pa
     with pytest.raises(ValueError, match="is shorter than what was read of it"):
         service.Service(models["ARMA"], shorter, tmp_path / "db").step()
     other.write_bytes(b"id,date,y\n")
-    with pytest.raises(ValueError, match=r"must have columns unique_id and ds; it has \['id'"):
+    with pytest.raises(ValueError, match=r"must have columns unique_id and ds .*; it has \['id'"):
         service.Service(models["ARMA"], other, tmp_path / "new").step()
 
 

@@ -15,8 +15,15 @@ from tsrnn.baselines._rows import RowsForecaster
 from tsrnn.baselines._stored import estimates_arrays, estimates_header, revived_estimates
 from tsrnn.baselines._text import BaselineSummary, listed, series_named, undated
 from tsrnn.baselines._unit import Fitted, Rows, UnitModel
-from tsrnn.baselines._work import attempt, check_jobs, each, estimated
-from tsrnn.contract import level_name, recorded, tell, unit_index, with_shared_arguments
+from tsrnn.baselines._work import attempt, each, estimated
+from tsrnn.contract import (
+    job_count,
+    level_name,
+    recorded,
+    tell,
+    unit_index,
+    with_shared_arguments,
+)
 from tsrnn.data import Panel, steps_between
 
 NAMES_SHOWN = 3
@@ -82,7 +89,7 @@ class FittedForecaster(Results, RowsForecaster):
             )
         model, memory = self._model(), RowsMemory.of(panel)
         tasks = [(model, rows) for rows in self._units_of(memory, np.zeros(len(panel.ids), int))]
-        jobs = check_jobs(self.n_jobs)
+        jobs = job_count(self.n_jobs)
         self.estimates_ = tuple(each(estimated, tasks, jobs, self.verbose, type(self).__name__))
         self.memory_ = memory
         self._report()
@@ -113,7 +120,7 @@ class FittedForecaster(Results, RowsForecaster):
                 ahead = None if future is None else future[i]
                 tasks.append((question, model, fitted, rows, ahead, *arguments))
                 places.append(place)
-        done = each(attempt, tasks, check_jobs(self.n_jobs), self.verbose, type(self).__name__)
+        done = each(attempt, tasks, job_count(self.n_jobs), self.verbose, type(self).__name__)
         answers: list[Any] = [None] * (len(memory.ids) * per_series)
         for place, (answer, _, _) in zip(places, done, strict=True):
             answers[place] = answer

@@ -15,31 +15,20 @@ from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
 from tsrnn.contract import recorded
 
 
-def check_jobs(n_jobs: Any) -> int:
-    """The argument `n_jobs`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no integer other than 0.
-    """
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer):
-        raise TypeError(f"n_jobs must be a number of processes, -1 for all cores; got {n_jobs!r}")
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be a number of processes, -1 for all cores; got 0")
-    return int(n_jobs)
-
-
 def each(
-    function: Callable[..., Any], tasks: Sequence[tuple], n_jobs: int, verbose: int, name: str
+    function: Callable[..., Any],
+    tasks: Sequence[tuple],
+    n_jobs: int | None,
+    verbose: int,
+    name: str,
 ) -> list[Any]:
     """Results of a function for arguments of each task, in order.
 
-    In other processes unless `n_jobs` is 1. Matrix products have one thread, here as there: small
-    ones are faster so, and an optimiser ends at the same numbers.
+    In other processes unless `n_jobs` is 1 or None. Matrix products have one thread, here as
+    there: small ones are faster so, and an optimiser ends at the same numbers.
     """
     shown = {"total": len(tasks), "desc": name, "disable": not verbose, "leave": False}
-    if n_jobs == 1 or len(tasks) < 2:
+    if n_jobs in (1, None) or len(tasks) < 2:
         with threadpool_limits(1):
             return list(tqdm((function(*task) for task in tasks), **shown))
     with parallel_config(backend="loky", inner_max_num_threads=1):

@@ -16,7 +16,7 @@ from tsrnn.batch._rows import check_columns, check_ids
 
 __all__ = ["FileRows", "files_of", "polars"]
 
-SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".gz": "csv"}
+SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 ROWS_FOR_TYPES = 10_000  # of a CSV file, from which the types of its columns are told
 _FILE, _ROW = "__file", "__row"
 
@@ -49,14 +49,15 @@ def files_of(source: Any) -> list[Path]:
     ValueError
         If they are neither parquet nor CSV, or some of both.
     """
-    place = Path(source).expanduser()
-    if place.is_dir():
-        found = [path for path in place.rglob("*") if path.suffix in SUFFIXES]
-    elif place.is_file():
+    place = Path(source).expanduser().absolute()  # workers may be in another folder
+    if place.is_file():
         return _of_one_kind([place])
+    if place.is_dir():
+        found = [path for path in place.rglob("*") if kind_of(path) and not _is_aside(path, place)]
     else:
         found = [Path(name) for name in glob.glob(str(place), recursive=True)]
-    found = [path for path in found if path.is_file() and path.name[0] not in "._"]
+        found = [path for path in found if path.name[0] not in "._"]
+    found = [path for path in found if path.is_file()]
     if not found:
         raise FileNotFoundError(
             f"no parquet or CSV file is at {str(source)!r}. Give the path of one, of a folder of "
@@ -65,8 +66,19 @@ def files_of(source: Any) -> list[Path]:
     return _of_one_kind(sorted(found))
 
 
+def kind_of(path: Path) -> str | None:
+    """What a file is by its name: "parquet", "csv" or None."""
+    name = path.name.lower()
+    return next((kind for suffix, kind in SUFFIXES.items() if name.endswith(suffix)), None)
+
+
+def _is_aside(path: Path, folder: Path) -> bool:
+    """Whether a file, or a folder that it is in, is one that other tools pass over."""
+    return any(part[0] in "._" for part in path.relative_to(folder).parts)
+
+
 def _of_one_kind(files: list[Path]) -> list[Path]:
-    kinds = sorted({SUFFIXES.get(path.suffix, path.suffix) for path in files})
+    kinds = sorted({kind_of(path) or path.suffix for path in files})
     if kinds not in (["parquet"], ["csv"]):
         raise ValueError(
             f"files must all be parquet, or all be CSV (.csv, .csv.gz); got {kinds}. Name them by "
@@ -84,15 +96,16 @@ class FilePart:
     texts: list[Any]
     id_col: str
     ids: Any
+    hive: bool
 
     def __call__(self) -> Any:
         """The rows as a polars frame, in the order of the files."""
         pl = polars()
-        table = _scan(self.files, self.texts)
+        table = _scan(self.files, self.texts, self.hive)
         if self.columns is not None:
             table = table.select(self.columns)
-        names = self.ids.cast(table.collect_schema()[self.id_col])
         try:
+            names = self.ids.cast(table.collect_schema()[self.id_col])
             rows = table.filter(pl.col(self.id_col).is_in(names.implode())).collect()
         except pl.exceptions.PolarsError as error:
             raise _unreadable(self.files, error) from error
@@ -112,7 +125,9 @@ class FileRows:
     columns : list or None
         Columns to read; None for all.
     time_col : str
-        Where it is among the columns, the others but it and the ids are numbers.
+        The other columns, but it and the ids, are numbers.
+    whole_ids : bool
+        Whether ids in CSV files are whole numbers; otherwise they are text as it stands.
 
     Raises
     ------
@@ -121,22 +136,29 @@ class FileRows:
     """
 
     def __init__(
-        self, files: list[Path], id_col: str, columns: list[Any] | None, time_col: str
+        self,
+        files: list[Path],
+        id_col: str,
+        columns: list[Any] | None,
+        time_col: str,
+        whole_ids: bool,
     ) -> None:
         self.files = files
+        self._hive = len(files) > 1
         self.texts = _texts(files, id_col, columns, time_col)
         self._id_col, self._columns = id_col, columns
         pl = polars()
         try:
-            own = _scan(files, self.texts).collect_schema().names()
+            own = _scan(files, self.texts, self._hive).collect_schema().names()
             check_columns(own, [id_col] if columns is None else columns, id_col)
-            table = _series_of(files, id_col, self.texts)
+            table = _series_of(files, id_col, self.texts, self._hive)
         except pl.exceptions.PolarsError as error:
             raise _unreadable(files, error) from error
         if table.height == 0:
             raise ValueError(f"{str(files[0])!r} must have rows; it is empty")
-        check_ids(int(table.filter(pl.col(id_col).is_null())["len"].sum()), id_col)
-        self._index(_with_whole_ids(table, id_col) if id_col in self.texts else table)
+        check_ids(int(table.filter(_is_missing(table, id_col))["len"].sum()), id_col)
+        whole = whole_ids and id_col in self.texts
+        self._index(_with_whole_ids(table, id_col) if whole else table)
 
     def _index(self, table: Any) -> None:
         """Keep the series, those of connected files together, in the order of their first row."""
@@ -168,13 +190,21 @@ class FileRows:
             if group in wanted
         ]
         listed = polars().Series(list(ids), dtype=self._dtype)
-        return FilePart(files, self._columns, self.texts, self._id_col, listed)
+        return FilePart(files, self._columns, self.texts, self._id_col, listed, self._hive)
 
 
-def _series_of(files: list[Path], id_col: str, texts: list[Any]) -> Any:
+def _is_missing(table: Any, id_col: str) -> Any:
+    """Which rows have no id."""
+    column = polars().col(id_col)
+    return (
+        column.is_null() | column.is_nan() if table[id_col].dtype.is_float() else column.is_null()
+    )
+
+
+def _series_of(files: list[Path], id_col: str, texts: list[Any], hive: bool) -> Any:
     """Rows of each series in each file, in the order of their first rows."""
     pl = polars()
-    table = _scan(files, texts, include_file_paths=_FILE).select(_FILE, id_col)
+    table = _scan(files, texts, hive, include_file_paths=_FILE).select(_FILE, id_col)
     counted = table.with_row_index(_ROW).group_by(_FILE, id_col).agg(pl.len(), pl.col(_ROW).min())
     return counted.collect(engine="streaming").sort(_ROW)
 
@@ -184,25 +214,37 @@ def _texts(files: list[Path], id_col: str, columns: list[Any] | None, time_col: 
 
     The first rows of a file do not tell what is in the others.
     """
-    if SUFFIXES[files[0].suffix] != "csv":
+    if kind_of(files[0]) != "csv":
         return []
     return [id_col] if columns is None else [name for name in columns if name != time_col]
 
 
 def _with_whole_ids(table: Any, id_col: str) -> Any:
-    """Ids read as text as numbers, if all are written as whole numbers are."""
+    """Ids read as text as the whole numbers that they are.
+
+    Raises
+    ------
+    ValueError
+        If one is none.
+    """
     pl = polars()
-    whole = table[id_col].cast(pl.Int64, strict=False)
-    written = whole.cast(pl.String) == table[id_col]
-    return table.with_columns(whole) if written.fill_null(False).all() else table
+    written = table[id_col]
+    whole = written.cast(pl.Int64, strict=False)
+    wrong = written.filter((whole.cast(pl.String) != written).fill_null(True))
+    if len(wrong):
+        raise ValueError(
+            f"ids must be whole numbers, as those that the model was fitted to; got {wrong[0]!r}. "
+            "Take such series out"
+        )
+    return table.with_columns(whole)
 
 
-def _scan(files: list[Path], texts: list[Any], **options: Any) -> Any:
+def _scan(files: list[Path], texts: list[Any], hive: bool, **options: Any) -> Any:
     """The files as one lazy table."""
     pl = polars()
     names = [str(path) for path in files]
-    if SUFFIXES[files[0].suffix] == "parquet":
-        return pl.scan_parquet(names, glob=False, hive_partitioning=len(files) > 1, **options)
+    if kind_of(files[0]) == "parquet":
+        return pl.scan_parquet(names, glob=False, hive_partitioning=hive, **options)
     return pl.scan_csv(
         names,
         glob=False,

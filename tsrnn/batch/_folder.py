@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from tsrnn.batch._files import polars
 from tsrnn.batch._forecast_frame import Problem
+from tsrnn.contract import put_file
 
 __all__ = ["Counts", "Folder", "problem_frame"]
 
 PLAN, FINISHED = "plan.json", "_SUCCESS"
+KIND = {"tsrnn": "forecast_batches"}  # of a plan
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of a partition."""
+    """Numbers of a partition: series, those without forecasts, and frames that are not read."""
 
     series: int
     failed: int
+    unread: int
     digest: str
 
 
@@ -34,7 +35,7 @@ class Folder:
     """
 
     def __init__(self, path: Any) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser().resolve()  # workers may be elsewhere
 
     def begin(self, plan: dict[str, Any], overwrite: bool) -> None:
         """Take the folder for a run, or the one that an interrupted run has left.
@@ -45,7 +46,7 @@ class Folder:
             If it holds something else.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        known = self._plan()
+        plan, known = KIND | plan, self._plan()
         if known is None and self._has_others():
             raise ValueError(
                 f"out must be a new or empty folder, or that of an earlier run; {str(self.path)!r} "
@@ -66,7 +67,9 @@ class Folder:
         for folder in ("forecasts", "errors"):
             (self.path / folder).mkdir(exist_ok=True)
         if known is None:
-            _put(self.path / PLAN, lambda place: place.write_text(json.dumps(plan)))
+            put_file(
+                self.path / PLAN, lambda place: place.write_text(json.dumps(plan), encoding="utf-8")
+            )
 
     def finish(self, n_partitions: int) -> None:
         """Mark the run as complete.
@@ -82,21 +85,23 @@ class Folder:
                 f"{str(self.path)!r} holds {kept} partitions, the iterator now gave "
                 f"{n_partitions}. Name another folder, or replace the run by overwrite=True"
             )
-        _put(self.path / FINISHED, lambda place: place.touch())
+        put_file(self.path / FINISHED, lambda place: place.touch())
 
     def counts(self, number: int) -> Counts | None:
-        """What is known of a finished partition; None of one that is not."""
-        path = self.forecasts(number)
-        if not path.is_file():
+        """What is known of a finished partition; None of one that is not, or is damaged."""
+        pl, path = polars(), self.forecasts(number)
+        if not (path.is_file() and self.errors(number).is_file()):
             return None
-        told = json.loads(polars().read_parquet_metadata(path)["tsrnn"])
-        return Counts(**told)
+        try:
+            return Counts(**json.loads(pl.read_parquet_metadata(path)["tsrnn"]))
+        except (pl.exceptions.PolarsError, KeyError, TypeError, ValueError):
+            return None
 
     def write(self, number: int, forecasts: Any, problems: Any, counts: Counts) -> None:
         """Keep the results of a partition, polars frames."""
-        _put(self.errors(number), problems.write_parquet)
+        put_file(self.errors(number), problems.write_parquet)
         metadata = {"tsrnn": json.dumps(asdict(counts))}
-        _put(
+        put_file(
             self.forecasts(number), lambda place: forecasts.write_parquet(place, metadata=metadata)
         )
 
@@ -109,10 +114,12 @@ class Folder:
         return self.path / "errors" / f"part-{number:05d}.parquet"
 
     def _plan(self) -> dict[str, Any] | None:
+        """The plan of the run that is here; None if there is none, or a file of somebody else."""
         try:
-            return json.loads((self.path / PLAN).read_text())
-        except FileNotFoundError:
+            plan = json.loads((self.path / PLAN).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
             return None
+        return plan if isinstance(plan, dict) and KIND.items() <= plan.items() else None
 
     def _has_others(self) -> bool:
         """Whether there is anything that a run killed at its beginning does not leave."""
@@ -145,15 +152,3 @@ def problem_frame(problems: list[Problem], id_dtype: Any) -> Any:
             "message": pl.Series([one.message for one in problems], dtype=pl.String),
         }
     )
-
-
-def _put(path: Path, write: Any) -> None:
-    """Write a file beside its place, see that it is on the disk, and move it there."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
-        write(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import pickle
+import re
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -17,9 +21,9 @@ from tsrnn.batch._folder import Counts, Folder
 from tsrnn.batch._frequency import common_freq
 from tsrnn.batch._request import Request, make_request
 from tsrnn.batch._run import BatchRun
-from tsrnn.batch._source import Partition, Source, future_rows, open_source
-from tsrnn.batch._work import work
-from tsrnn.contract import Forecaster, last_step, positive_integer, verbosity
+from tsrnn.batch._source import Partition, Source, open_future, open_source
+from tsrnn.batch._work import one_thread, work
+from tsrnn.contract import Forecaster, job_count, last_step, positive_integer, verbosity
 
 __all__ = ["forecast_batches"]
 
@@ -47,7 +51,8 @@ def forecast_batches(
     source : DataFrame, iterator of DataFrame, or path
         Long data of pandas or polars: a frame; frames, each of whole series; or the path of a
         parquet or CSV file, of a folder of them, or a pattern such as ``"sales/*.parquet"``.
-        Rows of a series may be in several files.
+        Rows of a series may be in several files. Ids in CSV files are text as it stands, or
+        whole numbers if those fitted to are.
     model : forecaster
         Fitted: it forecasts all series, as ``model.predict(series)`` does. Not fitted: a model
         with parameters for each series, such as `ARMA`, which is fitted to each.
@@ -67,7 +72,7 @@ def forecast_batches(
         the files under the same paths.
     rows_per_batch : int
         Rows of a partition, as far as series are not longer. It bounds the memory, which is that
-        of one partition a process.
+        of one partition a process and of the ids of all series.
     overwrite : bool
         Whether to replace a run of something else that is in `out`. One of the same thing goes
         on, unless the source is an iterator.
@@ -86,8 +91,8 @@ def forecast_batches(
     FileNotFoundError
         If there are no such files.
     TypeError, ValueError
-        If an argument cannot be used, columns are missing, or `out` holds something else. No
-        partition has been begun then.
+        If an argument cannot be used, columns are missing, or `out` holds something else: before
+        a partition is begun. If an iterator gives no frames, or a series twice: where it does.
 
     Notes
     -----
@@ -97,7 +102,9 @@ def forecast_batches(
     the run is refused. Of an iterator, the frames are read again and compared by checksum.
 
     All series have the frequency of the model, or, where it has none, the most common one of the
-    first fifty. Only one run at a time may work on a folder.
+    first fifty. A partition reads the files that its series are in, which is quick where files
+    hold series, and slow where each holds a day of all series. Only one run at a time may work on
+    a folder.
 
     Examples
     --------
@@ -120,15 +127,16 @@ def forecast_batches(
     start = time.perf_counter()
     polars()  # said before any work, if it is missing
     verbosity(verbose)
-    request = make_request(model, h, level)
+    n_jobs = job_count(n_jobs)
+    request = make_request(model, h, level, X_future)
     opened = open_source(source, request, positive_integer("rows_per_batch", rows_per_batch))
-    request = replace(request, texts=opened.texts)
-    future, told_future = future_rows(X_future, request)
+    future, opened = open_future(X_future, opened, request)
+    request = replace(request, texts=opened.texts, future_texts=opened.future_texts)
     final = last_step(model)
     if not request.fitted and isinstance(final, Forecaster) and final.freq is None:
         request = request.with_freq(common_freq(opened.first(), request))
     folder = Folder(out)
-    folder.begin(_plan(request, opened, told_future, rows_per_batch), overwrite)
+    folder.begin(_plan(request, opened, rows_per_batch), overwrite)
     counts = list(_results(opened, request, future, folder, n_jobs, verbose))
     folder.finish(len(counts))
     done = [one for one, _ in counts]
@@ -136,6 +144,7 @@ def forecast_batches(
         path=folder.path,
         n_series=sum(one.series for one in done),
         n_failed=sum(one.failed for one in done),
+        n_unread=sum(one.unread for one in done),
         n_partitions=len(done),
         n_resumed=sum(before for _, before in counts),
         seconds=time.perf_counter() - start,
@@ -147,8 +156,9 @@ def _results(
 ) -> Iterator[tuple[Counts, bool]]:
     """Counts of each partition, and whether an earlier run has finished it."""
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    alone = joblib.effective_n_jobs(n_jobs) == 1
-    bar = tqdm(total=opened.n_series, desc="forecast", unit="series", disable=not verbose)
+    several = joblib.effective_n_jobs(n_jobs) != 1
+    n_series = None if opened.ids is None else len(opened.ids)
+    bar = tqdm(total=n_series, desc="forecast", unit="series", disable=not verbose)
     finished: list[Counts] = []
     failure: list[BaseException] = []
 
@@ -157,12 +167,12 @@ def _results(
             known = _known(partition, folder)
             if known is None:
                 ahead = _ahead(future, partition)
-                yield joblib.delayed(work)(partition, request, ahead, folder, alone)
+                yield joblib.delayed(work)(partition, request, ahead, folder, os.getpid())
             else:
                 finished.append(known)
                 bar.update(known.series)
 
-    with bar:
+    with bar, one_thread() if several else nullcontext():
         for counts in parallel(_guarded(tasks(), failure)):
             bar.update(counts.series)
             yield counts, False
@@ -190,22 +200,16 @@ def _known(partition: Partition, folder: Folder) -> Counts | None:
 
 
 def _ahead(future: Any, partition: Partition) -> Any:
-    """A function that gives the rows of the steps ahead of a partition."""
-    if future is None:
-        return None
-    if partition.ids is None:
-        return future.part(future.ids)
-    return future.part([name for name in partition.ids if name in future])
+    """A function that gives the rows of the steps ahead of a partition; None if there are none."""
+    names = [] if future is None else [name for name in partition.ids or [] if name in future]
+    return future.part(names) if names else None
 
 
-def _plan(
-    request: Request, opened: Source, future: dict[str, Any], rows_per_batch: int
-) -> dict[str, Any]:
+def _plan(request: Request, opened: Source, rows_per_batch: int) -> dict[str, Any]:
     """What a run is of, as JSON values."""
     return {
         "version": version("tsrnn"),
         "source": opened.told,
-        "X_future": future,
         "model": _digest(request),
         "h": request.h,
         "level": request.levels,
@@ -215,12 +219,13 @@ def _plan(
 
 
 def _digest(request: Request) -> str:
-    """Checksum of the model: of what its file would hold, or of its arguments."""
+    """Checksum of the model: of what its file would hold, or of its class and arguments."""
     model = request.model
-    if request.fitted and isinstance(model, Forecaster):
-        header, arrays = model._parts()
-        return joblib.hash([header, arrays])
     if request.fitted:
-        return joblib.hash(model)
-    told = {name: repr(value) for name, value in model.get_params(deep=True).items()}
-    return hashlib.sha256(repr((type(model).__name__, sorted(told.items()))).encode()).hexdigest()
+        return joblib.hash(list(model._parts()) if isinstance(model, Forecaster) else model)
+    try:
+        return joblib.hash((type(model), model.get_params(deep=False)))
+    except (pickle.PicklingError, AttributeError, TypeError):  # a function without a name
+        arguments = sorted(model.get_params(deep=True).items())
+        shown = re.sub(r" at 0x[0-9a-fA-F]+", "", repr((type(model), arguments)))
+        return hashlib.sha256(shown.encode()).hexdigest()

@@ -108,18 +108,18 @@ def forecast_frame(
     >>> [(problem.unique_id, problem.kind) for problem in answer.problems]
     [('b', 'error')]
     """
-    request = make_request(model, h, level)
+    request = make_request(model, h, level, X_future)
     rows = FrameRows(frame, request.id_col, request.columns)
     future = None
     if X_future is not None:
         future = FrameRows(X_future, request.id_col, request.future_columns)
-    return answer_frame(rows.part(rows.ids)(), request, future)
+    return answer_frame(rows, request, future)
 
 
-def answer_frame(frame: Any, request: Request, future: FrameRows | None) -> Answer:
+def answer_frame(rows: FrameRows, request: Request, future: FrameRows | None) -> Answer:
     """As `forecast_frame`, with arguments checked."""
     with recorded():  # what they say of series is said in the problems
-        parts, problems = _answers(FrameRows(frame, request.id_col), request, future)
+        parts, problems = _answers(rows, request, future)
     whole = nw.concat([nw.from_native(part) for part in parts]).to_native() if parts else None
     return Answer(whole, problems)
 
@@ -132,7 +132,9 @@ def _answers(
     known = future.part(ahead)() if future is not None and ahead else None
     try:
         made, model = request.ask(rows.frame, known)
-        return _checked(made, model, request.id_col)
+        return _checked(made, model, request.id_col, ids)
+    except ImportError:
+        raise  # of no series
     except Exception as error:  # whatever a model of the user's raises
         if len(ids) == 1:
             text = " ".join(f"{type(error).__name__}: {error}".split())
@@ -146,17 +148,17 @@ def _answers(
     return parts, problems
 
 
-def _checked(made: Any, model: Any, id_col: str) -> tuple[list[Any], list[Problem]]:
+def _checked(made: Any, model: Any, id_col: str, ids: list[Any]) -> tuple[list[Any], list[Problem]]:
     """Forecasts without the series that have none, and what is said of series."""
     frame = nw.from_native(made, eager_only=True)
     numbers = [name for name, dtype in frame.schema.items() if name != id_col and dtype.is_float()]
     finite = np.isfinite(frame.select(numbers).to_numpy()).all(axis=1)
     names = np.asarray(frame[id_col].to_list(), dtype=object)
-    lost = dict.fromkeys(names[~finite])
     told, loose = _messages(last_step(model))
-    problems = [
-        Problem(one, "error", told.get(one) or "the forecast is not finite") for one in lost
-    ]
+    found = set(names)
+    lost = dict.fromkeys(names[~finite], "the forecast is not finite")
+    lost |= dict.fromkeys([one for one in ids if one not in found], "there is no forecast")
+    problems = [Problem(one, "error", told.get(one) or why) for one, why in lost.items()]
     problems += [
         Problem(one, "warning", f"not converged: {told.get(one) or 'see the model'}")
         for one in loose

@@ -26,8 +26,9 @@ class Request:
     h : int or None
         None is the model's own horizon.
     levels : list of float
-    texts : tuple of str
-        Columns that come as text, as from CSV files, and are numbers.
+    texts, future_texts : tuple of str
+        Columns, of the data and of the steps ahead, that come as text, as from CSV files, and
+        are numbers.
     """
 
     model: Any
@@ -35,6 +36,7 @@ class Request:
     h: int | None
     levels: list[float]
     texts: tuple[str, ...] = ()
+    future_texts: tuple[str, ...] = ()
 
     @property
     def id_col(self) -> str:
@@ -73,6 +75,12 @@ class Request:
         ahead = self.model.known_ahead_ if self.fitted else _listed(self.model.known_ahead)
         return [self.id_col, self.time_col, *ahead]
 
+    @property
+    def whole_ids(self) -> bool:
+        """Whether ids written in CSV files are whole numbers, as those fitted to."""
+        memory = getattr(last_step(self.model), "memory_", None) if self.fitted else None
+        return memory is not None and memory.ids.dtype.kind in "iu"
+
     def with_freq(self, freq: Any) -> Request:
         """The same question of series of one frequency."""
         model = clone(self.model)
@@ -84,17 +92,18 @@ class Request:
         frame = with_numbers(frame, self.texts)
         given: dict[str, Any] = {"h": self.h, "level": self.levels or None}
         if future is not None:
-            given["X_future"] = future
+            given["X_future"] = with_numbers(future, self.future_texts)
         if self.fitted:
             return self.model.predict(frame, **given), None
         model = clone(self.model).fit(frame)
-        return model.predict(**given), model
+        steps = last_step(model) is not model  # scikit-learn's pipelines ask for the data again
+        return model.predict(*[frame] * steps, **given), model
 
     def _shape(self) -> Any:
         return getattr(last_step(self.model), "_panel_shape", None) if self.fitted else None
 
 
-def make_request(model: Any, h: Any, level: Any) -> Request:
+def make_request(model: Any, h: Any, level: Any, X_future: Any) -> Request:
     """Check what is asked.
 
     Raises
@@ -116,7 +125,23 @@ def make_request(model: Any, h: Any, level: Any) -> Request:
             "model.fit(sample)"
         )
     steps = None if h is None else positive_integer("h", h)
-    return Request(model, fitted, steps, check_levels(level))
+    request = Request(model, fitted, steps, check_levels(level))
+    _check_future(request.future_columns, X_future)
+    return request
+
+
+def _check_future(columns: list[Any] | None, X_future: Any) -> None:
+    """Refuse columns known ahead without their future, and the reverse."""
+    if columns is None:
+        return
+    ahead = columns[2:]
+    if ahead and X_future is None:
+        raise ValueError(f"the model uses {ahead} of the steps ahead; give them as X_future")
+    if not ahead and X_future is not None:
+        raise ValueError(
+            "X_future was given, but the model has no column known ahead. Leave it out, or "
+            "construct the model with known_ahead=[...]"
+        )
 
 
 def with_numbers(frame: Any, texts: tuple[str, ...]) -> Any:

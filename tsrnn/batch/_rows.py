@@ -42,6 +42,7 @@ class FrameRows:
         listed = nw.from_native(frame, eager_only=True)[id_col].to_list()
         codes, ids = pd.factorize(np.asarray(listed, dtype=object))
         check_ids(int((codes < 0).sum()), id_col)
+        check_types(ids.tolist(), id_col)
         self.ids: list[Any] = ids.tolist()
         self.counts = np.bincount(codes, minlength=len(ids))
         self._order = np.argsort(codes, kind="stable")
@@ -87,6 +88,22 @@ def check_columns(own: list[Any], needed: list[Any], id_col: str) -> None:
     if id_col in missing:
         advice += "; or melt a wide frame into a long one"
     raise ValueError(f"the data need the columns {missing}; theirs are {own}. {advice}")
+
+
+def check_types(ids: list[Any], id_col: str) -> None:
+    """Refuse ids of several types, which a column of a file cannot hold.
+
+    Raises
+    ------
+    TypeError
+        Naming the types.
+    """
+    types = sorted({type(name).__name__ for name in ids})
+    if len(types) > 1:
+        raise TypeError(
+            f"the ids in {id_col!r} must be of one type; they are of {', '.join(types)}. Convert "
+            "them, for example by astype(str)"
+        )
 
 
 def check_ids(n_missing: int, id_col: str) -> None:

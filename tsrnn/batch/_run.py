@@ -23,6 +23,8 @@ class BatchRun:
         Its folder.
     n_series, n_failed : int
         Series, and those of them without forecasts.
+    n_unread : int
+        Frames of an iterator that could not be read.
     n_partitions, n_resumed : int
         Partitions, and those of them that an interrupted run had finished.
     seconds : float
@@ -34,13 +36,14 @@ class BatchRun:
 
     >>> from pathlib import Path
     >>> from tsrnn.batch import BatchRun
-    >>> print(BatchRun(Path("night"), 1000, 2, 5, 1, 3.2))
+    >>> print(BatchRun(Path("night"), 1000, 2, 0, 5, 1, 3.2))
     1000 series in 5 partitions, 1 of them from before: 998 forecast, 2 failed; 3.2 s
     """
 
     path: Path
     n_series: int
     n_failed: int
+    n_unread: int
     n_partitions: int
     n_resumed: int
     seconds: float
@@ -66,12 +69,16 @@ class BatchRun:
     def _read(self, folder: str, library: str) -> Any:
         choice("library", library, ("pandas", "polars"))
         files = sorted((self.path / folder).glob("part-*.parquet"), key=_number)
-        frame = polars().read_parquet(files, glob=False)
+        parts = [polars().read_parquet(file, glob=False) for file in files]
+        parts = [part for part in parts if len(part)] or parts[:1]
+        frame = polars().concat(parts, how="vertical_relaxed")
         return frame if library == "polars" else to_pandas(frame)
 
     def __str__(self) -> str:
         before = f", {self.n_resumed} of them from before" if self.n_resumed else ""
         done = f"{self.n_series - self.n_failed} forecast, {self.n_failed} failed"
+        if self.n_unread:
+            done += f", {self.n_unread} frames not read"
         plural = "" if self.n_partitions == 1 else "s"
         many = f"{self.n_series} series in {self.n_partitions} partition{plural}"
         return f"{many}{before}: {done}; {self.seconds:.1f} s"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -18,11 +19,11 @@ from tsrnn.batch._source import Partition
 from tsrnn.contract import last_step, level_name
 from tsrnn.data import to_polars
 
-__all__ = ["work"]
+__all__ = ["one_thread", "work"]
 
 
 def work(
-    partition: Partition, request: Request, future: Any, folder: Folder, alone: bool
+    partition: Partition, request: Request, future: Any, folder: Folder, caller: int
 ) -> Counts:
     """Forecast a partition and keep the results.
 
@@ -33,39 +34,60 @@ def work(
     future : callable or None
         Gives the rows of the steps ahead.
     folder : Folder
-    alone : bool
-        Whether no other partition is worked on, so that all threads may be used.
+    caller : int
+        Number of the process that asks; another one works with one thread.
 
     Returns
     -------
     Counts
     """
     frame = partition.read()
-    if alone:
+    with nullcontext() if os.getpid() == caller else one_thread():
         answer, n_series = _answer(frame, request, future)
-    else:
-        with _one_thread():
-            answer, n_series = _answer(frame, request, future)
     shape = to_polars(frame[:1])
     forecasts = _empty(shape, request) if answer.forecasts is None else to_polars(answer.forecasts)
     known = request.id_col in shape.columns
     id_dtype = shape.schema[request.id_col] if known else polars().String
-    failed = sum(problem.kind == "error" for problem in answer.problems)
-    counts = Counts(n_series, failed, partition.digest)
-    folder.write(partition.number, forecasts, problem_frame(answer.problems, id_dtype), counts)
+    failed = sum(one.kind == "error" and one.unique_id is not None for one in answer.problems)
+    counts = Counts(n_series, failed, int(n_series == 0), partition.digest)
+    folder.write(
+        partition.number,
+        _in_microseconds(forecasts),
+        problem_frame(answer.problems, id_dtype),
+        counts,
+    )
     return counts
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for matrix products and kernels, as workers share the cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _answer(frame: Any, request: Request, future: Any) -> tuple[Answer, int]:
-    """Forecasts of a frame with the number of its series; a frame that is none has problems."""
+    """Forecasts of a frame with the number of its series; one that cannot be read has a problem."""
     try:
         rows = FrameRows(frame, request.id_col, request.columns)
-        known = None
-        if future is not None:
-            known = FrameRows(future(), request.id_col, request.future_columns)
     except (TypeError, ValueError) as error:
         return Answer(None, [Problem(None, "error", f"{type(error).__name__}: {error}")]), 0
-    return answer_frame(rows.frame, request, known), len(rows.ids)
+    known = None
+    if future is not None:
+        known = FrameRows(future(), request.id_col, request.future_columns)
+    return answer_frame(rows, request, known), len(rows.ids)
+
+
+def _in_microseconds(forecasts: Any) -> Any:
+    """Forecasts with timestamps of one unit, as frames of one run may differ in it."""
+    pl = polars()
+    times = [name for name, dtype in forecasts.schema.items() if isinstance(dtype, pl.Datetime)]
+    return forecasts.with_columns(pl.col(times).dt.cast_time_unit("us")) if times else forecasts
 
 
 def _empty(shape: Any, request: Request) -> Any:
@@ -79,15 +101,3 @@ def _empty(shape: Any, request: Request) -> Any:
     ends = [f"-{end}-{level_name(level)}" for level in request.levels for end in ("lo", "hi")]
     numbers = {f"{name}{end}": pl.Float64 for name in names for end in ("", *ends)}
     return pl.DataFrame(schema=front | numbers)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread for matrix products and kernels, as workers share the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)

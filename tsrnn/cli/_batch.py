@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tsrnn.cli import _options as o
 from tsrnn.cli._console import verbosity
-from tsrnn.cli._models import is_file, load_forecaster, make_model, settings_of
+from tsrnn.cli._models import (
+    check_as_fitted,
+    is_file,
+    load_forecaster,
+    make_model,
+    settings_of,
+)
 
 Files = Annotated[
     str, typer.Argument(metavar="SOURCE", help="Parquet or CSV file, folder or pattern.")
@@ -46,17 +53,8 @@ def batch(
 ) -> str:
     """Forecast many series from files; see `BATCH`."""
     levels, given = o.levels(level), settings_of(settings)
-    arguments = {
-        "horizon": h,
-        "freq": o.frequency(freq),
-        "target": o.names(target) or None,
-        "known_ahead": o.names(known_ahead) or None,
-        "random_state": random_state,
-        "id_col": id_col,
-        "time_col": time_col,
-    }
-    said = {name: value for name, value in arguments.items() if value is not None}
-    made = _model(model, said, given)
+    arguments = o.reading(freq, target, known_ahead, random_state)
+    made = _model(model, h, arguments | {"id_col": id_col, "time_col": time_col}, given)
     from tsrnn.batch import forecast_batches
 
     done = forecast_batches(
@@ -74,23 +72,23 @@ def batch(
     return _answer(done, out, json)
 
 
-def _model(model: str, arguments: dict[str, Any], settings: dict[str, Any]) -> Any:
-    if not is_file(model):
-        return make_model(model, arguments, settings)
-    unfit = [*sorted(arguments.keys() - {"horizon"}), *settings]
-    if unfit:
-        raise typer.BadParameter(
-            f"a fitted model is used as it is; leave {', '.join(unfit)} out.",
-            param_hint="'--model'",
-        )
-    return load_forecaster(model)
+def _model(model: str, h: int | None, arguments: dict[str, Any], settings: dict[str, Any]) -> Any:
+    if is_file(model):
+        check_as_fitted(arguments, settings, "--model")
+        return load_forecaster(model)
+    said = {name: value for name, value in arguments.items() if value is not None}
+    return make_model(model, said if h is None else {"horizon": h} | said, settings)
 
 
 def _answer(done: Any, out: str, json: bool) -> str:
     from tsrnn.cli._output import document
 
     if done.n_series and done.n_failed == done.n_series:
-        raise RuntimeError(f"no series could be forecast. {done}")
+        first = next(done.errors().query("kind == 'error'").itertuples())
+        raise RuntimeError(
+            f"no series could be forecast; the first, {first.unique_id!r}: "
+            f"{first.message.rstrip('.')}. All errors are in {Path(out) / 'errors'}"
+        )
     if not json:
         return f"{done}\n"
     counts = {"n_series": done.n_series, "n_failed": done.n_failed}

@@ -74,47 +74,33 @@ def compare(
     from tsrnn.cli._source import Source
 
     levels = o.levels(level)
-    if loss not in (None, *LOSSES):
-        raise typer.BadParameter(f"{loss!r} is none of {', '.join(LOSSES)}.", param_hint="'--loss'")
     check_out(report, "--report", (".html",))
     check_out(out, "--out")
     source = Source(id_col, time_col, o.names(target), wide, o.names(drop), sep, time_format)
-    arguments = {
-        "freq": o.frequency(freq),
-        "target": source.target or None,
-        "known_ahead": o.names(known_ahead) or None,
-        "random_state": random_state,
-    }
-    made = make_models(o.names(model), {"horizon": h} | arguments, settings_of(settings))
-    if benchmark is not None and benchmark not in made:
-        raise typer.BadParameter(
-            f"{benchmark!r} is none of the models {', '.join(made)}.", param_hint="'--benchmark'"
-        )
+    arguments = {"horizon": h} | o.reading(freq, target, known_ahead, random_state)
+    made = make_models(o.names(model), arguments, settings_of(settings))
+    chosen = _chosen(made, benchmark, loss)
     frame, shape = source.read(data)
     for one in made.values():
         one.set_params(**shape.arguments())
-    tested = _backtest(made, frame, h, windows, step, refit, levels)
+    from tsrnn.evaluation import backtest
+
+    tested = backtest(made, frame, h, windows, step, refit=refit, level=levels, verbose=verbosity())
     if out is not None:
         write_table(tested, out)
-    owa = next((key for key, one in made.items() if one.column_name == "Naive2"), "Naive2")
-    chosen = {"benchmark": benchmark, "loss": loss, "owa_benchmark": owa}
     return _answer(tested, chosen, report, json)
 
 
-def _backtest(models: dict[str, Any], frame: Any, h: int, windows: int, *rest: Any) -> Any:
-    from tsrnn.evaluation import backtest
-
-    step, refit, levels = rest
-    return backtest(
-        models,
-        frame,
-        h=h,
-        n_windows=windows,
-        step_size=step,
-        refit=refit,
-        level=levels,
-        verbose=verbosity(),
-    )
+def _chosen(models: dict[str, Any], benchmark: str | None, loss: str | None) -> dict[str, Any]:
+    """Arguments of the comparison of some models."""
+    if loss not in (None, *LOSSES):
+        raise typer.BadParameter(f"{loss!r} is none of {', '.join(LOSSES)}.", param_hint="'--loss'")
+    if benchmark is not None and benchmark not in models:
+        raise typer.BadParameter(
+            f"{benchmark!r} is none of the models {', '.join(models)}.", param_hint="'--benchmark'"
+        )
+    owa = next((key for key, one in models.items() if one.column_name == "Naive2"), "Naive2")
+    return {"benchmark": benchmark, "loss": loss, "owa_benchmark": owa}
 
 
 def _answer(tested: Any, chosen: dict[str, Any], report: str | None, json: bool) -> str:

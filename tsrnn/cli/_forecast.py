@@ -8,7 +8,13 @@ import typer
 
 from tsrnn.cli import _options as o
 from tsrnn.cli._console import say, verbosity
-from tsrnn.cli._models import is_file, load_forecaster, make_model, settings_of
+from tsrnn.cli._models import (
+    check_as_fitted,
+    is_file,
+    load_forecaster,
+    make_model,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,26 +72,13 @@ def forecast(
     check_out(save, "--save", ())
     source = Source(id_col, time_col, o.names(target), wide, o.names(drop), sep, time_format)
     given = settings_of(settings)
-    of_fits = {
-        "--save": save,
-        "--set": given,
-        "--random-state": random_state,
-        "--freq": freq,
-        "--target": target,
-        "--known-ahead": known_ahead,
-    }
-    path = _fitted(data, model, load, of_fits)
+    arguments = o.reading(freq, target, known_ahead, random_state)
+    path = _fitted(data, model, load)
     if path is not None:
+        check_as_fitted(arguments, given, "--model" if load is None else "--load", save=save)
         made, frame = _apply(source, data, load_forecaster(path), ahead)
         return _answer(made, frame, ahead, out, json)
-    arguments = {
-        "horizon": h,
-        "freq": o.frequency(freq),
-        "target": source.target or None,
-        "known_ahead": o.names(known_ahead) or None,
-        "random_state": random_state,
-        "verbose": verbosity(),
-    }
+    arguments |= {"horizon": h, "verbose": verbosity()}
     made, frame = _fit(source, str(data), (model or DEFAULT, arguments, given), ahead)
     if save is not None:
         made.set_params(verbose=0).save(save)  # of this terminal, not of the model
@@ -93,9 +86,7 @@ def forecast(
     return _answer(made, frame, ahead, out, json)
 
 
-def _fitted(
-    data: str | None, model: str | None, load: str | None, of_fits: dict[str, Any]
-) -> str | None:
+def _fitted(data: str | None, model: str | None, load: str | None) -> str | None:
     """The file of a fitted model, if one is to be used."""
     if load is not None and model is not None:
         raise typer.BadParameter("use either --model or --load.", param_hint="'--load'")
@@ -104,12 +95,6 @@ def _fitted(
         raise typer.BadParameter(
             "a model needs DATA to be fitted to; without DATA, --load a fitted one.",
             param_hint="'DATA'",
-        )
-    unfit = [option for option, value in of_fits.items() if path is not None and value]
-    if unfit:
-        raise typer.BadParameter(
-            f"a fitted model is used as it is; leave {', '.join(unfit)} out.",
-            param_hint="'--load'" if load is not None else "'--model'",
         )
     return path
 
@@ -123,7 +108,7 @@ def _fit(
     frame, shape = source.read(data)
     made.set_params(**shape.arguments())
     made.fit(frame)
-    known = None if ahead.future is None else source.read(ahead.future, shape)[0]
+    known = None if ahead.future is None else source.read_future(ahead.future, shape)
     return made, made.predict(h=ahead.h, level=ahead.level, X_future=known)
 
 
@@ -132,12 +117,13 @@ def _apply(source: Source, data: str | None, model: Any, ahead: Ahead) -> Any:
     from tsrnn.cli._source import in_layout
 
     layout, ids = model._panel_shape[0], model.memory_.ids
-    shape, frame, known = source.shape_like(layout), None, None
+    source, shape = source.like(layout)
+    frame, known = None, None
     if data is not None:
         frame, shape = source.read(data, shape)
         frame = in_layout(frame, layout, ids)
     if ahead.future is not None:
-        known = in_layout(source.read(ahead.future, shape)[0], layout, ids)
+        known = in_layout(source.read_future(ahead.future, shape), layout, ids)
     return model, model.predict(frame, h=ahead.h, level=ahead.level, X_future=known)
 
 

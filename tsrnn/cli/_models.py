@@ -13,7 +13,15 @@ import typer
 
 from tsrnn.cli._table import MODELS
 
-__all__ = ["class_of", "is_file", "load_forecaster", "make_model", "make_models", "settings_of"]
+__all__ = [
+    "check_as_fitted",
+    "class_of",
+    "is_file",
+    "load_forecaster",
+    "make_model",
+    "make_models",
+    "settings_of",
+]
 
 # Arguments that say how data are read, for which there are options.
 OPTIONS = {
@@ -71,6 +79,26 @@ def settings_of(texts: Sequence[str] | None) -> dict[str, Any]:
             raise _bad_setting(f"{own} has an option of its own: {OPTIONS[own]}.")
         settings[name] = _value(value)
     return settings
+
+
+def check_as_fitted(
+    arguments: Mapping[str, Any], settings: Mapping[str, Any], option: str, **others: Any
+) -> None:
+    """Refuse what a fitted model cannot be given: arguments, settings, and other options by name.
+
+    Raises
+    ------
+    typer.BadParameter
+        Naming the options.
+    """
+    given = {f"--{name}": value for name, value in others.items()} | {"--set": settings}
+    given |= {OPTIONS[name]: value for name, value in arguments.items()}
+    unfit = [name for name, value in given.items() if value not in (None, [], {})]
+    if unfit:
+        raise typer.BadParameter(
+            f"a fitted model is used as it is; leave {', '.join(unfit)} out.",
+            param_hint=f"'{option}'",
+        )
 
 
 def make_model(name: str, common: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:

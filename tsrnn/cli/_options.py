@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -97,6 +97,21 @@ def _number(text: str) -> float:
     return int(value) if value.is_integer() else value
 
 
-def frequency(text: str | None) -> str | int | None:
-    """The value of ``--freq``: the step of integer timestamps, or an alias."""
+def reading(
+    freq: str | None,
+    target: Sequence[str] | None,
+    known_ahead: Sequence[str] | None,
+    random_state: int | None,
+) -> dict[str, Any]:
+    """Arguments of models that have options of their own; None where nothing was said."""
+    return {
+        "freq": _frequency(freq),
+        "target": names(target) or None,
+        "known_ahead": names(known_ahead) or None,
+        "random_state": random_state,
+    }
+
+
+def _frequency(text: str | None) -> str | int | None:
+    """The step of integer timestamps, or an alias."""
     return int(text) if text is not None and text.isdecimal() else text

@@ -7,13 +7,13 @@ import math
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pandas as pd
 import typer
 
 from tsrnn.cli._console import say
+from tsrnn.contract import file_place, put_file
 from tsrnn.data import to_polars
 
 __all__ = ["as_csv", "check_out", "document", "records", "write_table"]
@@ -55,10 +55,7 @@ def check_out(path: str | None, option: str, suffixes: tuple[str, ...] = SUFFIXE
         raise typer.BadParameter(
             f"{path!r} must end in {' or '.join(suffixes)}.", param_hint=f"'{option}'"
         )
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"the folder {place.parent} does not exist; make it first")
-    if place.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it")
+    file_place(place)
 
 
 def write_table(table: pd.DataFrame, path: str) -> None:
@@ -72,15 +69,11 @@ def write_table(table: pd.DataFrame, path: str) -> None:
         If parquet is to be written and polars is not installed.
     """
     place = Path(path).expanduser()
-    temporary = place.with_name(f"{place.name}.{uuid4().hex}.tmp")
-    try:
-        if place.suffix.lower() == ".parquet":
-            to_polars(table).write_parquet(temporary)
-        else:
-            temporary.write_text(as_csv(table), encoding="utf-8", newline="")
-        temporary.replace(place)
-    finally:
-        temporary.unlink(missing_ok=True)
+    if place.suffix.lower() == ".parquet":
+        put_file(place, to_polars(table).write_parquet)
+    else:
+        text = as_csv(table)
+        put_file(place, lambda place: place.write_text(text, encoding="utf-8", newline=""))
     say(f"wrote {len(table)} rows to {path}")
 
 

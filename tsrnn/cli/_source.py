@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -11,10 +12,12 @@ import pandas as pd
 from tsrnn.cli._columns import check_numbers, parse_times
 from tsrnn.cli._console import say
 from tsrnn.cli._shape import Shape, check_there, shape_of
-from tsrnn.cli._tables import STDIN, open_table
+from tsrnn.cli._tables import STDIN, Table, open_table
 from tsrnn.data import Layout
 
 __all__ = ["Source", "in_layout"]
+
+INTEGER, INT64 = re.compile(r"-?[0-9]{1,19}"), range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,32 @@ class Source:
         ValueError
             If it cannot be read, a column is missing, or time or numbers are none.
         """
-        name = "stdin" if path == STDIN else path
-        table = open_table(path, self.sep.replace("\\t", "\t"))
+        name, table = self._open(path)
         check_there(name, table.columns, self.drop, "--drop")
+        return self._framed(name, table, shape)
+
+    def read_future(self, path: str, shape: Shape | None) -> pd.DataFrame:
+        """Rows of the steps ahead; columns to be dropped from the data need not be there.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError
+            As `read`.
+        """
+        return self._framed(*self._open(path), shape)[0]
+
+    def like(self, layout: Layout) -> tuple[Source, Shape | None]:
+        """The source of files for a model of a layout, and their shape where that says all."""
+        if layout.time_col is None:
+            return replace(self, wide=True), None
+        time, ids = self.time_col or layout.time_col, self.id_col or layout.id_col
+        return self, Shape(time, ids, False)
+
+    def _open(self, path: str) -> tuple[str, Table]:
+        table = open_table(path, self.sep.replace("\\t", "\t"))
+        return "stdin" if path == STDIN else path, table
+
+    def _framed(self, name: str, table: Table, shape: Shape | None) -> tuple[pd.DataFrame, Shape]:
         columns = [column for column in table.columns if column not in self.drop]
         found = self._shape_of(name, columns) if shape is None else shape
         check_there(name, columns, [found.time, *([found.ids] if found.ids else [])], "--time-col")
@@ -60,12 +86,6 @@ class Source:
         if shape is None and not self.wide:
             _say_wide(name, found, columns)
         return frame.set_index(found.time), found
-
-    def shape_like(self, layout: Layout) -> Shape | None:
-        """The shape of files for a model of a layout; None where the columns decide."""
-        if layout.time_col is None:
-            return None
-        return Shape(self.time_col or layout.time_col, self.id_col or layout.id_col, False)
 
     def _shape_of(self, name: str, columns: list[str]) -> Shape:
         return shape_of(name, columns, self.id_col, self.time_col, self.target, self.wide)
@@ -107,13 +127,32 @@ def _stamps(times: pd.Index, layout: Layout) -> pd.Index:
 
 
 def _with_ids(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> pd.DataFrame:
-    """Ids of CSV are text; those of the model may be integers."""
+    """Ids of CSV are text; where those of the model are integers, whole numbers are as well.
+
+    Raises
+    ------
+    ValueError
+        If ids of a model of integers are other text.
+    """
     if layout.id_col is None or not pd.api.types.is_integer_dtype(ids.dtype):
         return frame
-    numbers = pd.to_numeric(frame[layout.id_col], errors="coerce")
-    if numbers.isna().any() or not (numbers % 1 == 0).all():
-        return frame
-    return frame.assign(**{layout.id_col: numbers.astype(ids.dtype)})
+    column = frame[layout.id_col]
+    numbers = {text: _whole(text) for text in column.dropna().unique() if isinstance(text, str)}
+    wrong = [text for text, number in numbers.items() if number is None]
+    if wrong:
+        named = ", ".join(map(repr, wrong[:5])) + (", ..." if len(wrong) > 5 else "")
+        raise ValueError(
+            f"ids in the column {layout.id_col!r} must be whole numbers, written like 7 and not "
+            f"like 007; not of the type of the ids fitted to: {named}. Mend them, or leave their "
+            "rows out"
+        )
+    return frame.assign(**{layout.id_col: column.map(numbers)}) if numbers else frame
+
+
+def _whole(text: str) -> int | None:
+    """An integer of 64 bits, written as Python writes it."""
+    number = int(text) if INTEGER.fullmatch(text) else None
+    return number if str(number) == text and number in INT64 else None
 
 
 def _say_wide(name: str, shape: Shape, columns: list[str]) -> None:

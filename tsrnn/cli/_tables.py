@@ -19,7 +19,7 @@ __all__ = ["STDIN", "Table", "open_table"]
 
 STDIN = "-"
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
-COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip", ".zst": "zstd"}
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 
 
 class Table(Protocol):

@@ -1,6 +1,14 @@
 """What all forecasters have in common: `fit` and `predict` on frames, arguments, files."""
 
-from tsrnn.contract._arguments import choice, flag, number, positive_integer, seed_of, verbosity
+from tsrnn.contract._arguments import (
+    choice,
+    flag,
+    job_count,
+    number,
+    positive_integer,
+    seed_of,
+    verbosity,
+)
 from tsrnn.contract._base import Forecaster
 from tsrnn.contract._classical import Classical
 from tsrnn.contract._file import plain, read_file, write_file
@@ -14,6 +22,7 @@ from tsrnn.contract._saved import arguments_of, saved_arguments
 from tsrnn.contract._shared import CommonArguments, with_shared_arguments
 from tsrnn.contract._units import target_scales, unit_index
 from tsrnn.contract._warnings import warn_user
+from tsrnn.contract._whole_file import file_place, put_file
 
 __all__ = [
     "Classical",
@@ -25,13 +34,16 @@ __all__ = [
     "check_levels",
     "check_not_too_large",
     "choice",
+    "file_place",
     "flag",
     "habits",
+    "job_count",
     "last_step",
     "level_name",
     "number",
     "plain",
     "positive_integer",
+    "put_file",
     "read_file",
     "recorded",
     "saved_arguments",

@@ -47,6 +47,39 @@ def positive_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def job_count(n_jobs: Any) -> int | None:
+    """The argument `n_jobs`, checked.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Processes, -1 for all cores; None where the caller says what it means.
+
+    Returns
+    -------
+    int or None
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is neither None nor an integer other than 0.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import job_count
+    >>> job_count(-1)
+    -1
+    """
+    message = f"n_jobs must be a number of processes, -1 for all cores, or None; got {n_jobs!r}"
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
+        raise TypeError(message)
+    if n_jobs == 0:
+        raise ValueError(message)
+    return int(n_jobs)
+
+
 def choice(name: str, value: Any, legal: Sequence[str]) -> str:
     """`value` as a str if it is one of the legal ones, else an error that lists them.
 

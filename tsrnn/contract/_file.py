@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
-from uuid import uuid4
 
 import numpy as np
 import pandas as pd
 from safetensors import SafetensorError
 from safetensors.numpy import load, save, save_file
+
+from tsrnn.contract._whole_file import file_place, put_file
 
 FORMAT = 1
 HEADER, DIGEST = "tsrnn", "sha256"
@@ -59,25 +60,9 @@ def write_file(
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     metadata = {HEADER: text, DIGEST: digest(text, whole)}
     if isinstance(path, str | os.PathLike):
-        _put(Path(path), whole, metadata)
+        put_file(file_place(path), lambda place: save_file(whole, place, metadata))
     else:
         _binary(path).write(save(whole, metadata))
-
-
-def _put(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
-    """Make the file beside its place, then rename it."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it")
-    temporary = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
-    try:
-        save_file(arrays, temporary, metadata)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -10,8 +10,11 @@ from typing import Any
 
 from tsrnn.contract._warnings import warn_user
 
-# Filters of warnings belong to the process: threads must take turns in changing them.
+# Filters of warnings belong to the process: while a thread collects, they let everything pass, and
+# what other threads warn of is shown.
 _TURN = threading.RLock()
+_COLLECTED: dict[int, list[list[str]]] = {}  # by thread, the innermost last
+_BEFORE: list[Any] = []  # what to go back to when no thread collects
 
 
 @contextmanager
@@ -22,6 +25,11 @@ def recorded() -> Iterator[list[str]]:
     ------
     list of str
         Texts on one line, in the order they came.
+
+    Notes
+    -----
+    Several threads may collect at the same time, each its own. Filters of warnings are those of
+    the process: as long as a thread collects, what others warn of is shown whatever their filters.
 
     Examples
     --------
@@ -34,19 +42,38 @@ def recorded() -> Iterator[list[str]]:
     """
     texts: list[str] = []
     me = threading.get_ident()
+    with _TURN:
+        if not _COLLECTED:
+            _begin()
+        _COLLECTED.setdefault(me, []).append(texts)
+    try:
+        yield texts
+    finally:
+        with _TURN:
+            _COLLECTED[me].pop()
+            if not _COLLECTED[me]:
+                del _COLLECTED[me]
+            if not _COLLECTED:
+                _BEFORE.pop().__exit__(None, None, None)
+
+
+def _begin() -> None:
+    """Send warnings to the thread that they come from."""
+    before = warnings.catch_warnings()
+    before.__enter__()
+    _BEFORE.append(before)
+    shown = warnings.showwarning
 
     def keep(message: Warning | str, *where: Any, **other: Any) -> None:
+        own = _COLLECTED.get(threading.get_ident())
         text = " ".join(str(message).split())
-        if threading.get_ident() != me:
+        if not own:
             shown(message, *where, **other)
-        elif text not in texts:
-            texts.append(text)
+        elif text not in own[-1]:
+            own[-1].append(text)
 
-    with _TURN, warnings.catch_warnings():
-        shown = warnings.showwarning
-        warnings.showwarning = keep  # type: ignore[assignment]
-        warnings.simplefilter("always")
-        yield texts
+    warnings.showwarning = keep  # type: ignore[assignment]
+    warnings.simplefilter("always")
 
 
 def tell(message: str) -> None:
@@ -65,5 +92,4 @@ def tell(message: str) -> None:
     >>> texts
     ['the series is short']
     """
-    with _TURN:
-        warn_user(message)
+    warn_user(message)

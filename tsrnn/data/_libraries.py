@@ -56,6 +56,8 @@ def to_polars(frame: Any) -> Any:
         If polars is not installed.
     TypeError
         If a column holds values of several types.
+    ValueError
+        If two columns have the same name as text.
 
     Examples
     --------
@@ -67,6 +69,12 @@ def to_polars(frame: Any) -> Any:
     """
     if not isinstance(frame, pd.DataFrame):
         return frame
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(
+            f"columns must differ in their names; named twice are {twice}. Rename them"
+        )
     columns = {str(name): _values(pd.Index(column)) for name, column in frame.items()}
     try:
         made = nw.from_dict(columns, backend="polars")
@@ -109,4 +117,6 @@ def _values(column: pd.Index) -> np.ndarray | list[Any]:
         utc = column if column.tz is None else column.tz_convert("UTC").tz_localize(None)
         return (utc.as_unit("ms") if utc.unit == "s" else utc).to_numpy()
     array = np.asarray(column)
-    return array if array.dtype.kind in "iufb" else array.tolist()
+    if array.dtype.kind in "iufb":
+        return array
+    return column.astype(object).where(column.notna(), None).tolist()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
+
+from tsrnn.contract import job_count
 
 __all__ = ["in_workers"]
 
@@ -34,7 +35,7 @@ def in_workers(
     TypeError, ValueError
         If `n_jobs` is no such number.
     """
-    jobs = _checked_jobs(n_jobs)
+    jobs = job_count(n_jobs) or 1
     shown: dict[str, Any] = {"total": len(tasks), "desc": progress, "disable": progress is None}
     if jobs == 1:
         return list(tqdm((function(*task) for task in tasks), leave=False, **shown))
@@ -42,14 +43,3 @@ def in_workers(
         workers = Parallel(n_jobs=jobs, return_as="generator")
         results = workers(delayed(function)(*task) for task in tasks)
         return list(tqdm(results, leave=False, **shown))
-
-
-def _checked_jobs(n_jobs: Any) -> int:
-    if n_jobs is None:
-        return 1
-    message = f"n_jobs must be None or a number of processes, -1 for all cores; got {n_jobs!r}"
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
-        raise TypeError(message)
-    if n_jobs == 0:
-        raise ValueError(message)
-    return int(n_jobs)

@@ -9,10 +9,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
+from tsrnn.contract import put_file
 from tsrnn.evaluation._plan import Plan
 from tsrnn.evaluation._reading import suffixes
 from tsrnn.evaluation._run import Outcome
@@ -96,12 +96,8 @@ class Record:
             ],
         }
         table = _polars().concat(self._parts.values())
-        temporary = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
-        try:
-            table.write_parquet(temporary, metadata={_KEY: json.dumps(header)})
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        metadata = {_KEY: json.dumps(header)}
+        put_file(path, lambda place: table.write_parquet(place, metadata=metadata))
         self._written, self._behind = time.perf_counter(), False
         self._cost = self._written - start
 

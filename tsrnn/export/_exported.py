@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -85,32 +84,3 @@ def metadata_of(forecaster: RecurrentForecaster, program: Program) -> dict[str, 
             "memory_after": ["series", size],
         },
     }  # fmt: skip
-
-
-def checked_path(path: PathLike) -> Path:
-    """The path of a file that can be written.
-
-    Raises
-    ------
-    FileNotFoundError, IsADirectoryError
-        If its folder does not exist, or it is a folder.
-    """
-    found = Path(path)
-    if not found.parent.is_dir():
-        raise FileNotFoundError(f"the folder {found.parent} does not exist; make it first")
-    if found.is_dir():
-        raise IsADirectoryError(f"{found} is a folder; name a file in it")
-    return found
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: beside its place, then renamed."""
-    temporary = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

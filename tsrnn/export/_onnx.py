@@ -11,18 +11,9 @@ from typing import Any
 
 import torch
 
-from tsrnn.export._carried import carried_by
-from tsrnn.export._exported import (
-    METADATA,
-    Exported,
-    PathLike,
-    checked_path,
-    metadata_of,
-    write_whole,
-)
-from tsrnn.export._refusals import checked_forecaster, checked_levels
-from tsrnn.export._trace import program_of, traced
-from tsrnn.export._verify import Arrays, verify
+from tsrnn.export._exported import METADATA, Exported, PathLike
+from tsrnn.export._torch import write_program
+from tsrnn.export._verify import Arrays, Run
 
 OPSET = 18  # the first whose operators torch's exporter gives without a conversion
 
@@ -69,16 +60,8 @@ def export_onnx(forecaster: Any, path: PathLike, *, level: Any = None) -> Export
     >>> exported.metadata["outputs"]["lower"]  # doctest: +SKIP
     ['series', 12, 1, 1]
     """
-    checked, place = checked_forecaster(forecaster), checked_path(path)
-    levels = checked_levels(checked, level)
     _check_installed()
-    program = program_of(checked, levels)
-    metadata = metadata_of(checked, program) | {"opset": OPSET}
-    content = model_of(traced(program), metadata)
-    verify(_runner(content), program, checked)
-    memory = carried_by(checked, program.shape, program.levels, checked.memory_)
-    write_whole(place, content)
-    return Exported(place, metadata, checked.memory_.ids.tolist(), memory)
+    return write_program(forecaster, path, level, {"opset": OPSET}, model_of, _runner)
 
 
 def model_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -> bytes:
@@ -97,7 +80,7 @@ def model_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -
     return made.model_proto.SerializeToString()
 
 
-def _runner(content: bytes) -> Any:
+def _runner(content: bytes) -> Run:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])

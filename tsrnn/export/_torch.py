@@ -5,22 +5,22 @@ from __future__ import annotations
 import io
 import json
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from tsrnn.contract import file_place, put_file
 from tsrnn.export._carried import carried_by
 from tsrnn.export._exported import (
     METADATA,
     Exported,
     PathLike,
-    checked_path,
     metadata_of,
-    write_whole,
 )
 from tsrnn.export._refusals import checked_forecaster, checked_levels
 from tsrnn.export._trace import program_of, traced
-from tsrnn.export._verify import Arrays, verify
+from tsrnn.export._verify import Arrays, Run, verify
 
 
 def export_torch(forecaster: Any, path: PathLike, *, level: Any = None) -> Exported:
@@ -96,13 +96,25 @@ def export_torch(forecaster: Any, path: PathLike, *, level: Any = None) -> Expor
     >>> program(rows=rows, lengths=lengths, memory=memory)["forecast"].shape
     torch.Size([1, 12, 1])
     """
-    checked, place = checked_forecaster(forecaster), checked_path(path)
+    return write_program(forecaster, path, level, {"torch": torch.__version__}, archive_of, _runner)
+
+
+def write_program(
+    forecaster: Any,
+    path: PathLike,
+    level: Any,
+    said: dict[str, Any],
+    bytes_of: Callable[[torch.export.ExportedProgram, dict[str, Any]], bytes],
+    runner: Callable[[bytes], Run],
+) -> Exported:
+    """Write a program in the format of some bytes, after these were run and compared."""
+    checked, place = checked_forecaster(forecaster), file_place(path)
     program = program_of(checked, checked_levels(checked, level))
-    metadata = metadata_of(checked, program) | {"torch": torch.__version__}
-    content = archive_of(traced(program), metadata)
-    verify(_runner(content), program, checked)
+    metadata = metadata_of(checked, program) | said
+    content = bytes_of(traced(program), metadata)
+    verify(runner(content), program, checked)
     memory = carried_by(checked, program.shape, program.levels, checked.memory_)
-    write_whole(place, content)
+    put_file(place, lambda place: place.write_bytes(content))
     return Exported(place, metadata, checked.memory_.ids.tolist(), memory)
 
 
@@ -115,7 +127,7 @@ def archive_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any])
     return buffer.getvalue()
 
 
-def _runner(content: bytes) -> Any:
+def _runner(content: bytes) -> Run:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = torch.export.load(io.BytesIO(content)).module()

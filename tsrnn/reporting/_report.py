@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from tsrnn.contract import positive_integer
+from tsrnn.contract import file_place, positive_integer, put_file
 from tsrnn.evaluation import Comparison
 from tsrnn.reporting._html import page, paragraph
 from tsrnn.reporting._sections import (
@@ -83,11 +82,7 @@ def report(
         raise TypeError(f"title must be text; got {title!r}")
     n_series = positive_integer("n_series", n_series)
     models = _checked(models)
-    path = Path(path).expanduser()
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it")
+    path = file_place(path)
     body = [
         *data_section(result),
         *words_section(result),
@@ -99,12 +94,7 @@ def report(
         *notes_section(result),
         paragraph(f"Made by tsrnn {version('tsrnn')}.", small=True),
     ]
-    temporary = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
-    try:
-        temporary.write_text(page(title, body), encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    put_file(path, lambda place: place.write_text(page(title, body), encoding="utf-8"))
     return path
 
 

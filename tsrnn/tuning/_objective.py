@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import positive_integer
+from tsrnn.contract import last_step, positive_integer
 from tsrnn.data import panel_frame, read_panel
 from tsrnn.evaluation import backtest, compare
 from tsrnn.tuning._suggest import suggest, whole_space
@@ -108,8 +108,7 @@ def _check_metric(metric: Any) -> None:
 
 def _pasts(forecaster: Any, df: Any, n_windows: int, step: int) -> Iterator[Any]:
     """Frames that end with the last row of each window, the oldest first."""
-    steps = getattr(forecaster, "steps", None)
-    final = steps[-1][1] if steps else forecaster
+    final = last_step(forecaster)
     said = {name: getattr(final, name) for name in READING if hasattr(final, name)}
     panel = read_panel(df, missing="keep", **said)
     for later in range(n_windows - 1, -1, -1):

@@ -74,19 +74,27 @@ def default_space(forecaster: Any) -> Space:
     given = _given(forecaster)
     settled = {"cell"} if given.intersection(_OF_ONE_CELL) else set()
     return {
-        name: _dividing(name, own, forecaster)
+        name: _fitting(name, own, forecaster)
         for name, own in space.items()
         if name not in given | settled
     }
 
 
-def _dividing(name: str, own: Distribution, forecaster: Any) -> Distribution:
-    """Block sizes that divide a hidden size that was given, and the other way round."""
-    hidden, block = (getattr(forecaster, size, None) for size in ("hidden_size", "block_size"))
+def _fitting(name: str, own: Distribution, forecaster: Any) -> Distribution:
+    """What of a space goes with other arguments that were given.
+
+    Block sizes divide the hidden size, hidden sizes are the next multiples of the block size, and
+    `r_min` is not above `r_max`.
+    """
+    hidden, block, r_max = (
+        getattr(forecaster, size, None) for size in ("hidden_size", "block_size", "r_max")
+    )
     if name == "block_size" and isinstance(own, Choice) and hidden is not None:
         return Choice(tuple(size for size in own.values if hidden % size == 0))
     if name == "hidden_size" and isinstance(own, Choice) and block is not None:
-        return Choice(tuple(size for size in own.values if size % block == 0))
+        return Choice(tuple(dict.fromkeys(-(-size // block) * block for size in own.values)))
+    if name == "r_min" and isinstance(own, Real) and r_max is not None:
+        return Real(own.low, min(own.high, r_max))
     return own
 
 

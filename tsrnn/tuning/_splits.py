@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import BaseCrossValidator
 
 from tsrnn.contract import positive_integer
@@ -67,7 +68,8 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If a column is missing, or there are too few times.
+            If a column or one of its values is missing, there are too few times, or no series
+            has rows on both sides of a cutoff.
         """
         series, number, n_times = self._coordinates(X)
         fewest = self.n_splits * self.h + 1
@@ -79,8 +81,14 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
         for later in range(self.n_splits, 0, -1):
             cutoff = n_times - later * self.h
             past, ahead = number < cutoff, (number >= cutoff) & (number < cutoff + self.h)
-            known = np.isin(series, series[past])
-            yield np.flatnonzero(past), np.flatnonzero(ahead & known)
+            tested = ahead & np.isin(series, series[past])
+            if not tested.any():
+                raise ValueError(
+                    f"split {self.n_splits - later + 1} of {self.n_splits} has no rows to test "
+                    f"on: no series with rows before it has one in its {self.h} times. Take fewer "
+                    "splits, or another h"
+                )
+            yield np.flatnonzero(past), np.flatnonzero(tested)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of splits; the arguments are ignored."""
@@ -96,6 +104,17 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
                 f"missing are {absent}. Name them by id_col and time_col; for a wide frame take "
                 "sklearn.model_selection.TimeSeriesSplit"
             )
-        _, series = np.unique(frame[self.id_col].to_numpy(), return_inverse=True)
-        times, number = np.unique(frame[self.time_col].to_numpy(), return_inverse=True)
-        return series, number, len(times)
+        ids, times = (_whole(name, frame[name].to_numpy()) for name in (self.id_col, self.time_col))
+        distinct, number = np.unique(times, return_inverse=True)
+        return np.unique(ids, return_inverse=True)[1], number, len(distinct)
+
+
+def _whole(name: str, values: np.ndarray) -> np.ndarray:
+    """The values of a column, none of which is missing."""
+    lost = np.flatnonzero(pd.isna(values))
+    if len(lost):
+        raise ValueError(
+            f"the column {name!r} must have no missing values; missing are {len(lost)}, the first "
+            f"in row {lost[0]} (from 0). Drop these rows, or mend them"
+        )
+    return values

@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from tsrnn.contract import last_step
 from tsrnn.tuning._distributions import Choice, Distribution
 from tsrnn.tuning._spaces import Space, default_space
 
@@ -72,8 +73,8 @@ def whole_space(forecaster: Any, space: Mapping[str, Any] | None) -> Space:
 
 def _defaults(forecaster: Any, needed: bool) -> Space:
     """The default space of a forecaster, or of the one that a pipeline ends with."""
-    steps = getattr(forecaster, "steps", None)
-    prefix, final = (f"{steps[-1][0]}__", steps[-1][1]) if steps else ("", forecaster)
+    final = last_step(forecaster)
+    prefix = "" if final is forecaster else f"{forecaster.steps[-1][0]}__"
     try:
         return {f"{prefix}{name}": own for name, own in default_space(final).items()}
     except ValueError:
