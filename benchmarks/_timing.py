@@ -39,6 +39,11 @@ def peak_bytes(work: Callable[[], object]) -> int:
     return peak - before
 
 
+def highest_bytes() -> int:
+    """The peak of the memory of this process, on Linux."""
+    return _status_bytes("VmHWM")
+
+
 def _status_bytes(field: str) -> int:
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return 1024 * int(next(line.split()[1] for line in lines if line.startswith(field)))

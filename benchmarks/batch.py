@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from _timing import print_machine, print_table
+from _timing import highest_bytes, print_machine, print_table
 
 from tsrnn import ARMA, ParaRNNForecaster, load
 from tsrnn.baselines import ETS
@@ -65,8 +64,7 @@ def run_job(job: str, source: Path, out: Path, n_jobs: int | None, rows: int) ->
         )
         said = {"seconds": time.perf_counter() - start, "failed": run.n_failed}
         assert len(run.forecasts("polars")) == HORIZON * (run.n_series - run.n_failed)
-    peaks = [resource.getrusage(who).ru_maxrss for who in (0, resource.RUSAGE_CHILDREN)]
-    print(json.dumps(said | {"peak": peaks[0] / 1e6, "peak of a worker": peaks[1] / 1e6}))
+    print(json.dumps(said | {"peak": highest_bytes() / 1e9}))
 
 
 def apart(job: str, source: Path, out: Path, n_jobs: int | None = None, rows: int = 0) -> dict:
@@ -104,8 +102,8 @@ def check(folder: Path, source: Path, job: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--series", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    parser.add_argument("--workers-series", type=int, default=600)
+    parser.add_argument("--series", type=int, nargs="*", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--workers-series", type=int, default=6_000)
     parser.add_argument("--job", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
@@ -115,7 +113,8 @@ def main() -> None:
     print_machine()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        growth(folder, options.series)
+        if options.series:
+            growth(folder, options.series)
         workers(folder, options.workers_series)
 
 
@@ -156,21 +155,20 @@ def growth(folder: Path, sizes: list[int]) -> None:
 def workers(folder: Path, n: int) -> None:
     """One worker against two, each with one thread, on models fitted to each series."""
     rows = []
-    for job, count in (("ETS", n), ("ARMA", 50 * n)):
+    for job, count in (("ETS", n), ("ARMA", 20 * n)):
         source = folder / f"workers {job}"
         write_panel(source, count)
         size = ROWS * count // 16
-        outs = [folder / f"{job} one", folder / f"{job} two"]
-        one = apart(job, source, outs[0], 1, size)
-        two = apart(job, source, outs[1], 2, size)
-        for path in sorted((outs[0] / "forecasts").iterdir()):
-            assert path.read_bytes() == (outs[1] / "forecasts" / path.name).read_bytes()
-        ratio = one["seconds"] / two["seconds"]
-        rows.append(
-            [job, f"{count:,}", f"{one['seconds']:.1f}", f"{two['seconds']:.1f}", f"{ratio:.2f}"]
-        )
-    print("\nProcesses on models fitted to each series; forecasts the same byte for byte\n")
-    print_table(["model", "series", "one, s", "two, s", "ratio"], rows)
+        outs = [folder / f"{job} {name}" for name in ("threads", "one", "two")]
+        threads = apart(job, source, outs[0], None, size)["seconds"]
+        one, two = (apart(job, source, outs[k], k, size)["seconds"] for k in (1, 2))
+        for path in sorted((outs[1] / "forecasts").iterdir()):
+            assert path.read_bytes() == (outs[2] / "forecasts" / path.name).read_bytes()
+        shown = [f"{seconds:.1f}" for seconds in (threads, one, two)]
+        rows.append([job, f"{count:,}", *shown, f"{one / two:.2f}"])
+    print("\nModels fitted to each series; two processes: forecasts the same byte for byte\n")
+    head = ["model", "series", "two threads, s", "one process, s", "two processes, s", "ratio"]
+    print_table(head, rows)
 
 
 if __name__ == "__main__":
