@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 from tsrnn import ARMA, batch
-from tsrnn.batch import _folder
 
 LONGEST = 0.6  # seconds before a child is killed
 
@@ -70,7 +69,7 @@ def die_at_event(number):
 
         return call
 
-    _folder.os.fsync = dying(os.fsync)
+    os.fsync = dying(os.fsync)
     Path.replace = dying(Path.replace)
     Path.unlink = dying(Path.unlink)
     Path.mkdir = dying(Path.mkdir)
