@@ -248,6 +248,12 @@ def test_a_frame_of_an_iterator_without_the_columns_is_an_error_of_the_frame(pan
     assert "need the columns ['y']" in error["message"]
 
 
+def test_columns_that_no_file_can_hold_are_no_matter(panel, arma, tmp_path):
+    frame = panel.assign(note=[object()] * len(panel), **{"1": 0.0}).rename(columns={"note": 1})
+    run = forecast_batches(iter([frame]), arma, out=tmp_path)
+    assert (run.n_failed, len(run.forecasts())) == (0, 72)
+
+
 def test_text_in_a_csv_file_is_an_error_of_its_series(panel, arma, tmp_path):
     frame = panel.assign(y=panel["y"].astype(str), unique_id=panel["unique_id"].str[1:])
     frame.loc[100, "y"] = "n/a?"

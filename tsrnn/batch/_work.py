@@ -44,7 +44,8 @@ def work(
     frame = partition.read()
     with nullcontext() if os.getpid() == caller else one_thread():
         answer, n_series = _answer(frame, request, future)
-    shape = to_polars(frame[:1])
+    front = [name for name in (request.id_col, request.time_col) if name in frame.columns]
+    shape = to_polars(frame[front][:1])
     forecasts = _empty(shape, request) if answer.forecasts is None else to_polars(answer.forecasts)
     known = request.id_col in shape.columns
     id_dtype = shape.schema[request.id_col] if known else polars().String
