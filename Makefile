@@ -49,8 +49,9 @@ lint: .venv/.installed
 bench: .venv/.installed
 	@set -e; for script in $(BENCHMARKS); do echo "$$script"; $(BIN)/python "$$script"; done
 
+# Examples run two at a time, a thread each.
 docs: .venv/.installed-docs
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
 bytecode:

@@ -14,6 +14,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -24,6 +25,8 @@ html_theme = "furo"
 html_title = f"tsrnn {release}"
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+html_static_path = ["_static"]
+html_css_files = ["equations.css"]
 
 # A room's page lists what the room exports, so it follows __all__.
 autosummary_generate = True
@@ -48,6 +51,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "download_all_examples": False,
     "remove_config_comments": True,
+    "parallel": 2,
 }
 
 # The build needs no network; links into other projects' pages do.

@@ -23,6 +23,7 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
+import _service
 import matplotlib.pyplot as plt
 import pandas as pd
 from _service import Service
@@ -31,7 +32,7 @@ from tsrnn import ParaRNNForecaster, datasets
 
 OUTPUT = Path(os.environ.get("TSRNN_OUTPUT") or Path(__file__).parent / "output")
 OUTPUT.mkdir(parents=True, exist_ok=True)
-SERVICE = Path(__file__).parent / "_service.py"
+SERVICE = Path(_service.__file__)
 
 # %%
 # The model

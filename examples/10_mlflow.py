@@ -15,6 +15,7 @@ import logging
 import os
 import tempfile
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read when MLflow is imported
@@ -28,7 +29,7 @@ from tsrnn import ARMA, datasets
 
 logging.getLogger("mlflow").setLevel(logging.WARNING)
 warnings.filterwarnings("ignore", category=UserWarning, module="mlflow")
-CODE = Path(__file__).parent / "_mlflow_model.py"
+CODE = find_spec("_mlflow_model").origin
 
 # %%
 # The forecaster
@@ -56,7 +57,7 @@ with mlflow.start_run(experiment_id=experiment):
     mlflow.log_metric("log-likelihood", forecaster.loglik_.item())
     logged = mlflow.pyfunc.log_model(
         name="forecaster",
-        python_model=str(CODE),
+        python_model=CODE,
         artifacts={"forecaster": str(folder / "forecaster.tsrnn")},
         signature=infer_signature(
             train, forecaster.predict(12, level=80), params={"h": 12, "level": [80]}
