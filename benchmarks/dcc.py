@@ -38,15 +38,14 @@ def panel(model: DCC, rows: int, replications: int) -> pd.DataFrame:
     """Simulated series as a long frame."""
     parts = []
     for i in range(replications):
-        model.set_params(random_state=i)
-        drawn = model.simulate(rows)
+        drawn = model.simulate(rows, random_state=i)
         parts.append(drawn.assign(unique_id=i, ds=np.arange(rows)))
     return pd.concat(parts, ignore_index=True)
 
 
 def speed(n: int, rows: int) -> None:
     model, _ = template(n, False)
-    data = model.set_params(random_state=1).simulate(rows)
+    data = model.simulate(rows, random_state=1)
     print(f"{n} variables, {rows} rows, fit with standard errors\n")
     table = []
     for name, one in (("CCC", CCC()), ("DCC", DCC()), ("cDCC", DCC(corrected=True))):

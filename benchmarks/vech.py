@@ -115,7 +115,7 @@ def monte_carlo(structure: str, given: dict[str, float], replications: int, step
     truth = np.array([given[name] for name in names])
     estimates, inside = [], {"hessian": [], "robust": []}
     for i in range(replications):
-        frame = origin.set_params(random_state=i).simulate(steps)
+        frame = origin.simulate(steps, random_state=i)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = VECMGARCH(**settings, random_state=0, n_starts=1).fit(frame)

@@ -1,5 +1,6 @@
 """Forecasters of tsrnn inside sktime: its own checks, and the numbers of tsrnn."""
 
+import copy
 import doctest
 import inspect
 import re
@@ -145,6 +146,47 @@ class TestArguments:
     def test_of_the_inner_forecaster_are_reached(self):
         made = adapters.TsrnnForecaster(tsrnn.ARMA()).set_params(forecaster__order=(2, 0))
         assert made.clone().forecaster.order == (2, 0)
+
+
+EVERY = [
+    adapters.TsrnnForecaster(SeasonalNaive(season_length=12)),
+    *(getattr(adapters, name)(order=(1, 0)) for name in ("ARMA", "VARMA")),
+    adapters.GARCH(order=(1, 0), intervals="analytic"),
+    *(
+        getattr(adapters, name)(**SMALL, intervals="gaussian")
+        for name in ("ParaRNNForecaster", "LEMForecaster", "LRUForecaster", "NewtonForecaster")
+    ),
+]
+
+
+@pytest.mark.parametrize("made", EVERY, ids=lambda made: type(made).__name__)
+class TestCopies:
+    """A fit does not know what becomes of the arguments, or of a copy."""
+
+    @staticmethod
+    def forecasts(forecaster):
+        fh = range(1, 4)
+        return pd.concat([forecaster.predict(fh=fh), forecaster.predict_interval(fh=fh)], axis=1)
+
+    def test_arguments_are_read_at_the_fit(self, made, airline):
+        fitted = made.clone().fit(airline[:-6])
+        expected = self.forecasts(fitted)
+        later = self.forecasts(
+            fitted.clone().fit(airline[:-6]).update(airline, update_params=False)
+        )
+        for name in fitted.get_params(deep=False):
+            setattr(fitted, name, object())
+        pd.testing.assert_frame_equal(self.forecasts(fitted), expected)
+        fitted.update(airline, update_params=False)
+        pd.testing.assert_frame_equal(self.forecasts(fitted), later)
+
+    @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+    def test_a_copy_that_goes_on_leaves_the_original(self, made, airline, way):
+        fitted = made.clone().fit(airline[:-6])
+        for one, other in ((fitted, way(fitted)), (way(fitted), fitted)):
+            expected = self.forecasts(one)
+            other.update(airline, update_params=False)
+            pd.testing.assert_frame_equal(self.forecasts(one), expected)
 
 
 class TestNumbers:

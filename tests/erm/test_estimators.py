@@ -129,10 +129,12 @@ class TestOutputs:
 class TestPadding:
     @pytest.mark.parametrize("cell", [*CELLS, LEAKY])
     def test_a_sequence_alone_has_the_same_prediction(self, cell):
-        model = regressor(cell=cell, n_layers=2).fit(RAGGED, Z)
-        assert np.ptp(model.predict(RAGGED)) > 0
-        for many in (False, True):  # the network gives both
-            found = model.set_params(many_to_many=many).predict(RAGGED)
+        last = regressor(cell=cell, n_layers=2).fit(RAGGED, Z)
+        steps = [np.full(len(sequence), z) for sequence, z in zip(RAGGED, Z, strict=True)]
+        every = regressor(cell=cell, n_layers=2, many_to_many=True).fit(RAGGED, steps)
+        assert np.ptp(last.predict(RAGGED)) > 0
+        for model in (last, every):
+            found = model.predict(RAGGED)
             for i, sequence in enumerate(RAGGED):
                 assert_allclose(found[i], model.predict([sequence])[0], rtol=2e-5, atol=2e-5)
 
@@ -412,7 +414,7 @@ class TestBound:
     def test_predictions_are_truncated(self, bound):
         model = regressor(early_stopping=False).fit(ARRAY, Z)
         free = model.predict(ARRAY)
-        found = model.set_params(bound=bound).predict(ARRAY)
+        found = regressor(early_stopping=False, bound=bound).fit(ARRAY, Z).predict(ARRAY)
         assert np.abs(found).max() <= bound
         assert_allclose(found, free.clip(-bound, bound), rtol=1e-6)
 

@@ -46,7 +46,7 @@ def test_shapes_and_draws(autoregression):
     assert found["path"].tolist() == [1, 1, 1, 2, 2, 2]
     assert found.index[:3].equals(model.predict(3).index)
     pd.testing.assert_frame_equal(model.sample_paths(2, h=3), found)
-    other = model.set_params(random_state=1).sample_paths(2, h=3)
+    other = model.sample_paths(2, h=3, random_state=1)
     assert not np.allclose(other["a"], found["a"])
 
 

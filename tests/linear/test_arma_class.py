@@ -81,6 +81,11 @@ class TestDynamics:
         expected = arma_acovf([1, -1.2, 0.5], [1, 0.4], 9, sigma2=1.7)
         np.testing.assert_allclose(given.autocovariances(8)["y"], expected, rtol=1e-10)
 
+    def test_autocovariances_of_differences(self):
+        series = pd.Series(np.random.default_rng(0).normal(size=40).cumsum(), name="y")
+        model = ARMA(order=(1, 1, 0), trend="n").filter(series, {"ar.L1": 0.5, "sigma2": 3.0})
+        np.testing.assert_allclose(model.autocovariances(3)["y"], 3 / 0.75 * 0.5 ** np.arange(4))
+
     def test_roots(self, given):
         roots = given.roots().loc["y"]
         angle, modulus = np.arccos(0.6 / np.sqrt(0.5)), 1 / np.sqrt(0.5)

@@ -65,8 +65,8 @@ def test_forecasts_equal_those_of_arch(returns, vol, order, mean):
     np.testing.assert_allclose(model.predict(7), oracle.mean.iloc[-1], rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(model.predict_variance(7), oracle.residual_variance.iloc[-1])
     # arch's `variance` is that of the forecast error, which analytic intervals are made of.
-    model.set_params(intervals="analytic")
-    table = model.predict(7, level=90)
+    analytic = GARCH(order, mean, vol=vol, intervals="analytic").fit(returns)
+    table = analytic.predict(7, level=90)
     half = (table["r-hi-90"] - table["r-lo-90"]) / 2 / stats.norm.ppf(0.95)
     np.testing.assert_allclose(half**2, oracle.variance.iloc[-1])
 

@@ -261,8 +261,9 @@ class ArchModel(FittedForecaster):
         return np.zeros((len(memory.ids), h, n_exog)) if n_exog else None
 
     def _model(self) -> VolatilityModel:
-        mean = choice("mean", self.mean, MEANS)
-        orders = {name: getattr(self, name) for name in ("p", "o", "q")}
+        arguments = self.arguments_
+        mean = choice("mean", arguments.mean, MEANS)
+        orders = {name: getattr(arguments, name) for name in ("p", "o", "q")}
         for name, value in orders.items():
             if not is_count(value):
                 raise ValueError(f"{name} must be an integer of at least 0; got {value!r}")
@@ -275,23 +276,24 @@ class ArchModel(FittedForecaster):
         return VolatilityModel(
             mean=mean,
             lags=self._lags(mean),
-            vol=choice("vol", self.vol, VOLATILITIES),
-            power=number("power", self.power, lowest=0, open_=True),
-            dist=choice("dist", self.dist, DISTRIBUTIONS),
-            rescale=flag("rescale", self.rescale),
-            n_simulations=positive_integer("n_simulations", self.n_simulations),
-            seed=seed_of(self.random_state),
+            vol=choice("vol", arguments.vol, VOLATILITIES),
+            power=number("power", arguments.power, lowest=0, open_=True),
+            dist=choice("dist", arguments.dist, DISTRIBUTIONS),
+            rescale=flag("rescale", arguments.rescale),
+            n_simulations=positive_integer("n_simulations", arguments.n_simulations),
+            seed=seed_of(arguments.random_state),
             **orders,
         )
 
     def _lags(self, mean: str) -> int | tuple[int, ...]:
-        listed = isinstance(self.lags, Sequence) and not isinstance(self.lags, str)
-        if not all(is_count(lag) for lag in (self.lags if listed else [self.lags])):  # type: ignore[union-attr]
-            raise ValueError(f"lags must be an integer of at least 0 or a list; got {self.lags!r}")
-        lags = tuple(self.lags) if listed else self.lags  # type: ignore[arg-type]
+        given = self.arguments_.lags
+        listed = isinstance(given, Sequence) and not isinstance(given, str)
+        if not all(is_count(lag) for lag in (given if listed else [given])):
+            raise ValueError(f"lags must be an integer of at least 0 or a list; got {given!r}")
+        lags = tuple(given) if listed else given
         if bool(lags) != (mean in WITH_LAGS):
             raise ValueError(
                 f"lags are of the means {WITH_LAGS}, which need at least one; got mean={mean!r} "
-                f"and lags={self.lags!r}"
+                f"and lags={given!r}"
             )
-        return lags  # type: ignore[return-value]
+        return lags

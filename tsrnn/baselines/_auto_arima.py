@@ -236,16 +236,17 @@ class AutoARIMA(StandardizedForecaster):
         self.max_iter = max_iter
 
     def _settings(self) -> ARIMASearch:
+        arguments = self.arguments_
         names = ("max_p", "max_q", "max_P", "max_Q", "d", "D")
         for name in names:
-            value = getattr(self, name)
+            value = getattr(arguments, name)
             if not (is_count(value) or (name in "dD" and value is None)):
                 raise ValueError(f"{name} must be an integer of at least 0; got {value!r}")
         return ARIMASearch(
-            self._season(self.season_length),
-            self.d,
-            self.D,
-            (self.max_p, self.max_q, self.max_P, self.max_Q),
-            choice("criterion", self.criterion, CRITERIA),
-            positive_integer("max_iter", self.max_iter),
+            self._season(arguments.season_length),
+            arguments.d,
+            arguments.D,
+            (arguments.max_p, arguments.max_q, arguments.max_P, arguments.max_Q),
+            choice("criterion", arguments.criterion, CRITERIA),
+            positive_integer("max_iter", arguments.max_iter),
         )

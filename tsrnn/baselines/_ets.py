@@ -199,22 +199,24 @@ class ETS(StandardizedForecaster):
         self.n_simulations = n_simulations
 
     def _settings(self) -> SmoothingModel:
-        season = self._season(self.season_length)
-        seasonal = None if self.seasonal is None else choice("seasonal", self.seasonal, KINDS)
-        trend = None if self.trend is None else choice("trend", self.trend, KINDS)
+        arguments = self.arguments_
+        season = self._season(arguments.season_length)
+        given = arguments.seasonal
+        seasonal = None if given is None else choice("seasonal", given, KINDS)
+        trend = None if arguments.trend is None else choice("trend", arguments.trend, KINDS)
         if seasonal and season < 2:
             raise ValueError(
                 "a seasonal component needs season_length of at least 2; "
-                f"got {self.season_length!r} and the frequency {self.freq_!r}"
+                f"got {arguments.season_length!r} and the frequency {self.freq_!r}"
             )
-        if flag("damped_trend", self.damped_trend) and trend is None:
+        if flag("damped_trend", arguments.damped_trend) and trend is None:
             raise ValueError("damped_trend=True needs a trend; got trend=None")
         return SmoothingModel(
-            choice("error", self.error, KINDS),
+            choice("error", arguments.error, KINDS),
             trend,
-            bool(self.damped_trend),
+            bool(arguments.damped_trend),
             seasonal,
             season,
-            positive_integer("n_simulations", self.n_simulations),
-            seed_of(self.random_state),
+            positive_integer("n_simulations", arguments.n_simulations),
+            seed_of(arguments.random_state),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -89,8 +90,7 @@ class FittedForecaster(Results, RowsForecaster):
             )
         model, memory = self._model(), RowsMemory.of(panel)
         tasks = [(model, rows) for rows in self._units_of(memory, np.zeros(len(panel.ids), int))]
-        jobs = job_count(self.n_jobs)
-        self.estimates_ = tuple(each(estimated, tasks, jobs, self.verbose, type(self).__name__))
+        self.estimates_ = tuple(self._shared_out(estimated, tasks))
         self.memory_ = memory
         self._report()
         return memory
@@ -120,12 +120,18 @@ class FittedForecaster(Results, RowsForecaster):
                 ahead = None if future is None else future[i]
                 tasks.append((question, model, fitted, rows, ahead, *arguments))
                 places.append(place)
-        done = each(attempt, tasks, job_count(self.n_jobs), self.verbose, type(self).__name__)
+        done = self._shared_out(attempt, tasks)
         answers: list[Any] = [None] * (len(memory.ids) * per_series)
         for place, (answer, _, _) in zip(places, done, strict=True):
             answers[place] = answer
         self._tell(memory, places, done)
         return answers
+
+    def _shared_out(self, work: Callable[..., Any], tasks: list[Any]) -> list[Any]:
+        """Results of the tasks, in order, by as many processes as `n_jobs` says."""
+        arguments = self.arguments_
+        jobs = job_count(arguments.n_jobs)
+        return list(each(work, tasks, jobs, arguments.verbose, type(self).__name__))
 
     def _tell(self, memory: RowsMemory, places: list[int], done: list[tuple]) -> None:
         """Refuse if no unit could be forecast; warn of those that could not."""

@@ -25,7 +25,6 @@ class NaiveMethod(RowsForecaster):
     freedom, and hold if errors are normal, uncorrelated and of constant variance.
     """
 
-    season_length: int | None = 1  # a constructor argument of those that have a season
     season_: int
 
     @property
@@ -38,7 +37,8 @@ class NaiveMethod(RowsForecaster):
         """Forecasts and their standard errors, each (S, h, C), of series that are long enough."""
 
     def _fit_panel(self, panel: Panel) -> RowsMemory:
-        self.season_ = self._season(self.season_length)
+        # 1 step where the method has no season
+        self.season_ = self._season(self.arguments_.as_dict().get("season_length", 1))
         return self._long_enough(RowsMemory.of(panel))
 
     def _memory_of(self, panel: Panel) -> RowsMemory:

@@ -143,19 +143,20 @@ class SARIMAX(StandardizedForecaster):
         self.max_iter = max_iter
 
     def _settings(self) -> SARIMAXModel:
-        seasonal = (0, 0, 0, 0) if self.seasonal_order is None else self.seasonal_order
+        arguments = self.arguments_
+        seasonal = (0, 0, 0, 0) if arguments.seasonal_order is None else arguments.seasonal_order
         seasonal = counts("seasonal_order", seasonal, "(P, D, Q, s)", 4)
         if any(seasonal[:3]) and seasonal[3] < 2:
             raise ValueError(
                 f"seasonal_order=(P, D, Q, s) needs a season s of at least 2; got {seasonal}"
             )
         return SARIMAXModel(
-            counts("order", self.order, "(p, d, q)", 3),
+            counts("order", arguments.order, "(p, d, q)", 3),
             seasonal,
-            "n" if self.trend is None else choice("trend", self.trend, TRENDS),
-            flag("enforce_stationarity", self.enforce_stationarity),
-            flag("enforce_invertibility", self.enforce_invertibility),
-            positive_integer("max_iter", self.max_iter),
+            "n" if arguments.trend is None else choice("trend", arguments.trend, TRENDS),
+            flag("enforce_stationarity", arguments.enforce_stationarity),
+            flag("enforce_invertibility", arguments.enforce_invertibility),
+            positive_integer("max_iter", arguments.max_iter),
         )
 
 

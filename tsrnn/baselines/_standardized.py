@@ -32,4 +32,5 @@ class StandardizedForecaster(FittedForecaster):
         """The model with the arguments of the class, checked."""
 
     def _model(self) -> ScaledModel:
-        return replace(self._settings(), standardize=flag("standardize", self.standardize))
+        standardize = flag("standardize", self.arguments_.standardize)
+        return replace(self._settings(), standardize=standardize)

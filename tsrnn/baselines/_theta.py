@@ -189,10 +189,11 @@ class Theta(StandardizedForecaster):
         self.theta = theta
 
     def _settings(self) -> TwoLines:
+        arguments = self.arguments_
         return TwoLines(
-            self._season(self.season_length),
-            flag("deseasonalize", self.deseasonalize),
-            flag("use_test", self.use_test),
-            choice("method", self.method, METHODS),
-            number("theta", self.theta, lowest=1, open_=False),
+            self._season(arguments.season_length),
+            flag("deseasonalize", arguments.deseasonalize),
+            flag("use_test", arguments.use_test),
+            choice("method", arguments.method, METHODS),
+            number("theta", arguments.theta, lowest=1, open_=False),
         )

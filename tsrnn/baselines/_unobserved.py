@@ -165,23 +165,24 @@ class UnobservedComponents(StandardizedForecaster):
         self.max_iter = max_iter
 
     def _settings(self) -> Components:
+        arguments = self.arguments_
         seasonal, ar = (
-            None if (value := getattr(self, name)) is None else positive_integer(name, value)
+            None if (value := getattr(arguments, name)) is None else positive_integer(name, value)
             for name in ("seasonal", "autoregressive")
         )
         if seasonal == 1:
             raise ValueError("seasonal must be a season of at least 2 steps, or None; got 1")
-        cycle = flag("cycle", self.cycle)
+        cycle = flag("cycle", arguments.cycle)
         for name in ("stochastic_cycle", "damped_cycle"):
-            if flag(name, getattr(self, name)) and not cycle:
+            if flag(name, getattr(arguments, name)) and not cycle:
                 raise ValueError(f"{name}=True needs a cycle; got cycle=False")
         return Components(
-            level=choice("level", self.level, LEVELS),
+            level=choice("level", arguments.level, LEVELS),
             seasonal=seasonal,
-            stochastic_seasonal=flag("stochastic_seasonal", self.stochastic_seasonal),
+            stochastic_seasonal=flag("stochastic_seasonal", arguments.stochastic_seasonal),
             cycle=cycle,
-            stochastic_cycle=self.stochastic_cycle,
-            damped_cycle=self.damped_cycle,
+            stochastic_cycle=arguments.stochastic_cycle,
+            damped_cycle=arguments.damped_cycle,
             autoregressive=ar,
-            max_iter=positive_integer("max_iter", self.max_iter),
+            max_iter=positive_integer("max_iter", arguments.max_iter),
         )

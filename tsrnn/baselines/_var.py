@@ -179,11 +179,13 @@ class VAR(FittedForecaster):
         self.trend = trend
 
     def _model(self) -> Autoregression:
-        trend = choice("trend", self.trend, TRENDS)
-        if self.lags is not None and not is_count(self.lags):
-            raise ValueError(f"lags must be an integer of at least 0, or None; got {self.lags!r}")
-        if self.lags == 0 and trend == "n":
+        arguments = self.arguments_
+        lags, most = arguments.lags, arguments.max_lags
+        trend = choice("trend", arguments.trend, TRENDS)
+        if lags is not None and not is_count(lags):
+            raise ValueError(f"lags must be an integer of at least 0, or None; got {lags!r}")
+        if lags == 0 and trend == "n":
             raise ValueError("lags=0 needs a trend; got trend='n'")
-        most = None if self.max_lags is None else positive_integer("max_lags", self.max_lags)
-        criterion = choice("criterion", self.criterion, CRITERIA)
-        return Autoregression(self.lags, criterion, most, trend)
+        most = None if most is None else positive_integer("max_lags", most)
+        criterion = choice("criterion", arguments.criterion, CRITERIA)
+        return Autoregression(lags, criterion, most, trend)

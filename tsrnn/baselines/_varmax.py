@@ -143,13 +143,14 @@ class VARMAX(StandardizedForecaster):
         self.max_iter = max_iter
 
     def _settings(self) -> VARMAXModel:
-        order = counts("order", self.order, "(p, q)", 2)
+        arguments = self.arguments_
+        order = counts("order", arguments.order, "(p, q)", 2)
         if not any(order):
-            raise ValueError(f"order=(p, q) needs a lag of either; got {self.order!r}")
+            raise ValueError(f"order=(p, q) needs a lag of either; got {arguments.order!r}")
         return VARMAXModel(
             order,
-            choice("trend", self.trend, TRENDS),
-            choice("error_cov_type", self.error_cov_type, COVARIANCES),
-            flag("measurement_error", self.measurement_error),
-            positive_integer("max_iter", self.max_iter),
+            choice("trend", arguments.trend, TRENDS),
+            choice("error_cov_type", arguments.error_cov_type, COVARIANCES),
+            flag("measurement_error", arguments.measurement_error),
+            positive_integer("max_iter", arguments.max_iter),
         )

@@ -224,17 +224,19 @@ class VECM(FittedForecaster):
         self.significance = significance
 
     def _model(self) -> ErrorCorrection:
+        arguments = self.arguments_
         for name in ("lags", "rank"):
-            value = getattr(self, name)
+            value = getattr(arguments, name)
             if value is not None and not is_count(value):
                 raise ValueError(f"{name} must be an integer of at least 0, or None; got {value!r}")
-        if self.significance not in SIGNIFICANCES:
-            raise ValueError(f"significance must be 0.01, 0.05 or 0.1; got {self.significance!r}")
+        significance = arguments.significance
+        if significance not in SIGNIFICANCES:
+            raise ValueError(f"significance must be 0.01, 0.05 or 0.1; got {significance!r}")
         return ErrorCorrection(
-            self.lags,
-            self.rank,
-            choice("deterministic", self.deterministic, DETERMINISTIC),
-            choice("criterion", self.criterion, CRITERIA),
-            positive_integer("max_lags", self.max_lags),
-            float(self.significance),
+            arguments.lags,
+            arguments.rank,
+            choice("deterministic", arguments.deterministic, DETERMINISTIC),
+            choice("criterion", arguments.criterion, CRITERIA),
+            positive_integer("max_lags", arguments.max_lags),
+            float(significance),
         )

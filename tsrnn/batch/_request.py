@@ -41,19 +41,19 @@ class Request:
     @property
     def id_col(self) -> str:
         """Column with the ids of the series."""
-        return str(getattr(last_step(self.model), "id_col", "unique_id"))
+        return str(getattr(self._arguments, "id_col", "unique_id"))
 
     @property
     def time_col(self) -> str:
         """Column with the timestamps."""
-        return str(getattr(last_step(self.model), "time_col", "ds"))
+        return str(getattr(self._arguments, "time_col", "ds"))
 
     @property
     def targets(self) -> list[Any]:
         """Columns that are forecast."""
         if shape := self._shape():
             return list(shape[0].target_names)
-        target = getattr(last_step(self.model), "target", None)
+        target = getattr(self._arguments, "target", None)
         if target is None:
             return ["y"]
         return list(target) if isinstance(target, list | tuple) else [target]
@@ -98,6 +98,12 @@ class Request:
         model = clone(self.model).fit(frame)
         steps = last_step(model) is not model  # scikit-learn's pipelines ask for the data again
         return model.predict(*[frame] * steps, **given), model
+
+    @property
+    def _arguments(self) -> Any:
+        """Arguments of the forecaster: those of its fit, where it is fitted."""
+        final = last_step(self.model)
+        return getattr(final, "arguments_", final)
 
     def _shape(self) -> Any:
         return getattr(last_step(self.model), "_panel_shape", None) if self.fitted else None

@@ -13,6 +13,7 @@ from tsrnn.contract._base import Forecaster
 from tsrnn.contract._classical import Classical
 from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._frequency import Habits, habits
+from tsrnn.contract._frozen import Arguments, Frozen
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
 from tsrnn.contract._magnitude import check_not_too_large
 from tsrnn.contract._memory import Memory
@@ -25,9 +26,11 @@ from tsrnn.contract._warnings import warn_user
 from tsrnn.contract._whole_file import file_place, put_file
 
 __all__ = [
+    "Arguments",
     "Classical",
     "CommonArguments",
     "Forecaster",
+    "Frozen",
     "Habits",
     "Memory",
     "arguments_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 import os
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract._arguments import choice, positive_integer
 from tsrnn.contract._file import write_file
+from tsrnn.contract._frozen import Frozen
 from tsrnn.contract._intervals import check_levels
 from tsrnn.contract._known import known_columns, known_values
 from tsrnn.contract._memory import Memory
@@ -28,7 +30,7 @@ M = TypeVar("M", bound=Memory)
 Restore = Callable[[dict[str, Any], dict[str, np.ndarray]], Any]
 
 
-class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
+class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
     """Base of all forecasters; not to be used by itself.
 
     A subclass stores constructor arguments beside the common ones, sets `horizon_` when
@@ -43,6 +45,8 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
 
     Attributes
     ----------
+    arguments_ : Arguments
+        Constructor arguments of the fit; those that `set_params` is given later act at the next.
     horizon_ : int
         Steps that `predict` gives without h.
     memory_ : Memory
@@ -140,13 +144,8 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
                 "the targets are columns of df, named by the argument target; got y as well. "
                 "Join it to df and leave y out"
             )
-        panel = self._read_frame(df, freq=self.freq, target=self.target)
-        before = self.__dict__.copy()
-        try:
-            self._fit_to(panel)
-        except BaseException:
-            self.__dict__ = before  # a fit that fails leaves the one before it whole
-            raise
+        with self._fitting():
+            self._fit_to(self._read_training(df))
         return self
 
     def predict(
@@ -250,7 +249,8 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
 
         The file holds what was fitted and the state of every series, as safetensors with
         a JSON header. It appears in one step: a file of that name is whole or untouched.
-        A generator as `random_state` and callbacks are not kept.
+        A generator as `random_state` and callbacks are not kept. The arguments in the file are
+        those of the fit, whatever `set_params` has given since.
 
         Parameters
         ----------
@@ -285,7 +285,12 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         forecaster = cls(**(saved_arguments(header) | inner))
         ids, last_times = restore_common(forecaster, header, arrays)
         forecaster.memory_ = forecaster._revive(header["fitted"], arrays, ids, last_times)
+        forecaster._freeze()
         return forecaster
+
+    def _read_training(self, df: Any) -> Panel:
+        """Read a frame to fit to."""
+        return self._read_frame(df, freq=self.arguments_.freq, target=self.arguments_.target)
 
     def _fit_to(self, panel: Panel) -> None:
         self._set_shape(panel)
@@ -293,7 +298,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
 
     def _set_shape(self, panel: Panel) -> None:
         """Keep what later frames must agree with."""
-        self.known_ahead_ = known_columns(self.known_ahead, panel)
+        self.known_ahead_ = known_columns(self.arguments_.known_ahead, panel)
         self._panel_shape = panel.layout, panel.exog_names
         self.freq_ = panel.freq
         self.n_features_in_ = len(panel.target_names) + len(panel.exog_names)
@@ -304,8 +309,17 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         return self._read_frame(df, freq=self.freq_, exog=exog_names, layout=layout)
 
     def _read_frame(self, df: Any, **shape: Any) -> Panel:
-        missing = choice("missing", self.missing, self.legal_missing)
-        return read_panel(df, id_col=self.id_col, time_col=self.time_col, missing=missing, **shape)
+        arguments = self.arguments_
+        missing = choice("missing", arguments.missing, self.legal_missing)
+        return read_panel(
+            df, id_col=arguments.id_col, time_col=arguments.time_col, missing=missing, **shape
+        )
+
+    def _after(self, memory: M) -> Self:
+        """The same fitted forecaster after other rows of its series."""
+        other = copy.copy(self)
+        other.memory_ = memory
+        return other
 
     def _check_follows(self, panel: Panel) -> np.ndarray:
         check_continues(panel, self.memory_.ids, self.memory_.last_times, self.freq_)

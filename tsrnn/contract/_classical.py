@@ -39,16 +39,18 @@ class Classical(Forecaster[M]):
 
     def _begin(self, panel: Panel) -> None:
         """Check what does not depend on the model, and keep the shape of the data."""
-        verbosity(self.verbose)
+        arguments = self.arguments_
+        verbosity(arguments.verbose)
         check_not_too_small(panel)
-        if not isinstance(self.random_state, np.random.Generator | np.random.RandomState):
-            seed_of(self.random_state)
+        if not isinstance(arguments.random_state, np.random.Generator | np.random.RandomState):
+            seed_of(arguments.random_state)
         if panel.exog_names and not self.takes_exog:
             raise ValueError(
                 f"{type(self).__name__} takes no exogenous columns; got {list(panel.exog_names)}. "
                 "Drop them, or name them as targets"
             )
-        horizon = habits(panel.freq).horizon if self.horizon is None else self.horizon
+        given = arguments.horizon
+        horizon = habits(panel.freq).horizon if given is None else given
         self.horizon_ = positive_integer("horizon", horizon)
         self._set_shape(panel)
 

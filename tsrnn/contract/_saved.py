@@ -72,14 +72,15 @@ def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def arguments_of(estimator: Any) -> dict[str, Any]:
-    """Constructor arguments as JSON values, and the names of those that are tuples.
+    """Constructor arguments of the fit as JSON values, and the names of those that are tuples.
 
-    Of those that its `not_saved` names, and of generators, nothing is kept.
+    Where there was no fit, as they stand. Of those that its `not_saved` names, and of
+    generators, nothing is kept.
 
     Parameters
     ----------
     estimator : estimator
-        With `get_params` and `not_saved`.
+        With `arguments_` and `not_saved`.
 
     Returns
     -------
@@ -99,7 +100,7 @@ def arguments_of(estimator: Any) -> dict[str, Any]:
     >>> found["params"]["order"], found["tuples"]
     ([1, 0, 1], ['order'])
     """
-    params = estimator.get_params(deep=False) | dict.fromkeys(estimator.not_saved)
+    params = estimator.arguments_.as_dict() | dict.fromkeys(estimator.not_saved)
     generators = np.random.Generator | np.random.RandomState
     values = {
         name: None if isinstance(value, generators) else plain(value, name)

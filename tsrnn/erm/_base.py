@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from tsrnn.contract import saved_arguments, seed_of, write_file
+from tsrnn.contract import Frozen, saved_arguments, seed_of, write_file
 from tsrnn.erm._data import SampleEpoch, TrainingData, counted_samples
-from tsrnn.erm._guard import as_before_if_it_fails, check_outputs
+from tsrnn.erm._guard import check_outputs
 from tsrnn.erm._holdout import hold_out
 from tsrnn.erm._network import EmpiricalRisk, RiskOfSamples, all_outputs
 from tsrnn.erm._risk import Risk, empirical_risk
@@ -42,7 +42,7 @@ OF_THE_NETWORK = (
 LARGEST = float(np.finfo(np.float32).max)
 
 
-class SequenceEstimator(BaseEstimator, ABC):
+class SequenceEstimator(Frozen, BaseEstimator, ABC):
     """Base of the estimators of this room; not to be used by itself.
 
     A subclass says what targets are (`_targets`, `_original`), how they are put to the network
@@ -123,9 +123,9 @@ class SequenceEstimator(BaseEstimator, ABC):
     @property
     def _reading(self) -> str:
         """What of the states is read: see `outputs`."""
-        if self.many_to_many:
+        if self.arguments_.many_to_many:
             return "every"
-        return self.pooling
+        return self.arguments_.pooling
 
     @abstractmethod
     def _targets(self, y: np.ndarray, sequences: Sequences, *, reset: bool) -> np.ndarray:
@@ -189,14 +189,14 @@ class SequenceEstimator(BaseEstimator, ABC):
         FloatingPointError
             If training diverges.
         """
-        with as_before_if_it_fails(self):
+        with self._fitting():
             self._fit(X, y, sample_weight)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        settings = settings_of(self.get_params(deep=False))
+        settings = settings_of(self.arguments_.as_dict())
         sequences, targets, weights = self._read(X, y, sample_weight, settings, reset=True)
-        generator = torch.Generator().manual_seed(seed_of(self.random_state))
+        generator = torch.Generator().manual_seed(seed_of(self.arguments_.random_state))
         samples = counted_samples(weights, sequences, settings.many_to_many)
         strata = self._strata(targets)
         if strata is not None:
@@ -215,16 +215,16 @@ class SequenceEstimator(BaseEstimator, ABC):
 
     def _fit_on(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Go on with one epoch over these samples."""
-        with as_before_if_it_fails(self):
-            self._go_on(X, y, sample_weight)
-
-    def _go_on(self, X: Any, y: Any, sample_weight: Any) -> None:
         first = not hasattr(self, "network_")
         if not first:
-            self._check_unchanged("partial_fit")
-        settings = settings_of(self.get_params(deep=False))
+            self._check_unchanged()
+        with self._fitting():
+            self._go_on(X, y, sample_weight, first)
+
+    def _go_on(self, X: Any, y: Any, sample_weight: Any, first: bool) -> None:
+        settings = settings_of(self.arguments_.as_dict())
         sequences, targets, weights = self._read(X, y, sample_weight, settings, reset=first)
-        seed = seed_of(self.random_state) + (0 if first else self.n_train_)
+        seed = seed_of(self.arguments_.random_state) + (0 if first else self.n_train_)
         generator = torch.Generator().manual_seed(seed % 2**63)
         samples = counted_samples(weights, sequences, settings.many_to_many)
         if first:
@@ -304,20 +304,18 @@ class SequenceEstimator(BaseEstimator, ABC):
         self.history_ = []
         self.best_epoch_ = 0
 
-    def _check_unchanged(self, what: str) -> None:
-        """Raise if an argument is another than that the network was made with."""
-        now = self.get_params(deep=False)
-        for name, value in self._made_with.items():
-            if now[name] is not value and now[name] != value:
+    def _check_unchanged(self) -> None:
+        """Raise if an argument of the network is another than that of the fit."""
+        fitted, now = self.arguments_.as_dict(), self.get_params(deep=False)
+        for name in OF_THE_NETWORK:
+            if now[name] is not fitted[name] and now[name] != fitted[name]:
                 raise ValueError(
-                    f"{what} needs the arguments of the fit; {name} was {value!r} and is now "
-                    f"{now[name]!r}. Set it back, or fit again"
+                    f"partial_fit needs the arguments of the fit; {name} was {fitted[name]!r} and "
+                    f"is now {now[name]!r}. Set it back, or fit again"
                 )
 
     def _make_network(self, n_inputs: int) -> None:
-        params = self.get_params(deep=False)
-        self._made_with = {name: params[name] for name in OF_THE_NETWORK}
-        settings = settings_of(self.get_params(deep=False) | {"device": "cpu"})
+        settings = settings_of(self.arguments_.as_dict() | {"device": "cpu"})
         with torch.random.fork_rng(devices=[]):  # layers draw parameters, which are drawn anew
             self.network_ = settings.make(n_inputs, self._n_outputs())
         self._moments: dict[Any, Any] | None = None
@@ -378,7 +376,7 @@ class SequenceEstimator(BaseEstimator, ABC):
         """Risk of some samples, in the unit of the targets."""
         rows, y = samples.numpy(), self._original(targets)
         X = take(sequences.in_shape(sequences.values), rows)
-        if self.many_to_many:
+        if self.arguments_.many_to_many:
             weights = np.ones(len(y)) if weights is None else weights
             chosen = np.isin(np.repeat(np.arange(len(sequences)), sequences.lengths), rows)
             lengths = sequences.lengths[rows]
@@ -388,7 +386,7 @@ class SequenceEstimator(BaseEstimator, ABC):
 
     def _in_shape(self, sequences: Sequences, values: np.ndarray) -> Any:
         """Values of samples as they are, those of steps in the shape of X."""
-        return sequences.in_shape(values) if self.many_to_many else values
+        return sequences.in_shape(values) if self.arguments_.many_to_many else values
 
     def _outputs(self, X: Any) -> tuple[Sequences, np.ndarray]:
         """Sequences of X, and outputs of the network (N, k), or (rows, k) of all steps.
@@ -400,12 +398,13 @@ class SequenceEstimator(BaseEstimator, ABC):
         """
         check_is_fitted(self, "network_")
         sequences = read_sequences(X, self, reset=False)
-        unknown = torch.zeros(len(sequences.values) if self.many_to_many else len(sequences))
-        data = TrainingData(self._scaled(sequences), unknown, None, self.many_to_many)
+        many, bound = self.arguments_.many_to_many, self.arguments_.bound
+        unknown = torch.zeros(len(sequences.values) if many else len(sequences))
+        data = TrainingData(self._scaled(sequences), unknown, None, many)
         found = all_outputs(self.network_, data, self._reading)
-        check_outputs(found, sequences, self.many_to_many)
-        if self.bound is not None:
-            least, largest = self._output_bounds(self.bound)
+        check_outputs(found, sequences, many)
+        if bound is not None:
+            least, largest = self._output_bounds(bound)
             found = found.clip(least.numpy(), largest.numpy())
         return sequences, found
 
@@ -418,7 +417,8 @@ class SequenceEstimator(BaseEstimator, ABC):
         """Write the fitted estimator to a file that `tsrnn.load` reads.
 
         Safetensors with a JSON header, in one step: a file of that name is whole or untouched. A
-        generator as `random_state`, callbacks and the state of the optimiser are not kept.
+        generator as `random_state`, callbacks and the state of the optimiser are not kept. The
+        arguments in the file are those of the fit, whatever `set_params` has given since.
 
         Parameters
         ----------
@@ -429,13 +429,10 @@ class SequenceEstimator(BaseEstimator, ABC):
         ------
         TypeError
             If an argument is no JSON value, as a cell of one's own is not; the message names it.
-        ValueError
-            If an argument of the network was set to another value after the fit.
         OSError
             If the file cannot be written.
         """
         check_is_fitted(self, "network_")
-        self._check_unchanged("save")
         write_file(path, header_of(self), arrays_of(self))
 
     @classmethod
@@ -444,6 +441,7 @@ class SequenceEstimator(BaseEstimator, ABC):
     ) -> SequenceEstimator:
         """The fitted estimator that `save` wrote."""
         estimator = cls(**saved_arguments(header))
+        estimator._freeze()
         revive(estimator, header["fitted"], arrays)
         return estimator
 

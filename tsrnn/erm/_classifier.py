@@ -252,7 +252,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
 
     def _targets(self, y: np.ndarray, sequences: Sequences, *, reset: bool) -> np.ndarray:
         labels = column_or_1d(y, warn=True)
-        check_labels(labels, sequences, self.many_to_many)
+        check_labels(labels, sequences, self.arguments_.many_to_many)
         check_classification_targets(labels)
         if reset:
             given = self._given_classes
@@ -262,7 +262,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
                     f"{type(self).__name__} needs samples of at least 2 classes; got "
                     f"{len(self.classes_)} class: {self.classes_.tolist()}"
                 )
-        return codes(labels, self.classes_, sequences, self.many_to_many)
+        return codes(labels, self.classes_, sequences, self.arguments_.many_to_many)
 
     def _fit_targets(self, targets: np.ndarray, weights: np.ndarray | None) -> None:
         self.target_scaler_ = None
@@ -271,7 +271,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         return torch.from_numpy(targets)
 
     def _strata(self, targets: np.ndarray) -> np.ndarray | None:
-        return None if self.many_to_many else targets
+        return None if self.arguments_.many_to_many else targets
 
     def _original(self, targets: np.ndarray) -> np.ndarray:
         return self.classes_[targets]

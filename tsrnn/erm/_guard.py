@@ -1,26 +1,10 @@
-"""No estimator is left half fitted, and no prediction is none."""
+"""No prediction is none."""
 
 from __future__ import annotations
-
-import contextlib
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from tsrnn.erm._sequences import Sequences
-
-
-@contextlib.contextmanager
-def as_before_if_it_fails(estimator: Any) -> Iterator[None]:
-    """Give an estimator its attributes back where the work within raises."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
 
 
 def check_outputs(found: np.ndarray, sequences: Sequences, many_to_many: bool) -> None:

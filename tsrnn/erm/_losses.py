@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from tsrnn.contract import choice
+from tsrnn.contract import Frozen, choice
 from tsrnn.erm._samples import count
 
 __all__ = [
@@ -75,7 +75,10 @@ def own_loss(estimator: Any) -> str:
     """Loss that an estimator is judged by if none is named."""
     if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
         return "log_loss" if hasattr(estimator, "predict_proba") else "zero_one"
-    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    if isinstance(estimator, Frozen):
+        params = estimator.arguments_.as_dict()
+    else:
+        params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     named = params.get("loss")
     return named if isinstance(named, str) and named in LOSSES else "squared_error"
 

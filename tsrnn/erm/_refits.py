@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from tsrnn.contract import positive_integer, seed_of
+from tsrnn.contract import Frozen, positive_integer, seed_of
 from tsrnn.erm._samples import count, take
 from tsrnn.erm._seeds import seed_names
 from tsrnn.erm._workers import in_workers
@@ -308,6 +308,8 @@ def _is_fitted(estimator: Any) -> bool:
 
 def _seeded(estimator: Any, seed: np.random.SeedSequence, *, keep: bool = False) -> Any:
     """A clone with random states from a seed; those that are not None stay if `keep`."""
+    if isinstance(estimator, Frozen):  # refits are of the model as it was fitted
+        estimator = type(estimator)(**estimator.arguments_.as_dict())
     fresh = clone(estimator)
     values = fresh.get_params(deep=True)
     names = [name for name in seed_names(fresh) if not (keep and values[name] is not None)]

@@ -210,8 +210,9 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         """
         sequences, found = self._outputs(X)
         values = self._scaler().inverse_transform(found)
-        if self.bound is not None:  # against rounding
-            values = values.clip(-self.bound, self.bound)
+        bound = self.arguments_.bound
+        if bound is not None:  # against rounding
+            values = values.clip(-bound, bound)
         values = values.reshape(-1, *self._target_shape)
         return self._in_shape(sequences, values)
 
@@ -232,10 +233,10 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
 
     @property
     def _loss(self) -> str:
-        return choice("loss", self.loss, LOSSES)
+        return choice("loss", self.arguments_.loss, LOSSES)
 
     def _targets(self, y: np.ndarray, sequences: Sequences, *, reset: bool) -> np.ndarray:
-        values = numeric(y, sequences, self.many_to_many)
+        values = numeric(y, sequences, self.arguments_.many_to_many)
         if reset:
             self._target_shape = y.shape[1:]
         elif y.shape[1:] != self._target_shape:
@@ -246,7 +247,7 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         return values
 
     def _fit_targets(self, targets: np.ndarray, weights: np.ndarray | None) -> None:
-        if self.standardize:
+        if self.arguments_.standardize:
             self.target_scaler_ = fitted_scaler("y", targets, weights)
         else:
             k = targets.shape[1]

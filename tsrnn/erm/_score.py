@@ -72,7 +72,7 @@ def _pairs(
     """Targets, predictions and weights of samples, or of the steps of all samples."""
     require_targets(y, estimator)
     predicted = estimator.predict(X)
-    sequences, many = read_sequences(X, estimator, reset=False), estimator.many_to_many
+    sequences, many = read_sequences(X, estimator, reset=False), estimator.arguments_.many_to_many
     found = np.concatenate([*predicted]) if many else predicted
     weights = read_weights(sample_weight, sequences, many)
     return read_targets(y, sequences, many), found, weights

@@ -27,7 +27,7 @@ def header_of(estimator: SequenceEstimator) -> dict[str, Any]:
     TypeError
         If an argument is no JSON value, as a cell of one's own is not.
     """
-    check_saveable(estimator.cell)
+    check_saveable(estimator.arguments_.cell)
     names = getattr(estimator, "feature_names_in_", None)
     return {
         "class": type(estimator).__name__,

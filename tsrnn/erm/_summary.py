@@ -75,19 +75,20 @@ class Summary:
 def summarise(estimator: SequenceEstimator) -> Summary:
     """Build the summary of a fitted estimator."""
     network, history = estimator.network_, estimator.history_
-    rate = history[-1]["learning_rate"] if history else estimator.learning_rate
-    cell = estimator.cell
+    arguments = estimator.arguments_
+    rate = history[-1]["learning_rate"] if history else arguments.learning_rate
+    cell = arguments.cell
     facts: dict[str, object] = {
         "Samples": estimator.n_train_ + estimator.n_validation_,
         "Inputs a step": estimator.sample_.shape[2],
         "Outputs": network.output.out_features,
-        "Targets": "a step" if estimator.many_to_many else "a sample",
+        "Targets": "a step" if arguments.many_to_many else "a sample",
         "Cell": cell.name if isinstance(cell, Cell) else cell,
         "Block size": getattr(network.rnn, "block_size", "-"),
         "Layers x hidden": f"{network.rnn.num_layers} x {network.hidden_size}",
         "Aggregation": network.aggregation,
         "Parameters": sum(p.numel() for p in network.parameters()),
-        "Bound": "none" if estimator.bound is None else f"{estimator.bound:g}",
+        "Bound": "none" if arguments.bound is None else f"{arguments.bound:g}",
         "Best epoch": f"{estimator.best_epoch_} of {len(history)}" if history else "partial fits",
         "Last learning rate": f"{rate:.1e}",
     }
@@ -119,7 +120,7 @@ def _notes(estimator: SequenceEstimator, features: pd.DataFrame | None) -> list[
         notes.append(_PARTIAL)
     if estimator.target_scaler_ is not None and (estimator.target_scaler_.var_ == 0).any():
         notes.append("A target is constant over the samples that train: there is nothing to learn.")
-    if history and len(history) >= estimator.max_epochs:
+    if history and len(history) >= estimator.arguments_.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
     if history and estimator.best_epoch_ == 0:
         notes.append("No epoch was better than the random start: nothing was learned.")

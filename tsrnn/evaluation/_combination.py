@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -54,7 +54,7 @@ class Combination(Classical[CombinedMemory]):
     Attributes
     ----------
     forecasters_ : dict
-        The fitted members.
+        The fitted members, copies: what is done to them does not reach the combination.
     weights_ : Series
     validation_ : Series or None
         Root mean squared scaled error of each member, and of the combination with these weights
@@ -114,14 +114,15 @@ class Combination(Classical[CombinedMemory]):
         ]
         if self.validation_ is not None:
             lines.append(
-                f"Errors of {self.n_windows} windows of {self.horizon_} steps, over the standard "
-                "deviation of the series;\nthat of the combination is on the errors from which "
-                "its weights come."
+                f"Errors of {self.arguments_.n_windows} windows of {self.horizon_} steps, over the "
+                "standard deviation of the series;\nthat of the combination is on the errors from "
+                "which its weights come."
             )
         return "\n".join(lines)
 
     def _rule(self) -> str:
-        return self.weights if isinstance(self.weights, str) else "given"
+        weights = self.arguments_.weights
+        return weights if isinstance(weights, str) else "given"
 
     def _fit_panel(self, panel: Panel) -> CombinedMemory:
         self._begin(panel)
@@ -130,42 +131,29 @@ class Combination(Classical[CombinedMemory]):
         given = self._given_weights(list(members))
         if given is None:
             errors = self._errors(panel, members)
-            given = _RULES[str(self.weights)](errors)
+            given = _RULES[str(self.arguments_.weights)](errors)
             rmse = np.sqrt((np.column_stack([errors, errors @ given]) ** 2).mean(0))
             self.validation_ = pd.Series(rmse, [*members, "Combination"])
         self.weights_ = pd.Series(given, list(members))
-        self.forecasters_ = {name: _fitted(name, member, panel) for name, member in members.items()}
-        return CombinedMemory(tuple(member.memory_ for member in self.forecasters_.values()))
+        self._fitted_members = {
+            name: _fitted(name, member, panel) for name, member in members.items()
+        }
+        return CombinedMemory(tuple(member.memory_ for member in self._fitted_members.values()))
 
-    def update(self, df: Any) -> Self:
-        """Take in new rows without fitting again; the members do, too.
-
-        Parameters
-        ----------
-        df : frame or path
-            Rows that follow the last ones known, of some or all series.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a series is unknown or its rows do not begin one step after its last.
-        """
-        super().update(df)
-        for member, memory in zip(self.forecasters_.values(), self.memory_.members, strict=True):
-            member.memory_ = memory
-        return self
+    @property
+    def forecasters_(self) -> dict[str, Forecaster]:
+        """The fitted members, after the rows that the combination has seen; copies of them."""
+        check_is_fitted(self, "memory_")
+        pairs = zip(self._fitted_members.items(), self.memory_.members, strict=True)
+        return {name: member._after(memory) for (name, member), memory in pairs}
 
     def _members(self) -> dict[str, Forecaster]:
         """Clones that are not fitted, with the arguments of the combination."""
         members = {}
-        for name, member in named_models(self.forecasters).items():
+        for name, member in named_models(self.arguments_.forecasters).items():
             if not isinstance(member, Forecaster):
                 raise TypeError(f"members must be forecasters of tsrnn; {name!r} is {member!r}")
-            own, ours = known_ahead(member), known_ahead(self)
+            own, ours = known_ahead(member), known_ahead(self.arguments_)
             if own and own != ours:
                 raise ValueError(
                     f"known_ahead of the member {name!r} must be None or that of the combination, "
@@ -176,12 +164,12 @@ class Combination(Classical[CombinedMemory]):
 
     def _given_weights(self, names: list[str]) -> np.ndarray | None:
         """Weights that need no data; None where they are estimated."""
-        weights = self.weights
+        weights = given = self.arguments_.weights
         if isinstance(weights, str):
             if weights == "equal":
                 return np.full(len(names), 1 / len(names))
             if weights in _RULES:
-                positive_integer("n_windows", self.n_windows)
+                positive_integer("n_windows", self.arguments_.n_windows)
                 return None
             raise ValueError(
                 f"weights must be one of {('equal', *_RULES)} or numbers; got {weights!r}"
@@ -194,13 +182,13 @@ class Combination(Classical[CombinedMemory]):
             raise ValueError(f"weights must be {len(names)} numbers, for {names}; got {weights!r}")
         values = np.array([float(w) for w in weights])
         if not np.isfinite(values).all() or not np.isclose(values.sum(), 1):
-            raise ValueError(f"weights must be finite and sum to one; got {self.weights!r}")
+            raise ValueError(f"weights must be finite and sum to one; got {given!r}")
         return values
 
     def _errors(self, panel: Panel, members: Mapping[str, Forecaster]) -> np.ndarray:
         """Scaled errors (n, k) of rolling forecasts, of the rows that all members forecast."""
-        h = self.horizon_
-        plan = make_plan(panel, h, self.n_windows, h, self.n_windows, [], "mean")
+        h, n_windows = self.horizon_, self.arguments_.n_windows
+        plan = make_plan(panel, h, n_windows, h, n_windows, [], "mean")
         by_member = []
         for name, member in members.items():
             fitted = _fitted(name, clone(member), plan.first_past())
@@ -228,11 +216,11 @@ class Combination(Classical[CombinedMemory]):
 
     def _memory_of(self, panel: Panel) -> CombinedMemory:
         return CombinedMemory(
-            tuple(m._memory_of(seen_by(m, panel)) for m in self.forecasters_.values())
+            tuple(m._memory_of(seen_by(m, panel)) for m in self._fitted_members.values())
         )
 
     def _advance(self, memory: CombinedMemory, panel: Panel) -> CombinedMemory:
-        pairs = zip(self.forecasters_.values(), memory.members, strict=True)
+        pairs = zip(self._fitted_members.values(), memory.members, strict=True)
         return CombinedMemory(tuple(m._advance(own, seen_by(m, panel)) for m, own in pairs))
 
     def _forecast(
@@ -242,7 +230,7 @@ class Combination(Classical[CombinedMemory]):
         made = [
             member._forecast(own, h, levels, future if member.known_ahead_ else None)
             for member, own, weight in zip(
-                self.forecasters_.values(), memory.members, weights, strict=True
+                self._fitted_members.values(), memory.members, weights, strict=True
             )
             if weight != 0
         ]
@@ -272,7 +260,7 @@ class Combination(Classical[CombinedMemory]):
 
     def _header(self) -> dict[str, Any]:
         parts = {name: member._parts()[0] for name, member in self.forecasters_.items()}
-        given = named_models(self.forecasters)
+        given = named_models(self.arguments_.forecasters)
         return {
             "horizon": self.horizon_,
             "members": parts,
@@ -310,22 +298,23 @@ class Combination(Classical[CombinedMemory]):
         ids: pd.Index,
         last_times: np.ndarray,
     ) -> CombinedMemory:
-        self.forecasters_ = self.forecasters
+        self._fitted_members = self.forecasters
         self.forecasters = {
             name: clone(member).set_params(horizon=header["horizons"][name])
-            for name, member in self.forecasters_.items()
+            for name, member in self._fitted_members.items()
         }
-        names = list(self.forecasters_)
+        names = list(self._fitted_members)
         self.horizon_, self.weights_ = header["horizon"], pd.Series(arrays["weights"], names)
         self.validation_ = None
         if header["validated"]:
             self.validation_ = pd.Series(arrays["validation"], [*names, "Combination"])
-        return CombinedMemory(tuple(member.memory_ for member in self.forecasters_.values()))
+        return CombinedMemory(tuple(member.memory_ for member in self._fitted_members.values()))
 
 
 def _fitted(name: str, member: Forecaster, panel: Panel) -> Forecaster:
     try:
-        member._fit_to(seen_by(member, panel))
+        with member._fitting():
+            member._fit_to(seen_by(member, panel))
     except Exception as error:
         error.add_note(f"raised by the member {name!r} of the combination")
         raise

@@ -11,7 +11,6 @@ import pandas as pd
 from tsrnn.contract import Forecaster
 from tsrnn.data import Panel, check_continues, panel_frame, read_panel, write_stamps
 from tsrnn.evaluation._forecasts import KEYS
-from tsrnn.evaluation._models import known_ahead
 from tsrnn.evaluation._plan import units
 from tsrnn.evaluation._reading import read_forecasts, suffixes
 
@@ -84,15 +83,16 @@ def one_step(model: Forecaster, df: Any) -> pd.DataFrame:
 
 
 def _new_rows(model: Forecaster, df: Any) -> Panel:
+    arguments = model.arguments_
     return read_panel(
-        df, target=model.target, id_col=model.id_col, time_col=model.time_col,
-        freq=model.freq_, missing=model.missing,
+        df, target=arguments.target, id_col=arguments.id_col, time_col=arguments.time_col,
+        freq=model.freq_, missing=arguments.missing,
     )  # fmt: skip
 
 
 def _by_updates(model: Forecaster, panel: Panel, times: np.ndarray) -> dict[str, np.ndarray]:
     """Forecast, take in a row, and so on; for models without a pass of their own."""
-    model, rows, columns = copy.deepcopy(model), [], known_ahead(model)
+    model, rows, columns = copy.deepcopy(model), [], model.known_ahead_
     for step in range(times.shape[1]):
         row = panel.between(*(np.full(panel.n_series, place) for place in (step, step + 1)))
         asked: dict[str, Any] = {"X_future": panel_frame(row, columns)} if columns else {}

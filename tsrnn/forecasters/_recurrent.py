@@ -63,7 +63,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         """The layers that the arguments, filled from the preset, describe."""
 
     def _fit_panel(self, panel: Panel) -> Memory:
-        params = self.get_params(deep=False)
+        params = self.arguments_.as_dict()
         filled = resolve(params, self.presets)
         settings = settings_for(filled, self._layer(filled), panel)
         device = checked_device(params["device"])
@@ -109,7 +109,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
     def _read_frame(self, df: Any, **shape: Any) -> Panel:
         panel = super()._read_frame(df, **shape)
         check_not_too_large(panel, LARGEST)
-        if boxcox_lambda(self.use_boxcox) is not None:
+        if boxcox_lambda(self.arguments_.use_boxcox) is not None:
             check_positive(panel)
         return panel
 
@@ -201,7 +201,12 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         )
 
     def sample_paths(
-        self, n: int = 100, h: int | None = None, X: Any = None, X_future: Any = None
+        self,
+        n: int = 100,
+        h: int | None = None,
+        X: Any = None,
+        X_future: Any = None,
+        random_state: Any = None,
     ) -> Any:
         """Draw whole trajectories from the distribution of the forecasts.
 
@@ -219,12 +224,13 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             Number of steps, at most `horizon_`, which is the default.
         X, X_future : frame, optional
             As in `predict`.
+        random_state : int, numpy random generator or None
+            By default that of the fit.
 
         Returns
         -------
         frame
-            As `predict` gives it, with a column ``path`` from 1 to n, path by path. The draws
-            are those of `random_state`.
+            As `predict` gives it, with a column ``path`` from 1 to n, path by path.
 
         Raises
         ------
@@ -235,7 +241,8 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         n, h = positive_integer("n", n), within_horizon("sample_paths", h, self.horizon_)
         memory, ahead = self._look_ahead(X, X_future, h)
         units = fitted_units(memory)
-        rng = np.random.default_rng(seed_of(self.random_state))
+        given = self.arguments_.random_state if random_state is None else random_state
+        rng = np.random.default_rng(seed_of(given))
         paths = drawn_paths(self.model_, self.calibration_, ahead, units, n, rng)
         layout = self._panel_shape[0]
         times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
@@ -266,7 +273,9 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         check_is_fitted(self, "memory_")
         memory, ahead = self._look_ahead(X, X_future, self.horizon_)
         named = additive_parts(ahead)
-        return contribution_frame(named, memory, self._panel_shape[0].target_names, self.id_col)
+        return contribution_frame(
+            named, memory, self._panel_shape[0].target_names, self.arguments_.id_col
+        )
 
     def summary(self) -> Summary:
         """What was fitted, how well, and its recurrence features; print the result."""

@@ -93,18 +93,14 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
         TypeError, ValueError
             If data, parameters or an argument cannot be used; the message says what to do.
         """
-        panel = self._read_frame(df, freq=self.freq, target=self.target)
-        before = self.__dict__.copy()
-        try:
+        with self._fitting():
+            panel = self._read_training(df)
             self._begin(panel)
             units = unit_index(panel.layout, panel.ids, self.multivariate)
             given = given_params(params, units, self._param_names(panel))
             self.memory_ = self._filter_panel(panel, given)
             self._mark_given()
             self._report()
-        except BaseException:
-            self.__dict__ = before
-            raise
         return self
 
     def summary(self, unit: Any = None, cov_type: str | None = None) -> LinearSummary:
@@ -126,7 +122,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
 
     def _begin(self, panel: Panel) -> None:
         """Check what does not depend on the model; keep the data for residuals."""
-        check_kind(self.cov_type)
+        check_kind(self.arguments_.cov_type)
         super()._begin(panel)
         self._panel = panel
         self._sample = panel.times[panel.indptr[:-1]], panel.last_times
@@ -143,7 +139,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
     def _report(self) -> None:
         """Refuse estimates of which there are none; warn of units that failed."""
         estimates = self.estimates_
-        check_kind(self.cov_type, estimates)
+        check_kind(self.arguments_.cov_type, estimates)
         lost = np.flatnonzero(~estimates.fitted)
         if len(lost):
             reason = (*estimates.messages[lost[0]], "no admissible parameters were found")[0]

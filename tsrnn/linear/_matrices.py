@@ -127,7 +127,9 @@ class MatrixForecaster(LinearForecaster):
         """
         return self._ahead(h, X, "correlation")
 
-    def simulate(self, n: int, params: Any = None, burn: int = 500) -> pd.DataFrame:
+    def simulate(
+        self, n: int, params: Any = None, burn: int = 500, random_state: Any = None
+    ) -> pd.DataFrame:
         """Draw series from the model, with normal innovations.
 
         Parameters
@@ -139,12 +141,13 @@ class MatrixForecaster(LinearForecaster):
         burn : int, default 500
             Rows drawn before and thrown away. Means with lags begin at zero, covariances of a
             vech model at the presample one, variances of CCC and DCC where they rest.
+        random_state : int, numpy random generator or None
+            By default that of the fit.
 
         Returns
         -------
         DataFrame
-            A column a target; of several series, a column a series and target. The draws are
-            those of `random_state`.
+            A column a target; of several series, a column a series and target.
 
         Raises
         ------
@@ -160,7 +163,8 @@ class MatrixForecaster(LinearForecaster):
         usable = np.flatnonzero(np.isfinite(values).all(1))
         y = np.full((rows[0], len(values), len(targets)), np.nan)
         if len(usable):
-            rng = np.random.default_rng(seed_of(self.random_state))
+            given = self.arguments_.random_state if random_state is None else random_state
+            rng = np.random.default_rng(seed_of(given))
             y[:, usable] = self._draw(values[usable], usable, rows, rng)
         return draws_frame(y, self.units_, targets)
 

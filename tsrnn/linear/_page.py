@@ -22,13 +22,14 @@ NO_COVARIANCE = "The covariance matrix is singular or not positive definite: no 
 def summarise(forecaster: LinearForecaster, unit: Any, cov_type: str | None) -> LinearSummary:
     """Build the summary of one unit, or of all."""
     if unit is None and len(forecaster.units_) > 1:
-        check_kind(forecaster.cov_type if cov_type is None else cov_type, forecaster._fitted())
+        kind = forecaster.arguments_.cov_type if cov_type is None else cov_type
+        check_kind(kind, forecaster._fitted())
         return _of_all(forecaster)
     return _of_one(forecaster, forecaster._unit_number(unit), cov_type)
 
 
 def _of_one(forecaster: LinearForecaster, i: int, cov_type: str | None) -> LinearSummary:
-    cov_type = forecaster.cov_type if cov_type is None else cov_type
+    cov_type = forecaster.arguments_.cov_type if cov_type is None else cov_type
     estimates = forecaster._fitted().select(np.array([i]))
     cov = forecaster._covariance(cov_type)[i : i + 1]
     notes = list(estimates.messages[0])

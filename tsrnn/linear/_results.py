@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import unit_index
+from tsrnn.contract import Arguments, unit_index
 from tsrnn.data import Layout
 from tsrnn.linear._covariance import covariance
 from tsrnn.linear._estimates import Estimates
@@ -43,7 +43,7 @@ class Results:
     """
 
     multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
-    cov_type: str
+    arguments_: Arguments
     memory_: LinearMemory
     estimates_: Estimates
     _panel_shape: tuple[Layout, tuple[str | int, ...]]
@@ -240,7 +240,8 @@ class Results:
         return self.estimates_
 
     def _covariance(self, cov_type: str | None) -> np.ndarray:
-        return covariance(self._fitted(), self.cov_type if cov_type is None else cov_type)
+        kind = self.arguments_.cov_type if cov_type is None else cov_type
+        return covariance(self._fitted(), kind)
 
     def _errors(self, cov_type: str | None) -> np.ndarray:
         return standard_errors(self._covariance(cov_type))

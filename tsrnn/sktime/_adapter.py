@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,7 +70,8 @@ class Adapter(BaseForecaster):
             return self._fit(whole, exog, None)
         self._check_unchanged(y)
         if len(new):
-            self.forecaster_.update(to_long(new, X))
+            # copies of the adapter share the forecaster
+            self.forecaster_ = copy.copy(self.forecaster_).update(to_long(new, X))
         self._cur_y, self._cur_X = whole, exog
         return self
 

@@ -138,7 +138,9 @@ class ARMA(ARMAResults):
         """Estimates of all units of a panel."""
         spec, parts, order = self._spec(), [], []
         n_units = panel.n_series * panel.values.shape[1]
-        progress = tqdm(total=n_units, desc="ARMA", disable=not self.verbose, leave=False)
+        progress = tqdm(
+            total=n_units, desc="ARMA", disable=not self.arguments_.verbose, leave=False
+        )
         for units in batches(panel):
             own = None if given is None else given[units]
             y, exog = unit_values(panel, units), unit_exog(panel, units)
@@ -235,7 +237,8 @@ class ARMA(ARMAResults):
 
     def _spec(self) -> Specification:
         regressors = self._panel_shape[1] if hasattr(self, "_panel_shape") else ()
-        return specification(self.order, self.trend, self.likelihood, self.missing, regressors)
+        given = self.arguments_
+        return specification(given.order, given.trend, given.likelihood, given.missing, regressors)
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
         return self._spec().names

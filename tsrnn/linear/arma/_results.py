@@ -117,7 +117,7 @@ class ARMAResults(LinearForecaster):
         with np.errstate(invalid="ignore"):  # of units without parameters
             fine = is_stable(params.T[spec.n_mean : spec.n_mean + spec.p])
         fine &= self._fitted().fitted
-        values[fine] = autocovariances(replace(spec, exact=True), params[fine], h)
+        values[fine] = autocovariances(replace(spec, d=0, exact=True), params[fine], h)
         return pd.DataFrame(values.T, pd.RangeIndex(h + 1, name="lag"), self.units_)
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
@@ -141,8 +141,8 @@ class ARMAResults(LinearForecaster):
         blocks = {name: _companions(part) for name, part in both.items() if part.shape[1]}
         if not blocks:
             raise ValueError(
-                f"order={self.order!r} is white noise and has no recurrence. Fit with p or q of "
-                "at least 1"
+                f"order={self.arguments_.order!r} is white noise and has no recurrence. Fit with p "
+                "or q of at least 1"
             )
         return [blocks]
 
@@ -161,7 +161,7 @@ class ARMAResults(LinearForecaster):
         X : array_like of shape (n, m), optional
             Regressors, the same for all units, if the model has some.
         random_state : int, numpy random generator or None
-            By default that of the constructor.
+            By default that of the fit.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class ARMAResults(LinearForecaster):
             rows = given_params(params, units, spec.names)
             check_admissible(spec, rows)
         exog = _regressors(spec, X, n, len(rows))
-        seed = seed_of(self.random_state if random_state is None else random_state)
+        seed = seed_of(self.arguments_.random_state if random_state is None else random_state)
         paths = np.full((len(rows), n), np.nan)
         fitted = np.isfinite(rows).all(1)
         rng = np.random.default_rng(seed)

@@ -104,7 +104,9 @@ class CCC(ConditionalCorrelation):
         return Order(0, 0, False)
 
     def _variance_order(self) -> tuple[int, int]:
-        return order_of("order", self.order, "p lags of squared residuals and q of the variance")
+        return order_of(
+            "order", self.arguments_.order, "p lags of squared residuals and q of the variance"
+        )
 
     def _own_name(self) -> str:
         return "CCC"

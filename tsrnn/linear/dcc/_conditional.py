@@ -106,7 +106,7 @@ class ConditionalCorrelation(MatrixForecaster):
         return super()._covariance(cov_type)
 
     def _begin(self, panel: Panel) -> None:
-        choice("cov_type", self.cov_type, COVARIANCES)
+        choice("cov_type", self.arguments_.cov_type, COVARIANCES)
         names = panel.target_names
         if len(names) < 2:
             raise ValueError(
@@ -116,7 +116,7 @@ class ConditionalCorrelation(MatrixForecaster):
         super()._begin(panel)
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
-        found = fit_series(self._specification(), series_of(panel), self.verbose)
+        found = fit_series(self._specification(), series_of(panel), self.arguments_.verbose)
         return self._remember(panel, found)
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
@@ -202,14 +202,15 @@ class ConditionalCorrelation(MatrixForecaster):
 
     def _specification(self) -> Specification:
         p, q = self._variance_order()
-        mean = Mean(self.mean, self.mean_order, self.coint_rank)
-        vol = choice("vol", self.vol, VOLATILITIES)
+        given = self.arguments_
+        mean = Mean(given.mean, given.mean_order, given.coint_rank)
+        vol = choice("vol", given.vol, VOLATILITIES)
         return Specification(
             step=FirstStep(mean, vol, p, q),
             order=self._order(),
             targets=tuple(self._panel_shape[0].target_names),
-            initial_variance=initial_of(self.initial_variance),
-            stationary=flag("stationary", self.stationary),
+            initial_variance=initial_of(given.initial_variance),
+            stationary=flag("stationary", given.stationary),
         )
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
@@ -224,7 +225,7 @@ class ConditionalCorrelation(MatrixForecaster):
         return {
             "Distribution": "normal",
             "Variances": f"{variance}({step.p}, {step.q})",
-            "Mean": self.mean,
+            "Mean": self.arguments_.mean,
         }
 
     def _n_arma(self) -> int:
@@ -233,7 +234,7 @@ class ConditionalCorrelation(MatrixForecaster):
     def _conventions(self) -> dict[str, str]:
         return {
             "Estimation": "in steps",
-            "Presample variance": str(self.initial_variance),
+            "Presample variance": str(self.arguments_.initial_variance),
         }
 
     def _notes(self, unit: int) -> list[str]:

@@ -120,12 +120,12 @@ class DCC(ConditionalCorrelation):
         self.stationary = stationary
 
     def _order(self) -> Order:
-        p, q = order_of("order", self.order, "p lags of outer products and q of Q")
-        return Order(p, q, flag("corrected", self.corrected))
+        p, q = order_of("order", self.arguments_.order, "p lags of outer products and q of Q")
+        return Order(p, q, flag("corrected", self.arguments_.corrected))
 
     def _variance_order(self) -> tuple[int, int]:
         what = "p lags of squared residuals and q of the variance"
-        return order_of("garch_order", self.garch_order, what)
+        return order_of("garch_order", self.arguments_.garch_order, what)
 
     def _own_name(self) -> str:
         order = self._order()

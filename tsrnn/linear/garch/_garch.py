@@ -144,13 +144,13 @@ class GARCH(VarianceResults):
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
-        initial = initial_of(self.initial_variance, model.mean)
-        return self._remember(panel, fit(model, y, lengths, initial, self.stationary))
+        initial = initial_of(self.arguments_.initial_variance, model.mean)
+        return self._remember(panel, fit(model, y, lengths, initial, self.arguments_.stationary))
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         self._check_long_enough(panel, 1)
-        initial = initial_of(self.initial_variance, model.mean)
+        initial = initial_of(self.arguments_.initial_variance, model.mean)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = at_given(model, y, lengths, params, initial)
         bad = np.flatnonzero(~np.isfinite(found.estimates.loglik))
@@ -203,7 +203,8 @@ class GARCH(VarianceResults):
     def _quantiles(
         self, model: Model, params: np.ndarray, state: State, h: int, ends: list[float]
     ) -> np.ndarray:
-        intervals = choice("intervals", self.intervals, INTERVALS)
+        given = self.arguments_
+        intervals = choice("intervals", given.intervals, INTERVALS)
         if h == 1 or (intervals == "analytic" and not model.vol.log):
             return analytic_quantiles(model, params, state, h, ends)
         if intervals == "analytic":
@@ -211,8 +212,8 @@ class GARCH(VarianceResults):
                 "vol='egarch' has no analytic forecasts of variances beyond the first step; take "
                 "intervals='simulated', or h=1"
             )
-        shape = h, positive_integer("n_simulations", self.n_simulations)
-        return simulated_quantiles(model, params, state, shape, seed_of(self.random_state), ends)
+        shape = h, positive_integer("n_simulations", given.n_simulations)
+        return simulated_quantiles(model, params, state, shape, seed_of(given.random_state), ends)
 
     def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
         e, h = self._residuals_and_variances(panel)
@@ -225,11 +226,13 @@ class GARCH(VarianceResults):
         return rows_of(panel, found[0]), rows_of(panel, found[1])
 
     def _model(self, padded: bool = False) -> Model:
-        return model_of(self.order, self.mean, self.mean_order, self.distribution, self.vol, padded)
+        given = self.arguments_
+        variance = given.distribution, given.vol
+        return model_of(given.order, given.mean, given.mean_order, *variance, padded)
 
     def _model_for(self, panel: Panel) -> Model:
         """The model, with a mark of the ends of series where these differ."""
-        flag("stationary", self.stationary)
+        flag("stationary", self.arguments_.stationary)
         return self._model(padded=len(np.unique(panel.lengths)) > 1)
 
     def _params_of(self, ids: pd.Index) -> np.ndarray:
@@ -252,7 +255,7 @@ class GARCH(VarianceResults):
     def _model_name(self) -> str:
         model = self._model()
         name = {"garch": "GARCH", "gjr": "GJR-GARCH", "egarch": "EGARCH"}[model.vol.name]
-        return f"{name}({model.p}, {model.q}), {self.mean} mean"
+        return f"{name}({model.p}, {model.q}), {self.arguments_.mean} mean"
 
     def _recursion(self, unit: int) -> Recursion:
         model, params = self._model(), self.estimates_.params[unit]
@@ -290,10 +293,10 @@ class GARCH(VarianceResults):
         return len(mean.lags) + mean.n_ma
 
     def _conventions(self) -> dict[str, str]:
-        return {"Presample variance": str(self.initial_variance)}
+        return {"Presample variance": str(self.arguments_.initial_variance)}
 
     def _facts(self, unit: int) -> dict[str, object]:
-        distribution = {"normal": "normal", "t": "Student's t"}[self.distribution]
+        distribution = {"normal": "normal", "t": "Student's t"}[self.arguments_.distribution]
         row = self.estimates_.params[unit : unit + 1]
         if not np.isfinite(row).all():
             return {"Distribution": distribution}

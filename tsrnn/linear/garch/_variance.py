@@ -128,7 +128,12 @@ class VarianceResults(LinearForecaster):
         return pd.DataFrame(variance.T, index=pd.Index(sizes, name="z"), columns=self.units_)
 
     def simulate(
-        self, n: int, params: Any = None, burn: int = 500, variance: float | None = None
+        self,
+        n: int,
+        params: Any = None,
+        burn: int = 500,
+        variance: float | None = None,
+        random_state: Any = None,
     ) -> pd.DataFrame:
         """Draw series from the model.
 
@@ -143,12 +148,13 @@ class VarianceResults(LinearForecaster):
             Rows drawn before and thrown away.
         variance : float, optional
             Where the variance starts; by default where its recursion rests.
+        random_state : int, numpy random generator or None
+            By default that of the fit.
 
         Returns
         -------
         DataFrame
-            A column a unit, ``y`` where parameters are given. The draws are those of
-            `random_state`.
+            A column a unit, ``y`` where parameters are given.
 
         Raises
         ------
@@ -166,7 +172,8 @@ class VarianceResults(LinearForecaster):
                 "variance must be given to start from: with a persistence of one or more, the "
                 "recursion rests nowhere"
             )
-        generator = np.random.default_rng(seed_of(self.random_state))
+        given = self.arguments_.random_state if random_state is None else random_state
+        generator = np.random.default_rng(seed_of(given))
         state = State(
             initial_memory(model, rows, start), np.zeros((len(rows), model.mean.n_dropped))
         )
@@ -188,8 +195,8 @@ class VarianceResults(LinearForecaster):
             )
         if method in ("auto", "analytic") and closed:
             return expected_variance(model, params, state, h)
-        shape = h, positive_integer("n_simulations", self.n_simulations)
-        seed = seed_of(self.random_state)
+        shape = h, positive_integer("n_simulations", self.arguments_.n_simulations)
+        seed = seed_of(self.arguments_.random_state)
         if method != "bootstrap":
             return simulated_variance(model, params, state, shape, seed)
         panel = self._data(None)

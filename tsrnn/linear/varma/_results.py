@@ -115,7 +115,7 @@ class DynamicsResults(LinearForecaster):
         parts = {"AR": coefficients.ar, "MA": -coefficients.ma}
         return [{name: companion(lags) for name, lags in parts.items() if lags.shape[1]}]
 
-    def simulate(self, n: int, params: Any = None) -> pd.DataFrame:
+    def simulate(self, n: int, params: Any = None, random_state: Any = None) -> pd.DataFrame:
         """Draw series from the model, with normal innovations, from its stationary state.
 
         Parameters
@@ -124,12 +124,14 @@ class DynamicsResults(LinearForecaster):
             Rows.
         params : DataFrame, Series, dict or array_like, optional
             Parameters in place of those fitted, by name or in order.
+        random_state : int, numpy random generator or None
+            By default that of the fit.
 
         Returns
         -------
         DataFrame
             A column a target; of several series, a column a series and target. A trend counts
-            from the first row. The draws are those of `random_state`.
+            from the first row.
 
         Raises
         ------
@@ -157,7 +159,8 @@ class DynamicsResults(LinearForecaster):
                 f"{radius.max():.4g}"
             )
         y = np.full((len(values), n, shape.n), np.nan)
-        generator = np.random.default_rng(seed_of(self.random_state))
+        given = self.arguments_.random_state if random_state is None else random_state
+        generator = np.random.default_rng(seed_of(given))
         y[fitted] = draw(shape, values[fitted], n, generator)
         names = list(self._panel_shape[0].target_names)
         if len(values) == 1:

@@ -136,7 +136,7 @@ class VARMA(DynamicsResults):
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         shape, names = self._shape(), self._param_names(panel)
         sample, targets = sample_of(shape, panel), [str(name) for name in panel.target_names]
-        n_starts = positive_integer("n_starts", self.n_starts)
+        n_starts = positive_integer("n_starts", self.arguments_.n_starts)
         return self._remember(panel, sample, fit(sample, names, targets, n_starts))
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
@@ -229,15 +229,17 @@ class VARMA(DynamicsResults):
         return self._shape().unpack(self._fitted().params[unit : unit + 1])
 
     def _shape(self) -> Shape:
-        p, q = order_of("order", self.order, "p lags of y and q of the innovations", least=(0, 0))
+        p, q = order_of(
+            "order", self.arguments_.order, "p lags of y and q of the innovations", least=(0, 0)
+        )
         targets, exog = self._panel_shape[0].target_names, self._panel_shape[1]
         if len(targets) < 2:
             raise ValueError(
                 f"VARMA needs at least two targets; got one, {targets[0]!r}. Take "
                 f"ARMA(order={(p, 0, q)}) for it, or name more targets"
             )
-        trend = choice("trend", self.trend, tuple(TRENDS))
-        exact = choice("likelihood", self.likelihood, LIKELIHOODS) == "exact"
+        trend = choice("trend", self.arguments_.trend, tuple(TRENDS))
+        exact = choice("likelihood", self.arguments_.likelihood, LIKELIHOODS) == "exact"
         return Shape(len(targets), p, q, trend, len(exog), exact)
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
@@ -255,10 +257,10 @@ class VARMA(DynamicsResults):
         return shape.n * (shape.p + shape.q)
 
     def _conventions(self) -> dict[str, str]:
-        return {"Likelihood": self.likelihood}
+        return {"Likelihood": self.arguments_.likelihood}
 
     def _facts(self, unit: int) -> dict[str, object]:
-        facts: dict[str, object] = {"Trend": self.trend}
+        facts: dict[str, object] = {"Trend": self.arguments_.trend}
         if self._fitted().fitted[unit]:
             own = self._coefficients(unit)
             for name, lags in (("Largest AR root", own.ar), ("Largest MA root", -own.ma)):

@@ -158,10 +158,10 @@ class VECMGARCH(Dynamics):
         )
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
-        rng = np.random.default_rng(seed_of(self.random_state))
+        rng = np.random.default_rng(seed_of(self.arguments_.random_state))
         series, names = series_of(panel), list(panel.ids)
         return self._remember(
-            panel, fit_series(self._specification(), series, rng, self.verbose, names)
+            panel, fit_series(self._specification(), series, rng, self.arguments_.verbose, names)
         )
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
@@ -225,7 +225,7 @@ class VECMGARCH(Dynamics):
         spec, estimates = self._specification(), self._fitted()
         if spec.kind not in ("full", "diagonal"):
             return result
-        kind = self.cov_type if cov_type is None else cov_type
+        kind = self.arguments_.cov_type if cov_type is None else cov_type
         whole = spec.n if spec.kind == "diagonal" else spec.n**2
         for i, factors in enumerate(self.memory_.arrays["factors"]):
             if np.isfinite(factors).all() and min(ranks(spec, factors)) < whole:
@@ -239,16 +239,17 @@ class VECMGARCH(Dynamics):
         return self._specification().model(params, arrays["beta"][i], arrays["presample"][i])
 
     def _specification(self) -> Specification:
-        p, q = order_of("order", self.order, "p lags of e e' and q lags of H")
+        given = self.arguments_
+        p, q = order_of("order", given.order, "p lags of e e' and q lags of H")
         return Specification(
-            kind=choice("structure", self.structure, STRUCTURES),
+            kind=choice("structure", given.structure, STRUCTURES),
             p=p,
             q=q,
-            targeting=flag("targeting", self.targeting),
-            mean=Mean(self.mean, self.mean_order, self.coint_rank),
+            targeting=flag("targeting", given.targeting),
+            mean=Mean(given.mean, given.mean_order, given.coint_rank),
             targets=tuple(self._panel_shape[0].target_names),
-            stationary=flag("stationary", self.stationary),
-            n_starts=positive_integer("n_starts", self.n_starts),
+            stationary=flag("stationary", given.stationary),
+            n_starts=positive_integer("n_starts", given.n_starts),
         )
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
@@ -265,7 +266,7 @@ class VECMGARCH(Dynamics):
     def _conventions(self) -> dict[str, str]:
         return {
             "Distribution": "normal",
-            "Constant": "targeted" if self.targeting else "estimated",
+            "Constant": "targeted" if self.arguments_.targeting else "estimated",
             "Presample": "mean square",
         }
 
@@ -276,7 +277,7 @@ class VECMGARCH(Dynamics):
             radius = self.coefficients(self.units_[unit])["persistence"]
             facts["Spectral radius"] = f"{radius:.4f}"
         if agreement > 0:
-            facts["Starts that agree"] = f"{int(agreement)} of {self.n_starts}"
+            facts["Starts that agree"] = f"{int(agreement)} of {self.arguments_.n_starts}"
         return facts
 
 
