@@ -13,7 +13,7 @@ from tsrnn.linear._estimates import BY_UNIT, Estimates
 from tsrnn.linear._optimise import Evaluate, Optimum, maximise
 from tsrnn.linear.vech._canonical import canonical, fixed, natural, ranks
 from tsrnn.linear.vech._evaluate import derivatives, evaluation
-from tsrnn.linear.vech._messages import agreement_of, messages, of_persistence
+from tsrnn.linear.vech._messages import agreement_of, at_limit, messages, of_persistence
 from tsrnn.linear.vech._sample import Prepared, check_size, prepare
 from tsrnn.linear.vech._specification import Specification
 from tsrnn.linear.vech._start import starts
@@ -113,11 +113,14 @@ def _fit_one(spec: Specification, values: np.ndarray, rng: np.random.Generator) 
     found = _finished(spec, evaluate, tried.params[best])
     params = canonical(spec, found.params[0])
     agreement = agreement_of(tried.value)
+    held = fixed(spec, params)
+    if at_limit(spec, params, bool(found.converged[0])):
+        held[len(held) - spec.natural.n_dynamics :] = True
     estimates = replace(
         _estimates(spec, data, natural(spec, params)),
         iterations=tried.iterations[[best]] + found.iterations,
         converged=found.converged,
-        fixed=fixed(spec, params)[None],
+        fixed=held[None],
         messages=(messages(spec, params, bool(found.converged[0]), agreement),),
     )
     units = data.units(structure)
@@ -136,9 +139,8 @@ def _finished(spec: Specification, evaluate: Evaluate, params: np.ndarray) -> Op
 
 def _constant(spec: Specification, evaluate: Evaluate, params: np.ndarray) -> Optimum:
     """The best constant covariance: without Theta, Phi is not identified, and is zero."""
-    sizes = [block.size for block in spec.factors.blocks]
     free = np.ones(len(params), dtype=bool)
-    free[len(params) - sum(sizes[not spec.targeting :]) :] = False
+    free[len(params) - spec.factors.n_dynamics :] = False
     start = np.where(free, params, 0.0)[None]
     bound = np.where(free, np.inf, 0.0)
     return maximise(evaluate, start, lower=-bound, upper=bound, max_iter=_MAX_ITER)

@@ -21,7 +21,7 @@ from tsrnn.linear._matrices import Forecast, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
-from tsrnn.linear.vech._canonical import ranks
+from tsrnn.linear.vech._canonical import on_face
 from tsrnn.linear.vech._dynamics import Dynamics
 from tsrnn.linear.vech._fit import Fit, at_given, fit_series
 from tsrnn.linear.vech._inference import face_covariance
@@ -101,8 +101,11 @@ class VECMGARCH(Dynamics):
     Signs: first diagonal elements of A and G, and the diagonal of C, are positive.
 
     Coefficients of "full" and "diagonal" lie on the boundary of the positive semidefinite ones
-    more often than not. Standard errors are then those of the models of the same rank (by the
-    delta method from the factors), and `messages` in the summary say so.
+    more often than not, and the constant may in any structure. Standard errors are then those of
+    the models of the same rank (by the delta method from the factors), and `messages` in the
+    summary say so. A parameter that is zero on the boundary, such as ``C[3,3]`` where
+    :math:`C C'` is singular, has no standard error; those of the others are with it held. With
+    ``stationary=True`` that is so for Theta and Phi where the search ends at the limit.
 
     Intervals of forecasts are Gaussian with the exact covariance of every step, parameters taken
     as known; from the second step on y is not Gaussian, so that they are approximations.
@@ -223,12 +226,9 @@ class VECMGARCH(Dynamics):
     def _covariance(self, cov_type: str | None) -> np.ndarray:
         result = super()._covariance(cov_type)
         spec, estimates = self._specification(), self._fitted()
-        if spec.kind not in ("full", "diagonal"):
-            return result
         kind = self.cov_type if cov_type is None else cov_type
-        whole = spec.n if spec.kind == "diagonal" else spec.n**2
         for i, factors in enumerate(self.memory_.arrays["factors"]):
-            if np.isfinite(factors).all() and min(ranks(spec, factors)) < whole:
+            if np.isfinite(factors).all() and on_face(spec, factors):
                 one = estimates.select(np.array([i]))
                 result[i] = face_covariance(spec, one, factors, kind)
         return result
