@@ -50,7 +50,7 @@ def fit_series(spec: Specification, series: Sequence[np.ndarray], verbose: int =
     if not len(kept):
         return _nothing(spec, len(series), reasons)
     which, data, equations = which[kept], data.select(kept), equations.select(kept)
-    found = fit(spec.order, equations.z, data.observed)
+    found = fit(spec.order, equations.z, data.observed, verbose)
     some = _estimates(spec, data, equations, found, verbose)
     return _placed(len(series), which, some, reasons, equations.presample, data.beta)
 

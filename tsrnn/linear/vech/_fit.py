@@ -60,7 +60,7 @@ def fit_series(
 ) -> Fit:
     """Estimate each of the series (T_i, n); what cannot be fitted is NaN and says why."""
     names = range(len(series)) if names is None else names
-    return _each(names, lambda i: _fit_one(spec, series[i], rng), verbose)
+    return _each(names, lambda i: _fit_one(spec, series[i], rng, verbose), verbose)
 
 
 def at_given(
@@ -99,18 +99,21 @@ def _each(names: Sequence[object], one: Callable[[int], _One], verbose: int) -> 
                placed("agreement"))  # fmt: skip
 
 
-def _fit_one(spec: Specification, values: np.ndarray, rng: np.random.Generator) -> _One:
+def _fit_one(
+    spec: Specification, values: np.ndarray, rng: np.random.Generator, verbose: int
+) -> _One:
     data = prepare(spec, values)
     check_size(spec, len(data.sample.response))
     structure = spec.factors
     begin = starts(spec.kind, (spec.p, spec.q), data.sample, data.coefficients, spec.targeting,
-                   spec.n_starts, rng)  # fmt: skip
+                   spec.n_starts, rng, verbose)  # fmt: skip
     evaluate = evaluation(structure, data.sample, spec.stationary)
-    tried = maximise(evaluate, begin, tol=_ROUGH, max_iter=_ROUGH_ITER)
+    bar = f"{spec.n_starts} starts, {spec.n_params} parameters" if verbose else ""
+    tried = maximise(evaluate, begin, tol=_ROUGH, max_iter=_ROUGH_ITER, progress=bar)
     best = int(np.argmax(tried.value))
     if not np.isfinite(tried.value[best]):
         raise ValueError("no starting value has covariances that are positive definite")
-    found = _finished(spec, evaluate, tried.params[best])
+    found = _finished(spec, evaluate, tried.params[best], "Newton" if verbose else "")
     params = canonical(spec, found.params[0])
     agreement = agreement_of(tried.value)
     held = fixed(spec, params)
@@ -127,10 +130,12 @@ def _fit_one(spec: Specification, values: np.ndarray, rng: np.random.Generator) 
     return _One(estimates, params * units, data.presample, data.beta, agreement)
 
 
-def _finished(spec: Specification, evaluate: Evaluate, params: np.ndarray) -> Optimum:
+def _finished(
+    spec: Specification, evaluate: Evaluate, params: np.ndarray, progress: str
+) -> Optimum:
     """The optimum near the best of the starts."""
     if any(ranks(spec, canonical(spec, params))[: spec.p]):
-        found = maximise(evaluate, params[None], scoring=0, max_iter=_MAX_ITER)
+        found = maximise(evaluate, params[None], scoring=0, max_iter=_MAX_ITER, progress=progress)
         if any(ranks(spec, canonical(spec, found.params[0]))[: spec.p]):
             return found
         params = found.params[0]

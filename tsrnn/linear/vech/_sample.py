@@ -78,7 +78,7 @@ def prepare(spec: Specification, values: np.ndarray) -> Prepared:
 
 def check_size(spec: Specification, steps: int) -> None:
     """Refuse to estimate from too few rows."""
-    reason = too_few(steps, spec.n, len(spec.names))
+    reason = too_few(steps, spec.n, spec.n_params)
     if reason:
         raise ValueError(f"{reason}, or a simpler structure")
     least = max(spec.p, spec.q) + spec.n + 1

@@ -86,6 +86,14 @@ class Specification:
         """Names of all parameters."""
         return self.mean_names + self.natural.names
 
+    @property
+    def n_params(self) -> int:
+        """Number of parameters, told without building the structure, which grows with n^4."""
+        pairs = self.n * (self.n + 1) // 2
+        lag = {"bekk": self.n**2, "full": pairs**2, "diagonal": pairs, "scalar": 1}[self.kind]
+        constant = 0 if self.targeting else pairs
+        return len(self.mean_names) + constant + (self.p + self.q) * lag
+
     def model(self, params: np.ndarray, beta: np.ndarray, presample: np.ndarray) -> Model:
         """Coefficients at natural parameters (k,); s is the target where there is one."""
         n, size = self.n, len(presample)
