@@ -125,20 +125,20 @@ class ConditionalCorrelation(MatrixForecaster):
 
     def _remember(self, panel: Panel, found: Fit) -> LinearMemory:
         self._set_estimates(found.estimates)
-        arrays = {"presample": found.presample, "beta": found.beta}
+        arrays = {"presample": found.presample}
         if not found.estimates.fitted.any():  # refused with the reason by the base class
             return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
         return self._memory(panel, found.estimates.params, arrays)
 
     def _memory_of(self, panel: Panel) -> LinearMemory:
         which = self._series_of(panel.ids)
-        arrays = {name: self.memory_.arrays[name][which] for name in ("presample", "beta")}
+        arrays = {"presample": self.memory_.arrays["presample"][which]}
         return self._memory(panel, self.estimates_.params[which], arrays)
 
     def _memory(
         self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
     ) -> LinearMemory:
-        _, state = self._run(panel, params, arrays["beta"], arrays["presample"])
+        _, state = self._run(panel, params, arrays["presample"])
         return LinearMemory(
             panel.ids, panel.last_times, target_scales(panel), arrays | state._asdict()
         )
@@ -150,7 +150,7 @@ class ConditionalCorrelation(MatrixForecaster):
             which = np.flatnonzero(panel.lengths == length)
             values = np.array([panel.series(int(i)) for i in which])
             state = advance(
-                spec, Parts(*(part[which] for part in parts)), memory.arrays["beta"][which],
+                spec, Parts(*(part[which] for part in parts)),
                 State(*(new[name][which] for name in State._fields)), values,
             )  # fmt: skip
             for name, array in state._asdict().items():
@@ -160,12 +160,11 @@ class ConditionalCorrelation(MatrixForecaster):
     def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
         state = State(*(memory.arrays[name] for name in State._fields))
         parts = self._parts_of(memory)
-        return forecast(self._specification(), parts, memory.arrays["beta"], state, h)
+        return forecast(self._specification(), parts, state, h)
 
     def _paths(self, panel: Panel) -> dict[int, Path]:
         which, arrays = self._series_of(panel.ids), self.memory_.arrays
-        beta, presample = arrays["beta"][which], arrays["presample"][which]
-        return self._run(panel, self.estimates_.params[which], beta, presample)[0]
+        return self._run(panel, self.estimates_.params[which], arrays["presample"][which])[0]
 
     def _draw(
         self,
@@ -175,10 +174,10 @@ class ConditionalCorrelation(MatrixForecaster):
         rng: np.random.Generator,
     ) -> np.ndarray:
         spec = self._specification()
-        return draw(spec, spec.parts(params), self.memory_.arrays["beta"][series], rows, rng)
+        return draw(spec, spec.parts(params), rows, rng)
 
     def _run(
-        self, panel: Panel, params: np.ndarray, beta: np.ndarray, presample: np.ndarray
+        self, panel: Panel, params: np.ndarray, presample: np.ndarray
     ) -> tuple[dict[int, Path], State]:
         """Paths of the series that have parameters, by number, and the state of all."""
         spec = self._specification()
@@ -189,7 +188,7 @@ class ConditionalCorrelation(MatrixForecaster):
             return {}, State(*(np.full((panel.n_series, *s), np.nan) for s in shapes))
         series = [panel.series(int(i)) for i in used]
         parts = spec.parts(params[used])
-        paths, state = run(spec, parts, beta[used], presample[used], series)
+        paths, state = run(spec, parts, presample[used], series)
         whole = []
         for array in state:
             full = np.full((panel.n_series, *array.shape[1:]), np.nan)
@@ -238,7 +237,9 @@ class ConditionalCorrelation(MatrixForecaster):
         }
 
     def _notes(self, unit: int) -> list[str]:
+        spec = self._specification()
         return [
             "Robust standard errors are those of all steps of the estimation together; 'hessian' "
-            "takes earlier steps as known."
+            "takes earlier steps as known.",
+            *spec.step.mean.notes(spec.targets),
         ]

@@ -95,9 +95,9 @@ class VARMA(DynamicsResults):
     cancel; `messages_` say how far each unit is from that, and one too close has no standard
     errors.
 
-    Parameters grow with the square of the targets, and a step of the search with their cube: 20
-    targets at order (1, 1) take most of a minute a step. ``verbose=1`` shows the search. Rows must be
-    more than coefficients of an equation and targets together, as some combination of the targets
+    Parameters grow with the square of the targets, and the time of an evaluation faster: 20 targets
+    at order (1, 1) take most of a minute each. ``verbose=1`` shows the search. There must be more
+    rows than coefficients of an equation and targets together, as some combination of the targets
     is fitted without error otherwise.
 
     Intervals are normal with the exact covariance of every step, the parameters taken as known:

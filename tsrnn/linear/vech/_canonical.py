@@ -127,7 +127,7 @@ def fixed(spec: Specification, params: np.ndarray) -> np.ndarray:
             assert isinstance(own, Linear)  # of all kinds but the BEKK
             jacobian = block.jacobian(part)
             jacobian[~free] = 0.0
-            held = ~own.params(jacobian).any(0)
+            held = np.asarray(~own.params(jacobian).any(0))
         if without_theta and not constant:
             held = np.ones_like(held)  # without Theta nothing moves, and any Phi does as well
         flags.append(held)

@@ -31,7 +31,6 @@ class Fit(NamedTuple):
     factors : array of shape (S, kf)
         The coordinates of estimation, the mean's coefficients in front.
     presample : array of shape (S, N)
-    beta : array of shape (S, n, rank)
     agreement : array of shape (S,)
         Starts that reached the best optimum found.
     """
@@ -39,7 +38,6 @@ class Fit(NamedTuple):
     estimates: Estimates
     factors: np.ndarray
     presample: np.ndarray
-    beta: np.ndarray
     agreement: np.ndarray
 
 
@@ -47,7 +45,6 @@ class _One(NamedTuple):
     estimates: Estimates
     factors: np.ndarray
     presample: np.ndarray
-    beta: np.ndarray
     agreement: int
 
 
@@ -95,8 +92,7 @@ def _each(names: Sequence[object], one: Callable[[int], _One], verbose: int) -> 
         whole[which] = rows
         return whole
 
-    return Fit(estimates, placed("factors"), placed("presample"), placed("beta"),
-               placed("agreement"))  # fmt: skip
+    return Fit(estimates, placed("factors"), placed("presample"), placed("agreement"))
 
 
 def _fit_one(
@@ -127,7 +123,7 @@ def _fit_one(
         messages=(messages(spec, params, bool(found.converged[0]), agreement),),
     )
     units = data.units(structure)
-    return _One(estimates, params * units, data.presample, data.beta, agreement)
+    return _One(_with_beta(spec, estimates, data), params * units, data.presample, agreement)
 
 
 def _finished(
@@ -152,10 +148,17 @@ def _constant(spec: Specification, evaluate: Evaluate, params: np.ndarray) -> Op
 
 
 def _one_at(spec: Specification, values: np.ndarray, params: np.ndarray) -> _One:
-    data = prepare(spec, values)
-    estimates = _estimates(spec, data, params / data.units(spec.natural))
+    own, beta = spec.apart(params)
+    data = prepare(spec, values, beta)
+    estimates = _estimates(spec, data, own / data.units(spec.natural))
     width = data.sample.n_mean + spec.factors.size
-    return _One(estimates, np.full(width, np.nan), data.presample, data.beta, 0)
+    none = np.full(width, np.nan)
+    return _One(_with_beta(spec, estimates, data), none, data.presample, 0)
+
+
+def _with_beta(spec: Specification, estimates: Estimates, data: Prepared) -> Estimates:
+    """Estimates with the cointegrating vectors, which the likelihood takes as known."""
+    return estimates.with_held(spec.relation_names, spec.mean.elements(data.beta)[None])
 
 
 def _estimates(spec: Specification, data: Prepared, params: np.ndarray) -> Estimates:
@@ -167,7 +170,7 @@ def _estimates(spec: Specification, data: Prepared, params: np.ndarray) -> Estim
     units = data.units(structure)
     squares = np.outer(units, units)
     return Estimates(
-        names=spec.names,
+        names=spec.own_names,
         params=(params * units)[None],
         loglik=np.array([found.value + data.shift]),
         n_obs=np.array([len(data.sample.response)]),

@@ -71,7 +71,7 @@ def _of_constant(spec: Specification, params: np.ndarray) -> list[str]:
             f"The constant b is on the boundary of the positive semidefinite matrices, with rank "
             f"{rank} of {spec.n}: standard errors are those of models of this rank.{none}"
         ]
-    zero = [name for name, held in zip(spec.names, fixed(spec, params), strict=True)
+    zero = [name for name, held in zip(spec.own_names, fixed(spec, params), strict=True)
             if held and name.startswith("C[")]  # fmt: skip
     return [
         f"{', '.join(zero)} {'is' if len(zero) == 1 else 'are'} zero, as CC' is on the boundary of "

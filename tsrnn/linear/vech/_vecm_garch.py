@@ -60,7 +60,7 @@ class VECMGARCH(Dynamics):
     Fitted by Gaussian quasi maximum likelihood: from a scalar model over a diagonal BEKK to the
     structure wanted, several starts, scoring and then Newton's method with the exact Hessian.
     Mean and covariance are estimated jointly; cointegrating vectors of a "vecm" are Johansen's
-    and taken as known, as they converge faster. Before the first observation vech(e e') and h
+    and held, as they converge faster. Before the first observation vech(e e') and h
     are the mean of vech(e e') of least squares.
 
     Parameters
@@ -92,7 +92,9 @@ class VECMGARCH(Dynamics):
     params_, bse_, tvalues_, pvalues_ : DataFrame
         A row a series: coefficients of the mean as in statsmodels' VARMAX; then ``C[i,j]``,
         ``A1[i,j]``, ``G1[i,j]`` of a BEKK, or ``b[i,j]`` with ``theta1``, ``phi1`` (scalar),
-        ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full).
+        ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full); then
+        ``beta.ec1.b`` of a "vecm", the place of b in the first cointegrating relation, in which
+        the first target has one.
     agreement_ : Series
         Starts that came within 0.01 of the best log-likelihood.
 
@@ -189,7 +191,7 @@ class VECMGARCH(Dynamics):
         spec, ends = self._specification(), []
         for i, own in enumerate(params):
             presample = arrays["presample"][i]
-            model = spec.model(own, arrays["beta"][i], presample)
+            model = spec.model(own, presample)
             values = panel.series(i)
             if np.isnan(own).any():  # not fitted: it may even be too short to run over
                 values = np.full((spec.mean.n_lags, spec.n), np.nan)
@@ -229,14 +231,15 @@ class VECMGARCH(Dynamics):
         kind = self.cov_type if cov_type is None else cov_type
         for i, factors in enumerate(self.memory_.arrays["factors"]):
             if np.isfinite(factors).all() and on_face(spec, factors):
-                one = estimates.select(np.array([i]))
-                result[i] = face_covariance(spec, one, factors, kind)
+                k = len(spec.own_names)
+                one = estimates.select(np.array([i])).first(k)
+                result[i, :k, :k] = face_covariance(spec, one, factors, kind)
         return result
 
     def _model(self, i: int) -> Model:
         arrays = self.memory_.arrays
         params = self._fitted().params[i]
-        return self._specification().model(params, arrays["beta"][i], arrays["presample"][i])
+        return self._specification().model(params, arrays["presample"][i])
 
     def _specification(self) -> Specification:
         p, q = order_of("order", self.order, "p lags of e e' and q lags of H")
@@ -268,6 +271,10 @@ class VECMGARCH(Dynamics):
             "Constant": "targeted" if self.targeting else "estimated",
             "Presample": "mean square",
         }
+
+    def _notes(self, unit: int) -> list[str]:
+        spec = self._specification()
+        return spec.mean.notes(spec.targets)
 
     def _facts(self, unit: int) -> dict[str, object]:
         agreement = self.memory_.arrays["agreement"][unit]
