@@ -123,7 +123,10 @@ def test_regressors_are_in_any_unit(exog, k):
     frame = exog[exog["unique_id"] == "a"]
     times = pd.date_range(frame["ds"].iloc[-1], periods=7, freq="MS")[1:]
     future = pd.DataFrame({"unique_id": "a", "ds": times, "x": np.arange(6.0)})
-    for model in (SARIMAX(trend="c", known_ahead="x"), UnobservedComponents(seasonal=None, known_ahead="x")):
+    for model in (
+        SARIMAX(trend="c", known_ahead="x"),
+        UnobservedComponents(seasonal=None, known_ahead="x"),
+    ):
         forecasts, coefficients = [], []
         for unit in (1.0, k):
             model.fit(frame.assign(x=unit * frame["x"]))

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.linear import GARCH
+from tsrnn.linear import ARMA, GARCH, VARMA, VECMGARCH
 
 MARKS = Path(__file__).parents[2].parent / "shared/data/finance/dem2gbp.csv.gz"
 needs_marks = pytest.mark.skipif(
@@ -99,6 +99,36 @@ def test_egarch_starts_as_its_option_says(initial):
     z = (y - 0.1) / volatility
     total = -0.5 * (np.log(2 * np.pi) + 2 * np.log(volatility) + z**2).sum()
     assert total == pytest.approx(found.loglik_.iloc[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("structure", ["bekk", "scalar"])
+@pytest.mark.parametrize("targeting", [False, True])
+def test_the_first_covariance_is_that_of_the_recursion(structure, targeting):
+    y = np.random.default_rng(0).standard_normal((300, 2)) @ [[1.0, 0.4], [0.0, 0.8]]
+    frame = pd.DataFrame(y, columns=["a", "b"])
+    model = VECMGARCH(
+        structure=structure, mean="zero", targeting=targeting, n_starts=1, random_state=0
+    ).fit(frame)
+    first = model.covariances()["covariance"].to_numpy()[:3]
+    s = (y.T @ y / 300)[np.triu_indices(2)]
+    own = model.coefficients()
+    recursion = own["b"] + (own["theta"].sum(0) + own["phi"].sum(0)) @ s
+    np.testing.assert_allclose(first, recursion, rtol=1e-9)
+    if targeting:  # what other programs begin with, the sample or the stationary covariance
+        np.testing.assert_allclose(first, s, rtol=1e-9)
+        stationary = np.linalg.solve(np.eye(3) - own["theta"][0] - own["phi"][0], own["b"])
+        np.testing.assert_allclose(first, stationary, rtol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", ["exact", "conditional"])
+def test_a_moving_average_that_is_not_invertible_is_refused(likelihood):
+    y = pd.DataFrame(np.random.default_rng(0).standard_normal((99, 2)), columns=["a", "b"])
+    one = {"const": 0.0, "ma.L1": 1.2, "sigma2": 1.0}
+    with pytest.raises(ValueError, match="roots of the MA not inside the unit circle"):
+        ARMA(order=(0, 1), likelihood=likelihood).filter(y["a"], one)
+    params = [0, 0, 1.2, 0, 0, 0.3, 1, 0, 1]
+    with pytest.raises(ValueError, match="the moving average must be invertible"):
+        VARMA(order=(0, 1), likelihood=likelihood).filter(y, params)
 
 
 def test_tsp_is_for_egarch():

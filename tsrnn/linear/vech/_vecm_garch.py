@@ -109,6 +109,11 @@ class VECMGARCH(Dynamics):
     :math:`C C'` is singular, has no standard error; those of the others are with it held. With
     ``stationary=True`` that is so for Theta and Phi where the search ends at the limit.
 
+    The first H is that of the recursion after presample values that are the sample covariance s of
+    the residuals of least squares. Programs that set the first H to s, or to the stationary
+    covariance of the recursion, have other digits, and there is no option for these; with
+    ``targeting=True`` all three are the same.
+
     Intervals of forecasts are Gaussian with the exact covariance of every step, parameters taken
     as known; from the second step on y is not Gaussian, so that they are approximations.
 
