@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from statsmodels.tsa.statespace import structural
 
+from tsrnn.baselines._ets import too_long
 from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._statespace import StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
@@ -60,7 +61,14 @@ class Components(StateSpaceModel):
 
     def fewest(self, rows: Rows) -> int:
         n_exog = 0 if rows.exog is None else rows.exog.shape[1]
-        return 6 + (self.seasonal or 0) + 6 * self.cycle + 2 * (self.autoregressive or 0) + n_exog
+        seasons = (self.seasonal or 0) * (1 + self.implied)  # unasked, where it is seen twice
+        return 6 + seasons + 6 * self.cycle + 2 * (self.autoregressive or 0) + n_exog
+
+    def seasonless(self) -> Components | None:
+        return replace(self, seasonal=None, implied=False) if self.implied else None
+
+    def season_left_out(self, rows: Rows) -> str:
+        return too_long(self.seasonal or 1, self.implied) or super().season_left_out(rows)
 
     def orders(self, fitted: Fitted) -> str:
         seasonal = f", season {self.seasonal}" if self.seasonal else ""
@@ -93,8 +101,10 @@ class UnobservedComponents(StandardizedForecaster):
         "local level", "random walk", "fixed slope", "deterministic trend", "local linear
         deterministic trend", "random walk with drift", "local linear trend", "smooth trend",
         "random trend".
-    seasonal : int, optional
-        Steps of a season; None for no season.
+    seasonal : int, "auto" or None, default "auto"
+        Steps of a season; None for no season. "auto" takes the season of the frequency, and leaves
+        it out, and says so in `messages_`, for series of less than two seasons and six rows, and
+        where it has more than 24 steps, each of which is a state.
     stochastic_seasonal : bool, default True
     cycle, stochastic_cycle, damped_cycle : bool, default False
     autoregressive : int, optional
@@ -145,7 +155,7 @@ class UnobservedComponents(StandardizedForecaster):
     def __init__(
         self,
         level: str = "local level",
-        seasonal: int | None = None,
+        seasonal: int | str | None = "auto",
         stochastic_seasonal: bool = True,
         cycle: bool = False,
         stochastic_cycle: bool = False,
@@ -166,12 +176,16 @@ class UnobservedComponents(StandardizedForecaster):
 
     def _settings(self) -> Components:
         arguments = self.arguments_
-        seasonal, ar = (
-            None if (value := getattr(arguments, name)) is None else positive_integer(name, value)
-            for name in ("seasonal", "autoregressive")
-        )
+        given = arguments.seasonal
+        implied = isinstance(given, str) and choice("seasonal", given, ("auto",)) == "auto"
+        if implied:
+            seasonal = season if (season := self._season(None)) > 1 else None
+        else:
+            seasonal = None if given is None else positive_integer("seasonal", given)
+        given = arguments.autoregressive
+        ar = None if given is None else positive_integer("autoregressive", given)
         if seasonal == 1:
-            raise ValueError("seasonal must be a season of at least 2 steps, or None; got 1")
+            raise ValueError('seasonal must be a season of at least 2 steps, "auto" or None; got 1')
         cycle = flag("cycle", arguments.cycle)
         for name in ("stochastic_cycle", "damped_cycle"):
             if flag(name, getattr(arguments, name)) and not cycle:
@@ -185,4 +199,5 @@ class UnobservedComponents(StandardizedForecaster):
             damped_cycle=arguments.damped_cycle,
             autoregressive=ar,
             max_iter=positive_integer("max_iter", arguments.max_iter),
+            implied=implied and seasonal is not None,
         )

@@ -65,6 +65,28 @@ class Estimates:
         }
         return replace(self, **chosen, messages=tuple(self.messages[i] for i in which))
 
+    def with_held(self, names: tuple[str, ...], values: np.ndarray) -> Estimates:
+        """With further parameters (N, m) at the end, held at what an earlier step has found."""
+        m, k = values.shape[1], len(self.names)
+        arrays: dict[str, Any] = {
+            name: np.pad(array, [(0, 0)] + [(0, m)] * (array.ndim - 1))
+            for name in ("gradient", "hessian", "opg", "information")
+            if (array := getattr(self, name)) is not None
+        }
+        fixed = np.ones((len(values), k + m), dtype=bool)
+        fixed[:, :k] = self.fixed
+        params = np.hstack([self.params, values])
+        return replace(self, names=(*self.names, *names), params=params, fixed=fixed, **arrays)
+
+    def first(self, k: int) -> Estimates:
+        """Those of the first k parameters alone."""
+        arrays: dict[str, Any] = {
+            name: None if (array := getattr(self, name)) is None else array[:, *(np.s_[:k],) * d]
+            for name, d in (("params", 1), ("gradient", 1), ("fixed", 1), ("hessian", 2),
+                            ("opg", 2), ("information", 2))
+        }  # fmt: skip
+        return replace(self, names=self.names[:k], **arrays)
+
     def placed(self, n_units: int, which: np.ndarray, reasons: dict[int, str]) -> Estimates:
         """As the units numbered `which` of `n_units`; the others are not fitted.
 

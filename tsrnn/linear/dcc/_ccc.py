@@ -39,7 +39,8 @@ class CCC(ConditionalCorrelation):
     mean : {"constant", "zero", "var", "vecm"}
         Mean of all targets. A constant is estimated with the variance of its equation; the
         other two by least squares before the variances. "vecm" is an error-correction mean,
-        whose cointegrating vectors are Johansen's.
+        whose cointegrating vectors, Johansen's, are the parameters ``beta.ec1.b`` without standard
+        errors.
     mean_order : int, default 1
         Lags of "var", lagged differences of "vecm".
     coint_rank : int, default 1

@@ -81,13 +81,15 @@ class ConditionalCorrelation(MatrixForecaster):
         Returns
         -------
         DataFrame
-            Columns ``statistic``, ``df`` = lags + 1, ``p_value``, a row a series.
+            Columns ``statistic``, ``df`` = lags, ``p_value``, a row a series.
 
         Notes
         -----
-        The chi-square limit is that of known parameters. Estimated correlations make the
-        constant of the regression close to zero, so that the test rejects a little less often
-        than its level says.
+        The statistic is that of Engle and Sheppard, who compare it with a chi-square of
+        lags + 1 degrees of freedom. The residuals are freed of their own correlations, so that
+        the products sum to zero and the constant of the regression is fitted beforehand: lags
+        degrees are left. With one more the test rejects too rarely: at a level of 5 percent in
+        2.5 percent of samples with five lags, in 1.3 percent with one.
         """
         lags = positive_integer("lags", lags)
         panel = self._data(None)
@@ -96,8 +98,7 @@ class ConditionalCorrelation(MatrixForecaster):
             if len(path.errors) > 2 * lags:
                 scale = np.sqrt(np.diagonal(path.covariances, axis1=1, axis2=2))
                 statistics[i] = constancy_statistic(path.errors / scale, lags)
-        df = lags + 1
-        columns = {"statistic": statistics, "df": df, "p_value": chi2.sf(statistics, df)}
+        columns = {"statistic": statistics, "df": lags, "p_value": chi2.sf(statistics, lags)}
         return pd.DataFrame(columns, index=self.units_)
 
     def _covariance(self, cov_type: str | None) -> np.ndarray:
@@ -124,20 +125,20 @@ class ConditionalCorrelation(MatrixForecaster):
 
     def _remember(self, panel: Panel, found: Fit) -> LinearMemory:
         self._set_estimates(found.estimates)
-        arrays = {"presample": found.presample, "beta": found.beta}
+        arrays = {"presample": found.presample}
         if not found.estimates.fitted.any():  # refused with the reason by the base class
             return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
         return self._memory(panel, found.estimates.params, arrays)
 
     def _memory_of(self, panel: Panel) -> LinearMemory:
         which = self._series_of(panel.ids)
-        arrays = {name: self.memory_.arrays[name][which] for name in ("presample", "beta")}
+        arrays = {"presample": self.memory_.arrays["presample"][which]}
         return self._memory(panel, self.estimates_.params[which], arrays)
 
     def _memory(
         self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
     ) -> LinearMemory:
-        _, state = self._run(panel, params, arrays["beta"], arrays["presample"])
+        _, state = self._run(panel, params, arrays["presample"])
         return LinearMemory(
             panel.ids, panel.last_times, target_scales(panel), arrays | state._asdict()
         )
@@ -149,7 +150,7 @@ class ConditionalCorrelation(MatrixForecaster):
             which = np.flatnonzero(panel.lengths == length)
             values = np.array([panel.series(int(i)) for i in which])
             state = advance(
-                spec, Parts(*(part[which] for part in parts)), memory.arrays["beta"][which],
+                spec, Parts(*(part[which] for part in parts)),
                 State(*(new[name][which] for name in State._fields)), values,
             )  # fmt: skip
             for name, array in state._asdict().items():
@@ -159,12 +160,11 @@ class ConditionalCorrelation(MatrixForecaster):
     def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
         state = State(*(memory.arrays[name] for name in State._fields))
         parts = self._parts_of(memory)
-        return forecast(self._specification(), parts, memory.arrays["beta"], state, h)
+        return forecast(self._specification(), parts, state, h)
 
     def _paths(self, panel: Panel) -> dict[int, Path]:
         which, arrays = self._series_of(panel.ids), self.memory_.arrays
-        beta, presample = arrays["beta"][which], arrays["presample"][which]
-        return self._run(panel, self.estimates_.params[which], beta, presample)[0]
+        return self._run(panel, self.estimates_.params[which], arrays["presample"][which])[0]
 
     def _draw(
         self,
@@ -174,10 +174,10 @@ class ConditionalCorrelation(MatrixForecaster):
         rng: np.random.Generator,
     ) -> np.ndarray:
         spec = self._specification()
-        return draw(spec, spec.parts(params), self.memory_.arrays["beta"][series], rows, rng)
+        return draw(spec, spec.parts(params), rows, rng)
 
     def _run(
-        self, panel: Panel, params: np.ndarray, beta: np.ndarray, presample: np.ndarray
+        self, panel: Panel, params: np.ndarray, presample: np.ndarray
     ) -> tuple[dict[int, Path], State]:
         """Paths of the series that have parameters, by number, and the state of all."""
         spec = self._specification()
@@ -188,7 +188,7 @@ class ConditionalCorrelation(MatrixForecaster):
             return {}, State(*(np.full((panel.n_series, *s), np.nan) for s in shapes))
         series = [panel.series(int(i)) for i in used]
         parts = spec.parts(params[used])
-        paths, state = run(spec, parts, beta[used], presample[used], series)
+        paths, state = run(spec, parts, presample[used], series)
         whole = []
         for array in state:
             full = np.full((panel.n_series, *array.shape[1:]), np.nan)
@@ -238,7 +238,9 @@ class ConditionalCorrelation(MatrixForecaster):
         }
 
     def _notes(self, unit: int) -> list[str]:
+        spec = self._specification()
         return [
             "Robust standard errors are those of all steps of the estimation together; 'hessian' "
-            "takes earlier steps as known."
+            "takes earlier steps as known.",
+            *spec.step.mean.notes(spec.targets),
         ]

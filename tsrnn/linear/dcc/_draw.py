@@ -17,7 +17,6 @@ from tsrnn.linear.garch._simulate import simulate
 def draw(
     spec: Specification,
     parts: Parts,
-    beta: np.ndarray,
     rows: tuple[int, int],
     generator: np.random.Generator,
 ) -> np.ndarray:
@@ -49,6 +48,6 @@ def draw(
             "to simulate, params must give positive, finite variances; omega must be positive, "
             "alpha and beta must not be negative"
         )
-    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, beta)
+    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, parts.beta)
     history = np.zeros((s, lags.shape[1], n))
     return paths(history, intercepts, lags, errors)[:, rows[1] :].swapaxes(0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from tsrnn.linear.garch._moments import half_life, persistence, unconditional_va
 from tsrnn.linear.garch._panels import rows_of, units_of
 from tsrnn.linear.garch._simulate import expected_mean
 from tsrnn.linear.garch._variance import VarianceResults, state_of
+from tsrnn.linear.garch._vol_egarch import EGARCH_TSP
 
 INTERVALS = ("simulated", "analytic")
 
@@ -65,12 +67,14 @@ class GARCH(VarianceResults):
     distribution : {"normal", "t"}
         Of z; Student's t is scaled to a variance of one and has nu degrees of freedom.
     vol : {"garch", "gjr", "egarch"}
-    initial_variance : {"backcast", "sample", "fcp", "unconditional"} or float
+    initial_variance : {"backcast", "sample", "fcp", "unconditional", "tsp"} or float
         Variance before the first observation, and in place of the squared residuals there:
         the mean of the first 75 squared residuals at the starting values with weights
         0.94^t, as in arch; the mean of all of them; that mean at the current parameters of
         the mean (Fiorentini, Calzolari and Panattoni, 1996); what the current parameters
-        imply; or a number.
+        imply; for "egarch", that of "fcp" after residuals of zero, as TSP has it, where all others
+        put :math:`|z| - \sqrt{2/\pi}` and z at their expectation; or a number. TSP's GARCH has
+        "fcp" by default, "sample" as HINIT=OLS and "unconditional" as HINIT=STEADY.
     stationary : bool, default True
         Hold the persistence at one where the likelihood rises beyond it ("garch", "gjr").
     intervals : {"simulated", "analytic"}
@@ -144,13 +148,13 @@ class GARCH(VarianceResults):
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
-        initial = initial_of(self.arguments_.initial_variance, model.mean)
+        initial = initial_of(self.arguments_.initial_variance, model.mean, model.vol.name)
         return self._remember(panel, fit(model, y, lengths, initial, self.arguments_.stationary))
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         self._check_long_enough(panel, 1)
-        initial = initial_of(self.arguments_.initial_variance, model.mean)
+        initial = initial_of(self.arguments_.initial_variance, model.mean, model.vol.name)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = at_given(model, y, lengths, params, initial)
         bad = np.flatnonzero(~np.isfinite(found.estimates.loglik))
@@ -233,7 +237,9 @@ class GARCH(VarianceResults):
     def _model_for(self, panel: Panel) -> Model:
         """The model, with a mark of the ends of series where these differ."""
         flag("stationary", self.arguments_.stationary)
-        return self._model(padded=len(np.unique(panel.lengths)) > 1)
+        model = self._model(padded=len(np.unique(panel.lengths)) > 1)
+        zero_residuals = model.vol.log and self.arguments_.initial_variance == "tsp"
+        return replace(model, vol=EGARCH_TSP) if zero_residuals else model
 
     def _params_of(self, ids: pd.Index) -> np.ndarray:
         """Parameters (S C, k) of the units of some series."""

@@ -17,7 +17,9 @@ from tsrnn.linear.varma._shape import Shape
 from tsrnn.linear.varma._start import start
 
 
-def fit(sample: Sample, names: tuple[str, ...], targets: list[str], searches: int) -> Estimates:
+def fit(
+    sample: Sample, names: tuple[str, ...], targets: list[str], searches: int, verbose: int = 0
+) -> Estimates:
     """Estimates of all units; those that cannot be fitted say why.
 
     Parameters
@@ -29,6 +31,8 @@ def fit(sample: Sample, names: tuple[str, ...], targets: list[str], searches: in
     targets : list of str
     searches : int
         Most searches of a unit, see `search`.
+    verbose : int
+        Whether to show the search.
     """
     n_units = len(sample.y)
     reasons = unusable(sample, targets)
@@ -47,7 +51,8 @@ def fit(sample: Sample, names: tuple[str, ...], targets: list[str], searches: in
         return _nothing(sample.shape, names).placed(n_units, which, reasons)
     chosen, standard = chosen.select(kept), standard.select(kept)
     scaling = Scaling(*(part[kept] for part in scaling.parts))
-    found = search(standard, first, searches)
+    progress = f"{standard.shape.k} parameters of {len(first)} series" if verbose else ""
+    found = search(standard, first, searches, progress)
     return _estimates(chosen, scaling, names, found).placed(n_units, which, reasons)
 
 

@@ -95,6 +95,11 @@ class VARMA(DynamicsResults):
     cancel; `messages_` say how far each unit is from that, and one too close has no standard
     errors.
 
+    Parameters grow with the square of the targets, and the time of an evaluation faster: 20 targets
+    at order (1, 1) take most of a minute each. ``verbose=1`` shows the search. There must be more
+    rows than coefficients of an equation and targets together, as some combination of the targets
+    is fitted without error otherwise.
+
     Intervals are normal with the exact covariance of every step, the parameters taken as known:
     their coverage is the nominal one for normal innovations, up to the error of estimation.
 
@@ -137,7 +142,9 @@ class VARMA(DynamicsResults):
         shape, names = self._shape(), self._param_names(panel)
         sample, targets = sample_of(shape, panel), [str(name) for name in panel.target_names]
         n_starts = positive_integer("n_starts", self.arguments_.n_starts)
-        return self._remember(panel, sample, fit(sample, names, targets, n_starts))
+        return self._remember(
+            panel, sample, fit(sample, names, targets, n_starts, self.arguments_.verbose)
+        )
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         shape, names = self._shape(), self._param_names(panel)

@@ -21,7 +21,7 @@ from tsrnn.linear._matrices import Forecast, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
-from tsrnn.linear.vech._canonical import ranks
+from tsrnn.linear.vech._canonical import on_face
 from tsrnn.linear.vech._dynamics import Dynamics
 from tsrnn.linear.vech._fit import Fit, at_given, fit_series
 from tsrnn.linear.vech._inference import face_covariance
@@ -60,7 +60,7 @@ class VECMGARCH(Dynamics):
     Fitted by Gaussian quasi maximum likelihood: from a scalar model over a diagonal BEKK to the
     structure wanted, several starts, scoring and then Newton's method with the exact Hessian.
     Mean and covariance are estimated jointly; cointegrating vectors of a "vecm" are Johansen's
-    and taken as known, as they converge faster. Before the first observation vech(e e') and h
+    and held, as they converge faster. Before the first observation vech(e e') and h
     are the mean of vech(e e') of least squares.
 
     Parameters
@@ -92,7 +92,9 @@ class VECMGARCH(Dynamics):
     params_, bse_, tvalues_, pvalues_ : DataFrame
         A row a series: coefficients of the mean as in statsmodels' VARMAX; then ``C[i,j]``,
         ``A1[i,j]``, ``G1[i,j]`` of a BEKK, or ``b[i,j]`` with ``theta1``, ``phi1`` (scalar),
-        ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full).
+        ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full); then
+        ``beta.ec1.b`` of a "vecm", the place of b in the first cointegrating relation, in which
+        the first target has one.
     agreement_ : Series
         Starts that came within 0.01 of the best log-likelihood.
 
@@ -101,8 +103,16 @@ class VECMGARCH(Dynamics):
     Signs: first diagonal elements of A and G, and the diagonal of C, are positive.
 
     Coefficients of "full" and "diagonal" lie on the boundary of the positive semidefinite ones
-    more often than not. Standard errors are then those of the models of the same rank (by the
-    delta method from the factors), and `messages` in the summary say so.
+    more often than not, and the constant may in any structure. Standard errors are then those of
+    the models of the same rank (by the delta method from the factors), and `messages` in the
+    summary say so. A parameter that is zero on the boundary, such as ``C[3,3]`` where
+    :math:`C C'` is singular, has no standard error; those of the others are with it held. With
+    ``stationary=True`` that is so for Theta and Phi where the search ends at the limit.
+
+    The first H is that of the recursion after presample values that are the sample covariance s of
+    the residuals of least squares. Programs that set the first H to s, or to the stationary
+    covariance of the recursion, have other digits, and there is no option for these; with
+    ``targeting=True`` all three are the same.
 
     Intervals of forecasts are Gaussian with the exact covariance of every step, parameters taken
     as known; from the second step on y is not Gaussian, so that they are approximations.
@@ -186,7 +196,7 @@ class VECMGARCH(Dynamics):
         spec, ends = self._specification(), []
         for i, own in enumerate(params):
             presample = arrays["presample"][i]
-            model = spec.model(own, arrays["beta"][i], presample)
+            model = spec.model(own, presample)
             values = panel.series(i)
             if np.isnan(own).any():  # not fitted: it may even be too short to run over
                 values = np.full((spec.mean.n_lags, spec.n), np.nan)
@@ -223,20 +233,18 @@ class VECMGARCH(Dynamics):
     def _covariance(self, cov_type: str | None) -> np.ndarray:
         result = super()._covariance(cov_type)
         spec, estimates = self._specification(), self._fitted()
-        if spec.kind not in ("full", "diagonal"):
-            return result
         kind = self.arguments_.cov_type if cov_type is None else cov_type
-        whole = spec.n if spec.kind == "diagonal" else spec.n**2
         for i, factors in enumerate(self.memory_.arrays["factors"]):
-            if np.isfinite(factors).all() and min(ranks(spec, factors)) < whole:
-                one = estimates.select(np.array([i]))
-                result[i] = face_covariance(spec, one, factors, kind)
+            if np.isfinite(factors).all() and on_face(spec, factors):
+                k = len(spec.own_names)
+                one = estimates.select(np.array([i])).first(k)
+                result[i, :k, :k] = face_covariance(spec, one, factors, kind)
         return result
 
     def _model(self, i: int) -> Model:
         arrays = self.memory_.arrays
         params = self._fitted().params[i]
-        return self._specification().model(params, arrays["beta"][i], arrays["presample"][i])
+        return self._specification().model(params, arrays["presample"][i])
 
     def _specification(self) -> Specification:
         given = self.arguments_
@@ -269,6 +277,10 @@ class VECMGARCH(Dynamics):
             "Constant": "targeted" if self.arguments_.targeting else "estimated",
             "Presample": "mean square",
         }
+
+    def _notes(self, unit: int) -> list[str]:
+        spec = self._specification()
+        return spec.mean.notes(spec.targets)
 
     def _facts(self, unit: int) -> dict[str, object]:
         agreement = self.memory_.arrays["agreement"][unit]
