@@ -105,6 +105,16 @@ class Results:
         return self._series(self._fitted().converged, "converged")
 
     @property
+    def starts_(self) -> pd.Series:
+        """Number of starting values tried; 0 where none were, or none are counted."""
+        return self._series(self._counts(self._fitted().starts), "starts")
+
+    @property
+    def agreement_(self) -> pd.Series:
+        """Number of `starts_` that came within 0.01 of the highest log-likelihood."""
+        return self._series(self._counts(self._fitted().agreement), "agreement")
+
+    @property
     def messages_(self) -> pd.Series:
         """Warnings of each unit in words, a tuple of them."""
         made = np.empty(len(self.units_), object)
@@ -230,6 +240,9 @@ class Results:
     def _conventions(self) -> dict[str, str]:
         """What the likelihood is, in the words of the summary: comparable ones are equal."""
         return {}
+
+    def _counts(self, counts: np.ndarray | None) -> np.ndarray:
+        return np.zeros(len(self.units_), dtype=np.int64) if counts is None else counts
 
     def _set_estimates(self, estimates: Estimates) -> None:
         """Keep what a fit has found; for the `_fit_panel` of a subclass to call."""

@@ -79,6 +79,11 @@ class GARCH(VarianceResults):
         do not have exactly.
     n_simulations : int, default 2000
         Paths of each series.
+    n_starts : int, optional
+        Starting values of every series. With more than one lag, the optima of the models nested
+        in this one are tried besides. By default one for models of one lag, and more where that
+        leaves doubt; the best of each part of a grid for others. `agreement_` says how many of
+        `starts_` reached the highest log-likelihood.
     cov_type : str, default "robust"
         Kind of standard errors: that of quasi maximum likelihood, "hessian", "opg",
         "information", "bollerslev-wooldridge" or "arch-robust".
@@ -87,6 +92,11 @@ class GARCH(VarianceResults):
 
     Notes
     -----
+    The likelihood of more than one lag has several maxima as a rule. The search begins from the
+    optima of the models with a lag less and, for "gjr", of the one without leverage, each found
+    in the same way, so that none of them is ever higher; and from others. No search knows that
+    there is no higher maximum.
+
     Intervals take the parameters as known; their coverage is the nominal one if the model is
     right, up to that and to the error of simulation. Forecasts of variances of "egarch" beyond
     the first step are means of simulated paths, whose expectation is infinite for Student's t
@@ -127,6 +137,7 @@ class GARCH(VarianceResults):
         stationary: bool = True,
         intervals: str = "simulated",
         n_simulations: int = 2000,
+        n_starts: int | None = None,
         *,
         cov_type: str = "robust",
         **shared: Any,
@@ -141,11 +152,13 @@ class GARCH(VarianceResults):
         self.stationary = stationary
         self.intervals = intervals
         self.n_simulations = n_simulations
+        self.n_starts = n_starts
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         initial = initial_of(self.initial_variance, model.mean)
-        return self._remember(panel, fit(model, y, lengths, initial, self.stationary))
+        n_starts = None if self.n_starts is None else positive_integer("n_starts", self.n_starts)
+        return self._remember(panel, fit(model, y, lengths, initial, self.stationary, n_starts))
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)

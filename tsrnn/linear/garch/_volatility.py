@@ -35,6 +35,8 @@ class Volatility:
     even : bool
         Whether shocks are even functions of the residual. The expected information of mean and
         variance together is zero then, as densities are symmetric (Engle, 1982).
+    without_leverage : Volatility, optional
+        The recursion of which this one has the coefficients and further ones.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Volatility:
     expected: tuple[float, ...]
     log: bool = False
     even: bool = False
+    without_leverage: Volatility | None = None
 
     def names(self, p: int, q: int) -> tuple[str, ...]:
         """Names of the parameters, those of a coefficient together."""

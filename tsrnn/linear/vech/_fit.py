@@ -10,10 +10,10 @@ import numpy as np
 from tqdm import tqdm
 
 from tsrnn.linear._estimates import BY_UNIT, Estimates
-from tsrnn.linear._optimise import Evaluate, Optimum, maximise
+from tsrnn.linear._optimise import Evaluate, Optimum, agreement_of, maximise
 from tsrnn.linear.vech._canonical import canonical, fixed, natural, ranks
 from tsrnn.linear.vech._evaluate import derivatives, evaluation
-from tsrnn.linear.vech._messages import agreement_of, messages, of_persistence
+from tsrnn.linear.vech._messages import messages, of_persistence
 from tsrnn.linear.vech._sample import Prepared, check_size, prepare
 from tsrnn.linear.vech._specification import Specification
 from tsrnn.linear.vech._start import starts
@@ -32,15 +32,12 @@ class Fit(NamedTuple):
         The coordinates of estimation, the mean's coefficients in front.
     presample : array of shape (S, N)
     beta : array of shape (S, n, rank)
-    agreement : array of shape (S,)
-        Starts that reached the best optimum found.
     """
 
     estimates: Estimates
     factors: np.ndarray
     presample: np.ndarray
     beta: np.ndarray
-    agreement: np.ndarray
 
 
 class _One(NamedTuple):
@@ -48,7 +45,6 @@ class _One(NamedTuple):
     factors: np.ndarray
     presample: np.ndarray
     beta: np.ndarray
-    agreement: int
 
 
 def fit_series(
@@ -95,8 +91,7 @@ def _each(names: Sequence[object], one: Callable[[int], _One], verbose: int) -> 
         whole[which] = rows
         return whole
 
-    return Fit(estimates, placed("factors"), placed("presample"), placed("beta"),
-               placed("agreement"))  # fmt: skip
+    return Fit(estimates, placed("factors"), placed("presample"), placed("beta"))
 
 
 def _fit_one(spec: Specification, values: np.ndarray, rng: np.random.Generator) -> _One:
@@ -112,16 +107,18 @@ def _fit_one(spec: Specification, values: np.ndarray, rng: np.random.Generator) 
         raise ValueError("no starting value has covariances that are positive definite")
     found = _finished(spec, evaluate, tried.params[best])
     params = canonical(spec, found.params[0])
-    agreement = agreement_of(tried.value)
+    agreement = agreement_of(tried.value[:, None])
     estimates = replace(
         _estimates(spec, data, natural(spec, params)),
         iterations=tried.iterations[[best]] + found.iterations,
         converged=found.converged,
         fixed=fixed(spec, params)[None],
-        messages=(messages(spec, params, bool(found.converged[0]), agreement),),
+        messages=(messages(spec, params, bool(found.converged[0]), int(agreement[0])),),
+        starts=np.array([len(begin)]),
+        agreement=agreement,
     )
     units = data.units(structure)
-    return _One(estimates, params * units, data.presample, data.beta, agreement)
+    return _One(estimates, params * units, data.presample, data.beta)
 
 
 def _finished(spec: Specification, evaluate: Evaluate, params: np.ndarray) -> Optimum:
@@ -148,7 +145,7 @@ def _one_at(spec: Specification, values: np.ndarray, params: np.ndarray) -> _One
     data = prepare(spec, values)
     estimates = _estimates(spec, data, params / data.units(spec.natural))
     width = data.sample.n_mean + spec.factors.size
-    return _One(estimates, np.full(width, np.nan), data.presample, data.beta, 0)
+    return _One(estimates, np.full(width, np.nan), data.presample, data.beta)
 
 
 def _estimates(spec: Specification, data: Prepared, params: np.ndarray) -> Estimates:
@@ -172,6 +169,8 @@ def _estimates(spec: Specification, data: Prepared, params: np.ndarray) -> Estim
         converged=np.array([True]),
         fixed=np.zeros((1, len(params)), dtype=bool),
         messages=(tuple(of_persistence(spec, params)),),
+        starts=np.array([0]),
+        agreement=np.array([0]),
     )
 
 

@@ -60,8 +60,3 @@ def _of_ranks(spec: Specification, params: np.ndarray) -> list[str]:
     if not any(found[: spec.p]) and spec.q:
         words.append("Without Theta the coefficients Phi are not identified, and are put at zero.")
     return words
-
-
-def agreement_of(values: np.ndarray) -> int:
-    """Number of log-likelihoods within 0.01 of the largest."""
-    return int((values > values.max() - 0.01).sum())

@@ -93,8 +93,8 @@ class VECMGARCH(Dynamics):
         A row a series: coefficients of the mean as in statsmodels' VARMAX; then ``C[i,j]``,
         ``A1[i,j]``, ``G1[i,j]`` of a BEKK, or ``b[i,j]`` with ``theta1``, ``phi1`` (scalar),
         ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full).
-    agreement_ : Series
-        Starts that came within 0.01 of the best log-likelihood.
+    starts_, agreement_ : Series
+        Starting values tried, and how many came within 0.01 of the best log-likelihood.
 
     Notes
     -----
@@ -149,13 +149,6 @@ class VECMGARCH(Dynamics):
         self.targeting = targeting
         self.stationary = stationary
         self.n_starts = n_starts
-
-    @property
-    def agreement_(self) -> pd.Series:
-        """Number of starts that came within 0.01 of the best log-likelihood, 0 without a fit."""
-        return self._series(
-            np.nan_to_num(self.memory_.arrays["agreement"]).astype(int), "agreement"
-        )
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         rng = np.random.default_rng(seed_of(self.random_state))
@@ -270,13 +263,10 @@ class VECMGARCH(Dynamics):
         }
 
     def _facts(self, unit: int) -> dict[str, object]:
-        agreement = self.memory_.arrays["agreement"][unit]
         facts: dict[str, object] = {}
         if np.isfinite(self._fitted().params[unit]).all():
             radius = self.coefficients(self.units_[unit])["persistence"]
             facts["Spectral radius"] = f"{radius:.4f}"
-        if agreement > 0:
-            facts["Starts that agree"] = f"{int(agreement)} of {self.n_starts}"
         return facts
 
 
