@@ -13,7 +13,9 @@ from tsrnn.contract import level_name, positive_integer, target_scales, with_sha
 from tsrnn.data import Panel, steps_between
 from tsrnn.linear._as_rnn import Recursion, padded
 from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._results import Results
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.arma._arguments import specification
 from tsrnn.linear.arma._fit import fit_units, joined
@@ -243,6 +245,17 @@ class ARMA(ARMAResults):
     def _spec(self) -> Specification:
         regressors = self._panel_shape[1] if hasattr(self, "_panel_shape") else ()
         return specification(self.order, self.trend, self.likelihood, self.missing, regressors)
+
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, ARMA):
+            return None
+        spec, small = self._spec(), smaller._spec()
+        lags = spec.p - small.p, spec.q - small.q
+        regressors = set(small.regressors) <= set(spec.regressors)
+        trend = set(small.trend) - {"n"} <= set(spec.trend)
+        if not (min(lags) >= 0 and small.d == spec.d and regressors and trend):
+            return None
+        return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
         return self._spec().names

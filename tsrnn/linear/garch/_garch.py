@@ -18,9 +18,12 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._results import Results
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.garch._arguments import initial_of, model_of
+from tsrnn.linear.garch._coordinates import NU
 from tsrnn.linear.garch._filter import State, advance, begin, run
 from tsrnn.linear.garch._fit import Fit, at_given, fit
 from tsrnn.linear.garch._forecast import analytic_quantiles, simulated_quantiles
@@ -31,6 +34,7 @@ from tsrnn.linear.garch._simulate import expected_mean
 from tsrnn.linear.garch._variance import VarianceResults, state_of
 
 INTERVALS = ("simulated", "analytic")
+LARGEST_NU = NU[1] * (1 - 1e-9)  # at the bound, which stands for the normal distribution
 
 
 @with_shared_arguments
@@ -236,6 +240,31 @@ class GARCH(VarianceResults):
         presample = self.memory_.arrays["presample"][self._series_of(panel.ids)].reshape(-1)
         found = run(self._model_for(panel), self._params_of(panel.ids), presample, *units_of(panel))
         return rows_of(panel, found[0]), rows_of(panel, found[1])
+
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, GARCH):
+            return None
+        model, small = self._model(), smaller._model()
+        mean, inner = model.mean, small.mean
+        lags = model.p - small.p, model.q - small.q
+        mean_lags = len(mean.lags) - len(inner.lags), mean.n_ma - inner.n_ma
+        nested = (
+            min(*lags, mean_lags[1], mean.constant - inner.constant) >= 0
+            and set(inner.lags) <= set(mean.lags)
+            and small.vol in (model.vol, model.vol.without_leverage)
+            and set(small.density.names) <= set(model.density.names)
+            and not (self.stationary and not smaller.stationary)
+        )
+        if not nested:
+            return None
+        normal = model.density != small.density
+        # Shocks of a lag more are two in a GJR model: alpha and alpha + gamma, both not negative.
+        positive = 0 if model.vol.log else lags[0] * len(model.vol.coefficients) + lags[1]
+        return Restriction(
+            boundary=positive + normal,
+            reason=COMMON_FACTORS if min(lags) > 0 or min(mean_lags) > 0 else "",
+            reached=self._fitted().params[:, -1] >= LARGEST_NU if normal else None,
+        )
 
     def _model(self, padded: bool = False) -> Model:
         return model_of(self.order, self.mean, self.mean_order, self.distribution, self.vol, padded)

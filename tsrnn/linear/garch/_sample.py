@@ -41,9 +41,7 @@ class Sample:
 
     def select(self, units: np.ndarray) -> Sample:
         """Some of the series, by number."""
-        return Sample(
-            self.inputs[units], self.n_obs[units], self.centre[units], self.scale[units]
-        )
+        return Sample(self.inputs[units], self.n_obs[units], self.centre[units], self.scale[units])
 
 
 class Spread(NamedTuple):

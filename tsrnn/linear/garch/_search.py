@@ -99,9 +99,7 @@ def nested_models(model: Model) -> list[Model]:
     return nested
 
 
-def _doubtful(
-    problem: Problem, model: Model, likelihood: Likelihood, found: Found
-) -> np.ndarray:
+def _doubtful(problem: Problem, model: Model, likelihood: Likelihood, found: Found) -> np.ndarray:
     """Units that need more starts than one."""
     n = len(found.value)
     gain = 2 * (found.value - likelihood.values(_constant(model, found.params), np.arange(n)))
@@ -158,9 +156,7 @@ def _embedded(small: Model, model: Model, params: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _highest(
-    problem: Problem, model: Model, likelihood: Likelihood, starts: np.ndarray
-) -> Found:
+def _highest(problem: Problem, model: Model, likelihood: Likelihood, starts: np.ndarray) -> Found:
     """Highest of the ends of climbs from starts (count, N, k), all in one batch."""
     count, n, _ = starts.shape
     lanes = likelihood if count == 1 else likelihood.select(np.tile(np.arange(n), count))
@@ -276,9 +272,7 @@ def _found(coordinates: Coordinates, best: Optimum) -> Found:
     )  # fmt: skip
 
 
-def _on_face(
-    model: Model, likelihood: Likelihood, found: Found, beyond: np.ndarray
-) -> Found:
+def _on_face(model: Model, likelihood: Likelihood, found: Found, beyond: np.ndarray) -> Found:
     """Search again, on the face where the persistence is one, for units beyond it."""
     if not beyond.any():
         return found

@@ -103,9 +103,7 @@ def _left_over(y: np.ndarray, known: list[np.ndarray]) -> tuple[np.ndarray, np.n
     return params, y - sum(params[:, i, None] * x for i, x in enumerate(known))
 
 
-def grid_starts(
-    model: Model, likelihood: Likelihood, mean: MeanStart, whole: bool
-) -> np.ndarray:
+def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bool) -> np.ndarray:
     """Best candidates (kinds, N, k), one of each kind, the best first.
 
     Parameters

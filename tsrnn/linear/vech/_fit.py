@@ -14,6 +14,7 @@ from tsrnn.linear._optimise import Evaluate, Optimum, agreement_of, maximise
 from tsrnn.linear.vech._canonical import canonical, fixed, natural, ranks
 from tsrnn.linear.vech._evaluate import derivatives, evaluation
 from tsrnn.linear.vech._messages import messages, of_persistence
+from tsrnn.linear.vech._nested import embedded, left_zero, nested_specifications
 from tsrnn.linear.vech._sample import Prepared, check_size, prepare
 from tsrnn.linear.vech._specification import Specification
 from tsrnn.linear.vech._start import starts
@@ -56,7 +57,8 @@ def fit_series(
 ) -> Fit:
     """Estimate each of the series (T_i, n); what cannot be fitted is NaN and says why."""
     names = range(len(series)) if names is None else names
-    return _each(names, lambda i: _fit_one(spec, series[i], rng), verbose)
+    seeds = rng.integers(2**32, size=len(series)).tolist()
+    return _each(names, lambda i: _fit_one(spec, series[i], seeds[i]), verbose)
 
 
 def at_given(
@@ -94,31 +96,73 @@ def _each(names: Sequence[object], one: Callable[[int], _One], verbose: int) -> 
     return Fit(estimates, placed("factors"), placed("presample"), placed("beta"))
 
 
-def _fit_one(spec: Specification, values: np.ndarray, rng: np.random.Generator) -> _One:
+class _Ends(NamedTuple):
+    """Where the searches of one series ended.
+
+    Attributes
+    ----------
+    params : array of shape (k,)
+        Factors in one choice of signs.
+    optimum : Optimum
+        Of one lane.
+    starts, agreement : int
+        Starting values, and how many of them came close to the highest log-likelihood.
+    """
+
+    params: np.ndarray
+    optimum: Optimum
+    starts: int
+    agreement: int
+
+
+def _fit_one(spec: Specification, values: np.ndarray, seed: int) -> _One:
     data = prepare(spec, values)
     check_size(spec, len(data.sample.response))
-    structure = spec.factors
-    begin = starts(spec.kind, (spec.p, spec.q), data.sample, data.coefficients, spec.targeting,
+    ends = _search(spec, data, seed, {})
+    params, found = ends.params, ends.optimum
+    estimates = replace(
+        _estimates(spec, data, natural(spec, params)),
+        iterations=found.iterations,
+        converged=found.converged,
+        fixed=fixed(spec, params)[None],
+        messages=(messages(spec, params, bool(found.converged[0]), ends.starts, ends.agreement),),
+        starts=np.array([ends.starts]),
+        agreement=np.array([ends.agreement]),
+    )
+    units = data.units(spec.factors)
+    return _One(estimates, params * units, data.presample, data.beta)
+
+
+def _search(
+    spec: Specification, data: Prepared, seed: int, done: dict[Specification, _Ends]
+) -> _Ends:
+    """Highest maximum from several starts, optima of the nested models among them.
+
+    A search has its own generator of the same seed whether the model is the one wanted or nested
+    in it, so that both end at the same optimum.
+    """
+    if spec in done:
+        return done[spec]
+    rng, sample = np.random.default_rng(seed), data.sample
+    begin = starts(spec.kind, (spec.p, spec.q), sample, data.coefficients, spec.targeting,
                    spec.n_starts, rng)  # fmt: skip
-    evaluate = evaluation(structure, data.sample, spec.stationary)
-    tried = maximise(evaluate, begin, tol=_ROUGH, max_iter=_ROUGH_ITER)
+    nested = {small: _search(small, data, seed, done) for small in nested_specifications(spec)}
+    inner = [embedded(small, spec, ends.params) for small, ends in nested.items()]
+    near = [left_zero(spec, sample, params, rng) for params in inner]
+    evaluate = evaluation(spec.factors, sample, spec.stationary)
+    tried = maximise(evaluate, np.vstack([begin, *near]), tol=_ROUGH, max_iter=_ROUGH_ITER)
     best = int(np.argmax(tried.value))
     if not np.isfinite(tried.value[best]):
         raise ValueError("no starting value has covariances that are positive definite")
     found = _finished(spec, evaluate, tried.params[best])
+    for params, ends in zip(inner, nested.values(), strict=True):
+        if ends.optimum.value[0] > found.value[0]:
+            found = maximise(evaluate, params[None], scoring=0, max_iter=_MAX_ITER)
+    found = found._replace(iterations=tried.iterations[[best]] + found.iterations)
+    agreement = int(agreement_of(tried.value[:, None])[0])
     params = canonical(spec, found.params[0])
-    agreement = agreement_of(tried.value[:, None])
-    estimates = replace(
-        _estimates(spec, data, natural(spec, params)),
-        iterations=tried.iterations[[best]] + found.iterations,
-        converged=found.converged,
-        fixed=fixed(spec, params)[None],
-        messages=(messages(spec, params, bool(found.converged[0]), int(agreement[0])),),
-        starts=np.array([len(begin)]),
-        agreement=agreement,
-    )
-    units = data.units(structure)
-    return _One(estimates, params * units, data.presample, data.beta)
+    done[spec] = _Ends(params, found, len(tried.value), agreement)
+    return done[spec]
 
 
 def _finished(spec: Specification, evaluate: Evaluate, params: np.ndarray) -> Optimum:

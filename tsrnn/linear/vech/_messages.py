@@ -11,10 +11,10 @@ from tsrnn.linear.vech._specification import Specification
 
 
 def messages(
-    spec: Specification, params: np.ndarray, converged: bool, agreement: int
+    spec: Specification, params: np.ndarray, converged: bool, starts: int, agreement: int
 ) -> tuple[str, ...]:
     """Warnings in words on factors."""
-    words = [*_of_search(spec, converged, agreement), *_of_ranks(spec, params)]
+    words = [*_of_search(spec, converged, starts, agreement), *_of_ranks(spec, params)]
     return (*words, *of_persistence(spec, natural(spec, params)))
 
 
@@ -29,14 +29,14 @@ def of_persistence(spec: Specification, params: np.ndarray) -> list[str]:
     ]
 
 
-def _of_search(spec: Specification, converged: bool, agreement: int) -> list[str]:
+def _of_search(spec: Specification, converged: bool, starts: int, agreement: int) -> list[str]:
     words = []
     if not converged:
         end = ": it may have ended at the limit of stationarity" if spec.stationary else ""
         words.append(f"The search for the optimum did not converge{end}.")
-    if spec.n_starts > 1 and agreement == 1:
+    if starts > 1 and agreement == 1:
         words.append(
-            f"Only one of {spec.n_starts} starts reached the best optimum: there may be a better "
+            f"Only one of {starts} starts reached the best optimum: there may be a better "
             "one. Take more by n_starts."
         )
     return words

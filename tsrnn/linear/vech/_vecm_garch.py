@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from tsrnn.contract import (
     choice,
@@ -17,14 +16,17 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.linear._arguments import order_of
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._matrices import Forecast, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
+from tsrnn.linear._results import Results
 from tsrnn.linear.vech._canonical import ranks
 from tsrnn.linear.vech._dynamics import Dynamics
 from tsrnn.linear.vech._fit import Fit, at_given, fit_series
 from tsrnn.linear.vech._inference import face_covariance
+from tsrnn.linear.vech._nested import is_nested_kind
 from tsrnn.linear.vech._specification import Model, Specification
 from tsrnn.linear.vech._state import State, advance, begin, forecast
 from tsrnn.linear.vech._structure import STRUCTURES
@@ -243,6 +245,31 @@ class VECMGARCH(Dynamics):
             stationary=flag("stationary", self.stationary),
             n_starts=positive_integer("n_starts", self.n_starts),
         )
+
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, VECMGARCH):
+            return None
+        spec, small = self._specification(), smaller._specification()
+        lags = spec.p - small.p, spec.q - small.q
+        nested = (
+            min(lags) >= 0
+            and is_nested_kind(small.kind, spec.kind)
+            and set(small.mean_names) <= set(spec.mean_names)
+            and not (spec.stationary and not small.stationary)
+        )
+        if not nested:
+            return None
+        reason = ""
+        if min(lags) > 0:
+            reason = COMMON_FACTORS
+        elif max(lags) > 0 and spec.kind != "scalar":
+            reason = "coefficients of a lag more are positive semidefinite, and zero is their edge"
+        elif spec.kind != small.kind and spec.kind != "bekk":
+            reason = (
+                f"coefficients of structure {small.kind!r} are on the edge of the positive "
+                f"semidefinite ones of structure {spec.kind!r}"
+            )
+        return Restriction(boundary=sum(lags), reason=reason)
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
         return self._specification().names
