@@ -26,6 +26,7 @@ from tsrnn.linear.arma._start import (
 # units of 1 / sqrt(n), those of theta not close to the unit circle, and the search was short.
 _FAR, _EDGE, _SHORT = 8.0, 0.95, 20
 _EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
+_LONG, _BRIEF = 100, 30  # iterations from the best start, and from each of many
 _SIMPLE = 3  # lags on both sides; more have second maxima wherever roots are
 _STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
 _REAL = 1e-6  # imaginary part of a root that counts as real
@@ -84,6 +85,15 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     return ends._replace(best=best._replace(params=_mirrored(form, best.params)[0]))
 
 
+def _no_optimum(start: np.ndarray) -> Optimum:
+    """What any end of a search is better than."""
+    n, none = len(start), np.zeros(len(start))
+    return Optimum(
+        start.copy(), none - np.inf, np.zeros_like(start), none + np.inf,
+        np.zeros(n, dtype=np.int64), none > 0, np.zeros(start.shape, dtype=bool),
+    )  # fmt: skip
+
+
 def _smaller_first(form: Form) -> list[tuple[int, int]]:
     """Orders of all models nested in one, and its own as the last."""
     return sorted(product(range(form.p + 1), range(form.q + 1)), key=sum)
@@ -114,15 +124,13 @@ def _from_all_starts(
     The likelihood may be that of higher orders, whose last coefficients are then held at zero.
     """
     first = np.column_stack([mean, hannan_rissanen(gamma, form.p, form.q)])
-    values: list[np.ndarray] = []
-    best = _climb(likelihood, form, first)
-    values.append(best.value.copy())
-    _try(best, np.arange(len(mean)), likelihood, form, inner, values)
+    every, values = np.arange(len(mean)), []
+    best = _no_optimum(first)
+    _try(best, every, likelihood, form, [first, *inner], values)
     which = _doubtful(form, best, likelihood.n_obs)
     others: list[np.ndarray] = []
     if n_starts is not None:
-        which = np.arange(len(mean))
-        others = further_starts(gamma, form.p, form.q)
+        which, others = every, further_starts(gamma, form.p, form.q)
         others = [*others, *drawn_starts(len(mean), form.p, form.q, n_starts - len(others))]
         others = others[: n_starts - 1]
     elif form.q and len(which):
@@ -130,14 +138,14 @@ def _from_all_starts(
     starts = [np.column_stack([mean[which], start]) for start in others]
     _try(best, which, likelihood, form, starts, values)
     if form.q and len(which) and n_starts != 1:
-        circle = [_on_circle(form, best.params[which])]
-        _try(best, which, likelihood, form, circle, values)
-    if form.q > 1 and len(which) and n_starts != 1:
-        turned = [
-            _turned(form, best.params[which], steps * np.pi / likelihood.n_obs[which])
-            for steps in _STEPS
-        ]
-        _try(best, which, likelihood, form, turned, values)
+        moved = [_on_circle(form, best.params[which])]
+        if form.q > 1:
+            angles = np.multiply.outer(_STEPS, np.pi / likelihood.n_obs[which])
+            moved += [_turned(form, best.params[which], angle) for angle in angles]
+        _try(best, which, likelihood, form, moved, values)
+    loose = np.flatnonzero(~best.converged)
+    if len(loose):
+        _take(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
     ends = np.stack(values)
     starts_tried = np.isfinite(ends).sum(0)
     return Search(best, np.full(len(mean), np.nan), starts_tried, agreement_of(ends))
@@ -151,30 +159,33 @@ def _autocovariances(prepared: Prepared, likelihood: Likelihood) -> np.ndarray:
     return autocovariances(Form(0, 0), Lanes(prepared.noise), mean[:, :0], n_lags)
 
 
-def _maximise(likelihood: Likelihood, form: Form, start: np.ndarray) -> Optimum:
+def _maximise(
+    likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int = _LONG
+) -> Optimum:
     """Maximise by the parameters of `form`, those of higher orders held at zero."""
     whole = likelihood.form
     if form == whole:
-        return maximise(likelihood.evaluate, start)
+        return maximise(likelihood.evaluate, start, max_iter=max_iter)
     free = np.zeros(whole.n_params, dtype=bool)
     free[: form.n_mean + form.p] = True
     free[whole.n_mean + whole.p :][: form.q] = True
     params, bound = np.zeros((len(start), whole.n_params)), np.where(free, np.inf, 0.0)
     params[:, free] = start
-    end = maximise(likelihood.evaluate, params, lower=-bound, upper=bound)
+    end = maximise(likelihood.evaluate, params, lower=-bound, upper=bound, max_iter=max_iter)
     return end._replace(
         params=end.params[:, free], gradient=end.gradient[:, free], at_bound=end.at_bound[:, free]
     )
 
 
-def _climb(likelihood: Likelihood, form: Form, start: np.ndarray) -> Optimum:
+def _climb(likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int = _LONG) -> Optimum:
     """Maximise; where the search has left the invertible region, go on from the mirrored point."""
-    best = _maximise(likelihood, form, start)
+    best = _maximise(likelihood, form, start, max_iter)
     stuck = np.flatnonzero(~best.converged)
     mirrored, moved = _mirrored(form, best.params[stuck])
     stuck = stuck[moved]
     if len(stuck):
-        _take(best, stuck, _maximise(likelihood.select(stuck), form, mirrored[moved]))
+        again = _maximise(likelihood.select(stuck), form, mirrored[moved], max_iter)
+        _take(best, stuck, again)
     return best
 
 
@@ -191,7 +202,7 @@ def _try(
     if not (n and starts):
         return
     lanes = likelihood.select(np.tile(which, len(starts)))
-    ends = _climb(lanes, form, np.concatenate(starts))
+    ends = _climb(lanes, form, np.concatenate(starts), _BRIEF)
     for i in range(len(starts)):
         end = Optimum(*(part[i * n : (i + 1) * n] for part in ends))
         reached = np.full(len(best.value), -np.inf)
