@@ -96,7 +96,7 @@ class TestGARCH:
 class TestARMA:
     def test_no_nested_model_is_higher(self, draws):
         highest = {}
-        for p, q in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (2, 2), (2, 3), (3, 3)):
+        for p, q in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (2, 2), (3, 3)):
             loglik = ARMA(order=(p, q)).fit(draws).loglik_
             for (i, j), inner in highest.items():
                 if i <= p and j <= q:
@@ -153,9 +153,7 @@ class TestVech:
         frame = pd.DataFrame(noise, columns=["a", "b"])
 
         def loglik(structure, order=(1, 1)):
-            model = VECMGARCH(
-                order, structure=structure, n_starts=1, random_state=0
-            ).fit(frame)
+            model = VECMGARCH(order, structure=structure, n_starts=1, random_state=0).fit(frame)
             return model.loglik_.iloc[0]
 
         scalar, diagonal, bekk = loglik("scalar"), loglik("diagonal"), loglik("bekk")

@@ -124,7 +124,8 @@ def _from_all_starts(
     The likelihood may be that of higher orders, whose last coefficients are then held at zero.
     """
     first = np.column_stack([mean, hannan_rissanen(gamma, form.p, form.q)])
-    every, values = np.arange(len(mean)), []
+    every = np.arange(len(mean))
+    values: list[np.ndarray] = []
     best = _no_optimum(first)
     _try(best, every, likelihood, form, [first, *inner], values)
     which = _doubtful(form, best, likelihood.n_obs)

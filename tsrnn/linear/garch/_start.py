@@ -144,7 +144,8 @@ def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
         sizes = [alpha, *rng.uniform(-0.1 if vol.log else 0.0, 0.1, len(vol.coefficients) - 1)]
         taken = float(np.dot(vol.expected, sizes))
         shares = [rng.dirichlet(np.ones(p)) for _ in sizes]
-        beta = max(level - taken, 0.0) * rng.dirichlet(np.ones(q)) if q else []
+        share = rng.dirichlet(np.ones(q)) if q else np.empty(0)
+        beta = max(level - taken, 0.0) * share
         row = [1 - sum(beta) - taken]
         row += [size * part for size, share in zip(sizes, shares, strict=True) for part in share]
         rows.append([*row, *beta, *[_NU] * len(model.density.names)])
