@@ -37,6 +37,8 @@ class Estimates:
         On the boundary, not identified or imposed: no standard error, no t-value.
     messages : tuple of N tuples of str
         Warnings in words.
+    starts, agreement : integer array of shape (N,) or None
+        Starting values tried, and how many of them came close to the highest log-likelihood.
     """
 
     names: tuple[str, ...]
@@ -51,6 +53,8 @@ class Estimates:
     converged: np.ndarray
     fixed: np.ndarray
     messages: tuple[tuple[str, ...], ...]
+    starts: np.ndarray | None = None
+    agreement: np.ndarray | None = None
 
     @property
     def fitted(self) -> np.ndarray:
@@ -110,7 +114,7 @@ class Estimates:
 
 BY_UNIT = (
     "params", "loglik", "n_obs", "gradient", "hessian", "opg", "information", "iterations",
-    "converged", "fixed",
+    "converged", "fixed", "starts", "agreement",
 )  # fmt: skip
 
 

@@ -60,6 +60,7 @@ Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
 _SCORING_ENDS = 1e-2  # decrement below which Newton's method takes over from scoring
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
 _MOST_DAMPING = 1e12
+AGREE = 0.01  # difference of log-likelihoods within which ends of two starts count as one
 _GOOD_ENOUGH = 1e-8  # decrement that counts as converged where rounding ends the search
 
 
@@ -114,6 +115,11 @@ def maximise(
 
         own = counted if progress else evaluate
         return _Search(own, start, lower, upper, scoring, tol).run(max_iter)
+
+
+def agreement_of(values: np.ndarray) -> np.ndarray:
+    """Number (N,) of starts whose log-likelihoods (count, N) came close to the highest."""
+    return (values > values.max(0) - AGREE).sum(0)
 
 
 class _Search:

@@ -11,10 +11,12 @@ from scipy.stats import chi2
 
 from tsrnn.contract import choice, flag, positive_integer, target_scales
 from tsrnn.data import Panel
+from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
+from tsrnn.linear._results import Results
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._arguments import initial_of
 from tsrnn.linear.dcc._constancy import constancy_statistic
@@ -66,6 +68,35 @@ class ConditionalCorrelation(MatrixForecaster):
         if cov_type is not None:
             choice("cov_type", cov_type, COVARIANCES)
         return super().summary(unit, cov_type)
+
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, ConditionalCorrelation):
+            return None
+        spec, small = self._specification(), smaller._specification()
+        order, inner = spec.order, small.order
+        given, inner_given = self.arguments_, smaller.arguments_
+        variances = zip(smaller._variance_order(), self._variance_order(), strict=True)
+        nested = (
+            all(a <= b for a, b in variances)
+            and inner.p <= order.p
+            and inner.q <= order.q
+            and (not inner.p or inner.corrected == order.corrected)
+            and (inner_given.vol, given.vol) in ((given.vol, given.vol), ("garch", "gjr"))
+            and set(smaller._fitted().names) <= set(self._fitted().names)
+            and not (given.stationary and not inner_given.stationary)
+        )
+        if not nested:
+            return None
+        reason = (
+            "estimated in steps, the parameters do not maximise the likelihood together, and its "
+            "ratio has no chi-square limit"
+        )
+        if order.q and not inner.p:
+            reason = (
+                "b is not identified where a is zero, and parameters are estimated in steps; take "
+                "constant_correlation_test"
+            )
+        return Restriction(reason=reason, joint=False)
 
     def constant_correlation_test(self, lags: int = 5) -> pd.DataFrame:
         r"""Test of constant against dynamic correlation (Engle and Sheppard, 2001).

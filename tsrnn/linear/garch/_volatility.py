@@ -37,6 +37,8 @@ class Volatility:
     even : bool
         Whether shocks are even functions of the residual. The expected information of mean and
         variance together is zero then, as densities are symmetric (Engle, 1982).
+    without_leverage : Volatility, optional
+        The recursion of which this one has the coefficients and further ones.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Volatility:
     log: bool = False
     before: tuple[float, ...] = ()
     even: bool = False
+    without_leverage: Volatility | None = None
 
     def names(self, p: int, q: int) -> tuple[str, ...]:
         """Names of the parameters, those of a coefficient together."""

@@ -66,8 +66,8 @@ def given(sample: Sample, params: np.ndarray, names: tuple[str, ...]) -> Estimat
         return _nothing(sample.shape, names).placed(n_units, which, reasons)
     chosen = sample.select(which)
     scaling = fit_scaling(chosen)
-    zero, one = np.zeros(len(which), int), np.ones(len(which), int)
-    as_given = Found(scaling.standard(shape, params[which]), zero, one > 0, one, one)
+    none = np.zeros(len(which), int)
+    as_given = Found(scaling.standard(shape, params[which]), none, none == 0, none, none)
     made = _estimates(chosen, scaling, names, as_given)
     return made.placed(n_units, which, reasons)
 
@@ -103,6 +103,8 @@ def _estimates(sample: Sample, scaling: Scaling, names: tuple[str, ...], found: 
         converged=found.converged,
         fixed=fixed | lost,
         messages=tuple((*a, *b) for a, b in zip(messages, warnings, strict=True)),
+        starts=found.searches,
+        agreement=found.agreeing,
     )
 
 
@@ -113,6 +115,7 @@ def _nothing(shape: Shape, names: tuple[str, ...]) -> Estimates:
     return Estimates(
         names, np.empty((0, k)), np.empty(0), np.empty(0, int), np.empty((0, k)), square, square,
         square, np.empty(0, int), np.empty(0, bool), np.empty((0, k), bool), (),
+        np.empty(0, int), np.empty(0, int),
     )  # fmt: skip
 
 

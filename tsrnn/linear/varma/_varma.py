@@ -20,7 +20,9 @@ from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import Recursion
 from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._results import Results
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.varma._fit import fit, given
 from tsrnn.linear.varma._forecast import (
@@ -248,6 +250,15 @@ class VARMA(DynamicsResults):
         trend = choice("trend", self.arguments_.trend, tuple(TRENDS))
         exact = choice("likelihood", self.arguments_.likelihood, LIKELIHOODS) == "exact"
         return Shape(len(targets), p, q, trend, len(exog), exact)
+
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, VARMA):
+            return None
+        shape, small = self._shape(), smaller._shape()
+        lags = shape.p - small.p, shape.q - small.q
+        if min(lags) < 0 or not set(smaller._fitted().names) <= set(self._fitted().names):
+            return None
+        return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
         targets, exog = (

@@ -13,11 +13,11 @@ NEAR_LIMIT = 1e-3  # distance from one of a spectral radius that the search may 
 
 
 def messages(
-    spec: Specification, params: np.ndarray, converged: bool, agreement: int
+    spec: Specification, params: np.ndarray, converged: bool, starts: int, agreement: int
 ) -> tuple[str, ...]:
     """Warnings in words on factors."""
     words = [
-        *_of_search(spec, at_limit(spec, params, converged), converged, agreement),
+        *_of_search(at_limit(spec, params, converged), converged, starts, agreement),
         *_of_constant(spec, params),
         *_of_ranks(spec, params),
     ]
@@ -43,7 +43,7 @@ def at_limit(spec: Specification, params: np.ndarray, converged: bool) -> bool:
     return persistence(coefs) > 1 - NEAR_LIMIT
 
 
-def _of_search(spec: Specification, at_limit: bool, converged: bool, agreement: int) -> list[str]:
+def _of_search(at_limit: bool, converged: bool, starts: int, agreement: int) -> list[str]:
     words = []
     if at_limit:
         words.append(
@@ -53,9 +53,9 @@ def _of_search(spec: Specification, at_limit: bool, converged: bool, agreement: 
         )
     elif not converged:
         words.append("The search for the optimum did not converge.")
-    if spec.n_starts > 1 and agreement == 1:
+    if starts > 1 and agreement == 1:
         words.append(
-            f"Only one of {spec.n_starts} starts reached the best optimum: there may be a better "
+            f"Only one of {starts} starts reached the best optimum: there may be a better "
             "one. Take more by n_starts."
         )
     return words
@@ -98,8 +98,3 @@ def _of_ranks(spec: Specification, params: np.ndarray) -> list[str]:
     if not any(found[: spec.p]) and spec.q:
         words.append("Without Theta the coefficients Phi are not identified, and are put at zero.")
     return words
-
-
-def agreement_of(values: np.ndarray) -> int:
-    """Number of log-likelihoods within 0.01 of the largest."""
-    return int((values > values.max() - 0.01).sum())

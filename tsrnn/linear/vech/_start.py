@@ -49,12 +49,12 @@ def starts(
     noise[0] *= 0.0 if kind in ("scalar", "bekk") else _FAINT * (base == 0)
     found = base + noise
     for row in found[0 if targeting or noise[0].any() else 1 :]:
-        _shrink(structure, sample, row[constants:])
+        shrink(structure, sample, row[constants:])
     means = np.broadcast_to(coefficients.ravel(), (n_starts, coefficients.size))
     return np.hstack([means, found])
 
 
-def _shrink(structure: Structure, sample: Sample, params: np.ndarray) -> None:
+def shrink(structure: Structure, sample: Sample, params: np.ndarray) -> None:
     """Make Theta and Phi smaller, in place, until they leave something to the constant."""
     taken, begin, s = [], 0, sample.presample
     for block in (*structure.theta, *structure.phi):

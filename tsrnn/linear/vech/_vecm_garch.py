@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from tsrnn.contract import (
     choice,
@@ -17,14 +16,17 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.linear._arguments import order_of
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._matrices import Forecast, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
+from tsrnn.linear._results import Results
 from tsrnn.linear.vech._canonical import on_face
 from tsrnn.linear.vech._dynamics import Dynamics
 from tsrnn.linear.vech._fit import Fit, at_given, fit_series
 from tsrnn.linear.vech._inference import face_covariance
+from tsrnn.linear.vech._nested import is_nested_kind
 from tsrnn.linear.vech._specification import Model, Specification
 from tsrnn.linear.vech._state import State, advance, begin, forecast
 from tsrnn.linear.vech._structure import STRUCTURES
@@ -95,8 +97,8 @@ class VECMGARCH(Dynamics):
         ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full); then
         ``beta.ec1.b`` of a "vecm", the place of b in the first cointegrating relation, in which
         the first target has one.
-    agreement_ : Series
-        Starts that came within 0.01 of the best log-likelihood.
+    starts_, agreement_ : Series
+        Starting values tried, and how many came within 0.01 of the best log-likelihood.
 
     Notes
     -----
@@ -159,13 +161,6 @@ class VECMGARCH(Dynamics):
         self.targeting = targeting
         self.stationary = stationary
         self.n_starts = n_starts
-
-    @property
-    def agreement_(self) -> pd.Series:
-        """Number of starts that came within 0.01 of the best log-likelihood, 0 without a fit."""
-        return self._series(
-            np.nan_to_num(self.memory_.arrays["agreement"]).astype(int), "agreement"
-        )
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         rng = np.random.default_rng(seed_of(self.arguments_.random_state))
@@ -260,6 +255,33 @@ class VECMGARCH(Dynamics):
             n_starts=positive_integer("n_starts", given.n_starts),
         )
 
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, VECMGARCH):
+            return None
+        spec, small = self._specification(), smaller._specification()
+        lags = spec.p - small.p, spec.q - small.q
+        nested = (
+            min(lags) >= 0
+            and is_nested_kind(small.kind, spec.kind)
+            and set(small.mean_names) <= set(spec.mean_names)
+            and not (spec.stationary and not small.stationary)
+        )
+        if not nested:
+            return None
+        reason = ""
+        if small.relation_names != spec.relation_names:
+            reason = "the number of cointegrating relations has Johansen's distribution"
+        elif min(lags) > 0:
+            reason = COMMON_FACTORS
+        elif max(lags) > 0 and spec.kind != "scalar":
+            reason = "coefficients of a lag more are positive semidefinite, and zero is their edge"
+        elif spec.kind != small.kind and spec.kind != "bekk":
+            reason = (
+                f"coefficients of structure {small.kind!r} are on the edge of the positive "
+                f"semidefinite ones of structure {spec.kind!r}"
+            )
+        return Restriction(boundary=sum(lags), reason=reason, known=spec.relation_names)
+
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
         return self._specification().names
 
@@ -283,13 +305,10 @@ class VECMGARCH(Dynamics):
         return spec.mean.notes(spec.targets)
 
     def _facts(self, unit: int) -> dict[str, object]:
-        agreement = self.memory_.arrays["agreement"][unit]
         facts: dict[str, object] = {}
         if np.isfinite(self._fitted().params[unit]).all():
             radius = self.coefficients(self.units_[unit])["persistence"]
             facts["Spectral radius"] = f"{radius:.4f}"
-        if agreement > 0:
-            facts["Starts that agree"] = f"{int(agreement)} of {self.arguments_.n_starts}"
         return facts
 
 
