@@ -186,7 +186,7 @@ class AutoARIMA(StandardizedForecaster):
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood; the tests close up the
         gaps.
-    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`. The tests look at what least squares on them leave.
 

@@ -19,7 +19,8 @@ class Naive(NaiveMethod):
 
     Parameters
     ----------
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     References
@@ -58,7 +59,8 @@ class SeasonalNaive(NaiveMethod):
     ----------
     season_length : int, optional
         Steps m of a season; by frequency where it is None. 1 is the naive method.
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     References
@@ -103,7 +105,8 @@ class Drift(NaiveMethod):
 
     Parameters
     ----------
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     References
@@ -146,7 +149,8 @@ class Mean(NaiveMethod):
 
     Parameters
     ----------
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     References

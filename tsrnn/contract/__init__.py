@@ -10,6 +10,7 @@ from tsrnn.contract._arguments import (
     verbosity,
 )
 from tsrnn.contract._base import Forecaster
+from tsrnn.contract._capacity import check_fits
 from tsrnn.contract._classical import Classical
 from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._frequency import Habits, habits
@@ -34,6 +35,7 @@ __all__ = [
     "Habits",
     "Memory",
     "arguments_of",
+    "check_fits",
     "check_levels",
     "check_not_too_large",
     "choice",

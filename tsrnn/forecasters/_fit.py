@@ -13,14 +13,13 @@ from tsrnn.forecasters._distribution import Distribution
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._linear_path import fit_linear_path
 from tsrnn.forecasters._loss import losses
-from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._model import FORECASTS_OF_A_SEGMENT, ForecastModel
 from tsrnn.forecasters._origins import full_origins, regression_origins, some_units
 from tsrnn.forecasters._segments import Batch, Segments
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units
 from tsrnn.training import Processes, parameter_groups
 
-FORECASTS_PER_SEGMENT = 192
 VALIDATION_POSITIONS = 100_000
 ROWS_OF_START = 20_000
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
@@ -157,7 +156,7 @@ class Training:
             self.units.starts,
             ends,
             warm_up=max(settings.input_size, 8),
-            length=max(FORECASTS_PER_SEGMENT, settings.horizon),
+            length=max(FORECASTS_OF_A_SEGMENT, settings.horizon),
             batch_size=settings.batch_size,
             generator=self.generator,
         )

@@ -102,6 +102,14 @@ class ParaRNNForecaster(RecurrentForecaster):
         Exogenous columns whose future is known and given to `predict` as `X_future`.
         The others are used up to the last row of the data; where a longer h goes on
         from own forecasts they are held at their last value.
+    static : str or list of str, optional
+        Exogenous columns of a long frame that are constant within each series, such as the size
+        of a shop: numbers, inputs of the network at every step. They are checked, come with the
+        rows of new series, and need not be given in `X_future`.
+    calendar : bool, str or list of str, optional
+        Cycles of the calendar, "minute", "hour", "dayofweek", "day" (of the month), "dayofyear",
+        "month", "quarter": sines and cosines of the timestamps, columns known ahead that are not
+        to be given. True chooses by frequency.
     id_col, time_col : str
         Columns of a long frame.
     freq : str or int, optional

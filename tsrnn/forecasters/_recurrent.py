@@ -32,7 +32,7 @@ from tsrnn.forecasters._intervals import calibrate
 from tsrnn.forecasters._linear_choice import choose_linear_path
 from tsrnn.forecasters._mapping import continued_units, fitted_units, units_of
 from tsrnn.forecasters._memory import Memory, fit_scaling, standardise
-from tsrnn.forecasters._model import ForecastModel, empty_model
+from tsrnn.forecasters._model import ForecastModel, check_model_size, empty_model
 from tsrnn.forecasters._remember import carried_on, memory_after, memory_of
 from tsrnn.forecasters._rolling import origins_of, rolling_forecasts
 from tsrnn.forecasters._sample_paths import drawn_paths, path_frame
@@ -56,6 +56,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
     """
 
     not_saved = ("callbacks",)
+    takes_static = True
     presets: ClassVar[Presets] = {}
 
     @abstractmethod
@@ -66,12 +67,13 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         params = self.arguments_.as_dict()
         filled = resolve(params, self.presets)
         settings = settings_for(filled, self._layer(filled), panel)
+        known = [panel.exog_names.index(name) for name in self.known_ahead_]
+        check_model_size(settings, len(panel.target_names), len(panel.exog_names), known)
         device = checked_device(params["device"])
         processes = checked_processes(params["strategy"], params["devices"], params["device"])
         generator = torch.Generator().manual_seed(seed_of(params["random_state"]))
         rows = settings.training_rows(panel.lengths)
         scaling = fit_scaling(panel, rows, settings.season, settings.boxcox)
-        known = [panel.exog_names.index(name) for name in self.known_ahead_]
 
         def make(settings: Settings) -> ForecastModel:
             return empty_model(settings, len(panel.target_names), len(panel.exog_names), known)

@@ -69,7 +69,7 @@ def path_frame(
         frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
         frame.insert(len(frame.columns) - values.shape[2], "path", i + 1)
         frames.append(frame)
-    return in_library(pd.concat(frames, ignore_index=layout.kind == "long"), layout)
+    return in_library(pd.concat(frames, ignore_index=layout.time_col is not None), layout)
 
 
 def drawn_errors(

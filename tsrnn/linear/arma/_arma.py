@@ -73,7 +73,7 @@ class ARMA(ARMAResults):
         "robust" or "bollerslev-wooldridge".
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values out of the exact likelihood.
-    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. Exogenous columns are regressors; to forecast, name them all
         in `known_ahead`.
 

@@ -79,7 +79,7 @@ class VARMA(DynamicsResults):
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg", "information", "robust" or
         "bollerslev-wooldridge".
-    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. To forecast, every exogenous column must be in `known_ahead`.
     missing : {"error", "interpolate", "keep"}
         "keep": the exact likelihood of what is there, single targets of a row too.

@@ -86,7 +86,8 @@ class VECMGARCH(Dynamics):
     cov_type : str, default "robust"
         Standard errors: the sandwich of quasi maximum likelihood, "hessian", "opg",
         "information" or "bollerslev-wooldridge".
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As of every linear model.
 
     Attributes
