@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract._arguments import choice, positive_integer
 from tsrnn.contract._file import write_file
-from tsrnn.contract._intervals import check_levels
+from tsrnn.contract._intervals import check_levels, honest_intervals, zero_shares
 from tsrnn.contract._known import known_columns, known_values
 from tsrnn.contract._memory import Memory
 from tsrnn.contract._saved import common_arrays, common_header, restore_common, saved_arguments
@@ -63,6 +63,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
     column_name: ClassVar[str]  # of the forecasts of a long frame
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate")
     not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
+    _guarantee: ClassVar[str] = "None is stated."  # of the intervals
     horizon_: int
     memory_: M
 
@@ -169,7 +170,8 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         Returns
         -------
         frame
-            In the shape of the data. Intervals are columns such as ``y-lo-80``, ``y-hi-80``.
+            In the shape of the data. Intervals are columns such as ``y-lo-80``, ``y-hi-80``; in
+            pandas ``attrs["guarantee"]`` then says what they promise, as `interval_guarantee_`.
 
         Raises
         ------
@@ -177,6 +179,12 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
             Before `fit`.
         TypeError, ValueError
             If an argument cannot be used; the message says what to do.
+
+        Warns
+        -----
+        tsrnn.contract.IntervalWarning
+            If intervals have no width, were widened to contain the zeros of an intermittent
+            series, rest on very few errors, or have no guarantee at later steps.
         """
         check_is_fitted(self, "memory_")
         if isinstance(X, numbers.Number):
@@ -185,12 +193,16 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
             X, h = None, X  # type: ignore[assignment]
         h = self.horizon_ if h is None else positive_integer("h", h)
         levels = check_levels(level)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        if X is None:
+            memory, zeros = self.memory_, self._zero_shares
+        else:
+            panel = self._read(X)
+            memory, zeros = self._memory_of(panel), zero_shares(panel)
         layout = self._panel_shape[0]
         times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
         future = self._read_future(X_future, memory, h)
         forecasts = self._forecast(memory, h, levels, future)
-        return write_frame(layout, memory.ids, times, forecasts, model=self.column_name)
+        return self._written(memory.ids, times, forecasts, levels, zeros)
 
     def update(self, df: Any) -> Self:
         """Take in new rows without fitting again.
@@ -291,8 +303,41 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         self._set_shape(panel)
         self.memory_ = self._fit_panel(panel)
 
+    @property
+    def interval_guarantee_(self) -> str:
+        """What prediction intervals promise, and what must hold for it."""
+        return self._guarantee
+
+    def _written(
+        self,
+        ids: pd.Index,
+        times: np.ndarray,
+        forecasts: dict[str, np.ndarray],
+        levels: list[float],
+        zeros: np.ndarray,
+        cutoffs: np.ndarray | None = None,
+    ) -> Any:
+        """Forecasts as a frame whose intervals say what they promise.
+
+        Parameters
+        ----------
+        ids, times, cutoffs
+            As in `tsrnn.data.write_frame`.
+        forecasts : dict of ndarray of shape (S, h, C)
+        levels : list of float
+        zeros : ndarray of shape (S, C)
+            Share of zeros in the history of each target.
+        """
+        layout = self._panel_shape[0]
+        forecasts = honest_intervals(forecasts, levels, zeros, layout, ids)
+        frame = write_frame(layout, ids, times, forecasts, model=self.column_name, cutoffs=cutoffs)
+        if levels and isinstance(frame, pd.DataFrame):
+            frame.attrs["guarantee"] = self.interval_guarantee_
+        return frame
+
     def _set_shape(self, panel: Panel) -> None:
         """Keep what later frames must agree with."""
+        self._zero_shares = zero_shares(panel)
         self.known_ahead_ = known_columns(self.known_ahead, panel)
         self._panel_shape = panel.layout, panel.exog_names
         self.freq_ = panel.freq

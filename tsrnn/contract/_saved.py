@@ -32,7 +32,10 @@ def common_header(forecaster: Forecaster) -> dict[str, Any]:
 
 def common_arrays(forecaster: Forecaster) -> dict[str, np.ndarray]:
     """Arrays that every forecaster has."""
-    return {"last_times": forecaster.memory_.last_times.astype("int64")}
+    return {
+        "last_times": forecaster.memory_.last_times.astype("int64"),
+        "zero_shares": forecaster._zero_shares,
+    }
 
 
 def restore_common(
@@ -43,6 +46,7 @@ def restore_common(
     forecaster._panel_shape = layout, exog_names
     forecaster.freq_, forecaster.known_ahead_ = layout.freq, header["known_ahead"]
     forecaster.n_features_in_ = len(layout.target_names) + len(exog_names)
+    forecaster._zero_shares = arrays["zero_shares"]
     ids = pd.Index(header["ids"], dtype=header["id_dtype"])
     return ids, arrays["last_times"].astype(header["times_dtype"])
 
