@@ -152,7 +152,7 @@ def honest_intervals(
     for level in levels:
         name = level_name(level)
         low, high = found[f"-lo-{name}"], found[f"-hi-{name}"]
-        without_zero = ((low > 0) | (high < 0)) & (zeros > 1 - level / 100)[:, None]
+        without_zero = ((low > 0) | (high < 0)) & (zeros > 1 - level / 100 + 1e-9)[:, None]
         found[f"-lo-{name}"] = low = np.where(without_zero, np.minimum(low, 0.0), low)
         found[f"-hi-{name}"] = high = np.where(without_zero, np.maximum(high, 0.0), high)
         widened |= without_zero.any(1)

@@ -197,7 +197,9 @@ class ParaRNNForecaster(RecurrentForecaster):
 
     Notes
     -----
-    A constant series is forecast as its constant, with intervals of no width. A frame
+    A constant series is forecast as its constant, with intervals of no width and a warning of
+    it. Intervals that leave zero out are widened to it where zeros are more of the rows than the
+    level may leave out, as in intermittent demand. A frame
     without ids is taken as the series fitted to if it holds its last known row, else as a
     new one, scaled by its own rows.
 

@@ -123,8 +123,9 @@ def summarise(forecaster: RecurrentForecaster) -> Summary:
 
 def guarantee(forecaster: RecurrentForecaster) -> str:
     """What the intervals promise; conformal ones, up to which level their errors reach."""
-    counts = np.isfinite(forecaster.calibration_.errors).sum(1).min((0, 2))
-    first, last = int(counts[0]), int(counts[-1])
+    counts = np.isfinite(forecaster.calibration_.errors).sum(1)
+    fewest = counts[counts.any((1, 2))].min((0, 2))  # a series without errors takes those of all
+    first, last = int(fewest[0]), int(fewest[-1])
     errors = (
         f"With {first} errors of the first step and {last} of the last, levels of up to "
         f"{100 * first / (first + 1):.3g} and {100 * last / (last + 1):.3g} percent can be "
@@ -173,14 +174,20 @@ def reason_of_inactivity(forecaster: RecurrentForecaster, number: int) -> str:
     settings, name = forecaster.settings_, type(forecaster).__name__
     which = "the network" if settings.n_estimators == 1 else f"network {number}"
     parts = _parts_but_network(settings)
-    alone = f"{' and '.join(parts)} alone forecast" if parts else "an untrained network forecasts"
+    if forecaster.network_active_:
+        instead = "it adds nothing to the others"
+    elif parts:
+        instead = f"{' and '.join(parts)} alone forecast"
+    else:
+        instead = "an untrained network forecasts"
     advice = (
         " linear_path=False leaves all beyond the local level to the network, to be read rather "
         "than for the best forecast."
     )
     return (
         f"{which} of this {name} has learned nothing: none of its {_epochs(forecaster, number)} "
-        f"epochs was better on the validation part than the start (best epoch 0), so {alone}, and "
+        "epochs was better on the validation part than the start (best epoch 0), so "
+        f"{instead}, and "
         "its recurrent matrices are random start values. More rows or series, or a smaller "
         f"learning_rate, may change that.{advice if settings.linear_path else ''} summary() has "
         "the validation errors with and without it"
