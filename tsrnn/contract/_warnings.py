@@ -9,8 +9,7 @@ class IntervalWarning(UserWarning):
 
     Parameters
     ----------
-    *args
-        The message.
+    message : str
 
     Examples
     --------
@@ -27,6 +26,9 @@ class IntervalWarning(UserWarning):
     ...         print(str(warning)[:56])
     the intervals of the series rest on 1 error: they follow
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:

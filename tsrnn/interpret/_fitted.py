@@ -38,20 +38,28 @@ class UninformativeNetworkError(ValueError):
     start values of its network (epoch 0 was best), or of a regressor whose network predicts no
     better than a constant. The message says what makes the forecasts instead, and what to do.
 
+    Parameters
+    ----------
+    message : str
+
     Examples
     --------
     >>> from tsrnn import ParaRNNForecaster
     >>> from tsrnn.datasets import load_elec_equip
     >>> from tsrnn.interpret import UninformativeNetworkError, recurrence_features
-    >>> model = ParaRNNForecaster(horizon=6, hidden_size=8, max_epochs=2, random_state=0)
+    >>> settings = {"horizon": 6, "hidden_size": 8, "max_epochs": 2, "learning_rate": 1.0}
+    >>> model = ParaRNNForecaster(**settings, random_state=0)
     >>> model.fit(load_elec_equip()).network_active_
     False
     >>> try:
     ...     recurrence_features(model)
     ... except UninformativeNetworkError as error:
-    ...     print(str(error)[:58])
+    ...     print(str(error)[:57])
     recurrence_features reads what a network has learned, and
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class ReadNetwork(NamedTuple):
