@@ -443,7 +443,12 @@ def answers(original, example):
     for name in example.refused:
         assert isinstance(found.pop(name), tuple), f"{name} is answered"
     allowed = {"lr_test"}
-    wrong = {k: v for k, v in found.items() if k not in allowed and _is_error(v)}
+    # after the few epochs of an example a network may contribute nothing, and says so
+    wrong = {
+        name: value
+        for name, value in found.items()
+        if name not in allowed and _is_error(value) and value[0] != "UninformativeNetworkError"
+    }
     assert not wrong
     return found
 

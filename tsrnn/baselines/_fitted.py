@@ -49,6 +49,10 @@ class FittedForecaster(Results, RowsForecaster):
     """
 
     least_targets: ClassVar[int] = 1
+    _guarantee: ClassVar[str] = (
+        "That of statsmodels or arch: asymptotic, the parameters taken as known. Holds if the "
+        "model is right."
+    )
 
     def __init__(self, *, n_jobs: int = 1, **shared: Any) -> None:
         super().__init__(**shared)

@@ -88,6 +88,10 @@ class SeasonalNaive(NaiveMethod):
     def _fewest(self) -> int:
         return self.season_ + 1
 
+    @property
+    def _degrees_lost(self) -> int:
+        return self.season_
+
     def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
         m, steps = self.season_, np.arange(h)
         mean = memory.values[memory.indptr[1:, None] - m + steps % m]
@@ -124,6 +128,10 @@ class Drift(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Drift"
+
+    @property
+    def _degrees_lost(self) -> int:
+        return 2
 
     @property
     def _fewest(self) -> int:

@@ -23,7 +23,7 @@ from tsrnn.contract._recorded import recorded, tell
 from tsrnn.contract._saved import arguments_of, saved_arguments
 from tsrnn.contract._shared import CommonArguments, with_shared_arguments
 from tsrnn.contract._units import target_scales, unit_index
-from tsrnn.contract._warnings import warn_user
+from tsrnn.contract._warnings import IntervalWarning, warn_user
 from tsrnn.contract._whole_file import file_place, put_file
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Forecaster",
     "Frozen",
     "Habits",
+    "IntervalWarning",
     "Memory",
     "arguments_of",
     "check_fits",

@@ -19,7 +19,7 @@ from tsrnn.contract._arguments import choice, positive_integer
 from tsrnn.contract._capacity import check_fits
 from tsrnn.contract._file import write_file
 from tsrnn.contract._frozen import Frozen
-from tsrnn.contract._intervals import check_levels
+from tsrnn.contract._intervals import check_levels, honest_intervals, zero_shares
 from tsrnn.contract._known import (
     check_static_unchanged,
     known_columns,
@@ -91,6 +91,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
     takes_exog: ClassVar[bool] = True
     takes_static: ClassVar[bool] = False
     not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
+    _guarantee: ClassVar[str] = "None is stated."  # of the intervals
     horizon_: int
     memory_: M
 
@@ -193,7 +194,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         Returns
         -------
         frame
-            In the shape of the data. Intervals are columns such as ``y-lo-80``, ``y-hi-80``.
+            In the shape of the data. Intervals are columns such as ``y-lo-80``, ``y-hi-80``; in
+            pandas ``attrs["guarantee"]`` then says what they promise, as `interval_guarantee_`.
 
         Raises
         ------
@@ -201,6 +203,12 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             Before `fit`.
         TypeError, ValueError
             If an argument cannot be used; the message says what to do.
+
+        Warns
+        -----
+        tsrnn.contract.IntervalWarning
+            If intervals have no width, were widened to contain the zeros of an intermittent
+            series, rest on very few errors, or have no guarantee at later steps.
         """
         check_is_fitted(self, "memory_")
         if isinstance(X, numbers.Number):
@@ -209,7 +217,11 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             X, h = None, X  # type: ignore[assignment]
         h = self.horizon_ if h is None else positive_integer("h", h)
         levels = check_levels(level)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        if X is None:
+            memory, zeros = self.memory_, self._zero_shares
+        else:
+            panel = self._read(X)
+            memory, zeros = self._memory_of(panel), zero_shares(panel)
         layout = self._panel_shape[0]
         n_numbers = len(memory.ids) * len(layout.target_names) * (1 + 2 * len(levels))
         check_fits(
@@ -220,7 +232,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
         future = self._read_future(X_future, memory, h)
         forecasts = self._forecast(memory, h, levels, future)
-        return write_frame(layout, memory.ids, times, forecasts, model=self.column_name)
+        return self._written(memory.ids, times, forecasts, levels, zeros)
 
     def update(self, df: Any) -> Self:
         """Take in new rows without fitting again.
@@ -332,6 +344,38 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         self._set_shape(panel)
         self.memory_ = self._fit_panel(panel)
 
+    @property
+    def interval_guarantee_(self) -> str:
+        """What prediction intervals promise, and what must hold for it."""
+        return self._guarantee
+
+    def _written(
+        self,
+        ids: pd.Index,
+        times: np.ndarray,
+        forecasts: dict[str, np.ndarray],
+        levels: list[float],
+        zeros: np.ndarray,
+        cutoffs: np.ndarray | None = None,
+    ) -> Any:
+        """Forecasts as a frame whose intervals say what they promise.
+
+        Parameters
+        ----------
+        ids, times, cutoffs
+            As in `tsrnn.data.write_frame`.
+        forecasts : dict of ndarray of shape (S, h, C)
+        levels : list of float
+        zeros : ndarray of shape (S, C)
+            Share of zeros in the history of each target.
+        """
+        layout = self._panel_shape[0]
+        forecasts = honest_intervals(forecasts, levels, zeros, layout, ids)
+        frame = write_frame(layout, ids, times, forecasts, model=self.column_name, cutoffs=cutoffs)
+        if levels and isinstance(frame, pd.DataFrame):
+            frame.attrs["guarantee"] = self.interval_guarantee_
+        return frame
+
     def _check_takes_columns(self) -> None:
         """Refuse kinds of columns that the class has no use for."""
         calendar, static = self.arguments_.calendar, self.arguments_.static
@@ -352,6 +396,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
     def _set_shape(self, panel: Panel) -> None:
         """Keep what later frames must agree with."""
         self._check_takes_columns()
+        self._zero_shares = zero_shares(panel)
         arguments = self.arguments_
         self.calendar_ = calendar_features(arguments.calendar, panel.layout)
         made = calendar_names(self.calendar_, panel.layout)

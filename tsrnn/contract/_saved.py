@@ -34,8 +34,11 @@ def common_header(forecaster: Forecaster) -> dict[str, Any]:
 
 def common_arrays(forecaster: Forecaster) -> dict[str, np.ndarray]:
     """Arrays that every forecaster has."""
-    times = forecaster.memory_.last_times.astype("int64")
-    return {"last_times": times, "static": forecaster._static_values}
+    return {
+        "last_times": forecaster.memory_.last_times.astype("int64"),
+        "static": forecaster._static_values,
+        "zero_shares": forecaster._zero_shares,
+    }
 
 
 def restore_common(
@@ -48,6 +51,7 @@ def restore_common(
     forecaster.static_, forecaster._static_values = header["static"], arrays["static"]
     forecaster.calendar_ = tuple(header["calendar"])
     forecaster.n_features_in_ = len(layout.target_names) + len(forecaster._given_columns())
+    forecaster._zero_shares = arrays["zero_shares"]
     ids = pd.Index(header["ids"], dtype=header["id_dtype"])
     return ids, arrays["last_times"].astype(header["times_dtype"])
 

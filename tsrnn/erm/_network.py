@@ -127,6 +127,36 @@ class RiskOfSamples:
         return total / weight if weight else float("nan")
 
 
+@torch.no_grad()
+def constant_risk(data: TrainingData, train: Tensor, held_out: Tensor, loss: str) -> float:
+    """Weighted mean loss of held-out samples, predicted by the best constant of the training ones.
+
+    The mean for squared errors, the median for absolute ones, shares of the classes for the log
+    loss.
+    """
+
+    def rows(samples: Tensor) -> tuple[Tensor, Tensor]:
+        """Targets and weights of some samples, of all their steps if targets are of steps."""
+        chosen = torch.zeros(len(data.lengths), dtype=torch.bool)
+        chosen[samples] = True
+        if data.many_to_many:
+            chosen = chosen.repeat_interleave(data.lengths)
+        return data.target[chosen], data.weight[chosen].double()
+
+    target, weight = rows(train)
+    if loss == "log_loss":
+        constant = torch.bincount(target, weight, int(data.target.max()) + 1).log()
+    elif loss == "absolute_error":
+        ordered, order = target.double().sort(0)
+        middle = (weight[order].cumsum(0) >= weight.sum() / 2).int().argmax(0)
+        constant = ordered.gather(0, middle[None])[0]
+    else:
+        constant = (weight[:, None] * target).sum(0) / weight.sum()
+    target, weight = rows(held_out)
+    losses = LOSSES[loss](constant.expand(len(target), -1), target)
+    return float((weight * losses).sum() / weight.sum())
+
+
 def truncated(output: Tensor, bounds: tuple[Tensor, Tensor] | None) -> Tensor:
     """Outputs moved into their bounds."""
     if bounds is None:

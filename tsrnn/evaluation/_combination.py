@@ -87,6 +87,10 @@ class Combination(Classical[CombinedMemory]):
     """
 
     column_name: ClassVar[str] = "Combination"
+    _guarantee: ClassVar[str] = (
+        "None: the ends are averages of those of the members, which tends to cover too much where "
+        "these are calibrated."
+    )
     takes_exog: ClassVar[bool] = True  # of its members those that do
     not_saved: ClassVar[tuple[str, ...]] = ("forecasters",)  # they are parts of the file
 

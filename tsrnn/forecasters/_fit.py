@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -27,8 +28,19 @@ WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
 
 @dataclass
 class Estimate:
-    """What a fit leaves: networks trained by themselves, and how training went."""
+    """What a fit leaves: networks trained by themselves, and how training went.
 
+    Attributes
+    ----------
+    start : ForecastModel
+        The model before training, the same but for the networks: local level and linear path.
+    members : list of ForecastModel
+    history : list of dict
+    best_epochs : list of int
+        By member; 0 is the start.
+    """
+
+    start: ForecastModel
     members: list[ForecastModel] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
     best_epochs: list[int] = field(default_factory=list)
@@ -71,10 +83,12 @@ class Training:
         """Train on the rows of each unit before `split`, validated on those after."""
         from tsrnn.training import train  # Lightning is slow to load and only trains
 
-        found, settings = Estimate(), self.settings
+        settings = self.settings
         units = self.units.to(torch.float32)
         for number in range(1, settings.n_estimators + 1):
             model = self._started(self.split)
+            if number == 1:
+                found = Estimate(copy.deepcopy(model))
             history, best_epoch = train(
                 model,
                 self._segments(self.split),

@@ -165,10 +165,7 @@ class ForecastModel(nn.Module):
             known = self.known_futures(units, rows, future)
             parts = states.chunk(len(self.futures), -1)
             effects = [head(known, part) for head, part in zip(self.futures, parts, strict=True)]
-            ahead = spread * torch.stack(effects).mean(0)
-            if self.linear_known is not None:
-                effect = torch.einsum("...he,hec->...hc", known, self.linear_known)
-                ahead = ahead + torch.where(spread > 0, effect, 0.0)
+            ahead = spread * torch.stack(effects).mean(0) + self._linear_future(known, spread)
         network = spread * self.network.head(states).unflatten(-1, shape)
         return Parts(level, linear, network, ahead)
 
@@ -188,6 +185,13 @@ class ForecastModel(nn.Module):
             linear = linear + (self.season_strength(lags)[..., None, None] * parts).sum(-3)
         return level, torch.where(units.spread[rows][..., None, :] > 0, linear, 0.0)
 
+    def _linear_future(self, known: Tensor, spread: Tensor) -> Tensor:
+        """Linear effect (..., h, C) of known futures."""
+        if self.linear_known is None:
+            return known.new_zeros(())
+        effect = torch.einsum("...he,hec->...hc", known, self.linear_known)
+        return torch.where(spread > 0, effect, 0.0)
+
     def season_strength(self, lags: Tensor) -> Tensor:
         """Autocorrelations (..., J) of the targets' windows at the seasons, from `Units.lags`."""
         windows = lags.unflatten(-1, (self.network_inputs, -1))[..., : self.n_targets, :]
@@ -197,6 +201,15 @@ class ForecastModel(nn.Module):
         """Forecasts (..., h, C) of the local level and the lags alone."""
         level, linear = self._level_and_lags(units, rows, starts)
         return level + linear
+
+    def linear_forecasts(self, units: Units, rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Forecasts (..., h, C) of the local level, and with the whole linear path."""
+        level, linear = self._level_and_lags(units, rows, starts)
+        whole = level + linear
+        if self.linear_known is not None:
+            known, spread = self.known_futures(units, rows), units.spread[rows][..., None, :]
+            whole = whole + self._linear_future(known, spread)
+        return level, whole
 
     def quantiles(self, states: Tensor, probabilities: Sequence[float]) -> Tensor:
         """Learned quantiles (..., h, C, n) of errors over the local spread; a mean over members."""

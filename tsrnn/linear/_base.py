@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -49,6 +49,11 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
     **shared
         All other arguments are those of `CommonArguments`.
     """
+
+    _guarantee: ClassVar[str] = (
+        "Asymptotic, the parameters taken as known. Holds if the model is right and its "
+        "innovations are normal."
+    )
 
     def __init__(self, *, cov_type: str = "hessian", **shared: Any) -> None:
         super().__init__(**shared)

@@ -105,6 +105,11 @@ class Results:
         return self._series(self._fitted().n_obs, "nobs")
 
     @property
+    def sample_length_(self) -> int:
+        """Observations in the likelihood of the longest unit."""
+        return int(self._fitted().n_obs.max())
+
+    @property
     def converged_(self) -> pd.Series:
         """Whether the optimiser met its tolerance."""
         return self._series(self._fitted().converged, "converged")

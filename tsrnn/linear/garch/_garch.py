@@ -134,6 +134,10 @@ class GARCH(VarianceResults):
     """
 
     column_name: ClassVar[str] = "GARCH"
+    _guarantee: ClassVar[str] = (
+        "Simulated, the parameters taken as known. Holds if the model and the distribution of its "
+        "innovations are right."
+    )
 
     def __init__(
         self,
