@@ -49,7 +49,7 @@ _LEVELS = {"x86-64-v2": ("sse4.2", 16), "x86-64-v3": ("fma", 32), "x86-64-v4": (
 
 @functools.cache
 def processor() -> Processor:
-    """This processor, or the level of x86-64 that the environment variable ``TSRNN_CPU`` names.
+    """Name this processor, or the level of x86-64 that ``TSRNN_CPU`` names.
 
     Raises
     ------
