@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -49,12 +50,15 @@ def outputs(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
         What the head is given of the states of the last layer: all, the last, or their mean or
         maximum over the steps of the sample.
     """
+    return network.head(_states(network, batch, reading))
+
+
+def _states(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
+    """States of the last layer that the head is given."""
     states, last = network.run(batch.x, lengths=batch.lengths)
     if reading == "last":
-        states = network.outputs(last[-1])
-    elif reading != "every":
-        states = _pooled(states, batch.lengths, reading)
-    return network.head(states)
+        return network.outputs(last[-1])
+    return states if reading == "every" else _pooled(states, batch.lengths, reading)
 
 
 def _pooled(states: Tensor, lengths: Tensor | None, reading: str) -> Tensor:
@@ -176,13 +180,18 @@ def in_parts(samples: Tensor, lengths: Tensor, width: int) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def all_outputs(network: RecurrentNetwork, data: TrainingData, reading: str) -> np.ndarray:
-    """Outputs of all samples (N, k), or of all rows (rows, k), in float64."""
+    """Outputs of all samples (N, k), or of all rows (rows, k), in float64.
+
+    The recurrence runs in float32, the head in float64: a product of torch rounds a row by how
+    many rows there are, and outputs would depend on the samples beside them in the last digits.
+    """
+    head = copy.deepcopy(network).double().head
     n_outputs = network.output.out_features
     count = len(data.values) if reading == "every" else len(data.lengths)
     found = torch.empty(count, n_outputs, dtype=torch.float64)
     for part in in_parts(torch.arange(len(data.lengths)), data.lengths, network.hidden_size):
         batch = data.batch(part)
-        output = outputs(network, batch, reading).double()
+        output = head(_states(network, batch, reading).double())
         if reading == "every":
             steps = torch.arange(output.shape[1])
             inside = steps < data.lengths[part, None]
