@@ -482,6 +482,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         tsrnn.interpret.UninformativeNetworkError
             If the network contributes nothing.
         """
+        check_is_fitted(self, "network_")
         active_networks(self, "block_shares_")
         if not isinstance(self.network_.rnn, CellStack):
             return None
