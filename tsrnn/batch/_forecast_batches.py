@@ -16,7 +16,7 @@ from typing import Any
 import joblib
 from tqdm import tqdm
 
-from tsrnn.batch._files import polars
+from tsrnn.batch._files import files_of, polars
 from tsrnn.batch._folder import Counts, Folder
 from tsrnn.batch._frequency import common_freq
 from tsrnn.batch._request import Request, make_request
@@ -136,6 +136,8 @@ def forecast_batches(
     if not request.fitted and isinstance(final, Forecaster) and final.freq is None:
         request = request.with_freq(common_freq(opened.first(), request))
     folder = Folder(out)
+    paths = [given for given in (source, X_future) if isinstance(given, str | os.PathLike)]
+    folder.check_apart(file for path in paths for file in files_of(path))
     folder.begin(_plan(request, opened, rows_per_batch), overwrite)
     counts = list(_results(opened, request, future, folder, n_jobs, verbose))
     folder.finish(len(counts))

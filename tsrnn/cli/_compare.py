@@ -74,8 +74,8 @@ def compare(
     from tsrnn.cli._source import Source
 
     levels = o.levels(level)
-    check_out(report, "--report", (".html",))
-    check_out(out, "--out")
+    check_out(report, "--report", (".html",), {"DATA": data})
+    check_out(out, "--out", others={"DATA": data})
     source = Source(id_col, time_col, o.names(target), wide, o.names(drop), sep, time_format)
     arguments = {"horizon": h} | o.reading(freq, target, known_ahead, random_state)
     made = make_models(o.names(model), arguments, settings_of(settings))

@@ -22,7 +22,7 @@ from tsrnn.contract._saved import arguments_of, saved_arguments
 from tsrnn.contract._shared import CommonArguments, with_shared_arguments
 from tsrnn.contract._units import target_scales, unit_index
 from tsrnn.contract._warnings import warn_user
-from tsrnn.contract._whole_file import file_place, put_file
+from tsrnn.contract._whole_file import file_place, inside, put_file, remove_unfinished
 
 __all__ = [
     "Classical",
@@ -37,6 +37,7 @@ __all__ = [
     "file_place",
     "flag",
     "habits",
+    "inside",
     "job_count",
     "last_step",
     "level_name",
@@ -46,6 +47,7 @@ __all__ = [
     "put_file",
     "read_file",
     "recorded",
+    "remove_unfinished",
     "saved_arguments",
     "seed_of",
     "target_scales",

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 from safetensors import SafetensorError
-from safetensors.numpy import load, save, save_file
+from safetensors.numpy import load, save
 
 from tsrnn.contract._whole_file import file_place, put_file
 
@@ -60,7 +60,8 @@ def write_file(
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     metadata = {HEADER: text, DIGEST: digest(text, whole)}
     if isinstance(path, str | os.PathLike):
-        put_file(file_place(path), lambda place: save_file(whole, place, metadata))
+        content = save(whole, metadata)
+        put_file(file_place(path), lambda place: place.write_bytes(content))
     else:
         _binary(path).write(save(whole, metadata))
 
