@@ -260,7 +260,12 @@ def test_unfinished_files_go_when_their_writer_is_dead(tmp_path):
 
 def test_files_of_others_stay(tmp_path):
     (tmp_path / "sub").mkdir()
-    others = [".model.tmp", f".other.{UNFINISHED}.tmp", f".model.{UNFINISHED[:-1]}.tmp", "model.tmp"]
+    others = [
+        ".model.tmp",
+        f".other.{UNFINISHED}.tmp",
+        f".model.{UNFINISHED[:-1]}.tmp",
+        "model.tmp",
+    ]
     for name in others:
         (tmp_path / name).touch()
     (tmp_path / f".model.{UNFINISHED}.tmp").symlink_to("sub")

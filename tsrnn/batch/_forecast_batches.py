@@ -19,7 +19,7 @@ from tqdm import tqdm
 from tsrnn.batch._files import files_of, polars
 from tsrnn.batch._folder import Counts, Folder
 from tsrnn.batch._frequency import common_freq
-from tsrnn.batch._request import Request, make_request
+from tsrnn.batch._request import Request, make_request, zone_of
 from tsrnn.batch._run import BatchRun
 from tsrnn.batch._source import Partition, Source, open_future, open_source
 from tsrnn.batch._work import one_thread, work
@@ -92,7 +92,8 @@ def forecast_batches(
         If there are no such files.
     TypeError, ValueError
         If an argument cannot be used, columns are missing, or `out` holds something else: before
-        a partition is begun. If an iterator gives no frames, or a series twice: where it does.
+        a partition is begun. If an iterator gives no frames, or a series twice, or a partition has
+        timestamps of another time zone than the first: where it does.
 
     Notes
     -----
@@ -135,6 +136,7 @@ def forecast_batches(
     final = last_step(model)
     if not request.fitted and isinstance(final, Forecaster) and final.freq is None:
         request = request.with_freq(common_freq(opened.first(), request))
+    request = replace(request, zone=zone_of(opened.first(), request.time_col))
     folder = Folder(out)
     paths = [given for given in (source, X_future) if isinstance(given, str | os.PathLike)]
     folder.check_apart(file for path in paths for file in files_of(path))

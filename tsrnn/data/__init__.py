@@ -11,6 +11,7 @@ from tsrnn.data._layout import Layout
 from tsrnn.data._libraries import to_pandas, to_polars
 from tsrnn.data._panel import Panel
 from tsrnn.data._panel_frame import panel_frame
+from tsrnn.data._parquet import check_zones
 from tsrnn.data._read import read_panel
 from tsrnn.data._scaling import Scaler
 from tsrnn.data._stamps import write_stamps
@@ -22,6 +23,7 @@ __all__ = [
     "Panel",
     "Scaler",
     "check_continues",
+    "check_zones",
     "future_times",
     "in_library",
     "panel_frame",

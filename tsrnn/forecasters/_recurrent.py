@@ -286,7 +286,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         ids: pd.Index,
         last_times: np.ndarray,
     ) -> Memory:
-        revive(self, header, arrays)
+        revive(self, header, arrays, len(ids))
         return revived_memory(arrays, ids, last_times, self.settings_.boxcox)
 
     def block_shares_(self) -> list[np.ndarray] | None:

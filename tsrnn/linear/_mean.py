@@ -60,6 +60,11 @@ class Mean:
         """Lags of the level y that the mean looks at: the rows that the likelihood loses."""
         return {"zero": 0, "constant": 0, "var": self.order, "vecm": self.order + 1}[self.kind]
 
+    @property
+    def n_relations(self) -> int:
+        """Cointegrating relations."""
+        return self.rank if self.kind == "vecm" else 0
+
     def names(self, targets: Sequence[object]) -> tuple[str, ...]:
         """Names of the coefficients, equation by equation, as in statsmodels' VARMAX.
 

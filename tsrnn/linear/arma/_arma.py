@@ -237,8 +237,12 @@ class ARMA(ARMAResults):
         regressors = self._panel_shape[1] if hasattr(self, "_panel_shape") else ()
         return specification(self.order, self.trend, self.likelihood, self.missing, regressors)
 
-    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+    def _param_names(self) -> tuple[str, ...]:
         return self._spec().names
+
+    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        n_targets = len(self._panel_shape[0].target_names)
+        return {"memory": ("float64", (n_targets, n_memory(self._spec()))), "steps": ("int64", ())}
 
     def _model_name(self) -> str:
         spec = self._spec()

@@ -246,8 +246,23 @@ class GARCH(VarianceResults):
                 f"{panel.ids[short[0]]!r} has {panel.lengths[short[0]]}"
             )
 
-    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+    def _param_names(self) -> tuple[str, ...]:
         return self._model().names
+
+    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        model, n = self._model(), len(self._panel_shape[0].target_names)
+        return {
+            "memory": ("float64", (n, model.n_memory)),
+            "recent": ("float64", (n, model.mean.n_dropped)),
+            "presample": ("float64", (n,)),
+        }
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        choice("intervals", self.intervals, INTERVALS)
+        positive_integer("n_simulations", self.n_simulations)
+        initial_of(self.initial_variance, self._model().mean)
+        flag("stationary", self.stationary)
 
     def _model_name(self) -> str:
         model = self._model()

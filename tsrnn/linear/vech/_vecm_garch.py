@@ -251,8 +251,22 @@ class VECMGARCH(Dynamics):
             n_starts=positive_integer("n_starts", self.n_starts),
         )
 
-    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+    def _param_names(self) -> tuple[str, ...]:
         return self._specification().names
+
+    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        spec = self._specification()
+        n, pairs = spec.n, spec.n * (spec.n + 1) // 2
+        shapes = {
+            "history": (spec.mean.n_lags, n),
+            "squares": (spec.p, pairs),
+            "states": (spec.q, pairs),
+            "presample": (pairs,),
+            "beta": (n, spec.mean.n_relations),
+            "factors": (len(spec.mean_names) + spec.factors.size,),
+            "agreement": (),
+        }
+        return {name: ("float64", shape) for name, shape in shapes.items()}
 
     def _model_name(self) -> str:
         spec = self._specification()
