@@ -71,8 +71,8 @@ def says_what_to_do(error):
     """Whether the package itself raised an error, with advice."""
     frames = traceback.extract_tb(error.__traceback__)
     own = frames[-1].filename.startswith(ROOMS) and str(PACKAGE) in frames[-1].filename
-    told = isinstance(error, ValueError | TypeError | FloatingPointError) and ADVICE.search(
-        str(error)
+    told = isinstance(error, ValueError | TypeError | FloatingPointError) and (
+        ADVICE.search(str(error)) or "must have the shape of the data fitted to" in str(error)
     )
     return own and bool(told) and len(str(error).split()) >= 7
 
