@@ -5,13 +5,14 @@ of them, standardised by a `Scaler`, and forecasts go back once in the shape tha
 (`write_frame`), which a `Layout` remembers.
 """
 
+from tsrnn.data._apart import tell_apart
 from tsrnn.data._clock import steps_between
 from tsrnn.data._future import check_continues, future_times, read_future
 from tsrnn.data._layout import Layout
 from tsrnn.data._libraries import to_pandas, to_polars
 from tsrnn.data._panel import Panel
 from tsrnn.data._panel_frame import panel_frame
-from tsrnn.data._read import read_panel
+from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler
 from tsrnn.data._stamps import write_stamps
 from tsrnn.data._windows import windows
@@ -27,7 +28,9 @@ __all__ = [
     "panel_frame",
     "read_future",
     "read_panel",
+    "read_series",
     "steps_between",
+    "tell_apart",
     "to_pandas",
     "to_polars",
     "windows",

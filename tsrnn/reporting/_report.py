@@ -18,6 +18,7 @@ from tsrnn.reporting._sections import (
     forecast_section,
     models_section,
     notes_section,
+    set_aside_section,
     tests_section,
     words_section,
 )
@@ -91,6 +92,7 @@ def report(
         *forecast_section(result, n_series),
         *diagnostics_section(result),
         *models_section(models),
+        *set_aside_section(result),
         *notes_section(result),
         paragraph(f"Made by tsrnn {version('tsrnn')}.", small=True),
     ]

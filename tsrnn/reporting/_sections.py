@@ -45,6 +45,7 @@ _LOWER_IS_BETTER = (
     "CRPS",
     "QLIKE",
 )
+_ASIDE = 20  # series set aside that are shown
 _FEW = 8  # series of which each test is shown
 _TESTS = ("ljung_box", "arch_lm", "jarque_bera", "pit")
 _P_VALUE = "p-value"
@@ -255,6 +256,23 @@ def _of_network(name: str, model: Any) -> Iterator[str]:
         parts, whose = parts.loc[first], f" of {first}"
     drawn = figure_svg(plot_contributions(parts))
     yield picture(drawn, f"contributions to the forecast{whose} by {name}")
+
+
+def set_aside_section(result: Comparison) -> Iterator[str]:
+    """Series without forecasts, with the reason."""
+    if result.set_aside.empty:
+        return
+    yield heading("Series set aside")
+    shown = result.set_aside.head(_ASIDE)
+    shown = shown.assign(model=shown["model"].fillna("all"))
+    yield table(
+        shown.rename(columns={"n_windows": "windows", "error": "reason"}).set_index("unique_id")
+    )
+    if len(result.set_aside) > len(shown):
+        yield paragraph(
+            f"The first {len(shown)} of {len(result.set_aside)}; all are in Comparison.set_aside.",
+            small=True,
+        )
 
 
 def notes_section(result: Comparison) -> Iterator[str]:
