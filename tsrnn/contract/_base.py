@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract._arguments import choice, positive_integer
 from tsrnn.contract._file import write_file
+from tsrnn.contract._history import History
 from tsrnn.contract._intervals import check_levels
 from tsrnn.contract._known import known_columns, known_values
 from tsrnn.contract._memory import Memory
+from tsrnn.contract._plot import draw_forecasts
 from tsrnn.contract._saved import common_arrays, common_header, restore_common, saved_arguments
 from tsrnn.contract._score import r_squared
 from tsrnn.contract._shared import CommonArguments
@@ -65,6 +67,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
     not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
     horizon_: int
     memory_: M
+    _history: History
 
     @abstractmethod
     def _fit_panel(self, panel: Panel) -> M:
@@ -179,10 +182,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
             If an argument cannot be used; the message says what to do.
         """
         check_is_fitted(self, "memory_")
-        if isinstance(X, numbers.Number):
-            if h is not None:
-                raise ValueError(f"give the horizon once; got predict({X!r}, h={h!r})")
-            X, h = None, X  # type: ignore[assignment]
+        X, h = self._horizon_first(X, h)
         h = self.horizon_ if h is None else positive_integer("h", h)
         levels = check_levels(level)
         memory = self.memory_ if X is None else self._memory_of(self._read(X))
@@ -218,6 +218,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         self.memory_ = self.memory_.replaced(
             which, self._advance(self.memory_.select(which), panel)
         )
+        self._history = self._history.followed_by(which, panel)
         return self
 
     def score(self, df: Any, y: None = None) -> float:
@@ -248,9 +249,10 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
     def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the fitted forecaster to a file that `tsrnn.load` reads.
 
-        The file holds what was fitted and the state of every series, as safetensors with
-        a JSON header. It appears in one step: a file of that name is whole or untouched.
-        A generator as `random_state` and callbacks are not kept.
+        The file holds what was fitted, the state of every series and the last rows, which
+        `plot` draws, as safetensors with a JSON header. It appears in one step: a file of
+        that name is whole or untouched. A generator as `random_state` and callbacks are not
+        kept.
 
         Parameters
         ----------
@@ -267,6 +269,72 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         """
         check_is_fitted(self, "memory_")
         write_file(path, *self._parts())
+
+    def plot(
+        self,
+        X: Any = None,
+        h: int | None = None,
+        level: Any = 80,
+        X_future: Any = None,
+        *,
+        series: Any = None,
+        columns: Any = None,
+        last: int | None = None,
+        ax: Any = None,
+    ) -> np.ndarray:
+        """Forecast and draw: the history, the forecast and its intervals, a panel a series.
+
+        Parameters
+        ----------
+        X : frame, path or int, optional
+            Data to draw and forecast after, as for `predict`; by default the last rows seen, of
+            which a model keeps up to 500 a series. An integer is taken as `h`.
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        level : float, list of float or None, default 80
+            Coverage of the intervals in percent; None draws none.
+        X_future : frame, optional
+            The columns of `known_ahead` for the next h steps of the series.
+        series : id or list of ids, optional
+            Series of a long frame to draw; by default the first ones, four panels at most.
+        columns : str or list of str, optional
+            Targets to draw; all by default.
+        last : int, optional
+            Rows of the history to draw; by default four times h, 40 at least.
+        ax : matplotlib Axes or sequence of them, optional
+            Where to draw, one a panel; a new figure by default.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes, of shape (panels,)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            If an argument cannot be used; the message says what to do.
+
+        Examples
+        --------
+        >>> from tsrnn import ARMA
+        >>> from tsrnn.datasets import load_nile
+        >>> (ax,) = ARMA(order=(1, 1)).fit(load_nile()).plot(10)
+        >>> [text.get_text() for text in ax.get_legend().get_texts()]
+        ['history', '80% interval', 'forecast']
+        """
+        check_is_fitted(self, "memory_")
+        X, h = self._horizon_first(X, h)
+        return draw_forecasts(self, X, h, level, X_future, series, columns, last, ax)
+
+    @staticmethod
+    def _horizon_first(X: Any, h: int | None) -> tuple[Any, int | None]:
+        """Data and horizon, of which the horizon may stand in the place of the data."""
+        if not isinstance(X, numbers.Number):
+            return X, h
+        if h is not None:
+            raise ValueError(f"give the horizon once; got {X!r} and h={h!r}")
+        return None, X  # type: ignore[return-value]
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header and arrays of the file."""
@@ -295,6 +363,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[M]):
         """Keep what later frames must agree with."""
         self.known_ahead_ = known_columns(self.known_ahead, panel)
         self._panel_shape = panel.layout, panel.exog_names
+        self._history = History.of(panel)
         self.freq_ = panel.freq
         self.n_features_in_ = len(panel.target_names) + len(panel.exog_names)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract._file import plain
+from tsrnn.contract._history import History
 from tsrnn.data import Layout
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def common_header(forecaster: Forecaster) -> dict[str, Any]:
 
 def common_arrays(forecaster: Forecaster) -> dict[str, np.ndarray]:
     """Arrays that every forecaster has."""
-    return {"last_times": forecaster.memory_.last_times.astype("int64")}
+    n_targets = len(forecaster._panel_shape[0].target_names)
+    last_times = {"last_times": forecaster.memory_.last_times.astype("int64")}
+    return last_times | forecaster._history.arrays(n_targets)
 
 
 def restore_common(
@@ -43,6 +46,7 @@ def restore_common(
     forecaster._panel_shape = layout, exog_names
     forecaster.freq_, forecaster.known_ahead_ = layout.freq, header["known_ahead"]
     forecaster.n_features_in_ = len(layout.target_names) + len(exog_names)
+    forecaster._history = History.revived(arrays, header["times_dtype"])
     ids = pd.Index(header["ids"], dtype=header["id_dtype"])
     return ids, arrays["last_times"].astype(header["times_dtype"])
 

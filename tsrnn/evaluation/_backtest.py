@@ -300,4 +300,4 @@ def _set_aside(
 def _cutoff(plan: Plan, window: int) -> str:
     """The last time known in a window, the latest if series end at different times."""
     last = plan.cutoffs(window).max(keepdims=True)
-    return str(write_stamps(last, plan.panel.layout)[0])
+    return str(write_stamps(last, plan.panel.layout).astype(str)[0])

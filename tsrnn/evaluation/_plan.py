@@ -120,8 +120,8 @@ def default_windows(lengths: np.ndarray, h: int, step_size: int | None) -> tuple
     remark = ""
     if n_windows < ENOUGH:
         remark = (
-            f"These are as many windows as fit into {half}; with n_windows= more, the first fit has "
-            "fewer rows."
+            f"These are as many windows as fit into {half}; with more of them, by n_windows=, the "
+            "first fit has fewer rows."
         )
     elif step_size is None and step < h:
         apart = "1 row" if step == 1 else f"{step} rows"

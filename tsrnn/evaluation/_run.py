@@ -78,7 +78,7 @@ class Runner:
         if messages is not None:
             texts = [" ".join(own) for own in messages]
             per_series = len(texts) // len(self._series)
-            for i, own in zip(self._series, range(0, len(texts), per_series), strict=True):
+            for i, own in zip(self._series.tolist(), range(0, len(texts), per_series), strict=True):
                 told[i] = texts[own : own + per_series] * (gone.shape[1] // per_series)
         for i, text in self._faults.items():
             told[i] = [text] * gone.shape[1]

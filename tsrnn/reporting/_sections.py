@@ -27,6 +27,7 @@ from tsrnn.reporting._html import (
     bullets,
     heading,
     p_values,
+    panels,
     paragraph,
     picture,
     table,
@@ -55,9 +56,10 @@ def data_section(result: Comparison) -> Iterator[str]:
     """What was compared."""
     series = "1 series" if result.n_series == 1 else f"{result.n_series} series"
     cutoffs = result.forecasts["cutoff"]
+    first, last = pd.Index([cutoffs.min(), cutoffs.max()]).astype(str)
     yield paragraph(
         f"{', '.join(result.models)}: forecasts of {series}, {result.horizon} steps ahead, after "
-        f"{cutoffs.nunique()} cutoffs from {cutoffs.min()} to {cutoffs.max()}."
+        f"{cutoffs.nunique()} cutoffs from {first} to {last}."
     )
 
 
@@ -78,11 +80,23 @@ def accuracy_section(result: Comparison) -> Iterator[str]:
         "that of the level.",
         small=True,
     )
-    yield picture(figure_svg(plot_comparison(result)), f"{result.measure} by step, coverage, ranks")
+    yield panels(
+        (figure_svg(plot_comparison(result, panels=[name])), alt) for name, alt in _panels(result)
+    )
     if result.horizon > 1:
         by_step = result.by_step[result.measure].unstack("model")[result.models]
         yield heading(f"{result.measure} by step", 3)
         yield table(by_step, by_step.eq(by_step.min(axis=1), axis=0))
+
+
+def _panels(result: Comparison) -> Iterator[tuple[str, str]]:
+    """Panels of the picture of a comparison, and what each shows."""
+    yield result.measure, f"{result.measure} by step"
+    for name in result.by_step.columns:
+        if str(name).startswith("coverage-"):
+            yield name, f"{name} by step"
+    if len(result.ranks):
+        yield "ranks", "mean ranks"
 
 
 def _best(accuracy: pd.DataFrame) -> pd.DataFrame:
