@@ -110,7 +110,7 @@ def _one_table(frame: Any, what: str, names: Names) -> pd.DataFrame:
     return frame.drop(columns="cutoff", errors="ignore").set_index(names.time_col)
 
 
-def _point_column(table: pd.DataFrame, names: Names) -> str:
+def _point_column(table: pd.DataFrame, names: Names) -> Any:
     points = _points(table, names)
     if names.column is None and len(points) == 1:
         return points[0]
