@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
@@ -152,7 +153,7 @@ class Function(VectorCode):
     def _suffix(self) -> str:
         return f"v{self.lanes}f{8 * self.format.bytes}.p0"
 
-    def declarations(self) -> set[str]:
+    def declarations(self) -> builtins.set[str]:
         """Declare the intrinsics that a function on such vectors may call."""
         kind, mask, suffix = self.type, self.mask_type, self._suffix
         short = suffix.removesuffix(".p0")

@@ -88,7 +88,7 @@ def forecast(
     arguments |= {"horizon": h, "verbose": verbosity()}
     made, frame = _fit(source, str(data), (model or DEFAULT, arguments, given), ahead)
     if save is not None:
-        made.set_params(verbose=0).save(save)  # of this terminal, not of the model
+        made.save(save)
         say(f"saved the model to {save}")
     return _answer(made, frame, ahead, out, json)
 

@@ -69,7 +69,7 @@ class Source:
         """The source of files for a model of a layout, and their shape where that says all."""
         if layout.kind != "long":
             return replace(self, wide=True), None
-        time, ids = self.time_col or layout.time_col, self.id_col or layout.id_col
+        time, ids = self.time_col or str(layout.time_col), self.id_col or layout.id_col
         return self, Shape(time, ids, False)
 
     def _open(self, path: str) -> tuple[str, Table]:
@@ -105,9 +105,8 @@ class Source:
 def in_layout(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> Any:
     """A frame as a saved model expects it: periods, time zone, type of ids, a Series."""
     if layout.kind == "long":
-        frame = frame.assign(
-            **{layout.time_col: pd.Series(_stamps(pd.Index(frame[layout.time_col]), layout))}
-        )
+        stamps = pd.Series(_stamps(pd.Index(frame[layout.time_col]), layout))
+        frame = frame.assign(**{str(layout.time_col): stamps})
         return _with_ids(frame, layout, ids)
     frame = frame.set_axis(_stamps(frame.index, layout), axis=0)
     if layout.time_col is not None:  # fitted in Python to a frame with its dates in a column

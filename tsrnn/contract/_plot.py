@@ -76,7 +76,7 @@ def draw_forecasts(
         last=max(4 * h, SHORTEST) if last is None else last,
         note=note,
         id_col=layout.id_col or forecaster.arguments_.id_col,
-        time_col=layout.time_col or forecaster.arguments_.time_col,
+        time_col=str(layout.time_col or forecaster.arguments_.time_col),
         target_col=str(layout.target_names[0]),
     )
 

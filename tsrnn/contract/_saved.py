@@ -255,7 +255,7 @@ def arguments_of(estimator: Any) -> dict[str, Any]:
     """Constructor arguments of the fit as JSON values, and the names of those that are tuples.
 
     Where there was no fit, as they stand. Of those that its `not_saved` names, and of
-    generators, nothing is kept.
+    generators, nothing is kept, and `verbose` is 0.
 
     Parameters
     ----------
@@ -281,6 +281,7 @@ def arguments_of(estimator: Any) -> dict[str, Any]:
     ([1, 0, 1], ['order'])
     """
     params = estimator.arguments_.as_dict() | dict.fromkeys(estimator.not_saved)
+    params |= {"verbose": 0} if "verbose" in params else {}  # of the terminal, not of the model
     generators = np.random.Generator | np.random.RandomState
     values = {
         name: None if isinstance(value, generators) else plain(value, name)

@@ -89,7 +89,7 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
             f"{what} must hold timestamps of one offset from UTC; it has several. Convert it "
             "before: pd.to_datetime(..., utc=True).dt.tz_convert(zone)."
         )
-    wrong = times.isna() & column.notna()
+    wrong = np.asarray(times.isna()) & np.asarray(column.notna())
     if wrong.any():
         raise _no_date(column, wrong, what, like="2020-02-29")
     return times
@@ -98,7 +98,7 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
 def _no_date(column: pd.Index, wrong: np.ndarray, what: str, *, like: str) -> ValueError:
     """Error that names the first rows that hold no date."""
     rows = np.flatnonzero(np.asarray(wrong))
-    shown = listed([f"{quote(column[row])} in row {row}" for row in rows], 3)
+    shown = listed([f"{quote(column[row])} in row {row}" for row in rows.tolist()], 3)
     return ValueError(
         f"{what} must hold dates in every row, written like {quote(like)}; no such date is "
         f"{shown}. Drop these rows, or correct them."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -190,7 +191,9 @@ def _is_count(index: pd.Index) -> bool:
     return pd.api.types.is_integer_dtype(index.dtype)
 
 
-def _no_numbers(frame: pd.DataFrame, day: Name, others: list[Name], text: list[Name]) -> ValueError:
+def _no_numbers(
+    frame: pd.DataFrame, day: Name, others: Sequence[Name], text: Sequence[Name]
+) -> ValueError:
     """Error for columns beside the dates that are no numbers."""
     name, column = text[0], frame[text[0]]
     must = f"the columns beside the dates in {day!r} must be numbers; not so {quoted(text)}"

@@ -33,6 +33,7 @@ from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._memory import Memory, Scaling
 from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_memory
 from tsrnn.forecasters._settings import LOSSES, Settings, resolve
+from tsrnn.layers import Recurrent
 from tsrnn.layers._cells import check_saveable
 from tsrnn.layers._choice import LAYERS
 from tsrnn.layers._network import AGGREGATIONS
@@ -193,7 +194,8 @@ def check_shapes(
     n_targets, n_exog = len(shape[0].target_names), len(shape[1])
     own = n_targets if settings.joint else 1
     n_units = n_series * n_targets // own
-    rnn = (model.network.networks[0] if settings.n_estimators > 1 else model.network).rnn
+    network: Any = model.network
+    rnn: Recurrent = (network.networks[0] if settings.n_estimators > 1 else network).rnn
     state = rnn.num_layers, n_units, settings.n_estimators * rnn.state_size
     by_series = ("float64", (n_series, n_targets))
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
