@@ -36,6 +36,15 @@ class NaiveMethod(RowsForecaster):
     def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
         """Forecasts and their standard errors, each (S, h, C), of series that are long enough."""
 
+    def _known(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forecasts and their standard errors, NaN of series that are too short."""
+        shape = len(memory.ids), h, memory.values.shape[1]
+        mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
+        long = np.flatnonzero(memory.lengths >= self._fewest)
+        if len(long):
+            mean[long], error[long] = self._ahead(memory.select(long), h)
+        return mean, error
+
     def _fit_panel(self, panel: Panel) -> RowsMemory:
         # 1 step where the method has no season
         self.season_ = self._season(self.arguments_.as_dict().get("season_length", 1))
@@ -61,11 +70,7 @@ class NaiveMethod(RowsForecaster):
     def _forecast(
         self, memory: RowsMemory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        shape = len(memory.ids), h, memory.values.shape[1]
-        mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
-        long = np.flatnonzero(memory.lengths >= self._fewest)
-        if len(long):
-            mean[long], error[long] = self._ahead(memory.select(long), h)
+        mean, error = self._known(memory, h)
         return with_intervals(mean, {level: ndtri(0.5 + level / 200) * error for level in levels})
 
     def summary(self) -> BaselineSummary:

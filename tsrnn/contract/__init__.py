@@ -17,8 +17,10 @@ from tsrnn.contract._frozen import Arguments, Frozen
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
 from tsrnn.contract._magnitude import check_not_too_large
 from tsrnn.contract._memory import Memory
+from tsrnn.contract._offered import classes_with
 from tsrnn.contract._pipeline import last_step
 from tsrnn.contract._recorded import recorded, tell
+from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import arguments_of, saved_arguments
 from tsrnn.contract._shared import CommonArguments, with_shared_arguments
 from tsrnn.contract._units import target_scales, unit_index
@@ -33,10 +35,12 @@ __all__ = [
     "Frozen",
     "Habits",
     "Memory",
+    "Origins",
     "arguments_of",
     "check_levels",
     "check_not_too_large",
     "choice",
+    "classes_with",
     "file_place",
     "flag",
     "habits",

@@ -18,7 +18,7 @@ from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._arguments import initial_of
 from tsrnn.linear.dcc._constancy import constancy_statistic
-from tsrnn.linear.dcc._draw import draw
+from tsrnn.linear.dcc._draw import draw, draw_ahead
 from tsrnn.linear.dcc._equations import FirstStep
 from tsrnn.linear.dcc._estimate import Fit, fit_series
 from tsrnn.linear.dcc._fit import Order
@@ -175,6 +175,13 @@ class ConditionalCorrelation(MatrixForecaster):
     ) -> np.ndarray:
         spec = self._specification()
         return draw(spec, spec.parts(params), self.memory_.arrays["beta"][series], rows, rng)
+
+    def _draw_ahead(
+        self, memory: LinearMemory, h: int, n: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        spec, state = self._specification(), State(*(memory.arrays[k] for k in State._fields))
+        shocks = rng.standard_normal((len(memory.ids), n, h, spec.n))
+        return draw_ahead(spec, self._parts_of(memory), memory.arrays["beta"], state, shocks)
 
     def _run(
         self, panel: Panel, params: np.ndarray, beta: np.ndarray, presample: np.ndarray

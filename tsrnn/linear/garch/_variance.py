@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import choice, positive_integer, seed_of
-from tsrnn.data import Panel, future_times, write_frame
+from tsrnn.data import Panel
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, in_shape_of_data
 from tsrnn.linear._memory import LinearMemory
@@ -91,15 +90,7 @@ class VarianceResults(LinearForecaster):
         ValueError
             If the method does not exist for this model or horizon.
         """
-        check_is_fitted(self, "memory_")
-        choice("method", method, METHODS)
-        h = self.horizon_ if h is None else positive_integer("h", h)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
-        variance = self._variances(memory, h, method)
-        layout, n_series = self._panel_shape[0], len(memory.ids)
-        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-        by_series = variance.reshape(n_series, -1, h).swapaxes(1, 2)
-        return write_frame(layout, memory.ids, times, {"": by_series}, model="variance")
+        return self._variance_frame(h, X, method=choice("method", method, METHODS))
 
     def news_impact(self, z: Any = None) -> pd.DataFrame:
         r"""Variance after a shock, all before it being at rest (Engle and Ng, 1993).
@@ -183,6 +174,11 @@ class VarianceResults(LinearForecaster):
             z[i] = model.density.draw(generator, shape, rows[i : i + 1, model.shape_part])[0]
         y = simulate(model, rows, state, z).y[:, burn:, 0]
         return pd.DataFrame(y.T, columns=units)
+
+    def _residual_variances(self, memory: LinearMemory, h: int, method: str = "auto") -> np.ndarray:
+        """Forecasts (S, h, C) of variances."""
+        variance = self._variances(memory, h, method)
+        return variance.reshape(len(memory.ids), -1, h).swapaxes(1, 2)
 
     def _variances(self, memory: LinearMemory, h: int, method: str) -> np.ndarray:
         """Forecasts (S C, h) of variances."""
