@@ -275,6 +275,7 @@ def forecaster_questions(model, example):
     unit = model.units_[0] if hasattr(model, "units_") else None
     later, past = example.later, example.training[0]
     variance = {"variance": 1.0} if example.cls is GARCH else {}  # where none is at rest
+    seed = {} if "random_state" in example.arguments else {"random_state": 0}
     questions = {
         "predict": lambda m: [
             m.predict(h=2, level=[80], **example.ahead(2)),
@@ -285,7 +286,7 @@ def forecaster_questions(model, example):
         ),
         "score": lambda m: m.score(later),
         "predict_rolling": lambda m: m.predict_rolling(later, h=NEW - 1, level=80),
-        "sample_paths": lambda m: m.sample_paths(3, h=2, **example.ahead(2)),
+        "sample_paths": lambda m: m.sample_paths(3, h=2, **seed, **example.ahead(2)),
         "contributions": lambda m: m.contributions(**example.future),
         "conf_int": lambda m: m.conf_int(),
         "cov_params": lambda m: [m.cov_params(unit), m.cov_params(unit, cov_type="hessian")],

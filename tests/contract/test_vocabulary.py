@@ -1,14 +1,17 @@
 """One vocabulary: the same methods of all classes for which they make sense, and one refusal."""
 
 import copy
+from itertools import takewhile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from tsrnn import recurrence_features
-from tsrnn.baselines import Drift, Naive, Theta
+from tsrnn.baselines import ETS, SARIMAX, Drift, Naive, Theta, UnobservedComponents
 from tsrnn.contract import Forecaster, classes_with
+from tsrnn.evaluation import backtest
 from tsrnn.forecasters import ParaRNNForecaster
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
@@ -100,6 +103,32 @@ def test_who_has_a_method_is_said_by_those_who_have_not(method, contract):
             assert str(caught.value) == expected + ", ".join(classes_with(method))
 
 
+def test_the_table_of_the_documentation(contract):
+    page = Path(__file__).parents[2] / "docs" / "compare.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("| | `predict_rolling`"))
+    table = takewhile(lambda line: line.startswith("|"), lines[first + 2 :])
+    found = {}
+    for line in table:
+        names, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        for name in names.split(", "):
+            found[name.strip("`")] = [cell == "yes" for cell in cells]
+    forecasters = {e.cls.__name__ for e in contract.examples.values() if e.is_forecaster}
+    expected = {
+        name: [True, *(name in classes_with(method) for method in METHODS)] for name in forecasters
+    }
+    assert found == expected
+
+
+def test_variances_of_several_targets_are_compared():
+    y = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 2)), columns=["a", "b"])
+    found = backtest({"CCC": CCC(), "GARCH": GARCH()}, y, h=2, n_windows=2, kind="variance")
+    for name, model in (("CCC", CCC()), ("GARCH", GARCH())):
+        expected = model.fit(y[:-4]).predict_variance(2)
+        first = found[found["cutoff"] == found["cutoff"].min()]
+        np.testing.assert_allclose(first[name], expected.to_numpy().T.ravel())
+
+
 def contract_of(cls):
     """Return an estimator that has not been fitted."""
     return cls.__new__(cls)
@@ -112,16 +141,13 @@ def test_recurrence_features_name_the_models_that_are_recurrences():
 
 
 def test_a_class_of_ones_own_has_what_it_answers():
-    class Walk(Drift):
-        def _draw_paths(self, memory, h, n, future, rng):
-            steps = rng.normal(size=(n, len(memory.ids), h, 1))
-            return memory.values[memory.indptr[1:] - 1][:, None] + steps.cumsum(2)
+    class Risky(Drift):
+        def _residual_variances(self, memory, h):
+            return np.ones((len(memory.ids), h, 1))
 
     y = pd.Series(np.arange(9.0), name="y")
-    found = Walk(random_state=0).fit(y).sample_paths(4, h=3)
-    assert found.shape == (12, 2)
-    assert list(found["path"]) == sorted([1, 2, 3, 4] * 3)
-    assert not hasattr(Theta(), "sample_paths")
+    assert Risky().fit(y).predict_variance(3).tolist() == [1.0] * 3
+    assert not hasattr(Theta(), "predict_variance")
     assert hasattr(ParaRNNForecaster(), "sample_paths")
     assert hasattr(ARMA(), "recurrent_blocks")
 
@@ -148,6 +174,8 @@ class TestSamplePaths:
             pytest.skip("without paths")
         if isinstance(forecaster, RecurrentForecaster):
             pytest.skip("errors of the validation part: tests/forecasters/test_sample_paths.py")
+        if isinstance(forecaster, ETS):
+            pytest.skip("ends of 20 draws: test_of_exponential_smoothing has more")
         # variances that change make later steps no longer normal, as the intervals take them
         exact = 1 if hasattr(forecaster, "predict_variance") else H
         ahead = example.ahead(H)
@@ -158,7 +186,7 @@ class TestSamplePaths:
             mean, low, high = (
                 forecast[column + end].to_numpy().reshape(-1, H) for end in ("", "-lo-80", "-hi-80")
             )
-            scale = draws.std(1)
+            scale = draws.std(1) + 1e-9 * np.abs(mean)
             assert np.abs((draws.mean(1) - mean) / scale).max() < 0.05
             for end, probability in ((low, 0.1), (high, 0.9)):
                 gap = (np.quantile(draws, probability, axis=1) - end) / scale
@@ -204,6 +232,34 @@ class TestSamplePaths:
         variance = 1 + 0.8**2 + 0.8**4
         np.testing.assert_allclose(self.draws(model, 1).var(), variance, rtol=0.06)
 
+    @pytest.mark.parametrize("error", ["add", "mul"])
+    def test_of_exponential_smoothing(self, error):
+        y = pd.Series(50 + np.random.default_rng(0).normal(size=60).cumsum(), name="y")
+        model = ETS(error=error, n_simulations=self.N, random_state=0).fit(y)
+        draws, forecast = self.draws(model, 3)[..., 0], model.predict(3, level=80)
+        ends = np.quantile(draws, [0.1, 0.9], axis=0).T
+        expected = forecast[["y-lo-80", "y-hi-80"]].to_numpy()
+        np.testing.assert_allclose(ends, expected, atol=0.1 * draws.std(0).max())
+        assert np.corrcoef(draws.T)[0, 1] > 0.5  # of a level that is nearly a random walk
+
+    @pytest.mark.parametrize("name", ["Naive", "SeasonalNaive", "Drift", "Mean"])
+    def test_of_naive_methods_have_their_equations(self, name, contract):
+        model = contract.examples[name].fit(contract.examples[name].make())
+        memory, h = model.memory_, 7
+        _, error = model._ahead(memory, h)
+        for i, length in enumerate(memory.lengths):
+            size = np.linalg.norm(model._factor(length, h), axis=1)
+            np.testing.assert_allclose(error[i, :, 0] / error[i, 0, 0], size / size[0])
+
+    def test_of_a_random_walk_with_drift_add_up(self):
+        y = pd.Series(np.random.default_rng(0).normal(size=11).cumsum())
+        draws = self.draws(Drift().fit(y), 3)[..., 0]
+        errors = y.diff()[1:] - y.diff()[1:].mean()
+        sigma2 = (errors**2).sum() / 9
+        steps = np.arange(1, 4)
+        expected = np.minimum.outer(steps, steps) + np.outer(steps, steps) / 10
+        np.testing.assert_allclose(np.cov(draws.T), sigma2 * expected, rtol=0.08)
+
     @pytest.mark.parametrize("make", [GARCH, CCC, DCC, VECMGARCH])
     def test_variances_move_with_the_shocks(self, make):
         arguments = {} if make is not VECMGARCH else {"structure": "diagonal", "random_state": 0}
@@ -231,3 +287,58 @@ def var_of(model):
         [values["sqrt.cov.a.b"], values["sqrt.var.b"]],
     ])  # fmt: skip
     return phi, root @ root.T
+
+
+class TestRecurrences:
+    """Recurrent matrices have the roots of the model."""
+
+    def moduli(self, model, matrix):
+        features = recurrence_features(model)
+        return features.loc[features["matrix"] == matrix, "modulus"].to_numpy()
+
+    def test_of_variances(self):
+        y = pd.Series(np.random.default_rng(0).normal(size=300))
+        model = GARCH(vol="gjr").filter(y, [0.0, 0.1, 0.05, 0.1, 0.8])
+        np.testing.assert_allclose(self.moduli(model, "variance"), [0.05 + 0.05 + 0.8])
+        np.testing.assert_allclose(self.moduli(model, "beta"), [0.8])
+        assert model.persistence_.item() == pytest.approx(0.9)
+        two = GARCH((2, 1)).filter(y, [0.0, 0.1, 0.1, 0.2, 0.6])
+        expected = np.sort(np.abs(np.roots([1, -0.7, -0.2])))
+        np.testing.assert_allclose(np.sort(self.moduli(two, "variance")), expected)
+        log = GARCH(vol="egarch").filter(y, [0.0, 0.01, 0.1, -0.05, 0.9])
+        np.testing.assert_allclose(self.moduli(log, "variance"), [0.9])
+        ahead = model.predict_variance(12).to_numpy()
+        rest = 0.1 / (1 - 0.9)
+        np.testing.assert_allclose((ahead[1:] - rest) / (ahead[:-1] - rest), 0.9)
+
+    @pytest.mark.parametrize("make", [CCC, DCC])
+    def test_of_correlations(self, make):
+        y = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+        params = [0.0, 0.1, 0.1, 0.8, 0.0, 0.2, 0.05, 0.7, 0.3, 0.04, 0.9][: 9 + 2 * (make is DCC)]
+        model = make().filter(y, params)
+        np.testing.assert_allclose(np.sort(self.moduli(model, "variance")), [0.75, 0.9])
+        expected = [0.94] if make is DCC else []
+        np.testing.assert_allclose(self.moduli(model, "correlation"), expected)
+
+    def test_of_covariances(self):
+        y = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+        model = VECMGARCH(structure="scalar", targeting=True, random_state=0).fit(y)
+        theta, phi = (model.coefficients()[name][0, 0, 0] for name in ("theta", "phi"))
+        np.testing.assert_allclose(self.moduli(model, "covariance"), [theta + phi] * 3)
+        np.testing.assert_allclose(self.moduli(model, "Phi"), [phi] * 3)
+        assert model.coefficients()["persistence"] == pytest.approx(theta + phi)
+
+    def test_of_state_spaces(self):
+        y = pd.Series(np.random.default_rng(0).normal(size=80).cumsum())
+        lags = {"order": (2, 1, 0), "seasonal_order": (0, 1, 0, 4)}
+        model = SARIMAX(**lags).fit(y)
+        ar = [-model.params_.iloc[0][f"ar.L{i}"] for i in (1, 2)]
+        polynomial = np.polymul(np.polymul([1, *ar], [1, -1]), [1, 0, 0, 0, -1])
+        found = np.sort(self.eigenvalues(model))
+        np.testing.assert_allclose(np.abs(found), np.sort(np.abs(np.roots(polynomial))), atol=2e-3)
+        level = UnobservedComponents(level="local linear trend").fit(y)
+        np.testing.assert_allclose(self.eigenvalues(level), [1, 1], atol=1e-6)
+
+    def eigenvalues(self, model):
+        (blocks,) = model.recurrent_blocks()
+        return np.sort(np.abs(np.linalg.eigvals(blocks["transition"][0])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -117,6 +117,16 @@ class VolatilityModel(UnitModel):
             simulations=self.n_simulations if simulated else 1,
             **ahead,
         )
+
+    def paths(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
+    ) -> np.ndarray:
+        model = replace(self, seed=seed).build(rows, fitted.spec["scale"])
+        ahead = {} if future is None else {"x": future.T[:, None]}
+        forecast = model.fix(fitted.params).forecast(
+            horizon=h, method="simulation", simulations=n, **ahead
+        )
+        return forecast.simulations.values[-1] / fitted.spec["scale"]
 
     @property
     def closed(self) -> bool:

@@ -73,6 +73,27 @@ class NaiveMethod(RowsForecaster):
         mean, error = self._known(memory, h)
         return with_intervals(mean, {level: ndtri(0.5 + level / 200) * error for level in levels})
 
+    def _draw_paths(
+        self,
+        memory: RowsMemory,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) with normal errors, of the standard errors of the intervals."""
+        mean, error = self._known(memory, h)
+        paths = np.empty((n, *mean.shape))
+        for i, length in enumerate(memory.lengths):
+            factor = self._factor(int(length), h)
+            factor /= np.linalg.norm(factor, axis=1, keepdims=True)
+            paths[:, i] = factor @ rng.standard_normal((n, factor.shape[1], mean.shape[2]))
+        return mean + error * paths
+
+    def _factor(self, length: int, h: int) -> np.ndarray:
+        """Errors (h, k) of h steps by independent ones, up to scale: those of the steps add up."""
+        return np.tri(h)
+
     def summary(self) -> BaselineSummary:
         """What the forecasts follow from; print the result."""
         check_is_fitted(self, "memory_")

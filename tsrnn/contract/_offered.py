@@ -24,8 +24,8 @@ def offered_with(question: str) -> Callable[[F], F]:
     Examples
     --------
     >>> from tsrnn.baselines import Theta
-    >>> from tsrnn.linear import ARMA
-    >>> hasattr(ARMA(), "sample_paths"), hasattr(Theta(), "sample_paths")
+    >>> from tsrnn.linear import GARCH
+    >>> hasattr(GARCH(), "predict_variance"), hasattr(Theta(), "predict_variance")
     (True, False)
     """
     return cast(Callable[[F], F], lambda function: _OfSome(function, question))
@@ -33,6 +33,14 @@ def offered_with(question: str) -> Callable[[F], F]:
 
 def classes_with(method: str) -> list[str]:
     """Names of the forecasters of the package that have a method, by alphabet.
+
+    Parameters
+    ----------
+    method : str
+
+    Returns
+    -------
+    list of str
 
     Examples
     --------
@@ -78,8 +86,9 @@ def _has(cls: type, method: str) -> bool:
 
 
 def _answers(cls: type, question: str) -> bool:
-    """Whether a class, or a base of it, defines a method that is not such a descriptor."""
-    return any(not isinstance(found, _OfSome) for found in _definitions(cls, question))
+    """Whether a class defines a method, which is neither None nor such a descriptor."""
+    found = next(_definitions(cls, question), None)
+    return not (found is None or isinstance(found, _OfSome))
 
 
 def _definitions(cls: type, name: str) -> Iterator[Any]:

@@ -26,6 +26,7 @@ from tsrnn.linear.dcc._forecast import forecast
 from tsrnn.linear.dcc._given import at_given
 from tsrnn.linear.dcc._specification import Parts, Specification
 from tsrnn.linear.dcc._state import State, advance, run
+from tsrnn.linear.garch._moments import transition
 
 COVARIANCES = ("robust", "hessian")
 VOLATILITIES = ("garch", "gjr")
@@ -66,6 +67,29 @@ class ConditionalCorrelation(MatrixForecaster):
         if cov_type is not None:
             choice("cov_type", cov_type, COVARIANCES)
         return super().summary(unit, cov_type)
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of variances and correlations, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            "variance", shape (S n, r, r): the companion matrices by which forecasts of variances
+            move, as those of `GARCH`, series by series and target by target. With dynamic
+            correlations "correlation", (S, r, r): that of :math:`a_i + b_i`, by which forecasts of
+            :math:`Q` return to its mean.
+        """
+        spec, estimates = self._specification(), self._fitted()
+        parts = spec.parts(estimates.params[estimates.fitted])
+        variance = parts.variance.reshape(-1, parts.variance.shape[2])
+        blocks = {"variance": transition(spec.step.model(), variance)[0]}
+        p, q = parts.a.shape[1], parts.b.shape[1]
+        if p:
+            matrices = np.tile(np.eye(max(p, q), k=1), (len(parts.a), 1, 1))
+            matrices[:, :p, 0] += parts.a
+            matrices[:, :q, 0] += parts.b
+            blocks["correlation"] = matrices
+        return [blocks]
 
     def constant_correlation_test(self, lags: int = 5) -> pd.DataFrame:
         r"""Test of constant against dynamic correlation (Engle and Sheppard, 2001).

@@ -22,6 +22,7 @@ from tsrnn.linear.garch._moments import (
     half_life,
     persistence,
     resting_variance,
+    transition,
     unconditional_variance,
 )
 from tsrnn.linear.garch._panels import units_of
@@ -174,6 +175,27 @@ class VarianceResults(LinearForecaster):
             z[i] = model.density.draw(generator, shape, rows[i : i + 1, model.shape_part])[0]
         y = simulate(model, rows, state, z).y[:, burn:, 0]
         return pd.DataFrame(y.T, columns=units)
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of the variances, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            "variance", shape (U, r, r) with r = max(p, q): the companion matrix of
+            :math:`\alpha_i + \gamma_i / 2 + \beta_i`, by which forecasts of the variance move
+            ("egarch": of :math:`\beta_i`, by which the logarithm does); for orders (1, 1) it is the
+            persistence. "beta": that of :math:`\beta_i`, the network's own recurrence, by which
+            squared residuals are forgotten. No such entry where q is 0, and for "egarch".
+        """
+        model, estimates = self._model(), self._fitted()
+        params = estimates.params[estimates.fitted]
+        blocks = {"variance": transition(model, params)[0]}
+        if model.q and not model.vol.log:
+            beta = np.tile(np.eye(model.q, k=1), (len(params), 1, 1))
+            beta[:, :, 0] += params[:, model.beta]
+            blocks["beta"] = beta
+        return [blocks]
 
     def _residual_variances(self, memory: LinearMemory, h: int, method: str = "auto") -> np.ndarray:
         """Forecasts (S, h, C) of variances."""
