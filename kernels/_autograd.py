@@ -29,6 +29,13 @@ ENGINES: dict[str, Any] = {
     "newton": _newton,
     "dense": _dense,
 }
+UNSUPPORTED = (
+    "compiled recurrences do not run under the transforms of torch.func (vmap, grad, jvp and the "
+    "like), with gradients in batches (is_grads_batched=True, vectorize=True), nor in forward "
+    "mode. Call torch.autograd.grad vector by vector, or torch.autograd.functional with "
+    "vectorize=False: derivatives of every order are there. On tensors, "
+    "recurrence(..., engine='reference') runs under all of them"
+)
 Results = tuple[Tensor, ...]  # states, final state and the parts of a `Convergence`
 
 
@@ -44,7 +51,13 @@ def run(
     """States, final state and convergence of the cell of a key; autograd follows.
 
     Of the states the first `fields` are returned: others need no gradient then.
+
+    Raises
+    ------
+    NotImplementedError
+        Under a transform of `torch.func`.
     """
+    _check_no_transform(inputs, params, initial)
     # An operator of torch's library costs tens of microseconds a call more than a function.
     plain = not torch.compiler.is_compiling() and type(inputs) in (Tensor, torch.nn.Parameter)
     results: Results
@@ -55,6 +68,16 @@ def run(
     results = torch.ops.tsrnn.recurrence(inputs, params, initial, lengths, cell, engine)
     states, final, *rest = results
     return states[:, :, :fields], final, Convergence(*rest)
+
+
+def _check_no_transform(*tensors: Tensor) -> None:
+    """Raise under a transform, whose tensors have no memory that a kernel could read."""
+    if torch.compiler.is_compiling():
+        return
+    transformed = torch._C._are_functorch_transforms_active()
+    # Batches of gradients come from an older vmap, which is not one of these.
+    if transformed or any(map(torch._C._functorch.is_legacy_batchedtensor, tensors)):
+        raise NotImplementedError(UNSUPPORTED)
 
 
 def _forward(
@@ -155,6 +178,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
 def _differentiate(
     ctx: Any, g_states: Tensor, g_final: Tensor, *_: object
 ) -> tuple[Tensor | None, ...]:
+    _check_no_transform(g_states, g_final)
     inputs, params, initial, lengths, states = ctx.saved_tensors
     cell = cell_of(ctx.cell)
     if torch.is_grad_enabled():
@@ -184,6 +208,10 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         return *_differentiate(ctx, *gradients), None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise NotImplementedError(UNSUPPORTED)
 
 
 _library = torch.library.Library("tsrnn", "DEF")

@@ -7,6 +7,7 @@ that inferring types from Python would take.
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import os
 import stat
@@ -14,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -34,15 +35,51 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_lock)
 
 
+class Processor(NamedTuple):
+    """Processor that kernels are compiled for: names of LLVM, and bytes of a vector register."""
+
+    name: str
+    features: str
+    register_bytes: int
+
+
+# Levels of x86-64: a feature that only processors of the level have, and the width of registers.
+_LEVELS = {"x86-64-v2": ("sse4.2", 16), "x86-64-v3": ("fma", 32), "x86-64-v4": ("avx512vl", 64)}
+
+
+@functools.cache
+def processor() -> Processor:
+    """Name this processor, or the level of x86-64 that ``TSRNN_CPU`` names.
+
+    Raises
+    ------
+    ValueError
+        If there is no such level, or this processor does not reach it.
+    """
+    here, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
+    level = os.environ.get("TSRNN_CPU")
+    if not level:
+        width = 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+        return Processor(here, features.flatten(), width)
+    if level not in _LEVELS:
+        raise ValueError(
+            f"TSRNN_CPU must be one of {', '.join(_LEVELS)}, or not be set; got {level!r}"
+        )
+    needed, width = _LEVELS[level]
+    if not features.get(needed):
+        raise ValueError(
+            f"TSRNN_CPU={level} asks for instructions that this processor, {here}, does not have "
+            f"({needed}). Name a lower level, or none"
+        )
+    return Processor(level, "", width)
+
+
 def _target_machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
-        jit=True,
-    )
+    target = llvm.Target.from_default_triple()
+    name, features, _ = processor()
+    return target.create_target_machine(cpu=name, features=features, opt=3, jit=True)
 
 
 def cache_dir() -> Path:
@@ -80,8 +117,9 @@ def _is_private(folder: Path) -> bool:
 
 def object_file(name: str, source: str) -> Path:
     """Path of the machine code of `source` on this processor."""
-    machine = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
-    content = "\n".join([source, llvmlite.__version__, llvm.get_default_triple(), *machine])
+    name_of_cpu, features, _ = processor()
+    machine = [llvm.get_default_triple(), name_of_cpu, features]
+    content = "\n".join([source, llvmlite.__version__, *machine])
     digest = hashlib.sha256(content.encode()).hexdigest()[:20]
     return cache_dir() / f"{name}_{digest}.o"
 
@@ -133,17 +171,22 @@ def _link(code: bytes) -> Any:
 
 
 def _compile(path: Path, source: str) -> bytes:
+    machine = _target_machine()
+    code = machine.emit_object(optimised(source, machine))
+    _write(path, code)
+    return code
+
+
+def optimised(source: str, machine: Any) -> Any:
+    """LLVM module of `source`, optimised for a machine of llvmlite."""
     module = llvm.parse_assembly(source)
     module.verify()
-    machine = _target_machine()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = False  # vectors are explicit
     llvm.create_pass_builder(machine, options).getModulePassManager().run(
         module, llvm.create_pass_builder(machine, options)
     )
-    code = machine.emit_object(module)
-    _write(path, code)
-    return code
+    return module
 
 
 def _read(path: Path) -> bytes | None:

@@ -133,6 +133,7 @@ class Tile:
         lines = {
             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
             f"declare {kind} @llvm.pow.{suffix}({kind}, {kind})",
+            f"declare {kind} @llvm.fmuladd.{suffix}({kind}, {kind}, {kind})",
         }
         for name in ("sqrt", "fabs", "log", "sin", "cos"):
             lines.add(f"declare {kind} @llvm.{name}.{suffix}({kind})")

@@ -74,6 +74,7 @@ class VectorCode:
         self.mask_type = f"<{lanes} x i1>"
         self.lines: list[str] = []
         self._prefix = prefix
+        self._factors: dict[str, tuple[str, str]] = {}  # of the products
 
     def emit(self, instruction: str) -> str:
         """Append an instruction and name its result."""
@@ -98,8 +99,33 @@ class VectorCode:
         self.lines.append(f"; {text}")
 
     def binary(self, name: str, a: str, b: str) -> str:
-        """``add``, ``sub``, ``mul`` or ``div``; a product may fuse with a sum."""
-        return self.emit(f"{_BINARY[name]} contract {self.type} {a}, {b}")
+        """``add``, ``sub``, ``mul`` or ``div``; a sum with a product is one multiply-add."""
+        # Which product fuses is said here: LLVM, where it may choose, chooses by the width of
+        # vectors, so that a unit's bits would depend on the tile that it falls into.
+        if name in ("add", "sub") and (fused := self._fused(name, a, b)):
+            return fused
+        result = self.emit(f"{_BINARY[name]} {self.type} {a}, {b}")
+        if name == "mul":
+            self._factors[result] = (a, b)
+        return result
+
+    def _fused(self, name: str, a: str, b: str) -> str | None:
+        """Sum or difference as a multiply-add; None where neither side is a product.
+
+        Of two products the later is fused, which had to wait for the other in any case.
+        Processors without the instruction multiply and add, in vectors of every width.
+        """
+        products = [x for x in (a, b) if x in self._factors]
+        if not products:
+            return None
+        product = max(products, key=lambda x: int(x.removeprefix(f"%{self._prefix}")))
+        x, y = self._factors[product]
+        rest = b if product == a else a
+        if name == "sub" and product == a:
+            rest = self.neg(rest)
+        elif name == "sub":
+            x = self.neg(x)
+        return self.intrinsic("fmuladd", x, y, rest)
 
     def compare(self, name: str, a: str, b: str) -> str:
         """``gt``, ``ge``, ``lt``, ``le`` or ``eq``, false where a side is NaN; or ``ne``."""

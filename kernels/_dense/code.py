@@ -152,18 +152,17 @@ class Function(VectorCode):
     def _suffix(self) -> str:
         return f"v{self.lanes}f{8 * self.format.bytes}.p0"
 
-    def declarations(self) -> str:
+    def declarations(self) -> set[str]:
         """Declare the intrinsics that a function on such vectors may call."""
         kind, mask, suffix = self.type, self.mask_type, self._suffix
         short = suffix.removesuffix(".p0")
         functions = ("sqrt", "fabs", "log", "sin", "cos")
-        return "\n".join(
-            [
-                f"declare {kind} @llvm.masked.load.{suffix}(ptr, i32, {mask}, {kind})",
-                f"declare void @llvm.masked.store.{suffix}({kind}, ptr, i32, {mask})",
-                f"declare {kind} @llvm.pow.{short}({kind}, {kind})",
-                *(f"declare {kind} @llvm.{name}.{short}({kind})" for name in functions),
-                "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-                "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-            ]
-        )  # fmt: skip
+        return {
+            f"declare {kind} @llvm.masked.load.{suffix}(ptr, i32, {mask}, {kind})",
+            f"declare void @llvm.masked.store.{suffix}({kind}, ptr, i32, {mask})",
+            f"declare {kind} @llvm.pow.{short}({kind}, {kind})",
+            f"declare {kind} @llvm.fmuladd.{short}({kind}, {kind}, {kind})",
+            *(f"declare {kind} @llvm.{name}.{short}({kind})" for name in functions),
+            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+            "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+        }

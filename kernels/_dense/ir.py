@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tsrnn.kernels._cpu.vector_ir import FORMATS, Format, emit_op, operand
 from tsrnn.kernels._dense.code import TILE_BYTES, Function
 from tsrnn.kernels._dense.phases import Phase, Program, program
-from tsrnn.kernels._dense.product import panel_width, product_ir
+from tsrnn.kernels._dense.product import panel_width, product_function
 from tsrnn.kernels._dense.trace import OpenForm, Product, open_trace
 from tsrnn.kernels._graph import Operand
 from tsrnn.kernels._matrix_form import MatrixForm
@@ -63,8 +63,9 @@ def dense_ir(form: MatrixForm, dtype: str) -> str:
         If the form uses an operation that has no compiled form.
     """
     plan, fmt = Plan.of(form), FORMATS[dtype]
-    passes = [_forward(plan, fmt), _backward(plan, fmt)]
-    return product_ir(fmt) + "".join(f.text() for f in passes) + passes[0].declarations()
+    functions: list[Function] = [product_function(fmt), _forward(plan, fmt), _backward(plan, fmt)]
+    declarations = set[str]().union(*(f.declarations() for f in functions))
+    return "".join(f.text() for f in functions) + "\n".join([*sorted(declarations), ""])
 
 
 class _Pass(Function):

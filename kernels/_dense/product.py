@@ -6,15 +6,14 @@ of a panel). A product sums over parts, the matrices of a transposed product, an
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import llvmlite.binding as llvm
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from tsrnn.kernels._cpu.compiler import processor
 from tsrnn.kernels._cpu.vector_ir import Format
 from tsrnn.kernels._dense.code import TILE_BYTES, Function
 from tsrnn.kernels._dense.trace import Product
@@ -23,21 +22,16 @@ PANEL = 2  # vectors of weights side by side in memory
 
 
 class Registers(NamedTuple):
-    """Vector registers of this processor: their bytes, and how many rows a product takes."""
+    """Vector registers of a processor: their bytes, and how many rows a product takes."""
 
     bytes: int
     rows: tuple[int, ...]  # PANEL times the first is three quarters of the registers
 
 
-@functools.cache
 def registers() -> Registers:
-    """Those of the processor that compiles."""
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512f"):
-        return Registers(64, (12, 8, 4, 2, 1))
-    if features.get("avx"):
-        return Registers(32, (6, 4, 2, 1))
-    return Registers(16, (6, 4, 2, 1))
+    """Those of the processor that is compiled for."""
+    width = processor().register_bytes
+    return Registers(width, (12, 8, 4, 2, 1) if width == 64 else (6, 4, 2, 1))
 
 
 def panel_width(fmt: Format) -> int:
@@ -67,7 +61,7 @@ def _padded(x: Tensor, multiple: int) -> Tensor:
     return pad(x, (0, 0, 0, 0, 0, -x.shape[1] % multiple))
 
 
-def product_ir(fmt: Format) -> str:
+def product_function(fmt: Format) -> Function:
     """Function ``product``: out[r] = sum over parts and depth of x[r, part, j] w[panel, part, j].
 
     Rows of x and out are `stride` apart, parts of x `width`.
@@ -87,7 +81,7 @@ def product_ir(fmt: Format) -> str:
             for panels in _widths(rows):
                 with f.up_to("%panels", panels, panel) as p:
                     _tile(f, rows, panels, first, p)
-    return f.text()
+    return f
 
 
 def _widths(rows: int) -> list[int]:

@@ -15,10 +15,10 @@ class _Step:
 
     def __call__(self, states: Any, inputs: Any, matrices: Any, vectors: Any) -> tuple[Any, ...]:
         (y, z), (u_1, u_2, u_z, u_y), (W_1, W_2, W_z, W_y) = states, inputs, matrices
-        slow = self.dt * sigmoid(u_1 + W_1 @ y)
-        fast = self.dt * sigmoid(u_2 + W_2 @ y)
-        z = (1 - slow) * z + slow * tanh(u_z + W_z @ y)
-        return (1 - fast) * y + fast * tanh(u_y + W_y @ z), z
+        fast = self.dt * sigmoid(u_1 + W_1 @ y)
+        slow = self.dt * sigmoid(u_2 + W_2 @ y)
+        z = (1 - fast) * z + fast * tanh(u_z + W_z @ y)
+        return (1 - slow) * y + slow * tanh(u_y + W_y @ z), z
 
 
 def lem(block_size: int = 1, dt: float = 1.0) -> Cell:

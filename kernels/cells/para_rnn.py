@@ -26,7 +26,7 @@ _FORMS = {
 def para_rnn(block_size: int, nonlinearity: str = "tanh") -> Cell:
     r"""Block of `block_size` = d_s units: :math:`h_t = \sigma(W h_{t-1} + u_t)`.
 
-    Equation (5) of Cai et al. (2026) for one block, with the input projection
+    Equation (3) of Cai et al. (2026) for one block of their (7), with the input projection
     and the bias already in `u_t`. The d_s x d_s matrix W is the cell's
     parameters in row order. With ``block_size`` equal to the number of states it is
     the recurrent network of Elman (1990).

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import t as student
 from statsmodels.tsa.seasonal import seasonal_decompose
 from statsmodels.tsa.stattools import acf
 
@@ -55,6 +55,15 @@ METHODS = {
     "Naive2": (Naive2, naive2),
 }
 
+# Of the residuals, by which the quantiles of Student's t are exact under normal errors.
+DEGREES = {
+    "Naive": lambda n: n - 1,
+    "SeasonalNaive": lambda n: n - 12,
+    "Drift": lambda n: n - 2,
+    "Mean": lambda n: n - 1,
+    "Naive2": lambda n: n - 1,
+}
+
 
 @pytest.fixture(params=METHODS)
 def method(request):
@@ -70,9 +79,9 @@ class TestFormulae:
             point, error = formula(y, h)
             close(own[model.column_name], point, rtol=1e-10)
             for level in (80, 95):
-                z = norm.ppf(0.5 + level / 200)
-                close(own[f"{model.column_name}-lo-{level}"], point - z * error, rtol=1e-10)
-                close(own[f"{model.column_name}-hi-{level}"], point + z * error, rtol=1e-10)
+                q = student.ppf(0.5 + level / 200, DEGREES[model.column_name](len(y)))
+                close(own[f"{model.column_name}-lo-{level}"], point - q * error, rtol=1e-10)
+                close(own[f"{model.column_name}-hi-{level}"], point + q * error, rtol=1e-10)
 
     def test_of_a_panel(self, method, panel, close):
         cls, formula = method

@@ -44,14 +44,16 @@ def components(level, **settings):
         model = direct.UnobservedComponents(y, level, **settings)
         return direct.statespace(model, H, new)
 
-    return UnobservedComponents(level, **settings), in_scaled_units(call, "first")
+    model = UnobservedComponents(level, **({"seasonal": None} | settings))
+    return model, in_scaled_units(call, "first")
 
 
 def ets(season=None, **settings):
     def call(y, new=None):
         return direct.ets(y, H, new, seasonal_periods=season, **settings)
 
-    return ETS(season_length=season, **settings), in_scaled_units(call)
+    given = {"season_length": season} if season else {}
+    return ETS(**given, **({"seasonal": None} | settings)), in_scaled_units(call)
 
 
 def in_scaled_units(call, less=None):
@@ -77,6 +79,11 @@ MODELS = {
     "cycle and AR": components("fixed intercept", cycle=True, autoregressive=1),
     "simple smoothing": ets(),
     "damped trend": ets(trend="add", damped_trend=True),
+    "smoothing by default": (ETS(), ets(season=12, seasonal="add")[1]),
+    "components by default": (
+        UnobservedComponents(),
+        components("local level", seasonal=12)[1],
+    ),
     "Holt-Winters": ets(season=12, trend="add", seasonal="add"),
     "GARCH": arch(mean="Constant"),
     "AR with GJR and t": arch(mean="AR", lags=1, o=1, dist="t"),

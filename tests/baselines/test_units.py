@@ -37,10 +37,10 @@ BASELINES = {
     "ARIMA": (SARIMAX((1, 1, 1)), NEAR),
     "airline": (SARIMAX((0, 1, 1), (0, 1, 1, 12)), FLAT),
     "AutoARIMA": (AutoARIMA(1, max_p=1, max_q=1), FLAT),
-    "local level": (UnobservedComponents(), EXACT),
+    "local level": (UnobservedComponents(seasonal=None), EXACT),
     "structural": (UnobservedComponents("local linear trend", seasonal=12), FLAT),
-    "smoothing": (ETS(), EXACT),
-    "Holt": (ETS(trend="add"), NEAR),
+    "smoothing": (ETS(seasonal=None), EXACT),
+    "Holt": (ETS(trend="add", seasonal=None), NEAR),
     "Holt-Winters": (ETS("mul", "add", seasonal="mul", random_state=0), FLAT),
     "Theta": (Theta(), NEAR),
     "additive Theta": (Theta(method="additive"), NEAR),
@@ -107,7 +107,7 @@ def test_targets_of_a_vector_have_units_of_their_own(pair):
 @pytest.mark.parametrize(
     "model",
     [
-        UnobservedComponents(),
+        UnobservedComponents(seasonal=None),
         SARIMAX((1, 1, 1)),
         SARIMAX(trend="c"),
         SARIMAX((1, 0, 1), (1, 0, 0, 12), trend="ct"),
@@ -123,7 +123,10 @@ def test_regressors_are_in_any_unit(exog, k):
     frame = exog[exog["unique_id"] == "a"]
     times = pd.date_range(frame["ds"].iloc[-1], periods=7, freq="MS")[1:]
     future = pd.DataFrame({"unique_id": "a", "ds": times, "x": np.arange(6.0)})
-    for model in (SARIMAX(trend="c", known_ahead="x"), UnobservedComponents(known_ahead="x")):
+    for model in (
+        SARIMAX(trend="c", known_ahead="x"),
+        UnobservedComponents(seasonal=None, known_ahead="x"),
+    ):
         forecasts, coefficients = [], []
         for unit in (1.0, k):
             model.fit(frame.assign(x=unit * frame["x"]))
@@ -135,7 +138,7 @@ def test_regressors_are_in_any_unit(exog, k):
 
 
 def test_rows_of_an_update_are_in_the_unit_of_the_fit(walk):
-    model = UnobservedComponents()
+    model = UnobservedComponents(seasonal=None)
     expected = model.fit(walk[:60]).update(walk[60:]).predict(6, level=80)
     other = model.fit(1e5 * walk[:60]).update(1e5 * walk[60:]).predict(6, level=80)
     assert_near(other / 1e5, expected, NEAR)
@@ -146,8 +149,11 @@ def test_rows_of_an_update_are_in_the_unit_of_the_fit(walk):
     [
         (SARIMAX((1, 0, 0)), lambda y: sarimax.SARIMAX(y, order=(1, 0, 0))),
         (SARIMAX((0, 1, 1)), lambda y: sarimax.SARIMAX(y, order=(0, 1, 1))),
-        (UnobservedComponents(), lambda y: structural.UnobservedComponents(y, "local level")),
-        (ETS(), ETSModel),
+        (
+            UnobservedComponents(seasonal=None),
+            lambda y: structural.UnobservedComponents(y, "local level"),
+        ),
+        (ETS(seasonal=None), ETSModel),
         (Theta(deseasonalize=False), lambda y: ThetaModel(y, period=12, deseasonalize=False)),
     ],
 )
@@ -200,7 +206,9 @@ class TestToldInTheUnitOfTheData:
         assert model.loglik_.iloc[0] == pytest.approx(results.llf, rel=1e-9)
         assert params[-1] == pytest.approx(results.mse, rel=1e-8)
 
-    @pytest.mark.parametrize("model", [UnobservedComponents(), SARIMAX((0, 1, 1), trend="c")])
+    @pytest.mark.parametrize(
+        "model", [UnobservedComponents(seasonal=None), SARIMAX((0, 1, 1), trend="c")]
+    )
     def test_of_diffuse_levels(self, walk, model):
         one = model.fit(walk)
         loglik, params = one.loglik_["y"], one.params_.loc["y"]
@@ -214,7 +222,7 @@ class TestToldInTheUnitOfTheData:
 
     @pytest.mark.parametrize("k", [1e-5, 1.0, 1e4])
     def test_pages_have_the_same_numbers(self, walk, k):
-        for model in (UnobservedComponents(), SARIMAX((1, 1, 1))):
+        for model in (UnobservedComponents(seasonal=None), SARIMAX((1, 1, 1))):
             page = str(model.fit(k * walk).summary())
             loglik = float(re.search(r"Log Likelihood +(\S+)", page)[1])
             assert loglik == pytest.approx(model.loglik_["y"], abs=6e-4)

@@ -35,11 +35,13 @@ def called(monkeypatch):
 
 
 def test_the_arguments(called, answer):
-    options = "--jobs 2 --rows-per-batch 100 --overwrite --future x --known-ahead p,q"
+    options = "--jobs 2 --rows-per-batch 100 --overwrite --future x --known-ahead p,q "
+    options += "--sep ; --decimal , --missing keep"
     answer(f"batch s/*.csv --model arma --out f --h 2 --level 80 {options} --set trend=n")
     ((source, model, rest),) = called
     assert source == "s/*.csv"
     assert (type(model), model.trend, model.known_ahead) == (ARMA, "n", ["p", "q"])
+    assert model.missing == "keep"
     assert rest == {
         "h": 2,
         "level": [80],
@@ -48,6 +50,8 @@ def test_the_arguments(called, answer):
         "n_jobs": 2,
         "rows_per_batch": 100,
         "overwrite": True,
+        "sep": ";",
+        "decimal": ",",
         "verbose": 0,
     }
 

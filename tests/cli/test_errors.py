@@ -19,13 +19,13 @@ DAYS = "ds,y\n2024-01-01,1\n2024-01-02,{}\n2024-01-03,3\n2024-01-04,4\n"
         ("\n \n", "must hold a table; it is empty"),
         ("ds,y\n", "must have rows below its header"),
         ("ds,y\n2024-01-01,1\n", "no series has two rows"),
-        (DAYS.format("abc"), "column 'y' of stdin must hold numbers; row 2 of the data has 'abc'"),
+        (DAYS.format("abc"), "column 'y' of stdin must hold numbers; line 3 has 'abc'"),
         (DAYS.format("NaN"), "must have no missing values (NaN); missing are 1 row at 2024-01-02"),
         (DAYS.format(""), "must have no missing values (NaN)"),
         (DAYS.format("inf"), "must be finite"),
         (DAYS.format("2,7"), "cannot be read as CSV"),
         (DAYS.format(2).replace("-02", "-01"), "timestamps"),
-        (DAYS.format(2).replace("2024-01-02", "soon"), "row 2 has 'soon'"),
+        (DAYS.format(2).replace("2024-01-02", "soon"), "line 3 has 'soon'. Correct it, or take"),
         (DAYS.format(2).replace("2024-01-02", ""), "must have no missing timestamps"),
         (DAYS.format(2).replace("ds", "y", 1), "must name its columns apart; 'y' comes twice"),
         ("ds,y,\n2024-01-01,1,2\n", "must name its columns; number 3 has no name"),
@@ -155,8 +155,8 @@ def test_an_interrupt(tsrnn, monkeypatch):
 
 
 def test_an_advice_on_missing_values_can_be_followed(tsrnn):
-    """By --set, as the help says."""
-    command = "forecast - --model naive --h 1 --set missing=interpolate"
+    """By --missing, as the help says."""
+    command = "forecast - --model naive --h 1 --missing interpolate"
     done = tsrnn(command, DAYS.format(""))
     assert (done.exit_code, done.stdout) == (0, "ds,Naive\n2024-01-05,4.0\n")
 

@@ -1,7 +1,10 @@
 """Which files are long and which wide, and what their fields are read as."""
 
+import bz2
 import gzip
+import lzma
 import os
+import re
 import threading
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 
 from tsrnn.cli._shape import Shape, shape_of
 from tsrnn.cli._source import Source
+from tsrnn.data import read_panel
 
 
 @pytest.mark.parametrize(
@@ -145,3 +149,87 @@ def test_a_file_that_is_found_to_be_wide_is_said_to_be(tsrnn, files):
     done = tsrnn("forecast macro.csv --model naive --h 1")
     assert done.stderr == "macro.csv is read as wide: time in 'ds', variables 'infl', 'unemp'\n"
     assert tsrnn("forecast macro.csv --model naive --h 1 --wide").stderr == ""
+
+
+class TestOtherCountries:
+    """CSV with semicolons, decimal commas and encodings of their own."""
+
+    LINES = "\n\nfiliale;ds;größe\nMünchen;2024-01-31;1,5\nMünchen;2024-02-29;2,25\n"
+
+    @pytest.fixture
+    def european(self):
+        return Source(id_col="filiale", target=["größe"], sep=";", decimal=",", encoding="cp1252")
+
+    def test_are_read(self, european, tmp_path):
+        (tmp_path / "data.csv").write_bytes(self.LINES.encode("cp1252"))
+        frame, _ = european.read(str(tmp_path / "data.csv"))
+        assert frame["filiale"].tolist() == ["München"] * 2
+        assert frame["größe"].tolist() == [1.5, 2.25]
+
+    @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
+    def test_a_total_is_named_by_its_line(self, european, tmp_path, suffix):
+        pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+        for line, part in (
+            ("Summe;Total;3,75\n", "line 6 has 'Total'. Correct it, or take the line out"),
+            ("München;2024-03-31;1.234,5\n", "line 6 has '1.234,5'"),
+            ("München;2024-03-31;k. A.\n", "line 6 has 'k. A.'"),
+        ):
+            content = pack[suffix]((self.LINES + line).encode("cp1252"))
+            (tmp_path / f"data.csv{suffix}").write_bytes(content)
+            with pytest.raises(ValueError, match=re.escape(part)):
+                european.read(str(tmp_path / f"data.csv{suffix}"))
+
+    def test_of_a_wide_file_too(self, read):
+        text = 'month,a\n2024-01-01,1\n"2024-02-01",2\n2024-03-01,3\n\nTotal,6\n'
+        with pytest.raises(ValueError, match="line 6 has 'Total'"):
+            read(text)
+
+    def test_another_encoding_is_asked_for(self, read, tmp_path):
+        (tmp_path / "latin.csv").write_bytes(self.LINES.encode("cp1252"))
+        with pytest.raises(ValueError, match="Name its encoding by --encoding, such as cp1252"):
+            Source(sep=";").read(str(tmp_path / "latin.csv"))
+        with pytest.raises(ValueError, match="--encoding must name an encoding"):
+            Source(encoding="klingon").read(str(tmp_path / "latin.csv"))
+
+    def test_quarters_of_statistical_offices(self, read):
+        frame = read("time,a\n2024-Q1,1\n2024-Q2,2\n2024-Q3,3\n")
+        assert read_panel(frame).freq == "Q-DEC"
+
+
+EUROPEAN = "ds;y\n2024-01-01;1,5\n2024-02-01;\n2024-03-01;2,5\n"
+OPTIONS = "--sep ; --decimal , --missing interpolate"
+
+
+def test_commands_read_them(table, document, tmp_path):
+    done = table(f"forecast - --model drift --h 1 {OPTIONS}", EUROPEAN)
+    assert done["Drift"].tolist() == [3.0]
+    rows = [f"2024-{m:02d}-01;{m},5\n" for m in range(1, 13)]
+    compared = document(
+        f"compare - --model naive,drift --h 1 --windows 3 --json {OPTIONS}",
+        "ds;y\n" + "".join(rows),
+    )
+    assert compared["models"] == ["drift", "naive"]
+
+
+def test_batches_read_them(answer, tmp_path):
+    pytest.importorskip("polars", reason="batches are read by polars")
+    lines = [f"{name};2024-{m:02d}-01;{m},5\n" for name in "ab" for m in range(1, 13) if m != 5]
+    (tmp_path / "sales.csv").write_text("unique_id;ds;y\n" + "".join(lines))
+    answer(f"batch sales.csv --model drift --h 1 --out out {OPTIONS}")
+    import polars
+
+    found = polars.read_parquet(tmp_path / "out" / "forecasts")
+    np.testing.assert_allclose(found["Drift"], [13.5, 13.5])
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ("--decimal ,", "cannot separate fields and decimals both"),
+        ("--sep ;;", "';;' must be one character"),
+        ("--set missing=keep", "missing has an option of its own: --missing"),
+    ],
+)
+@pytest.mark.parametrize("command", ["forecast -", "compare - --h 1", "batch x.csv --out out"])
+def test_marks_that_cannot_be(misused, command, options, part):
+    assert part in misused(f"{command} --model naive {options}", EUROPEAN)

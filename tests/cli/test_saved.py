@@ -13,14 +13,14 @@ from tsrnn.cli._table import MODELS
 from tsrnn.contract import Forecaster
 from tsrnn.storage import HOMES
 
+SMALL = "--set max_epochs=1 --set hidden_size=8 --random-state 0"
 NOT_BY_NAME = {"Combination", "ParaRNNClassifier", "ParaRNNRegressor"}
 
 
 @pytest.fixture
 def saved(files, answer):
     """Save a small network as model.tsrnn."""
-    small = "--set max_epochs=1 --set hidden_size=8 --random-state 0"
-    answer(f"forecast panel.csv --h 3 {small} --save model.tsrnn")
+    answer(f"forecast panel.csv --h 3 {SMALL} --set linear_path=false --save model.tsrnn")
     return load(files / "model.tsrnn")
 
 
@@ -63,6 +63,14 @@ def test_summary(answer, document, saved):
 def test_files_that_are_none(refused, files, command):
     assert "no saved model at none.tsrnn" in refused(f"{command} none.tsrnn")
     assert "no model saved by tsrnn" in refused(f"{command} panel.csv")
+
+
+def test_a_network_that_contributes_nothing_has_no_features(refused, answer, files):
+    answer(f"forecast panel.csv --h 3 {SMALL} --set learning_rate=30 --save off.tsrnn")
+    told = " ".join(refused("features off.tsrnn").split())
+    assert "the network of this ParaRNNForecaster has learned nothing" in told
+    page = " ".join(answer("summary off.tsrnn").split())
+    assert "Forecasts: the local level and the linear path alone." in page
 
 
 def test_a_model_without_recurrence_has_no_features(refused, answer, files):

@@ -214,7 +214,8 @@ EXAMPLES = {
 # Another legal value of every argument; those of a class come before those of a name.
 OTHER = {
     "D": 1, "aggregation": "ffn", "autoregressive": 2, "batch_size": 3, "block_size": 4,
-    "bound": 0.01, "callbacks": (), "cell": "lem", "chrono_length": 9, "coint_rank": 2,
+    "bound": 0.01, "calendar": ["month"], "callbacks": (), "cell": "lem", "chrono_length": 9,
+    "coint_rank": 2,
     "conv_size": 2, "corrected": True, "cov_type": "opg", "criterion": "bic", "cycle": True,
     "d": 1, "damped_cycle": True, "damped_trend": True, "deseasonalize": False,
     "deterministic": "co", "device": "meta", "devices": 2, "dist": "t", "distribution": "t",
@@ -233,7 +234,8 @@ OTHER = {
     "order": (2, 1), "p": 2, "patience": 3, "pooling": "mean", "power": 1.0, "preset": "paper",
     "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "rank": 1, "refit": True,
     "rescale": True, "season_length": 4, "seasonal": 4, "seasonal_order": (1, 0, 0, 4),
-    "significance": 0.1, "standardize": False, "state_units": 2, "stationary": False,
+    "significance": 0.1, "standardize": False, "state_units": 2, "static": ["w"],
+    "stationary": False,
     "stochastic_cycle": True, "stochastic_seasonal": False, "strategy": "ddp",
     "structure": "diagonal", "target": "w", "targeting": False, "theta": 3.0, "time_col": "time",
     "trainable_recurrence": False, "trend": "n", "use_boxcox": 0.5, "use_test": False,
@@ -442,7 +444,12 @@ def answers(original, example):
     for name in example.refused:
         assert isinstance(found.pop(name), tuple), f"{name} is answered"
     allowed = {"lr_test"}
-    wrong = {k: v for k, v in found.items() if k not in allowed and _is_error(v)}
+    # after the few epochs of an example a network may contribute nothing, and says so
+    wrong = {
+        name: value
+        for name, value in found.items()
+        if name not in allowed and _is_error(value) and value[0] != "UninformativeNetworkError"
+    }
     assert not wrong
     return found
 

@@ -255,10 +255,10 @@ class TestSamplePaths:
         y = pd.Series(np.random.default_rng(0).normal(size=11).cumsum())
         draws = self.draws(Drift().fit(y), 3)[..., 0]
         errors = y.diff()[1:] - y.diff()[1:].mean()
-        sigma2 = (errors**2).sum() / 9
+        sigma2 = (errors**2).sum() / 7  # of Student's t with 9 degrees of freedom
         steps = np.arange(1, 4)
         expected = np.minimum.outer(steps, steps) + np.outer(steps, steps) / 10
-        np.testing.assert_allclose(np.cov(draws.T), sigma2 * expected, rtol=0.08)
+        np.testing.assert_allclose(np.cov(draws.T), sigma2 * expected, rtol=0.1)
 
     @pytest.mark.parametrize("make", [GARCH, CCC, DCC, VECMGARCH])
     def test_variances_move_with_the_shocks(self, make):

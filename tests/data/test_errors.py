@@ -136,8 +136,8 @@ class TestColumns:
 
 class TestTimestamps:
     def test_text(self):
-        frame = long(ds=["2020-01-01", "2020-01-02", "2020-01-03"] * 2)
-        told(TypeError, frame, "the column 'ds'", "'2020-01-01'", "pd.to_datetime")
+        frame = long(ds=["1 May 2020", "2 May 2020", "3 May 2020"] * 2)
+        told(TypeError, frame, "the column 'ds'", "'1 May 2020'", "pd.to_datetime")
         told(TypeError, wide().set_axis(list("uvwxyz")), "the index of a frame", "pd.to_datetime")
 
     def test_floats(self):

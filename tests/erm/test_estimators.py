@@ -126,6 +126,16 @@ class TestOutputs:
         )
 
 
+@pytest.mark.parametrize("cell", CELLS)
+def test_predictions_do_not_depend_on_the_samples_beside_them(cell):
+    X = np.random.default_rng(0).normal(size=(40, 5, 2))
+    model = regressor(cell=cell, hidden_size=24).fit(X, X[:, -1, 0])
+    alone = np.concatenate([model.predict(x[None]) for x in X])
+    # A layer of blocks projects in the kernel; others by torch's products, in float32.
+    rounding = 1e-12 if cell in ("rnn", "gru", "lstm") else 2e-6
+    assert_allclose(alone, model.predict(X), rtol=0, atol=rounding)
+
+
 class TestPadding:
     @pytest.mark.parametrize("cell", [*CELLS, LEAKY])
     def test_a_sequence_alone_has_the_same_prediction(self, cell):

@@ -5,6 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from tsrnn import backtest, load
+
 
 @pytest.fixture(scope="module")
 def numbers(make, wave):
@@ -74,6 +76,62 @@ class TestWide:
         model = small(target="v").fit(wide)
         assert list(model.predict(2).columns) == ["v"]
         assert model.n_features_in_ == 3
+
+
+def in_column(series, form):
+    """The series as a frame with its dates in a column: a CSV file that was read as it is."""
+    frame = series.to_frame().rename_axis("month").reset_index()
+    if form == "datetimes":
+        return frame
+    frame["month"] = frame["month"].dt.strftime("%Y-%m-%d" if form == "polars" else "%Y-%m")
+    if form == "polars":
+        return pl.DataFrame({name: frame[name].tolist() for name in frame})
+    return frame
+
+
+class TestDatesInAColumn:
+    """The frame is that with the column as its index; only its shape differs."""
+
+    @pytest.mark.parametrize("form", ["datetimes", "text", "polars"])
+    def test_forecasts_have_the_column(self, make, wave, numbers, form):
+        frame = in_column(wave, form)
+        forecast = make().fit(frame).predict(4, level=[80])
+        assert type(forecast) is type(frame)
+        assert list(forecast.columns) == ["month", "y", "y-lo-80", "y-hi-80"]
+        assert [pd.Timestamp(time) for time in forecast["month"]] == list(after(wave, 4))
+        np.testing.assert_array_equal(
+            forecast[:, 1:] if form == "polars" else forecast.iloc[:, 1:], numbers
+        )
+
+    def test_through_the_life_of_a_model(self, make, wave, tmp_path):
+        frame = in_column(wave, "text")
+        model, index = make().fit(frame[:80]), make().fit(wave[:80])
+        assert model.score(frame[80:86]) == index.score(wave[80:86])
+        expected = index.predict(wave[:90], h=3).to_numpy()
+        np.testing.assert_array_equal(model.predict(frame[:90], h=3)["y"].to_numpy(), expected)
+        model.save(tmp_path / "model.tsrnn")
+        loaded = load(tmp_path / "model.tsrnn").update(frame[80:86])
+        expected = index.update(wave[80:86]).predict(3).to_numpy()
+        np.testing.assert_array_equal(loaded.predict(3)["y"].to_numpy(), expected)
+
+    @pytest.mark.parametrize("form", ["text", "polars"])
+    def test_columns_known_ahead(self, make, entry, wave, form):
+        if not entry.exogenous:
+            pytest.skip("takes no exogenous columns")
+        x = np.random.default_rng(7).normal(size=len(wave))
+        frame = in_column(wave, form)
+        frame = frame.with_columns(x=x) if form == "polars" else frame.assign(x=x)
+        model = make(target="y", known_ahead="x").fit(frame[:90])
+        index = make(target="y", known_ahead="x").fit(wave[:90].to_frame().assign(x=x[:90]))
+        ahead = wave[90:].to_frame().assign(x=x[90:])[["x"]]
+        expected = index.predict(6, X_future=ahead).to_numpy().ravel()
+        plan = frame[90:][["month", "x"]]
+        np.testing.assert_array_equal(model.predict(6, X_future=plan)["y"].to_numpy(), expected)
+
+    def test_backtest(self, make, wave):
+        windows = {"h": 2, "n_windows": 3, "refit": False}
+        tested = backtest({"model": make()}, in_column(wave, "text"), **windows)
+        pd.testing.assert_frame_equal(tested, backtest({"model": make()}, wave, **windows))
 
 
 class TestLong:

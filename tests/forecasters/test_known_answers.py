@@ -268,11 +268,11 @@ def test_a_new_series_without_spread_is_said_to_be_so(small):
     draw = np.random.default_rng(0)
     long = pd.DataFrame({"unique_id": "a", "ds": np.arange(80), "y": draw.normal(size=80)})
     model = small(horizon=4, freq=1).fit(long)
-    with pytest.warns(UserWarning, match="1 new series do not vary in the rows given, such as 'b'"):
+    with pytest.warns(UserWarning, match="intervals of 'b' have no width"):
         model.predict(pd.concat([long, long[:1].assign(unique_id="b")]), level=80)
     wide = pd.Series(long["y"].to_numpy(), name="y")
     model = small(horizon=4, freq=None).fit(wide)
     with pytest.warns(
-        UserWarning, match="the series does not vary in the rows given: its .* Give more rows"
+        UserWarning, match="intervals of 'y' have no width.* Give rows in which the series varies"
     ):
         model.predict(wide[:1] + 100, level=80)

@@ -39,14 +39,16 @@ def check_forecast(model, data, forecast, h, levels, told):
     if keyed:
         came = made[layout.id_col].tolist()[::h]
         assert [(type(i), i) for i in came] == [(type(i), i) for i in last] or came == list(last)
-    stamps = made[layout.time_col] if layout.time_col else made.index
+    stamps = made.index if layout.time_col is None else made[layout.time_col]
     check_times(layout, list(last.values()), pd.Index(stamps), h)
     check_numbers(points_of(layout, made, model), made, levels, h, told)
 
 
 def last_stamps(layout, data, keyed):
-    """Last timestamp of each series, in order of appearance."""
-    stamps = data[layout.time_col] if layout.time_col else data.index
+    """Last timestamp of each series, in order of appearance; text that was read is ISO 8601."""
+    stamps = pd.Index(data[layout.time_col] if layout.time_col is not None else data.index)
+    if stamps.inferred_type == "string":
+        stamps = pd.to_datetime(stamps, format="ISO8601")
     if not keyed:
         return {0: stamps.max()}
     last = {}

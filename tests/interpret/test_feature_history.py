@@ -222,11 +222,30 @@ class TestForecasters:
 
     def test_the_best_epoch_is_what_the_fitted_forecaster_has(self, sales):
         history = FeatureHistory(freq="MS")
-        model = forecaster(history).fit(sales)
-        best = history.frame[history.frame["epoch"] == model.best_epoch_]
+        model = forecaster(history, linear_path=False).fit(sales)
+        assert model.network_active_
+        best = history.frame[history.frame["kept"]]
+        assert best["epoch"].unique().tolist() == [model.best_epoch_]
         fitted = recurrence_features(model)
         np.testing.assert_array_equal(best["half_life"], fitted["half_life"])
-        assert best.attrs == fitted.attrs
+        assert best.attrs.items() < fitted.attrs.items()
+
+    def test_a_network_that_learns_nothing_keeps_its_start(self, sales):
+        history = FeatureHistory()
+        assert not forecaster(history, learning_rate=30.0).fit(sales).network_active_
+        assert history.frame.groupby("epoch")["kept"].first().to_dict() == {
+            0: True, 1: False, 2: False
+        }  # fmt: skip
+        (label,) = plot_feature_history(history.frame)[0, 0].figure.findobj(
+            lambda artist: "nothing was learned" in getattr(artist, "get_text", str)()
+        )
+        assert label.get_text() == "Epoch (0 is kept: nothing was learned)"
+
+    def test_a_refit_keeps_its_last_epoch(self, sales):
+        history = FeatureHistory()
+        model = forecaster(history, linear_path=False, refit=True).fit(sales)
+        again = history.frame[history.frame["training"] == 2]
+        assert again.loc[again["kept"], "epoch"].unique().tolist() == [model.best_epoch_]
 
     def test_networks_and_refits_are_trainings_in_their_order(self, sales):
         history = FeatureHistory()

@@ -23,7 +23,7 @@ from tsrnn.layers import LEM, LRU, Ensemble, RecurrentNetwork
 
 SMALL = {
     "horizon": 2, "hidden_size": 4, "n_layers": 1, "input_size": 6, "multivariate": "joint",
-    "max_epochs": 1, "refit": False, "random_state": 0,
+    "max_epochs": 1, "refit": False, "random_state": 0, "linear_path": False,
 }  # fmt: skip
 PROJECTED = {"preset": "paper"}
 VARIANTS = {
@@ -203,7 +203,8 @@ class TestEnsembles:
         model = fitted(kind, n_estimators=2, n_layers=2)
         features = recurrence_features(model)
         assert sorted(set(features["network"])) == [1, 2]
-        shares = features.pop("share")
+        shares, _ = features.pop("share"), features.pop("beyond_sample")
+        assert features.attrs.pop("sample_length") == 80
         networks = model.network_.networks
         alone = [recurrence_features(n, freq="QS").drop(columns="share") for n in networks]
         self.check_stacked(features, alone)

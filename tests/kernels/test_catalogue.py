@@ -93,9 +93,9 @@ def test_lem(size, dt, assert_close):
 
     def step(state, x):
         y, z = state
-        slow, fast = (dt * sigmoid(x[k] + times(w, y)) for k, w in ((0, w1), (1, w2)))
-        z = (1 - slow) * z + slow * tanh(x[2] + times(wz, y))
-        return (1 - fast) * y + fast * tanh(x[3] + times(wy, z)), z
+        fast, slow = (dt * sigmoid(x[k] + times(w, y)) for k, w in ((0, w1), (1, w2)))
+        z = (1 - fast) * z + fast * tanh(x[2] + times(wz, y))
+        return (1 - slow) * y + slow * tanh(x[3] + times(wy, z)), z
 
     assert_close(states, loop(step, u, 2))
 

@@ -281,3 +281,17 @@ def test_other_dtypes_run_the_loop_in_torch(draw, solve):
     expected = solve(cell, problem, "reference", [5, 0, 2])
     for name, value in solve(cell, problem, "dense", [5, 0, 2]).items():
         assert torch.equal(value, expected[name]), name
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_parts_of_time_and_of_a_batch_have_the_bits_of_the_whole(dtype, draw):
+    cell = FORMS["lem"](17)
+    inputs, params, initial, *_ = draw(cell, 9, 8, 2, dtype)
+    states, final = recurrence(cell, inputs, params, initial, engine="dense")
+    first, middle = recurrence(cell, inputs[:, :3], params, initial, engine="dense")
+    second, last = recurrence(cell, inputs[:, 3:], params, middle, engine="dense")
+    assert torch.equal(torch.cat([first, second], 1), states)
+    assert torch.equal(last, final)
+    for i in range(9):
+        alone, _ = recurrence(cell, inputs[i : i + 1], params, initial[i : i + 1], engine="dense")
+        assert torch.equal(alone[0], states[i])

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from tsrnn.kernels import Cell, cells, recurrence
+from tsrnn.layers import LEM, ParaRNN
 
 SMOOTH = [
     cells.para_rnn(2),
@@ -96,3 +98,58 @@ def test_nan_in_the_padding_stays_there(draw):
     gradients = torch.autograd.grad(states.square().sum(), (params, initial), create_graph=True)
     second = torch.autograd.grad(sum(g.square().sum() for g in gradients), (inputs, params))
     assert all(g.isfinite().all() for g in second)
+
+
+def _dual(function, x):
+    with forward_ad.dual_level():
+        return function(forward_ad.make_dual(x, torch.ones_like(x)))
+
+
+TRANSFORMS = {
+    "is_grads_batched": lambda f, x: torch.autograd.grad(
+        f(x.requires_grad_()), x, torch.ones(2, *f(x).shape), is_grads_batched=True
+    ),
+    "vectorized": lambda f, x: torch.autograd.functional.jacobian(f, x, vectorize=True),
+    "forward-mode": lambda f, x: torch.autograd.functional.jacobian(
+        f, x, vectorize=True, strategy="forward-mode"
+    ),
+    "dual numbers": _dual,
+    "vmap": lambda f, x: torch.func.vmap(f)(torch.stack([x, x])),
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (torch.ones_like(x),)),
+    "grad": lambda f, x: torch.func.grad(lambda x: f(x).sum())(x),
+    "jacrev": lambda f, x: torch.func.jacrev(f)(x),
+}
+ADVICE = r"vectorize=False.*engine='reference'"
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("engine", ["sequential", "newton", "shooting"])
+def test_transforms_say_what_to_do_instead(transform, engine, draw):
+    cell = cells.para_rnn(2)
+    x, params, initial, *_ = draw(cell, 1, 3, 2, torch.float32)
+
+    def states(x, engine=engine):
+        return recurrence(cell, x, params, initial, engine=engine)[0]
+
+    with pytest.raises(NotImplementedError, match=ADVICE):
+        TRANSFORMS[transform](states, x)
+    TRANSFORMS[transform](lambda x: states(x, "reference"), x)  # as the message says
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("layer", [ParaRNN(2, 4), ParaRNN(9, 4), LEM(2, 10)], ids=repr)
+def test_transforms_of_layers_too(transform, layer):
+    x = torch.ones(1, 3, layer.input_size)
+    with pytest.raises(NotImplementedError, match=ADVICE):
+        TRANSFORMS[transform](lambda x: layer(x)[0], x)
+    torch.autograd.functional.jacobian(lambda x: layer(x)[0], x)
+
+
+def test_batches_of_second_derivatives_are_refused_too(draw):
+    cell = cells.para_rnn(2)
+    x, params, initial, *_ = draw(cell, 1, 3, 2, torch.float32)
+    x.requires_grad_()
+    states, _ = recurrence(cell, x, params, initial)
+    (g,) = torch.autograd.grad(states.square().sum(), x, create_graph=True)
+    with pytest.raises(NotImplementedError, match=ADVICE):
+        torch.autograd.grad(g, x, torch.ones(2, *g.shape), is_grads_batched=True)

@@ -109,8 +109,10 @@ def test_it_satisfies_what_every_recurrent_module_does(block_size):
     assert torch.equal(lem.outputs(h_n[-1]), output[:, -1])
     first, middle = lem(x[:, :4], hx)
     second, last = lem(x[:, 4:], middle)
-    assert torch.equal(torch.cat([first, second], 1), output)
-    assert torch.equal(last, h_n)
+    # Blocks project inside the kernel: bit by bit. Torch's products round by the number of rows.
+    rounding = 0.0 if block_size else 1e-14
+    torch.testing.assert_close(torch.cat([first, second], 1), output, rtol=0, atol=rounding)
+    torch.testing.assert_close(last, h_n, rtol=0, atol=rounding)
     alone, state = lem(x[1], hx[:, 1])
     torch.testing.assert_close(alone, output[1], rtol=0, atol=1e-14)
     torch.testing.assert_close(state, h_n[:, 1], rtol=0, atol=1e-14)

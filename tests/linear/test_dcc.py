@@ -9,6 +9,7 @@ import pytest
 from arch import arch_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom, chi2
 from sklearn.base import clone
 from statsmodels.tsa.vector_ar.var_model import VARProcess
 
@@ -355,10 +356,25 @@ def model_covariances(model, n):
 
 
 class TestConstancy:
-    def test_size_and_power(self):
+    @pytest.mark.parametrize("lags", [1, 5])
+    def test_size(self, lags):
+        """Rejections at the nominal 5 percent, within the 99.9 percent bounds of a binomial."""
+        generator, n = np.random.default_rng(lags), 2000
+        mixing = np.linalg.cholesky(0.5 + 0.5 * np.eye(3)).T
+        null = [
+            constancy_statistic(generator.standard_normal((300, 3)) @ mixing, lags)
+            for _ in range(n)
+        ]
+        low, high = binom.ppf([0.0005, 0.9995], n, 0.05)
+        assert low <= (chi2.sf(null, lags) < 0.05).sum() <= high
+
+    def test_degrees_of_freedom_are_the_lags(self, ccc):
+        found = ccc.constant_correlation_test(lags=3).iloc[0]
+        assert found["df"] == 3
+        assert found["p_value"] == chi2.sf(found["statistic"], 3)
+
+    def test_power(self):
         generator, lags = np.random.default_rng(0), 3
-        null = [constancy_statistic(generator.standard_normal((400, 3)), lags) for _ in range(200)]
-        assert lags - 0.6 < np.mean(null) < lags + 1.2
         u, steps = 10, 800
         z, _ = simulate_correlated(
             np.tile(np.eye(3), (u, 1, 1)),

@@ -1,5 +1,6 @@
 """One file without references, whose numbers are those of the comparison, and a real browser."""
 
+import copy
 import re
 import shutil
 import subprocess
@@ -43,7 +44,7 @@ def forecasts():
 @pytest.fixture(scope="module")
 def fitted():
     settings = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1}
-    network = ParaRNNForecaster(horizon=6, random_state=0, **settings)
+    network = ParaRNNForecaster(horizon=6, random_state=0, linear_path=False, **settings)
     return {"network": network.fit(monthly()), "arma": ARMA(order=(1, 1)).fit(monthly())}
 
 
@@ -125,10 +126,20 @@ class TestPage:
                      "Errors one step ahead", "Models", "Notes"):  # fmt: skip
             assert part in said
         assert str(fitted["arma"].summary()).splitlines()[0].strip() in said
+        assert f"network: {fitted['network'].summary().composition}" in said
         pictures = re.findall(r'alt="([^"]*)"', file.read_text(encoding="utf-8"))
         assert "recurrence features of network" in pictures
         assert "contributions to the forecast by network" in pictures
         assert "forecasts of north by model" in pictures
+
+    def test_says_where_the_network_contributes_nothing(self, result, fitted, tmp_path):
+        network = copy.copy(fitted["network"])
+        network.best_epochs_ = [0]
+        path = report(result, tmp_path / "a.html", models={"off": network})
+        said = "".join(read(path).words)
+        assert said.index("off: Forecasts: the local level alone.") < said.index("Accuracy")
+        assert "Recurrence features: recurrence_features reads what a network has learned" in said
+        assert "recurrence features of off" not in path.read_text(encoding="utf-8")
 
     def test_closes_its_figures_and_changes_no_setting(self, result, tmp_path):
         before = dict(mpl.rcParams)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,6 +52,9 @@ class ARIMASearch(StateSpaceModel):
         if self.season < 2:
             return p + q + d + n_exog + 6
         return p + q + d + n_exog + P + Q + (max(P, Q, 1) + D) * self.season + 6
+
+    def seasonless(self) -> ARIMASearch | None:
+        return replace(self, season=1, implied=False) if self.implied else None
 
     def choose(self, rows: Rows) -> dict[str, Any]:
         best, lowest, reason = None, np.inf, ""
@@ -164,7 +167,8 @@ class AutoARIMA(StandardizedForecaster):
     Parameters
     ----------
     season_length : int, optional
-        Steps s of a season; by frequency where it is None, 1 for none.
+        Steps s of a season, 1 for none. By frequency where it is None; series too short for the
+        largest seasonal orders are then without a season, and `messages_` say so.
     max_p, max_q : int, default 2
     max_P, max_Q : int, default 1
     d, D : int, optional
@@ -182,7 +186,7 @@ class AutoARIMA(StandardizedForecaster):
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood; the tests close up the
         gaps.
-    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`. The tests look at what least squares on them leave.
 
@@ -242,11 +246,13 @@ class AutoARIMA(StandardizedForecaster):
             value = getattr(arguments, name)
             if not (is_count(value) or (name in "dD" and value is None)):
                 raise ValueError(f"{name} must be an integer of at least 0; got {value!r}")
+        season = self._season(arguments.season_length)
         return ARIMASearch(
-            self._season(arguments.season_length),
+            season,
             arguments.d,
             arguments.D,
             (arguments.max_p, arguments.max_q, arguments.max_P, arguments.max_Q),
             choice("criterion", arguments.criterion, CRITERIA),
             positive_integer("max_iter", arguments.max_iter),
+            implied=arguments.season_length is None and season > 1,
         )

@@ -22,6 +22,7 @@ from tsrnn.contract import (
 )
 
 KINDS = ("add", "mul")
+LONGEST = 24  # steps of a season that is taken without being asked for, as in R's forecast package
 SIGMA2, SEASONAL = "sigma2", "initial_seasonal"
 VARIANCES_KNOWN = ("ANN", "AAN", "AAdN", "ANA", "AAA", "AAdA")  # models of linear recursions
 
@@ -52,6 +53,12 @@ class SmoothingModel(ScaledModel):
 
     def fewest(self, rows: Rows) -> int:
         return max(10, 2 * self.season + 2 if self.seasonal else 0)
+
+    def seasonless(self) -> SmoothingModel | None:
+        return replace(self, seasonal=None, implied=False) if self.implied else None
+
+    def season_left_out(self, rows: Rows) -> str:
+        return too_long(self.season, self.implied) or super().season_left_out(rows)
 
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
         results = self.build(rows).fit(disp=False)
@@ -128,6 +135,16 @@ def simulated(results: Any, errors: np.ndarray) -> np.ndarray:
     return np.asarray(paths).reshape(h, n)
 
 
+def too_long(season: int, implied: bool) -> str:
+    """Why a season of the frequency has too many states to be taken unasked; empty if not."""
+    if not implied or season <= LONGEST:
+        return ""
+    return (
+        f"no season: that of the frequency has {season} steps, and more than {LONGEST} are taken "
+        "only when asked for"
+    )
+
+
 @with_shared_arguments
 class ETS(StandardizedForecaster):
     r"""Exponential smoothing as a state-space model: statsmodels' ETSModel.
@@ -140,18 +157,23 @@ class ETS(StandardizedForecaster):
 
     with additive or multiplicative errors, a level l, a trend b with damping
     :math:`\phi`, and seasonal states s; smoothing parameters and initial states by maximum
-    likelihood. Simple exponential smoothing is the default, Holt's method has
-    ``trend="add"``, Holt and Winters' ``seasonal="add"`` or ``"mul"`` as well. Every series
-    and target is fitted by itself.
+    likelihood. The default is simple exponential smoothing with the season that the frequency
+    implies; Holt's method has ``trend="add"`` and ``seasonal=None``, Holt and Winters'
+    ``trend="add"``. Every series and target is fitted by itself.
 
     Parameters
     ----------
     error : {"add", "mul"}
-    trend, seasonal : {"add", "mul"}, optional
+    trend : {"add", "mul"}, optional
         None leaves the component out.
     damped_trend : bool
+    seasonal : {"auto", "add", "mul"}, optional
+        "auto", the default, is "add" where there is a season, with the `season_length` given or
+        that of the frequency. A season of the frequency is left out, and `messages_` say so, for
+        series of less than two seasons and two rows, and where it has more than 24 steps, each of
+        which is a state to be estimated. None leaves the component out.
     season_length : int, optional
-        Steps m of a season; by frequency where it is None.
+        Steps m of a season; by frequency where it is None, 1 for none.
     n_simulations : int, default 1000
         Paths of which intervals are quantiles where a variance is not known: models with a
         multiplicative part. They are drawn by `random_state`, at `predict`.
@@ -160,16 +182,17 @@ class ETS(StandardizedForecaster):
         depends on the unit. With False numbers are those of a direct call on the same data.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     Notes
     -----
-    Parameters and initial states are estimated at `fit`, which needs 10 rows and two seasons
-    and two rows; multiplicative parts need positive values. Forecasts run the recursion over the
-    rows seen; given rows that begin elsewhere than those fitted to, from statsmodels' heuristic
-    initial states. :math:`\sigma^2` is the mean of the squared residuals at `fit`; intervals
-    take the parameters as known and hold if the model is right.
+    Parameters and initial states are estimated at `fit`, which needs 10 rows, with a season two
+    seasons and two rows; multiplicative parts need positive values. Forecasts run the recursion
+    over the rows seen; given rows that begin elsewhere than those fitted to, from statsmodels'
+    heuristic initial states. :math:`\sigma^2` is the mean of the squared residuals at `fit`;
+    intervals take the parameters as known and hold if the model is right.
 
     Statsmodels is given targets divided by their standard deviation at `fit`, on which its
     optimiser depends; parameters, criteria and forecasts are told in the unit of the data. The
@@ -200,7 +223,7 @@ class ETS(StandardizedForecaster):
         error: str = "add",
         trend: str | None = None,
         damped_trend: bool = False,
-        seasonal: str | None = None,
+        seasonal: str | None = "auto",
         season_length: int | None = None,
         n_simulations: int = 1000,
         **shared: Any,
@@ -216,8 +239,10 @@ class ETS(StandardizedForecaster):
     def _settings(self) -> SmoothingModel:
         arguments = self.arguments_
         season = self._season(arguments.season_length)
-        given = arguments.seasonal
-        seasonal = None if given is None else choice("seasonal", given, KINDS)
+        seasonal = arguments.seasonal
+        if seasonal is not None and choice("seasonal", seasonal, ("auto", *KINDS)) == "auto":
+            seasonal = "add" if season > 1 else None
+        implied = arguments.seasonal == "auto" and arguments.season_length is None and season > 1
         trend = None if arguments.trend is None else choice("trend", arguments.trend, KINDS)
         if seasonal and season < 2:
             raise ValueError(
@@ -234,4 +259,5 @@ class ETS(StandardizedForecaster):
             season,
             positive_integer("n_simulations", arguments.n_simulations),
             seed_of(arguments.random_state),
+            implied=implied,
         )

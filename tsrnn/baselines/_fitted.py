@@ -49,6 +49,10 @@ class FittedForecaster(Results, RowsForecaster):
     """
 
     least_targets: ClassVar[int] = 1
+    _guarantee: ClassVar[str] = (
+        "That of statsmodels or arch: asymptotic, the parameters taken as known. Holds if the "
+        "model is right."
+    )
 
     def __init__(self, *, n_jobs: int = 1, **shared: Any) -> None:
         super().__init__(**shared)
@@ -239,14 +243,14 @@ class FittedForecaster(Results, RowsForecaster):
         rows, n = self._units_of(self.memory_, offsets)[i], fitted.n_rows
         own = Rows(rows.y[:n], None if rows.exog is None else rows.exog[:n])
         with recorded():
-            page = self._model().page(fitted, own)
+            page = self._model().of(fitted).page(fitted, own)
         return "\n".join([undated(page), *fitted.messages])
 
     def _table(self) -> str:
         model = self._model()
         table = pd.DataFrame(
             {
-                "model": [model.orders(one) for one in self.estimates_],
+                "model": [model.of(one).orders(one) for one in self.estimates_],
                 "rows": [one.n_rows for one in self.estimates_],
                 "log-likelihood": [one.loglik for one in self.estimates_],
                 "AIC": [one.aic for one in self.estimates_],

@@ -19,7 +19,8 @@ class Naive(NaiveMethod):
 
     Parameters
     ----------
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     References
@@ -58,7 +59,8 @@ class SeasonalNaive(NaiveMethod):
     ----------
     season_length : int, optional
         Steps m of a season; by frequency where it is None. 1 is the naive method.
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     References
@@ -86,6 +88,10 @@ class SeasonalNaive(NaiveMethod):
     def _fewest(self) -> int:
         return self.season_ + 1
 
+    @property
+    def _degrees_lost(self) -> int:
+        return self.season_
+
     def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
         m, steps = self.season_, np.arange(h)
         mean = memory.values[memory.indptr[1:, None] - m + steps % m]
@@ -107,7 +113,8 @@ class Drift(NaiveMethod):
 
     Parameters
     ----------
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     References
@@ -125,6 +132,10 @@ class Drift(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Drift"
+
+    @property
+    def _degrees_lost(self) -> int:
+        return 2
 
     @property
     def _fewest(self) -> int:
@@ -154,7 +165,8 @@ class Mean(NaiveMethod):
 
     Parameters
     ----------
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     References

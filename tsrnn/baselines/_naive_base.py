@@ -7,23 +7,31 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
+from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.baselines._memory import RowsMemory
 from tsrnn.baselines._rows import RowsForecaster
 from tsrnn.baselines._text import BaselineSummary, series_named
-from tsrnn.contract import warn_user, with_intervals
+from tsrnn.contract import IntervalWarning, warn_user, with_intervals
 from tsrnn.data import Panel
+
+FEW_ERRORS = 4  # below, not even an interval of 80 percent could be had without a distribution
 
 
 class NaiveMethod(RowsForecaster):
     """Base of the methods without parameters; not to be used by itself.
 
     Forecasts follow from the rows alone, so that series never seen are answered as well.
-    Intervals are normal, with the standard deviation of the residuals over their degrees of
-    freedom, and hold if errors are normal, uncorrelated and of constant variance.
+    Intervals take quantiles of Student's t, with the standard deviation of the residuals over
+    their degrees of freedom. They are exact, however few rows there are, if errors are normal,
+    uncorrelated and of constant variance.
     """
+
+    _guarantee = (
+        "Exact, for any number of rows, if the errors are normal, uncorrelated and of constant "
+        "variance; none otherwise."
+    )
 
     season_: int
 
@@ -31,6 +39,11 @@ class NaiveMethod(RowsForecaster):
     def _fewest(self) -> int:
         """Rows that a series must have for a forecast with intervals."""
         return 2
+
+    @property
+    def _degrees_lost(self) -> int:
+        """Rows of a series less the degrees of freedom of its residuals."""
+        return 1
 
     @abstractmethod
     def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
@@ -71,7 +84,20 @@ class NaiveMethod(RowsForecaster):
         self, memory: RowsMemory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         mean, error = self._known(memory, h)
-        return with_intervals(mean, {level: ndtri(0.5 + level / 200) * error for level in levels})
+        long = np.flatnonzero(memory.lengths >= self._fewest)
+        degrees = np.maximum(memory.lengths - self._degrees_lost, 1)
+        few = long[degrees[long] < FEW_ERRORS]
+        if levels and len(few):
+            least = int(degrees[few].min())
+            which = series_named(self._panel_shape[0], memory.ids[few])
+            warn_user(
+                f"the intervals of {which} rest on {least} error{'s' * (least > 1)}: they follow "
+                "from the assumption of normal errors alone, which so few cannot question. Give "
+                "more rows",
+                IntervalWarning,
+            )
+        quantiles = {level: stdtrit(degrees, 0.5 + level / 200) for level in levels}
+        return with_intervals(mean, {p: t[:, None, None] * error for p, t in quantiles.items()})
 
     def _draw_paths(
         self,
@@ -81,13 +107,16 @@ class NaiveMethod(RowsForecaster):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C) with normal errors, of the standard errors of the intervals."""
+        """Paths (n, S, h, C) with normal errors, whose unknown variance all steps share."""
         mean, error = self._known(memory, h)
+        degrees = np.maximum(memory.lengths - self._degrees_lost, 1)
         paths = np.empty((n, *mean.shape))
         for i, length in enumerate(memory.lengths):
             factor = self._factor(int(length), h)
             factor /= np.linalg.norm(factor, axis=1, keepdims=True)
-            paths[:, i] = factor @ rng.standard_normal((n, factor.shape[1], mean.shape[2]))
+            draws = factor @ rng.standard_normal((n, factor.shape[1], mean.shape[2]))
+            # as in the intervals, Student's t: the variance is estimated from so many errors
+            paths[:, i] = draws / np.sqrt(rng.chisquare(degrees[i], (n, 1, 1)) / degrees[i])
         return mean + error * paths
 
     def _factor(self, length: int, h: int) -> np.ndarray:

@@ -88,7 +88,7 @@ class SARIMAX(StateSpaceForecaster):
         Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
-    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`.
 

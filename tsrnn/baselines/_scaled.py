@@ -25,6 +25,7 @@ class ScaledModel(UnitModel):
     """
 
     standardize: bool = True  # else the library sees the rows as they are
+    implied: bool = False  # whether the season is that of the frequency
 
     @abstractmethod
     def solve(self, rows: Rows) -> tuple[Fitted, int]:

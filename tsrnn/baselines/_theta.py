@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +36,9 @@ class TwoLines(ScaledModel):
 
     def fewest(self, rows: Rows) -> int:
         return max(6, 2 * self.season if self.adjusts else 0)
+
+    def seasonless(self) -> TwoLines | None:
+        return replace(self, season=1, implied=False) if self.implied else None
 
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
         results = ThetaModel(
@@ -119,7 +122,8 @@ class Theta(StandardizedForecaster):
     Parameters
     ----------
     season_length : int, optional
-        Steps of a season; by frequency where it is None.
+        Steps of a season. By frequency where it is None; series of less than two seasons are then
+        not adjusted, and `messages_` say so.
     deseasonalize : bool, default True
         Whether to adjust where there is a season.
     use_test : bool, default True
@@ -133,7 +137,8 @@ class Theta(StandardizedForecaster):
         depends on the unit. With False numbers are those of a direct call on the same data.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters.
 
     Notes
@@ -193,10 +198,15 @@ class Theta(StandardizedForecaster):
 
     def _settings(self) -> TwoLines:
         arguments = self.arguments_
-        return TwoLines(
+        season, adjusts = (
             self._season(arguments.season_length),
             flag("deseasonalize", arguments.deseasonalize),
+        )
+        return TwoLines(
+            season,
+            adjusts,
             flag("use_test", arguments.use_test),
             choice("method", arguments.method, METHODS),
             number("theta", arguments.theta, lowest=1, open_=False),
+            implied=arguments.season_length is None and adjusts and season > 1,
         )

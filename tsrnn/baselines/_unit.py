@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.special import ndtri
+
+SEASONLESS = "seasonless"  # in the spec of a unit that is without the season of the frequency
 
 
 class Rows(NamedTuple):
@@ -107,9 +109,29 @@ class UnitModel(ABC):
         """What was chosen, in a word or two."""
         return ""
 
+    def seasonless(self) -> UnitModel | None:
+        """The model without its season, where the frequency implies that; None elsewhere."""
+        return None
+
+    def season_left_out(self, rows: Rows) -> str:
+        """Why a season that the frequency implies is not for these rows; empty if it is."""
+        plain = self.seasonless()
+        return "" if plain is None else self.too_few(rows, plain)
+
+    def too_few(self, rows: Rows, plain: UnitModel) -> str:
+        """That rows are enough for a model without a season only; empty if not so."""
+        n, needed = len(observed(rows)), self.fewest(rows)
+        if not plain.fewest(rows) <= n < needed:
+            return ""
+        return f"no season: it needs at least {needed} rows; there are {n}"
+
+    def of(self, fitted: Fitted) -> UnitModel:
+        """The model that was estimated, which may be without the season."""
+        return cast("UnitModel", self.seasonless()) if fitted.spec.get(SEASONLESS) else self
+
     def refusal(self, rows: Rows) -> str:
         """Why there is nothing to estimate in `rows`; empty if there is."""
-        seen = rows.y[np.isfinite(rows.y).reshape(len(rows.y), -1).all(1)]
+        seen = observed(rows)
         if len(seen) < self.fewest(rows):
             return f"needs at least {self.fewest(rows)} rows; there are {len(seen)}"
         still = np.flatnonzero(np.ptp(seen.reshape(len(seen), -1), axis=0) == 0)
@@ -138,6 +160,11 @@ def moving_errors(
     for i, weight in enumerate(weights):
         errors[:, i:] += e[:, : h - i] @ weight.T
     return errors
+
+
+def observed(rows: Rows) -> np.ndarray:
+    """Rows of the targets without a missing value."""
+    return rows.y[np.isfinite(rows.y).reshape(len(rows.y), -1).all(1)]
 
 
 def normal(mean: np.ndarray, error: np.ndarray, levels: Sequence[float]) -> Ahead:

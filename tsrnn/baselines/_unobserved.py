@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from statsmodels.tsa.statespace import structural
 
+from tsrnn.baselines._ets import too_long
 from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
@@ -59,7 +60,14 @@ class Components(StateSpaceModel):
 
     def fewest(self, rows: Rows) -> int:
         n_exog = 0 if rows.exog is None else rows.exog.shape[1]
-        return 6 + (self.seasonal or 0) + 6 * self.cycle + 2 * (self.autoregressive or 0) + n_exog
+        seasons = (self.seasonal or 0) * (1 + self.implied)  # unasked, where it is seen twice
+        return 6 + seasons + 6 * self.cycle + 2 * (self.autoregressive or 0) + n_exog
+
+    def seasonless(self) -> Components | None:
+        return replace(self, seasonal=None, implied=False) if self.implied else None
+
+    def season_left_out(self, rows: Rows) -> str:
+        return too_long(self.seasonal or 1, self.implied) or super().season_left_out(rows)
 
     def orders(self, fitted: Fitted) -> str:
         seasonal = f", season {self.seasonal}" if self.seasonal else ""
@@ -92,8 +100,10 @@ class UnobservedComponents(StateSpaceForecaster):
         "local level", "random walk", "fixed slope", "deterministic trend", "local linear
         deterministic trend", "random walk with drift", "local linear trend", "smooth trend",
         "random trend".
-    seasonal : int, optional
-        Steps of a season; None for no season.
+    seasonal : int, "auto" or None, default "auto"
+        Steps of a season; None for no season. "auto" takes the season of the frequency, and leaves
+        it out, and says so in `messages_`, for series of less than two seasons and six rows, and
+        where it has more than 24 steps, each of which is a state.
     stochastic_seasonal : bool, default True
     cycle, stochastic_cycle, damped_cycle : bool, default False
     autoregressive : int, optional
@@ -107,7 +117,7 @@ class UnobservedComponents(StateSpaceForecaster):
         Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
-    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`.
 
@@ -144,7 +154,7 @@ class UnobservedComponents(StateSpaceForecaster):
     def __init__(
         self,
         level: str = "local level",
-        seasonal: int | None = None,
+        seasonal: int | str | None = "auto",
         stochastic_seasonal: bool = True,
         cycle: bool = False,
         stochastic_cycle: bool = False,
@@ -165,12 +175,16 @@ class UnobservedComponents(StateSpaceForecaster):
 
     def _settings(self) -> Components:
         arguments = self.arguments_
-        seasonal, ar = (
-            None if (value := getattr(arguments, name)) is None else positive_integer(name, value)
-            for name in ("seasonal", "autoregressive")
-        )
+        given = arguments.seasonal
+        implied = isinstance(given, str) and choice("seasonal", given, ("auto",)) == "auto"
+        if implied:
+            seasonal = season if (season := self._season(None)) > 1 else None
+        else:
+            seasonal = None if given is None else positive_integer("seasonal", given)
+        given = arguments.autoregressive
+        ar = None if given is None else positive_integer("autoregressive", given)
         if seasonal == 1:
-            raise ValueError("seasonal must be a season of at least 2 steps, or None; got 1")
+            raise ValueError('seasonal must be a season of at least 2 steps, "auto" or None; got 1')
         cycle = flag("cycle", arguments.cycle)
         for name in ("stochastic_cycle", "damped_cycle"):
             if flag(name, getattr(arguments, name)) and not cycle:
@@ -184,4 +198,5 @@ class UnobservedComponents(StateSpaceForecaster):
             damped_cycle=arguments.damped_cycle,
             autoregressive=ar,
             max_iter=positive_integer("max_iter", arguments.max_iter),
+            implied=implied and seasonal is not None,
         )

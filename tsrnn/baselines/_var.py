@@ -146,7 +146,8 @@ class VAR(FittedForecaster):
         Constant, and the number of the row from 1 and its square.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`.
 

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
+from tsrnn.baselines._unit import SEASONLESS, Ahead, Fitted, Rows, UnitModel
 from tsrnn.contract import recorded
 
 
@@ -39,7 +39,12 @@ def each(
 
 def estimated(model: UnitModel, rows: Rows) -> Fitted:
     """Estimates of a unit, or the reason why there are none."""
-    reason = model.refusal(rows)
+    left_out, plain = model.season_left_out(rows), model.seasonless()
+    if left_out and plain is not None:
+        fitted = estimated(plain, rows)
+        spec = fitted.spec | {SEASONLESS: True}
+        return replace(fitted, spec=spec, messages=(left_out, *fitted.messages))
+    reason = (plain or model).refusal(rows)
     if reason:
         return Fitted(reason=reason, n_rows=len(rows.y), converged=False)
     texts: list[str] = []
@@ -77,7 +82,7 @@ def attempt(
     texts: list[str] = []
     try:
         with recorded() as texts:
-            answer = getattr(model, question)(fitted, rows, future, *arguments)
+            answer = getattr(model.of(fitted), question)(fitted, rows, future, *arguments)
     except Exception as error:  # of whatever kind the library raises
         return None, texts, f"{type(error).__name__}: {error}"
     if not is_finite(answer):

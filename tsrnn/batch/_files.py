@@ -97,11 +97,12 @@ class FilePart:
     id_col: str
     ids: Any
     hive: bool
+    csv: tuple[str, str] = (",", ".")
 
     def __call__(self) -> Any:
         """The rows as a polars frame, in the order of the files."""
         pl = polars()
-        table = _scan(self.files, self.texts, self.hive)
+        table = _scan(self.files, self.texts, self.hive, self.csv)
         if self.columns is not None:
             table = table.select(self.columns)
         try:
@@ -128,6 +129,8 @@ class FileRows:
         The other columns, but it and the ids, are numbers.
     whole_ids : bool
         Whether ids in CSV files are whole numbers; otherwise they are text as it stands.
+    csv : tuple of str
+        Separator of fields and decimal mark of CSV files.
 
     Raises
     ------
@@ -142,16 +145,17 @@ class FileRows:
         columns: list[Any] | None,
         time_col: str,
         whole_ids: bool,
+        csv: tuple[str, str] = (",", "."),
     ) -> None:
-        self.files = files
+        self.files, self._csv = files, csv
         self._hive = len(files) > 1
         self.texts = _texts(files, id_col, columns, time_col)
         self._id_col, self._columns = id_col, columns
         pl = polars()
         try:
-            own = _scan(files, self.texts, self._hive).collect_schema().names()
+            own = _scan(files, self.texts, self._hive, csv).collect_schema().names()
             check_columns(own, [id_col] if columns is None else columns, id_col)
-            table = _series_of(files, id_col, self.texts, self._hive)
+            table = _series_of(files, id_col, self.texts, self._hive, csv)
         except pl.exceptions.PolarsError as error:
             raise _unreadable(files, error) from error
         if table.height == 0:
@@ -190,7 +194,9 @@ class FileRows:
             if group in wanted
         ]
         listed = polars().Series(list(ids), dtype=self._dtype)
-        return FilePart(files, self._columns, self.texts, self._id_col, listed, self._hive)
+        return FilePart(
+            files, self._columns, self.texts, self._id_col, listed, self._hive, self._csv
+        )
 
 
 def _is_missing(table: Any, id_col: str) -> Any:
@@ -201,10 +207,12 @@ def _is_missing(table: Any, id_col: str) -> Any:
     )
 
 
-def _series_of(files: list[Path], id_col: str, texts: list[Any], hive: bool) -> Any:
+def _series_of(
+    files: list[Path], id_col: str, texts: list[Any], hive: bool, csv: tuple[str, str]
+) -> Any:
     """Rows of each series in each file, in the order of their first rows."""
     pl = polars()
-    table = _scan(files, texts, hive, include_file_paths=_FILE).select(_FILE, id_col)
+    table = _scan(files, texts, hive, csv, include_file_paths=_FILE).select(_FILE, id_col)
     counted = table.with_row_index(_ROW).group_by(_FILE, id_col).agg(pl.len(), pl.col(_ROW).min())
     return counted.collect(engine="streaming").sort(_ROW)
 
@@ -239,7 +247,9 @@ def _with_whole_ids(table: Any, id_col: str) -> Any:
     return table.with_columns(whole)
 
 
-def _scan(files: list[Path], texts: list[Any], hive: bool, **options: Any) -> Any:
+def _scan(
+    files: list[Path], texts: list[Any], hive: bool, csv: tuple[str, str], **options: Any
+) -> Any:
     """The files as one lazy table."""
     pl = polars()
     names = [str(path) for path in files]
@@ -248,6 +258,8 @@ def _scan(files: list[Path], texts: list[Any], hive: bool, **options: Any) -> An
     return pl.scan_csv(
         names,
         glob=False,
+        separator=csv[0],
+        decimal_comma=csv[1] == ",",
         try_parse_dates=True,
         infer_schema_length=ROWS_FOR_TYPES,
         schema_overrides=dict.fromkeys(texts, pl.String),

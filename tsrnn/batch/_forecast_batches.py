@@ -39,6 +39,8 @@ def forecast_batches(
     n_jobs: int | None = None,
     rows_per_batch: int = 2**20,
     overwrite: bool = False,
+    sep: str = ",",
+    decimal: str = ".",
     verbose: int = 0,
 ) -> BatchRun:
     """Forecast many series, partition by partition, into a folder of parquet files.
@@ -76,6 +78,8 @@ def forecast_batches(
     overwrite : bool
         Whether to replace a run of something else that is in `out`. One of the same thing goes
         on, unless the source is an iterator.
+    sep, decimal : str
+        Separator of fields and decimal mark of CSV files, a character each.
     verbose : int
         1 shows a progress bar.
 
@@ -128,7 +132,7 @@ def forecast_batches(
     polars()  # said before any work, if it is missing
     verbosity(verbose)
     n_jobs = job_count(n_jobs)
-    request = make_request(model, h, level, X_future)
+    request = make_request(model, h, level, X_future, (sep, decimal))
     opened = open_source(source, request, positive_integer("rows_per_batch", rows_per_batch))
     future, opened = open_future(X_future, opened, request)
     request = replace(request, texts=opened.texts, future_texts=opened.future_texts)

@@ -29,6 +29,8 @@ class Request:
     texts, future_texts : tuple of str
         Columns, of the data and of the steps ahead, that come as text, as from CSV files, and
         are numbers.
+    sep, decimal : str
+        How CSV files are written.
     """
 
     model: Any
@@ -37,6 +39,8 @@ class Request:
     levels: list[float]
     texts: tuple[str, ...] = ()
     future_texts: tuple[str, ...] = ()
+    sep: str = ","
+    decimal: str = "."
 
     @property
     def id_col(self) -> str:
@@ -64,7 +68,7 @@ class Request:
         if last_step(self.model) is not self.model or not isinstance(self.model, Forecaster):
             return None
         shape = self._shape()
-        exogenous = shape[1] if shape else _listed(self.model.known_ahead)
+        exogenous = self.model._given_columns() if shape else _listed(self.model.known_ahead)
         return [self.id_col, self.time_col, *self.targets, *exogenous]
 
     @property
@@ -72,7 +76,7 @@ class Request:
         """Columns of the steps ahead, ids and timestamps included."""
         if self.columns is None:
             return None
-        ahead = self.model.known_ahead_ if self.fitted else _listed(self.model.known_ahead)
+        ahead = self.model._given_ahead() if self.fitted else _listed(self.model.known_ahead)
         return [self.id_col, self.time_col, *ahead]
 
     @property
@@ -89,10 +93,10 @@ class Request:
 
     def ask(self, frame: Any, future: Any) -> tuple[Any, Any]:
         """Forecasts of the series of a frame, and the fitted model they are of."""
-        frame = with_numbers(frame, self.texts)
+        frame = with_numbers(frame, self.texts, self.decimal)
         given: dict[str, Any] = {"h": self.h, "level": self.levels or None}
         if future is not None:
-            given["X_future"] = with_numbers(future, self.future_texts)
+            given["X_future"] = with_numbers(future, self.future_texts, self.decimal)
         if self.fitted:
             return self.model.predict(frame, **given), None
         model = clone(self.model).fit(frame)
@@ -109,8 +113,10 @@ class Request:
         return getattr(last_step(self.model), "_panel_shape", None) if self.fitted else None
 
 
-def make_request(model: Any, h: Any, level: Any, X_future: Any) -> Request:
-    """Check what is asked.
+def make_request(
+    model: Any, h: Any, level: Any, X_future: Any, csv: tuple[str, str] = (",", ".")
+) -> Request:
+    """Check what is asked; `csv` are the separator of fields and the decimal mark.
 
     Raises
     ------
@@ -131,7 +137,12 @@ def make_request(model: Any, h: Any, level: Any, X_future: Any) -> Request:
             "model.fit(sample)"
         )
     steps = None if h is None else positive_integer("h", h)
-    request = Request(model, fitted, steps, check_levels(level))
+    for name, mark in zip(("sep", "decimal"), csv, strict=True):
+        if not isinstance(mark, str) or len(mark) != 1:
+            raise ValueError(f"{name} must be one character; got {mark!r}")
+    if csv[0] == csv[1]:
+        raise ValueError(f"sep and decimal must differ; got {csv[0]!r} for both")
+    request = Request(model, fitted, steps, check_levels(level), sep=csv[0], decimal=csv[1])
     _check_future(request.future_columns, X_future)
     return request
 
@@ -150,7 +161,7 @@ def _check_future(columns: list[Any] | None, X_future: Any) -> None:
         )
 
 
-def with_numbers(frame: Any, texts: tuple[str, ...]) -> Any:
+def with_numbers(frame: Any, texts: tuple[str, ...], decimal: str = ".") -> Any:
     """A polars frame with numbers in place of what is written.
 
     Raises
@@ -160,7 +171,8 @@ def with_numbers(frame: Any, texts: tuple[str, ...]) -> Any:
     """
     for name in texts:
         column = frame[name]
-        numbers = column.str.strip_chars().cast(float, strict=False)
+        plain = column.str.strip_chars().str.replace_all(decimal, ".", literal=True)
+        numbers = plain.cast(float, strict=False)
         wrong = frame.filter(numbers.is_null() & column.is_not_null() & (column != ""))
         if len(wrong):
             raise TypeError(

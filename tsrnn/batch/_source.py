@@ -116,7 +116,8 @@ def open_future(X_future: Any, opened: Source, request: Request) -> tuple[Any, S
 
 def file_rows(files: list[Path], request: Request, columns: list[Any] | None) -> FileRows:
     """Index files, of the data or of the steps ahead."""
-    return FileRows(files, request.id_col, columns, request.time_col, request.whole_ids)
+    csv = request.sep, request.decimal
+    return FileRows(files, request.id_col, columns, request.time_col, request.whole_ids, csv)
 
 
 def numbers_of(rows: FileRows, request: Request) -> tuple[str, ...]:

@@ -50,10 +50,14 @@ def batch(
     target: o.Target = None,
     known_ahead: o.KnownAhead = None,
     future: o.Future = None,
+    sep: o.Sep = ",",
+    decimal: o.Decimal = ".",
+    missing: o.Missing = None,
 ) -> str:
     """Forecast many series from files; see `BATCH`."""
     levels, given = o.levels(level), settings_of(settings)
-    arguments = o.reading(freq, target, known_ahead, random_state)
+    sep, decimal = o.csv_format(sep, decimal)
+    arguments = o.reading(freq, target, known_ahead, random_state, missing)
     made = _model(model, h, arguments | {"id_col": id_col, "time_col": time_col}, given)
     from tsrnn.batch import forecast_batches
 
@@ -64,6 +68,8 @@ def batch(
         level=levels,
         out=out,
         X_future=future,
+        sep=sep,
+        decimal=decimal,
         n_jobs=jobs,
         rows_per_batch=rows_per_batch,
         overwrite=overwrite,

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["check_numbers", "parse_times"]
+__all__ = ["Place", "check_numbers", "mostly_dates", "parse_times"]
 
+Place = Callable[[int], str]  # from the number of a row to where it stands in the file
+GROUPED = re.compile(r"[-+]?\d[\d.,' ]*")  # a number with marks of another country
+# Quarters and months as statistical offices write them; `read_panel` reads them.
+PERIOD = r"\d{4}(-?Q[1-4]|M\d{2})"
 INTEGER = r"[+-]?\d{1,18}"
 
 
-def parse_times(column: pd.Series, path: str, time_format: str | None) -> pd.Series:
+def mostly_dates(column: pd.Series, time_format: str | None) -> bool:
+    """Whether a column holds dates, if some of its fields, as of a total, may be other text."""
+    if not _is_text(column):
+        return column.dtype.kind == "M"
+    known = column.dropna().astype(str).str.strip()
+    if time_format is None and known.str.fullmatch(INTEGER).all():
+        return False
+    if time_format is None and known.str.fullmatch(PERIOD).all():
+        return True
+    try:
+        times = _datetimes(known, "", time_format)
+    except ValueError:
+        return False
+    return bool(times.notna().mean() > 0.5)
+
+
+def parse_times(column: pd.Series, path: str, time_format: str | None, place: Place) -> pd.Series:
     """Text as datetimes, or as integers if all of it is; other columns as they are.
 
     Raises
@@ -26,35 +47,49 @@ def parse_times(column: pd.Series, path: str, time_format: str | None) -> pd.Ser
     known = column.dropna().astype(str).str.strip()
     if time_format is None and len(known) == len(column) and known.str.fullmatch(INTEGER).all():
         return known.astype("int64")
+    if time_format is None and len(known) == len(column) and known.str.fullmatch(PERIOD).all():
+        return known
     times = _datetimes(known, path, time_format)
     wrong = np.flatnonzero(times.isna())
     if len(wrong):
+        advice = "Say how dates are written by --time-format, such as %d.%m.%Y, or name another "
+        advice += "column by --time-col"
+        if len(wrong) < len(known) / 2:
+            advice = "Correct it, or take the line out of the file, if it is a total or a note"
         raise ValueError(
-            f"the column {column.name!r} of {path} must hold {_dates(time_format)}; row "
-            f"{known.index[wrong[0]] + 1} has {known.iloc[wrong[0]]!r}. Say how dates are written "
-            "by --time-format, such as %d.%m.%Y, or name another column by --time-col"
+            f"the column {column.name!r} of {path} must hold {_dates(time_format)}; "
+            f"{place(known.index[wrong[0]])} has {known.iloc[wrong[0]]!r}. {advice}"
         )
     return times.reindex(column.index)
 
 
-def check_numbers(table: pd.DataFrame, path: str, others: Collection[Any]) -> None:
+def check_numbers(
+    table: pd.DataFrame, path: str, others: Collection[Any], place: Place, decimal: str
+) -> None:
     """Refuse text in all columns but some.
 
     Raises
     ------
     ValueError
-        Naming column, row and text.
+        Naming column, place in the file and text.
     """
     for name in table.columns.difference(list(others), sort=False):
         column = table[name]
         if not _is_text(column):
             continue
-        wrong = np.flatnonzero(pd.to_numeric(column, errors="coerce").isna() & column.notna())
+        plain = column.astype("str").str.replace(decimal, ".", regex=False)
+        wrong = np.flatnonzero(pd.to_numeric(plain, errors="coerce").isna() & column.notna())
         if len(wrong):
+            text = str(column.iloc[wrong[0]])
+            advice = (
+                f"leave the column out by --drop {name}, or name it by --id-col if it holds ids"
+            )
+            if GROUPED.fullmatch(text):
+                advice = "say by --decimal and --sep how numbers are written, without a mark "
+                advice += f"between thousands; {advice}"
             raise ValueError(
-                f"the column {name!r} of {path} must hold numbers; row {wrong[0] + 1} of the data "
-                f"has {column.iloc[wrong[0]]!r}. Mend it, leave the column out by --drop {name}, "
-                "or name it by --id-col if it holds ids"
+                f"the column {name!r} of {path} must hold numbers; {place(int(wrong[0]))} has "
+                f"{text!r}. Correct it, {advice}"
             )
 
 
@@ -76,7 +111,10 @@ def _datetimes(known: pd.Series, path: str, time_format: str | None) -> pd.Serie
 
 def _dates(time_format: str | None) -> str:
     if time_format is None:
-        return "dates as in ISO 8601, such as 2024-01-31 or 2024-01-31T12:00, or whole numbers"
+        return (
+            "dates as in ISO 8601, such as 2024-01-31 or 2024-01-31T12:00, quarters such as "
+            "2024Q1, or whole numbers"
+        )
     return f"dates like {time_format!r}"
 
 

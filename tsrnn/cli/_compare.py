@@ -67,6 +67,9 @@ def compare(
     wide: o.Wide = False,
     drop: o.Drop = None,
     sep: o.Sep = ",",
+    decimal: o.Decimal = ".",
+    encoding: o.Encoding = "utf-8",
+    missing: o.Missing = None,
     time_format: o.TimeFormat = None,
 ) -> str:
     """Backtest models, compare and report; see `COMPARE`."""
@@ -76,8 +79,11 @@ def compare(
     levels = o.levels(level)
     check_out(report, "--report", (".html",))
     check_out(out, "--out")
-    source = Source(id_col, time_col, o.names(target), wide, o.names(drop), sep, time_format)
-    arguments = {"horizon": h} | o.reading(freq, target, known_ahead, random_state)
+    source = Source(
+        id_col, time_col, o.names(target), wide, o.names(drop), *o.csv_format(sep, decimal),
+        encoding, time_format,
+    )  # fmt: skip
+    arguments = {"horizon": h} | o.reading(freq, target, known_ahead, random_state, missing)
     made = make_models(o.names(model), arguments, settings_of(settings))
     chosen = _chosen(made, benchmark, loss)
     frame, shape = source.read(data)

@@ -27,4 +27,8 @@ def features(model: o.ModelFile, out: o.Out = None, json: o.Json = False) -> str
         )
     if out is not None:
         return ""
-    return f"{table.to_string(index=False)}\n\nhalf_life and period are in {unit}.\n"
+    told = f"half_life and period are in {unit}."
+    if table.get("beyond_sample", False) is not False and table["beyond_sample"].any():
+        length = table.attrs["sample_length"]
+        told += f" beyond_sample: longer than the data ({length:g} {unit}), not identified."
+    return f"{table.to_string(index=False)}\n\n{told}\n"

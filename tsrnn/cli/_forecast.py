@@ -61,6 +61,9 @@ def forecast(
     wide: o.Wide = False,
     drop: o.Drop = None,
     sep: o.Sep = ",",
+    decimal: o.Decimal = ".",
+    encoding: o.Encoding = "utf-8",
+    missing: o.Missing = None,
     time_format: o.TimeFormat = None,
 ) -> str:
     """Fit or load a model and forecast; see `FORECAST`."""
@@ -70,9 +73,12 @@ def forecast(
     ahead = Ahead(h, o.levels(level), future)
     check_out(out, "--out")
     check_out(save, "--save", ())
-    source = Source(id_col, time_col, o.names(target), wide, o.names(drop), sep, time_format)
+    source = Source(
+        id_col, time_col, o.names(target), wide, o.names(drop), *o.csv_format(sep, decimal),
+        encoding, time_format,
+    )  # fmt: skip
     given = settings_of(settings)
-    arguments = o.reading(freq, target, known_ahead, random_state)
+    arguments = o.reading(freq, target, known_ahead, random_state, missing)
     path = _fitted(data, model, load)
     if path is not None:
         check_as_fitted(arguments, given, "--model" if load is None else "--load", save=save)

@@ -25,8 +25,8 @@ DATA is a CSV or parquet file, or - for CSV from stdin. Long: columns unique_id,
 a single series. Wide: time in the first column, a variable in each other. A file is taken as long
 if it has a column unique_id, or both ds and y, or if --id-col or --target is given; else as wide
 if its column ds, or else its first column, holds dates. Dates are written as in ISO 8601; whole
-numbers are steps. Where a message names an argument of the model, such as missing="interpolate",
---set missing=interpolate gives it.
+numbers are steps. Where a message names an argument of the model, such as calendar=True, --set
+calendar=true gives it. CSV of other countries is read by --sep, --decimal and --encoding.
 
 With --load, or the file of a saved model as --model, forecasts after DATA without fitting; without
 DATA, after the data that the model has seen.

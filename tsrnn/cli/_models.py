@@ -31,6 +31,7 @@ OPTIONS = {
     "freq": "--freq",
     "known_ahead": "--known-ahead",
     "random_state": "--random-state",
+    "missing": "--missing",
     "verbose": "--quiet",
 }
 WORDS = {"True": True, "False": False, "None": None}
@@ -74,8 +75,8 @@ def settings_of(texts: Sequence[str] | None) -> dict[str, Any]:
             raise _bad_setting(f"{text!r} is not NAME=VALUE, such as hidden_size=64.")
         if name in settings:
             raise _bad_setting(f"{name} is set twice.")
-        own = name.rpartition(".")[2]
-        if own in OPTIONS:
+        label, _, own = name.rpartition(".")
+        if own in OPTIONS and not (label and own == "missing"):  # models of one file may differ
             raise _bad_setting(f"{own} has an option of its own: {OPTIONS[own]}.")
         settings[name] = _value(value)
     return settings

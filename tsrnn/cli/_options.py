@@ -61,6 +61,19 @@ Drop = Annotated[
     typer.Option(metavar="COLUMN", help="Columns not to be read. A comma list, or repeat."),
 ]
 Sep = Annotated[str, typer.Option(metavar="TEXT", help="Between the fields of CSV; \\t is a tab.")]
+Decimal = Annotated[
+    str, typer.Option(metavar="TEXT", help="Decimal mark of numbers in CSV; , in 1,5.")
+]
+Encoding = Annotated[
+    str, typer.Option(metavar="NAME", help="Encoding of CSV, such as cp1252 or latin-1.")
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Treatment of missing values: error, interpolate, or keep, where the model can.",
+    ),
+]
 TimeFormat = Annotated[
     str | None,
     typer.Option(metavar="FORMAT", help="How dates are written, if not as ISO 8601: %d.%m.%Y."),
@@ -102,6 +115,7 @@ def reading(
     target: Sequence[str] | None,
     known_ahead: Sequence[str] | None,
     random_state: int | None,
+    missing: str | None,
 ) -> dict[str, Any]:
     """Arguments of models that have options of their own; None where nothing was said."""
     return {
@@ -109,7 +123,28 @@ def reading(
         "target": names(target) or None,
         "known_ahead": names(known_ahead) or None,
         "random_state": random_state,
-    }
+    } | ({} if missing is None else {"missing": missing})
+
+
+def csv_format(sep: str, decimal: str) -> tuple[str, str]:
+    """Separator and decimal mark of CSV, checked.
+
+    Raises
+    ------
+    typer.BadParameter
+        If one is no single character, or both are the same.
+    """
+    sep = sep.replace("\\t", "\t")
+    for option, text in (("--sep", sep), ("--decimal", decimal)):
+        if len(text) != 1:
+            raise typer.BadParameter(f"{text!r} must be one character.", param_hint=f"'{option}'")
+    if sep == decimal:
+        raise typer.BadParameter(
+            f"{decimal!r} cannot separate fields and decimals both; name the other by --sep, "
+            "such as --sep ';'.",
+            param_hint="'--decimal'",
+        )
+    return sep, decimal
 
 
 def _frequency(text: str | None) -> str | int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from tsrnn.cli._columns import check_numbers, parse_times
+from tsrnn.cli._columns import Place, check_numbers, mostly_dates, parse_times
 from tsrnn.cli._console import say
 from tsrnn.cli._shape import Shape, check_there, shape_of
 from tsrnn.cli._tables import STDIN, Table, open_table
@@ -30,6 +30,8 @@ class Source:
     wide: bool = False
     drop: Sequence[str] = ()
     sep: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
     time_format: str | None = None
 
     def read(self, path: str, shape: Shape | None = None) -> tuple[pd.DataFrame, Shape]:
@@ -65,13 +67,13 @@ class Source:
 
     def like(self, layout: Layout) -> tuple[Source, Shape | None]:
         """The source of files for a model of a layout, and their shape where that says all."""
-        if layout.time_col is None:
+        if layout.kind != "long":
             return replace(self, wide=True), None
         time, ids = self.time_col or layout.time_col, self.id_col or layout.id_col
         return self, Shape(time, ids, False)
 
     def _open(self, path: str) -> tuple[str, Table]:
-        table = open_table(path, self.sep.replace("\\t", "\t"))
+        table = open_table(path, self.sep.replace("\\t", "\t"), self.decimal, self.encoding)
         return "stdin" if path == STDIN else path, table
 
     def _framed(self, name: str, table: Table, shape: Shape | None) -> tuple[pd.DataFrame, Shape]:
@@ -79,8 +81,8 @@ class Source:
         found = self._shape_of(name, columns) if shape is None else shape
         check_there(name, columns, [found.time, *([found.ids] if found.ids else [])], "--time-col")
         frame = table.read(found.time, found.ids)[columns]
-        frame[found.time] = self._times(frame[found.time], name, found)
-        check_numbers(frame, name, {found.time, found.ids})
+        frame[found.time] = self._times(frame[found.time], name, found, table.place)
+        check_numbers(frame, name, {found.time, found.ids}, table.place, self.decimal)
         if not found.wide:
             return frame, found
         if shape is None and not self.wide:
@@ -90,30 +92,26 @@ class Source:
     def _shape_of(self, name: str, columns: list[str]) -> Shape:
         return shape_of(name, columns, self.id_col, self.time_col, self.target, self.wide)
 
-    def _times(self, column: pd.Series, name: str, shape: Shape) -> pd.Series:
-        if not shape.guessed:
-            return parse_times(column, name, self.time_format)
-        try:
-            times = parse_times(column, name, self.time_format)
-        except ValueError:
-            times = None
-        if times is None or times.dtype.kind != "M":
+    def _times(self, column: pd.Series, name: str, shape: Shape, place: Place) -> pd.Series:
+        if shape.guessed and not mostly_dates(column, self.time_format):
             raise ValueError(
                 f"which column of {name} holds time is not known: none is called ds, and the "
                 f"first, {column.name!r}, holds no dates (such as {column.iloc[0]!r}). Name it by "
                 "--time-col, or say --wide if time is in the first column"
             )
-        return times
+        return parse_times(column, name, self.time_format, place)
 
 
 def in_layout(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> Any:
     """A frame as a saved model expects it: periods, time zone, type of ids, a Series."""
-    if layout.time_col is not None:
+    if layout.kind == "long":
         frame = frame.assign(
             **{layout.time_col: pd.Series(_stamps(pd.Index(frame[layout.time_col]), layout))}
         )
         return _with_ids(frame, layout, ids)
     frame = frame.set_axis(_stamps(frame.index, layout), axis=0)
+    if layout.time_col is not None:  # fitted in Python to a frame with its dates in a column
+        return frame.rename_axis(layout.time_col).reset_index()
     return frame.iloc[:, 0] if layout.kind == "series" and frame.shape[1] == 1 else frame
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
 import io
+import itertools
+import lzma
 import sys
 import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,8 +36,11 @@ class Table(Protocol):
     def read(self, time: str, ids: str | None) -> pd.DataFrame:
         """Read the rows; `time` and `ids` name the columns that hold them."""
 
+    def place(self, row: int) -> str:
+        """Say where a row, counted from 0, stands in the file."""
 
-def open_table(path: str, sep: str) -> Table:
+
+def open_table(path: str, sep: str, decimal: str = ".", encoding: str = "utf-8") -> Table:
     """Open a CSV or parquet file, or CSV from stdin.
 
     Raises
@@ -42,7 +51,7 @@ def open_table(path: str, sep: str) -> Table:
         If it is empty, or cannot be read.
     """
     if path == STDIN:
-        return _Csv("stdin", sys.stdin.buffer.read(), sep)
+        return _Csv("stdin", sys.stdin.buffer.read(), sep, decimal, encoding)
     place = Path(path).expanduser()
     if not place.exists():
         raise FileNotFoundError(f"there is no file {path}")
@@ -50,15 +59,26 @@ def open_table(path: str, sep: str) -> Table:
         raise IsADirectoryError(f"{path} is a folder; name a file, or use 'tsrnn batch'")
     if place.suffix.lower() == ".parquet":
         return _Parquet(path, place)
-    return _Csv(path, place.read_bytes(), sep, COMPRESSIONS.get(place.suffix.lower()))
+    compression = COMPRESSIONS.get(place.suffix.lower())
+    return _Csv(path, place.read_bytes(), sep, decimal, encoding, compression)
 
 
 class _Csv:
     """CSV: ids and time are text, whatever they look like; the rest is what it looks like."""
 
-    def __init__(self, name: str, content: bytes, sep: str, compression: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        content: bytes,
+        sep: str,
+        decimal: str,
+        encoding: str,
+        compression: str | None = None,
+    ) -> None:
         self._name, self._content = name, content
-        self._how: dict[str, Any] = {"sep": sep, "compression": compression}
+        self._how: dict[str, Any] = {
+            "sep": sep, "decimal": decimal, "encoding": encoding, "compression": compression,
+        }  # fmt: skip
         if not content.strip():
             raise ValueError(f"{name} must hold a table; it is empty")
         header = self._rows(header=None, nrows=1, dtype=str, keep_default_na=False)
@@ -76,6 +96,13 @@ class _Csv:
             raise ValueError(f"{self._name} must have rows below its header; it has none")
         return table
 
+    def place(self, row: int) -> str:
+        """Name the line: quoted fields may go over several, and empty lines are passed over."""
+        text = _decompressed(self._content, self._how["compression"]).decode(self._how["encoding"])
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=self._how["sep"])
+        ends = (lines.line_num for fields in lines if fields)
+        return f"line {next(itertools.islice(ends, row + 1, None))}"
+
     def _rows(self, **how: Any) -> pd.DataFrame:
         try:
             with warnings.catch_warnings():
@@ -83,9 +110,27 @@ class _Csv:
                 return pd.read_csv(
                     io.BytesIO(self._content), index_col=False, low_memory=False, **self._how, **how
                 )
+        except LookupError as error:
+            raise ValueError(
+                f"--encoding must name an encoding, such as utf-8, cp1252 or latin-1: {error}"
+            ) from error
+        except UnicodeError as error:
+            raise ValueError(
+                f"{self._name} cannot be read as {self._how['encoding']}: {error}. Name its "
+                "encoding by --encoding, such as cp1252 or latin-1"
+            ) from error
         except (ValueError, OSError, EOFError, pd.errors.ParserWarning) as error:
             why = str(error).strip()
             raise ValueError(f"{self._name} cannot be read as CSV: {why}") from error
+
+
+def _decompressed(content: bytes, compression: str | None) -> bytes:
+    if compression is None:
+        return content
+    if compression == "zip":
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return archive.read(archive.namelist()[0])
+    return {"gzip": gzip, "bz2": bz2, "xz": lzma}[compression].decompress(content)
 
 
 def _names(path: str, header: list[str]) -> list[str]:
@@ -118,6 +163,9 @@ class _Parquet:
         except Exception as error:  # polars has many of its own
             raise ValueError(f"{name} cannot be read as parquet: {error}") from error
         self.columns = list(self._rows.columns)
+
+    def place(self, row: int) -> str:
+        return f"row {row + 1}"
 
     def read(self, time: str, ids: str | None) -> pd.DataFrame:
         if not len(self._rows):

@@ -10,6 +10,7 @@ from tsrnn.contract._arguments import (
     verbosity,
 )
 from tsrnn.contract._base import Forecaster
+from tsrnn.contract._capacity import check_fits
 from tsrnn.contract._classical import Classical
 from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._frequency import Habits, habits
@@ -24,7 +25,7 @@ from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import arguments_of, saved_arguments
 from tsrnn.contract._shared import CommonArguments, with_shared_arguments
 from tsrnn.contract._units import target_scales, unit_index
-from tsrnn.contract._warnings import warn_user
+from tsrnn.contract._warnings import IntervalWarning, warn_user
 from tsrnn.contract._whole_file import file_place, put_file
 
 __all__ = [
@@ -34,9 +35,11 @@ __all__ = [
     "Forecaster",
     "Frozen",
     "Habits",
+    "IntervalWarning",
     "Memory",
     "Origins",
     "arguments_of",
+    "check_fits",
     "check_levels",
     "check_not_too_large",
     "choice",

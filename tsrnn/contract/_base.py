@@ -9,24 +9,37 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import IO, Any, ClassVar, Generic, Self, TypeVar
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract._arguments import choice, positive_integer, seed_of
+from tsrnn.contract._capacity import check_fits
 from tsrnn.contract._file import write_file
 from tsrnn.contract._frozen import Frozen
-from tsrnn.contract._intervals import check_levels
-from tsrnn.contract._known import known_columns, known_values
+from tsrnn.contract._intervals import check_levels, honest_intervals, zero_shares
+from tsrnn.contract._known import (
+    check_static_unchanged,
+    known_columns,
+    known_values,
+    static_values,
+    warn_of_short_calendar,
+    with_calendar,
+)
 from tsrnn.contract._memory import Memory
 from tsrnn.contract._offered import offered_with
 from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import common_arrays, common_header, restore_common, saved_arguments
 from tsrnn.contract._score import r_squared
 from tsrnn.contract._shared import CommonArguments
+from tsrnn.contract._warnings import warn_user
 from tsrnn.data import (
     Panel,
+    calendar_columns,
+    calendar_features,
+    calendar_names,
     check_continues,
     future_times,
     read_future,
@@ -35,6 +48,7 @@ from tsrnn.data import (
     write_paths,
 )
 
+BYTES_OF_A_FORECAST = 32  # of float64: as it is made, transformed back, written and beside its time
 M = TypeVar("M", bound=Memory)
 # From header and arrays of a file, or of a part of one, the forecaster.
 Restore = Callable[[dict[str, Any], dict[str, np.ndarray]], Any]
@@ -51,7 +65,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     Parameters
     ----------
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As `CommonArguments` has them.
 
     Attributes
@@ -77,7 +92,10 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     column_name: ClassVar[str]  # of the forecasts of a long frame
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate")
+    takes_exog: ClassVar[bool] = True
+    takes_static: ClassVar[bool] = False
     not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
+    _guarantee: ClassVar[str] = "None is stated."  # of the intervals
     horizon_: int
     memory_: M
 
@@ -174,12 +192,14 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         level : float or list of float, optional
             Coverage of prediction intervals in percent, for example ``[80, 95]``.
         X_future : frame, optional
-            The columns of `known_ahead` for the next h steps of every series.
+            The columns of `known_ahead` for the next h steps of every series. Other columns of
+            the data are left out, with a warning.
 
         Returns
         -------
         frame
-            In the shape of the data. Intervals are columns such as ``y-lo-80``, ``y-hi-80``.
+            In the shape of the data. Intervals are columns such as ``y-lo-80``, ``y-hi-80``; in
+            pandas ``attrs["guarantee"]`` then says what they promise, as `interval_guarantee_`.
 
         Raises
         ------
@@ -187,6 +207,12 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             Before `fit`.
         TypeError, ValueError
             If an argument cannot be used; the message says what to do.
+
+        Warns
+        -----
+        tsrnn.contract.IntervalWarning
+            If intervals have no width, were widened to contain the zeros of an intermittent
+            series, rest on very few errors, or have no guarantee at later steps.
         """
         check_is_fitted(self, "memory_")
         if isinstance(X, numbers.Number):
@@ -195,12 +221,22 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             X, h = None, X  # type: ignore[assignment]
         h = self.horizon_ if h is None else positive_integer("h", h)
         levels = check_levels(level)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        if X is None:
+            memory, zeros = self.memory_, self._zero_shares
+        else:
+            panel = self._read(X)
+            memory, zeros = self._memory_of(panel), zero_shares(panel)
         layout = self._panel_shape[0]
+        n_numbers = len(memory.ids) * len(layout.target_names) * (1 + 2 * len(levels))
+        check_fits(
+            f"h={h} steps of {len(memory.ids)} series",
+            float(h) * n_numbers * BYTES_OF_A_FORECAST,
+            "Take a smaller h, or some of the series",
+        )
         times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
         future = self._read_future(X_future, memory, h)
         forecasts = self._forecast(memory, h, levels, future)
-        return write_frame(layout, memory.ids, times, forecasts, model=self.column_name)
+        return self._written(memory.ids, times, forecasts, levels, zeros)
 
     def predict_rolling(
         self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
@@ -251,15 +287,16 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         step = positive_integer("step_size", step_size)
         levels = check_levels(level)
         panel = self._read(df)
-        memory = self.memory_.select(self._check_follows(panel))
+        which = self._check_follows(panel)
+        memory = self.memory_.select(which)
         origins = Origins.of(panel, h, step)
-        return write_frame(
-            self._panel_shape[0],
+        return self._written(
             memory.ids[origins.series],
             origins.times(panel, h),
             self._rolling(memory, panel, origins, h, levels),
-            model=self.column_name,
-            cutoffs=origins.cutoffs(panel, memory.last_times),
+            levels,
+            self._zero_shares[which][origins.series],
+            origins.cutoffs(panel, memory.last_times),
         )
 
     @offered_with("_draw_paths")
@@ -497,24 +534,118 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         return forecaster
 
     def _read_training(self, df: Any) -> Panel:
-        """Read a frame to fit to."""
-        return self._read_frame(df, freq=self.arguments_.freq, target=self.arguments_.target)
+        """Read a frame to fit to, with the columns of the calendar."""
+        arguments = self.arguments_
+        panel = self._read_frame(df, freq=arguments.freq, target=arguments.target)
+        self._check_takes_columns()
+        features = calendar_features(arguments.calendar, panel.layout)
+        warn_of_short_calendar(panel, features)
+        return with_calendar(panel, features)
 
     def _fit_to(self, panel: Panel) -> None:
         self._set_shape(panel)
         self.memory_ = self._fit_panel(panel)
 
+    @property
+    def interval_guarantee_(self) -> str:
+        """What prediction intervals promise, and what must hold for it."""
+        return self._guarantee
+
+    def _written(
+        self,
+        ids: pd.Index,
+        times: np.ndarray,
+        forecasts: dict[str, np.ndarray],
+        levels: list[float],
+        zeros: np.ndarray,
+        cutoffs: np.ndarray | None = None,
+    ) -> Any:
+        """Forecasts as a frame whose intervals say what they promise.
+
+        Parameters
+        ----------
+        ids, times, cutoffs
+            As in `tsrnn.data.write_frame`.
+        forecasts : dict of ndarray of shape (S, h, C)
+        levels : list of float
+        zeros : ndarray of shape (S, C)
+            Share of zeros in the history of each target.
+        """
+        layout = self._panel_shape[0]
+        forecasts = honest_intervals(forecasts, levels, zeros, layout, ids)
+        frame = write_frame(layout, ids, times, forecasts, model=self.column_name, cutoffs=cutoffs)
+        if levels and isinstance(frame, pd.DataFrame):
+            frame.attrs["guarantee"] = self.interval_guarantee_
+        return frame
+
+    def _check_takes_columns(self) -> None:
+        """Refuse kinds of columns that the class has no use for."""
+        calendar, static = self.arguments_.calendar, self.arguments_.static
+        if calendar and not self.takes_exog:
+            raise ValueError(
+                f"{type(self).__name__} takes no exogenous columns, and so no calendar; got "
+                f"calendar={calendar!r}. Leave it out, or take a forecaster that does, such "
+                "as ParaRNNForecaster, ARMA or SARIMAX"
+            )
+        if static and not self.takes_static:
+            raise ValueError(
+                f"{type(self).__name__} takes no static columns; got static={static!r}. "
+                "Within a series they are part of its mean, so that they help only models which "
+                "share parameters between series: ParaRNNForecaster, LEMForecaster, "
+                "LRUForecaster, NewtonForecaster. Leave static out and drop these columns"
+            )
+
     def _set_shape(self, panel: Panel) -> None:
         """Keep what later frames must agree with."""
-        self.known_ahead_ = known_columns(self.arguments_.known_ahead, panel)
+        self._check_takes_columns()
+        self._zero_shares = zero_shares(panel)
+        arguments = self.arguments_
+        self.calendar_ = calendar_features(arguments.calendar, panel.layout)
+        made = calendar_names(self.calendar_, panel.layout)
+        given = known_columns(arguments.known_ahead, panel)
+        self.known_ahead_ = [*(name for name in given if name not in made), *made]
+        self._set_static(panel)
         self._panel_shape = panel.layout, panel.exog_names
         self.freq_ = panel.freq
-        self.n_features_in_ = len(panel.target_names) + len(panel.exog_names)
+        self.n_features_in_ = len(panel.target_names) + len(panel.exog_names) - len(made)
+
+    def _set_static(self, panel: Panel) -> None:
+        """Check and keep the columns that are constant within each series."""
+        self.static_ = known_columns(self.arguments_.static, panel, "static")
+        if self.static_ and panel.layout.id_col is None:
+            raise ValueError(
+                f"static columns tell series of a long frame apart; got {self.static_} for a frame "
+                "without ids. Leave static out and drop these columns"
+            )
+        both = [name for name in self.static_ if name in self.known_ahead_]
+        if both:
+            raise ValueError(
+                f"a column is either static or known_ahead; {both} are in both. Leave them out of "
+                "known_ahead: they need not be given in X_future"
+            )
+        self._static_values = static_values(panel, self.static_)
+
+    def _made_columns(self) -> list[str]:
+        """Names of the columns that are made from the calendar."""
+        return calendar_names(self.calendar_, self._panel_shape[0])
+
+    def _given_columns(self) -> list[Any]:
+        """Names of the exogenous columns that frames hold."""
+        made = self._made_columns()
+        return [name for name in self._panel_shape[1] if name not in made]
+
+    def _given_ahead(self) -> list[Any]:
+        """Names of the columns of `X_future`."""
+        made = self._made_columns()
+        return [name for name in self.known_ahead_ if name not in made]
 
     def _read(self, df: Any) -> Panel:
         """Read a frame in the shape of the data fitted to."""
-        layout, exog_names = self._panel_shape
-        return self._read_frame(df, freq=self.freq_, exog=exog_names, layout=layout)
+        panel = self._read_frame(
+            df, freq=self.freq_, exog=self._given_columns(), layout=self._panel_shape[0]
+        )
+        static_values(panel, self.static_)
+        return with_calendar(panel, self.calendar_)
 
     def _read_frame(self, df: Any, **shape: Any) -> Panel:
         arguments = self.arguments_
@@ -565,27 +696,42 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     def _check_follows(self, panel: Panel) -> np.ndarray:
         check_continues(panel, self.memory_.ids, self.memory_.last_times, self.freq_)
+        check_static_unchanged(panel, self.static_, self.memory_.ids, self._static_values)
         return self.memory_.ids.get_indexer(panel.ids)
 
     def _read_future(self, X_future: Any, memory: M, h: int) -> np.ndarray | None:
-        if X_future is None:
-            if self.known_ahead_:
-                raise ValueError(
-                    f"the model uses {self.known_ahead_} of the {h} steps ahead; give them as "
-                    "X_future"
-                )
-            return None
-        if not self.known_ahead_:
+        """Columns known ahead (S, h, n): given, then those of the calendar."""
+        given, layout = self._given_ahead(), self._panel_shape[0]
+        if X_future is None and given:
+            raise ValueError(
+                f"the model uses {given} of the {h} steps ahead; give them as X_future"
+            )
+        if X_future is not None and not given:
             raise ValueError(
                 "X_future was given, but no column was declared known ahead. Construct with "
                 "known_ahead=[...] and fit again, or leave X_future out"
             )
-        return read_future(
-            X_future,
-            h=h,
-            columns=self.known_ahead_,
-            ids=memory.ids,
-            last_times=memory.last_times,
-            freq=self.freq_,
-            layout=self._panel_shape[0],
+        parts = []
+        if given:
+            parts.append(
+                read_future(
+                    self._without_others(X_future, given), h=h, columns=given, ids=memory.ids,
+                    last_times=memory.last_times, freq=self.freq_, layout=layout,
+                )
+            )  # fmt: skip
+        if self.calendar_:
+            times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
+            parts.append(calendar_columns(times, self.calendar_, layout))
+        return np.concatenate(parts, 2) if parts else None
+
+    def _without_others(self, X_future: Any, given: list[Any]) -> Any:
+        """X_future without columns of the data that are not known ahead, of which is warned."""
+        known = {*self._panel_shape[0].target_names, *self._given_columns()} - {*given}
+        others = [name for name in getattr(X_future, "columns", ()) if name in known]
+        if not others:
+            return X_future
+        warn_user(
+            f"X_future has columns that are not known ahead, {others}: they are not used. Leave "
+            "them out, or name those whose future is known in known_ahead and fit again"
         )
+        return nw.from_native(X_future).drop(others).to_native()

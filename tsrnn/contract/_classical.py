@@ -24,7 +24,8 @@ class Classical(Forecaster[M]):
 
     Parameters
     ----------
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As `CommonArguments` has them.
 
     Examples

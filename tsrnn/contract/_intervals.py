@@ -6,6 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
+
+from tsrnn.contract._units import unit_index
+from tsrnn.contract._warnings import IntervalWarning, warn_user
+from tsrnn.data import Layout, Panel
+
+NAMES_SHOWN = 3
 
 
 def check_levels(level: Any) -> list[float]:
@@ -98,3 +105,78 @@ def with_intervals(
         forecasts[f"-lo-{level_name(level)}"] = point + lower
         forecasts[f"-hi-{level_name(level)}"] = point + upper
     return forecasts
+
+
+def zero_shares(panel: Panel) -> np.ndarray:
+    """Share of zeros among the values that are there of each target, (S, C)."""
+    seen, starts = np.isfinite(panel.values), panel.indptr[:-1]
+    counts = np.maximum(np.add.reduceat(seen, starts, dtype=float), 1.0)
+    return np.add.reduceat(panel.values == 0, starts, dtype=float) / counts
+
+
+def honest_intervals(
+    forecasts: dict[str, np.ndarray],
+    levels: Sequence[float],
+    zeros: np.ndarray,
+    layout: Layout,
+    ids: pd.Index,
+) -> dict[str, np.ndarray]:
+    """Intervals that contain zero where they must, with a warning of what they do not promise.
+
+    An interval that leaves out a value of probability P covers with probability 1 - P at most.
+    Where zeros are more than 1 - p of the rows of a series, as in intermittent demand, an interval
+    of level p is widened to zero. Widening keeps whatever coverage was guaranteed.
+
+    Parameters
+    ----------
+    forecasts : dict of ndarray of shape (S, h, C)
+        As `with_intervals` gives them.
+    levels : sequence of float
+        In percent.
+    zeros : ndarray of shape (S, C)
+        Share of zeros in the history of each target.
+    layout : Layout
+    ids : pandas.Index of shape (S,)
+        May repeat.
+
+    Returns
+    -------
+    dict of ndarray
+
+    Warns
+    -----
+    IntervalWarning
+        If an interval was widened or has no width.
+    """
+    found, widened, flat = dict(forecasts), np.zeros(zeros.shape, bool), np.zeros(zeros.shape, bool)
+    for level in levels:
+        name = level_name(level)
+        low, high = found[f"-lo-{name}"], found[f"-hi-{name}"]
+        without_zero = ((low > 0) | (high < 0)) & (zeros > 1 - level / 100 + 1e-9)[:, None]
+        found[f"-lo-{name}"] = low = np.where(without_zero, np.minimum(low, 0.0), low)
+        found[f"-hi-{name}"] = high = np.where(without_zero, np.maximum(high, 0.0), high)
+        widened |= without_zero.any(1)
+        flat |= (low == high).any(1)
+    if widened.any():
+        warn_user(
+            f"intervals of {_listed(layout, ids, widened)} were widened to contain 0: more of "
+            "the rows are zero than an interval of this level may leave out. They cover at least "
+            "as often as their level says, if they did before, and with so many equal values more",
+            IntervalWarning,
+        )
+    if flat.any():
+        warn_user(
+            f"intervals of {_listed(layout, ids, flat)} have no width: the forecast errors that "
+            "they rest on are zero, as of a series that does not vary or repeats itself exactly. "
+            "They guarantee nothing if the coming values differ. Give rows in which the series "
+            "varies",
+            IntervalWarning,
+        )
+    return found
+
+
+def _listed(layout: Layout, ids: pd.Index, chosen: np.ndarray) -> str:
+    """The first few of the targets (S, C) chosen, quoted."""
+    labels = unit_index(layout, ids, multivariate=False)[chosen.ravel()].unique()
+    shown = ", ".join(repr(label) for label in labels[:NAMES_SHOWN])
+    return shown if len(labels) <= NAMES_SHOWN else f"{len(labels)} series, first {shown},"

@@ -24,6 +24,8 @@ def common_header(forecaster: Forecaster) -> dict[str, Any]:
         "layout": layout.to_dict(),
         "exog_names": plain(exog_names, "exogenous columns"),
         "known_ahead": plain(forecaster.known_ahead_, "known_ahead"),
+        "static": plain(forecaster.static_, "static"),
+        "calendar": list(forecaster.calendar_),
         "ids": plain(memory.ids, "series ids"),
         "id_dtype": str(memory.ids.dtype),
         "times_dtype": str(memory.last_times.dtype),
@@ -32,7 +34,11 @@ def common_header(forecaster: Forecaster) -> dict[str, Any]:
 
 def common_arrays(forecaster: Forecaster) -> dict[str, np.ndarray]:
     """Arrays that every forecaster has."""
-    return {"last_times": forecaster.memory_.last_times.astype("int64")}
+    return {
+        "last_times": forecaster.memory_.last_times.astype("int64"),
+        "static": forecaster._static_values,
+        "zero_shares": forecaster._zero_shares,
+    }
 
 
 def restore_common(
@@ -42,7 +48,10 @@ def restore_common(
     layout, exog_names = Layout.from_dict(header["layout"]), tuple(header["exog_names"])
     forecaster._panel_shape = layout, exog_names
     forecaster.freq_, forecaster.known_ahead_ = layout.freq, header["known_ahead"]
-    forecaster.n_features_in_ = len(layout.target_names) + len(exog_names)
+    forecaster.static_, forecaster._static_values = header["static"], arrays["static"]
+    forecaster.calendar_ = tuple(header["calendar"])
+    forecaster.n_features_in_ = len(layout.target_names) + len(forecaster._given_columns())
+    forecaster._zero_shares = arrays["zero_shares"]
     ids = pd.Index(header["ids"], dtype=header["id_dtype"])
     return ids, arrays["last_times"].astype(header["times_dtype"])
 

@@ -24,6 +24,10 @@ class CommonArguments:
         Columns to forecast; by default all columns of a wide frame, "y" of a long one.
     known_ahead : str or list of str, optional
         Exogenous columns whose future is given to `predict` as `X_future`.
+    static : str or list of str, optional
+        Exogenous columns that are constant within each series.
+    calendar : bool, str or list of str, optional
+        Cycles of the calendar that enter as columns known ahead; True chooses by frequency.
     id_col, time_col : str
         Columns of a long frame.
     freq : str or int, optional
@@ -48,6 +52,8 @@ class CommonArguments:
         horizon: int | None = None,
         target: Any = None,
         known_ahead: str | Sequence[str] | None = None,
+        static: str | Sequence[str] | None = None,
+        calendar: bool | str | Sequence[str] | None = None,
         id_col: str = "unique_id",
         time_col: str = "ds",
         freq: str | int | None = None,
@@ -58,6 +64,8 @@ class CommonArguments:
         self.horizon = horizon
         self.target = target
         self.known_ahead = known_ahead
+        self.static = static
+        self.calendar = calendar
         self.id_col = id_col
         self.time_col = time_col
         self.freq = freq

@@ -4,13 +4,41 @@ import sys
 import warnings
 
 
-def warn_user(message: str) -> None:
+class IntervalWarning(UserWarning):
+    """A prediction interval that promises less than its level says, or was widened.
+
+    Parameters
+    ----------
+    message : str
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from tsrnn.baselines import Naive
+    >>> from tsrnn.contract import IntervalWarning
+    >>> import pandas as pd
+    >>> model = Naive().fit(pd.Series([3.0, 5.0], pd.RangeIndex(2)))
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", IntervalWarning)
+    ...     try:
+    ...         model.predict(1, level=80)
+    ...     except IntervalWarning as warning:
+    ...         print(str(warning)[:56])
+    the intervals of the series rest on 1 error: they follow
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
     """Warn at the first line outside the package.
 
     Parameters
     ----------
     message : str
-        Of a UserWarning.
+    category : type, optional
+        Of the warning; UserWarning by default.
 
     Examples
     --------
@@ -26,4 +54,4 @@ def warn_user(message: str) -> None:
     package = __name__.partition(".")[0]
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -5,6 +5,12 @@ of them, standardised by a `Scaler`, and forecasts go back once in the shape tha
 (`write_frame`), which a `Layout` remembers.
 """
 
+from tsrnn.data._calendar import (
+    calendar_columns,
+    calendar_features,
+    calendar_names,
+    cycle_steps,
+)
 from tsrnn.data._clock import steps_between
 from tsrnn.data._future import check_continues, future_times, read_future
 from tsrnn.data._layout import Layout
@@ -21,7 +27,11 @@ __all__ = [
     "Layout",
     "Panel",
     "Scaler",
+    "calendar_columns",
+    "calendar_features",
+    "calendar_names",
     "check_continues",
+    "cycle_steps",
     "future_times",
     "in_library",
     "panel_frame",

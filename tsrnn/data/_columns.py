@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._frames import Table
 from tsrnn.data._layout import Layout, Name
 from tsrnn.data._text import listed, quote, quoted
 
-__all__ = ["choose_columns", "exact_columns", "numeric"]
+if TYPE_CHECKING:
+    from tsrnn.data._frames import Table
+
+__all__ = ["choose_columns", "exact_columns", "is_real", "numeric"]
 
 
 def choose_columns(
@@ -78,7 +80,7 @@ def numeric(
     out = np.empty((len(columns), len(names)))
     for j, name in enumerate(names):
         column = columns[name]
-        if not _is_real(column) or (not booleans and pd.api.types.is_bool_dtype(column.dtype)):
+        if not is_real(column) or (not booleans and pd.api.types.is_bool_dtype(column.dtype)):
             raise TypeError(
                 f"{what} {name!r} must be numeric (integer or float); got dtype {column.dtype}"
                 f"{_example(column)}. Convert it, for example by astype('float64')."
@@ -113,16 +115,18 @@ def _others(table: Table) -> str:
 
 
 def _refuse_text(columns: pd.DataFrame, names: Sequence[Name]) -> None:
-    text = [name for name in names if not _is_real(columns[name])]
+    text = [name for name in names if not is_real(columns[name])]
     if text:
         dtypes = ", ".join(sorted({str(columns[name].dtype) for name in text}))
         raise TypeError(
             f"columns besides targets must be numeric or boolean; not so {quoted(text)} "
-            f"(dtype {dtypes}). Drop them or encode them as numbers."
+            f"(dtype {dtypes}). Drop them or encode them as numbers, as pd.get_dummies(df, "
+            f"columns={text!r}, dtype=float) does."
         )
 
 
-def _is_real(column: pd.Series) -> bool:
+def is_real(column: pd.Series) -> bool:
+    """Whether a column holds real numbers or booleans, by its dtype."""
     types = pd.api.types
     return types.is_bool_dtype(column.dtype) or (
         types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype)

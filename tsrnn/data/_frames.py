@@ -9,10 +9,12 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._layout import Name
+from tsrnn.data._columns import is_real
+from tsrnn.data._dates import is_text, looks_like_dates
+from tsrnn.data._layout import Layout, Name
 from tsrnn.data._libraries import pandas_column
 from tsrnn.data._stamps import Stamps, read_stamps
-from tsrnn.data._text import listed, quoted
+from tsrnn.data._text import listed, quote, quoted
 
 __all__ = ["Table", "read_table"]
 
@@ -20,6 +22,7 @@ _ACCEPTED = (
     "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
     "pandas or polars DataFrame with a time column"
 )
+DEFAULT_TIME = "ds"  # name of the time column where none is given
 _LOST = "Give one with rows; a filter or a join before may have left none."
 
 
@@ -46,7 +49,7 @@ class Table:
     stamps: Stamps
     ids: pd.Index | None = None
     id_col: str | None = None
-    time_col: str | None = None
+    time_col: Name | None = None
     index_name: Name | None = None
     series_name: Name | None = None
 
@@ -78,15 +81,24 @@ class Table:
         return codes, pd.Index(np.asarray(ids)) if self.ids.dtype == "category" else pd.Index(ids)
 
 
-def read_table(df: object, id_col: str, time_col: str) -> Table:
+def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = None) -> Table:
     """Take a frame apart.
+
+    Parameters
+    ----------
+    df : Series or DataFrame
+    id_col, time_col : str
+        Columns of a long frame.
+    layout : Layout, optional
+        Of the data that the frame is to agree with; by default the shape is that of the frame.
 
     Raises
     ------
     TypeError
         If it is no accepted frame, or its timestamps are none.
     ValueError
-        If it is empty, or names or timestamps are missing or repeated.
+        If it is empty, or names or timestamps are missing or repeated, or it is not clear which
+        column holds the timestamps.
     """
     if isinstance(df, pd.Series):
         return _read_series(df)
@@ -95,13 +107,104 @@ def read_table(df: object, id_col: str, time_col: str) -> Table:
     if len(frame) == 0:
         raise ValueError(f"the frame must have rows; it is empty. {_LOST}")
     if time_col in frame.columns:
-        return _read_long(frame, backend, id_col, time_col, dates)
+        if layout is not None and layout.kind == "wide" and layout.time_col is not None:
+            return _read_wide(frame, backend, time_col, dates)
+        return _read_long(frame, backend, id_col, str(time_col), dates)
+    in_column = None
+    if layout is None or (layout.kind != "long" and layout.time_col is None):
+        in_column = _date_column(frame, backend, id_col, time_col)
+    if in_column is not None:
+        return _read_wide(frame, backend, in_column, dates)
     if backend == "polars" or id_col in frame.columns:
         raise ValueError(
             f"a long frame needs the time column {time_col!r}; its columns are "
             f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
         )
-    return _read_wide(frame)
+    return _read_wide(frame, backend, None, dates)
+
+
+def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name) -> Name | None:
+    """Return the column that holds the time of a wide frame; None if there are no dates.
+
+    That is the only column of dates of a frame whose other columns are numbers and whose index
+    says nothing.
+
+    Raises
+    ------
+    ValueError
+        If there are dates and doubt about them, saying how to resolve it.
+    """
+    dated = [name for name in frame.columns if _holds_dates(frame[name])]
+    if not dated:
+        return None
+    day, index = dated[0], frame.index
+    said = f"time_col={day!r}"
+    if id_col in frame.columns:
+        raise ValueError(
+            f"a long frame needs the time column {time_col!r}; dates are in {quoted(dated)}. Give "
+            f"{said}."
+        )
+    if time_col not in (DEFAULT_TIME, ""):
+        raise ValueError(
+            f"time_col={time_col!r} is no column of the frame; dates are in {quoted(dated)}. Give "
+            f"{said}, or leave time_col out."
+        )
+    if len(dated) > 1:
+        raise ValueError(
+            f"one column must hold the time; dates are in {quoted(dated)}. Keep one of them: "
+            f"df.drop(columns={dated[1:]!r})."
+        )
+    if backend == "pandas" and not (_is_count(index) and index.name is None):
+        raise ValueError(
+            f"time must be in the index or in a column; the frame has dates in the column {day!r} "
+            f"and an index of its own ({index.dtype}). Drop the one that is not the time: "
+            f"df.drop(columns={day!r}), or df.reset_index(drop=True)."
+        )
+    others = [name for name in frame.columns if name != day]
+    text = [name for name in others if not is_real(frame[name])]
+    if text:
+        raise _no_numbers(frame, day, others, text)
+    if not others:
+        raise ValueError(
+            f"a frame needs a column to forecast; it has the dates in {day!r} alone. Add one."
+        )
+    return day
+
+
+def _holds_dates(column: pd.Series) -> bool:
+    dates = (pd.DatetimeTZDtype, pd.PeriodDtype)
+    return column.dtype.kind == "M" or isinstance(column.dtype, dates) or looks_like_dates(column)
+
+
+def _is_count(index: pd.Index) -> bool:
+    """Whether an index only counts rows, some of which may have been left out."""
+    return pd.api.types.is_integer_dtype(index.dtype)
+
+
+def _no_numbers(frame: pd.DataFrame, day: Name, others: list[Name], text: list[Name]) -> ValueError:
+    """Error for columns beside the dates that are no numbers."""
+    name, column = text[0], frame[text[0]]
+    must = f"the columns beside the dates in {day!r} must be numbers; not so {quoted(text)}"
+    drop = f"if it is not needed, use df.drop(columns={text!r})"
+    if not is_text(column):
+        return ValueError(f"{must} (dtype {column.dtype}). Convert it; {drop}.")
+    known = column.dropna()
+    readable = pd.to_numeric(known, errors="coerce").notna()
+    written = known.str.fullmatch(r"\s*[-+]?[\d.,' ]*\d[\d.,' ]*%?\s*")
+    if written.mean() > 0.5:
+        row = np.flatnonzero(~readable)[:1]
+        shown = quote(known.iloc[row[0]]) if len(row) else quote(known.iloc[0])
+        return ValueError(
+            f"{must}, which are written as text, such as {shown}. Convert it: "
+            'pd.read_csv(..., decimal=",", thousands=".") where numbers are written so, or '
+            f"pd.to_numeric; drop rows that hold none, such as totals; {drop}."
+        )
+    numbers = [other for other in others if other not in text]
+    target = repr(numbers[0]) if len(numbers) == 1 else "..."
+    return ValueError(
+        f"{must}, such as {quote(known.iloc[0])}. If {quote(name)} names series, give "
+        f"id_col={name!r}, time_col={day!r}, target={target}; {drop}."
+    )
 
 
 def _read_series(series: pd.Series) -> Table:
@@ -115,7 +218,19 @@ def _read_series(series: pd.Series) -> Table:
     return Table("series", "pandas", frame, stamps, **names)  # type: ignore[arg-type]
 
 
-def _read_wide(frame: pd.DataFrame) -> Table:
+def _read_wide(
+    frame: pd.DataFrame,
+    backend: Literal["pandas", "polars"],
+    time_col: Name | None,
+    dates: frozenset[str],
+) -> Table:
+    """Read a wide frame, its time in a column or, without one, in its index."""
+    if time_col is not None:
+        stamps = read_stamps(
+            pd.Index(frame[time_col]), f"the column {quote(time_col)}", is_date=time_col in dates
+        )
+        columns = frame.drop(columns=time_col)
+        return Table("wide", backend, columns, stamps, time_col=time_col)
     if frame.shape[1] == 0:
         raise ValueError("the frame must have columns; it has none. Add those to forecast.")
     stamps = read_stamps(frame.index, "the index of a frame without a time column")

@@ -129,7 +129,8 @@ def read_future(
         ids, last_times, freq, layout = panel.ids, panel.last_times, panel.freq, panel.layout
     if ids is None or last_times is None or freq is None or layout is None:
         raise ValueError("read_future needs panel, or all of ids, last_times, freq and layout.")
-    table = read_table(X_future, layout.id_col or "", layout.time_col or "")
+    time_col = "" if layout.time_col is None else layout.time_col
+    table = read_table(X_future, layout.id_col or "", time_col, layout)
     check_same_kind(table, layout)
     names = exact_columns(table.names, columns, "columns of X_future")
     wanted = future_times((last_times, freq), h, tz=layout.tz)

@@ -20,7 +20,8 @@ class Layout:
     Parameters
     ----------
     kind : {"series", "wide", "long"}
-        A Series; a frame with time in its index; a frame with time in a column.
+        A Series; a frame of one series a column, time in its index or in a column; a frame of
+        series one below the other, time in a column.
     backend : {"pandas", "polars"}
         The library of the frame.
     target_names : tuple of str or int
@@ -36,7 +37,7 @@ class Layout:
         Time zone of the timestamps; None if they are naive.
     id_col : str or None
         Column with the series' ids; None if there is none.
-    time_col : str or None
+    time_col : str, int or None
         Column with the timestamps; None if they are in the index.
     index_name : str, int or None
         Name of the index of a wide frame.
@@ -62,7 +63,7 @@ class Layout:
     time_dtype: str
     tz: str | None = None
     id_col: str | None = None
-    time_col: str | None = None
+    time_col: Name | None = None
     index_name: Name | None = None
     series_name: Name | None = None
 

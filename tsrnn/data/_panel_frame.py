@@ -49,5 +49,5 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
         data |= zip(panel.target_names, panel.values.T, strict=True)
     exog = dict(zip(panel.exog_names, panel.exog.T, strict=True))
     data |= {name: exog[name] for name in (panel.exog_names if columns is None else columns)}
-    index = None if layout.kind == "long" else stamps.rename(layout.index_name)
+    index = None if layout.time_col is not None else stamps.rename(layout.index_name)
     return pd.DataFrame(data, index=index)

@@ -50,7 +50,8 @@ def read_panel(
     ----------
     df : pandas.Series, pandas.DataFrame, polars.DataFrame or path
         *Wide*: a Series, or a frame without a column `time_col`; time is in the index
-        (DatetimeIndex, PeriodIndex or integers), a column is a variable. *Long*: a frame with a
+        (DatetimeIndex, PeriodIndex or integers), or in the one column that holds dates if all
+        others hold numbers; a column is a variable. *Long*: a frame with a
         column `time_col`; with a column `id_col` it holds several series, which may be
         interleaved. Within a series, time increases. A path (str or os.PathLike) names a
         parquet file, or a folder of them read in the order of their names, which hold a long
@@ -96,6 +97,10 @@ def read_panel(
     below a day are compared in UTC; days, weeks, months, quarters and years on the wall clock of
     the timestamps' zone.
 
+    Text is read as dates where it can mean nothing else: years first, as in "2020-01-31",
+    "2020-01-31 12:00", "2020-01" (the first of the month) and "2020Q1" (a period), of one form in
+    all rows. Forecasts have timestamps or periods in its place.
+
     Examples
     --------
     >>> import pandas as pd
@@ -110,7 +115,8 @@ def read_panel(
     if missing not in _MISSING:
         raise ValueError(f"missing must be one of {_MISSING}; got {missing!r}.")
     if layout is not None:
-        id_col, time_col = layout.id_col or id_col, layout.time_col or time_col
+        id_col = layout.id_col or id_col
+        time_col = time_col if layout.time_col is None else layout.time_col  # type: ignore[assignment]
 
     def choose(table: Table) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
         if layout is not None:
@@ -120,7 +126,7 @@ def read_panel(
     if is_path(df):
         table = read_parquet(df, id_col, time_col, lambda part: _as_frame(part, *choose(part)))
     else:
-        table = read_table(df, id_col, time_col)
+        table = read_table(df, id_col, time_col, layout)
     targets, exog_names = choose(table)
     axis, order = _make_axis(table)
     check_increasing(axis)
@@ -177,7 +183,7 @@ def check_same_kind(table: Table, layout: Layout) -> None:
     ValueError
         Saying what differs.
     """
-    _check_equal("frame", _kind(table.kind, table.id_col), _kind(layout.kind, layout.id_col))
+    _check_equal("frame", _kind(table), _kind(layout))
     _check_equal("timestamps", table.stamps.kind, layout.time_kind)
     if layout.time_kind == "period":
         _check_equal("periods", table.stamps.dtype, layout.time_dtype, " Use asfreq.")
@@ -193,10 +199,12 @@ def _check_equal(what: str, came: str, expected: str, advice: str = "") -> None:
         )
 
 
-def _kind(kind: str, id_col: str | None) -> str:
-    if kind != "long":
-        return f"{kind} (time in the index)"
-    return f"long with the id column {id_col!r}" if id_col else "long without an id column"
+def _kind(shape: Table | Layout) -> str:
+    if shape.kind == "long":
+        ids = shape.id_col
+        return f"long with the id column {ids!r}" if ids else "long without an id column"
+    place = "index" if shape.time_col is None else f"column {shape.time_col!r}"
+    return f"{shape.kind} (time in the {place})"
 
 
 def _make_axis(table: Table) -> tuple[Axis, np.ndarray | slice]:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from tsrnn.data._dates import read_dates
 from tsrnn.data._layout import Layout
 from tsrnn.data._text import listed
 
@@ -55,9 +56,9 @@ def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
     Raises
     ------
     TypeError
-        If they are neither datetimes nor periods nor integers.
+        If they are neither datetimes nor periods nor integers, nor text that means dates.
     ValueError
-        If some are missing or out of range.
+        If some are missing or out of range, or are text that could mean several dates.
     """
     if isinstance(times, pd.MultiIndex):
         raise TypeError(
@@ -65,6 +66,7 @@ def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
             "and name the columns by id_col and time_col."
         )
     _check_present(times, what)
+    times = read_dates(times, what)
     if isinstance(times, pd.PeriodIndex):
         return Stamps(times.asi8, "period", str(times.dtype), freq=times.freqstr)
     if isinstance(times, pd.DatetimeIndex):
@@ -169,4 +171,4 @@ def _integer_dtype(times: np.ndarray, dtype: str) -> str:
 def _advice(times: pd.Index) -> str:
     if pd.api.types.is_numeric_dtype(times.dtype):
         return "Use astype('int64') if they are whole numbers."
-    return "Convert them by pd.to_datetime."
+    return "Convert them by pd.to_datetime, with the format they are written in."

@@ -55,8 +55,8 @@ def write_frame(
     Returns
     -------
     pandas.Series, pandas.DataFrame or polars.DataFrame
-        A Series for a Series and the point forecast alone. Long frames have ids and timestamps
-        in front and a new index.
+        A Series for a Series and the point forecast alone. Frames with time in a column have
+        ids and timestamps in front and a new index.
 
     Raises
     ------
@@ -82,8 +82,8 @@ def write_frame(
     if cutoffs is not None:
         known = write_stamps(np.repeat(cutoffs, times.shape[1]), layout)
         columns = _joined({"cutoff": known}, columns)
-    if layout.kind == "long":
-        return _long(layout, pd.Index(ids).repeat(times.shape[1]), stamps, columns)
+    if layout.time_col is not None:
+        return _with_keys(layout, pd.Index(ids).repeat(times.shape[1]), stamps, columns)
     index = _with_freq(stamps, layout) if cutoffs is None else stamps
     index = index.rename(layout.index_name)
     if layout.kind == "series" and list(forecasts) == [""] and cutoffs is None:
@@ -132,7 +132,9 @@ def write_paths(
         frame[name] = paths[..., j].ravel()
     number = np.repeat(np.arange(1, n + 1), n_series * h)
     frame.insert(len(frame.columns) - n_targets, "path", number)
-    return in_library(frame.reset_index(drop=True) if layout.kind == "long" else frame, layout)
+    return in_library(
+        frame.reset_index(drop=True) if layout.time_col is not None else frame, layout
+    )
 
 
 def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
@@ -141,7 +143,8 @@ def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
     Parameters
     ----------
     frame : DataFrame
-        If the data came from polars, long, as `write_frame` gives it for pandas.
+        If the data came from polars, with its timestamps in a column, as `write_frame` gives it
+        for pandas.
     layout : Layout
 
     Returns
@@ -215,9 +218,11 @@ def _joined(*parts: dict[Name, Any]) -> dict[Name, Any]:
     return {name: column for part in parts for name, column in part.items()}
 
 
-def _long(layout: Layout, ids: pd.Index, stamps: pd.Index, columns: dict[Name, Any]) -> Any:
+def _with_keys(layout: Layout, ids: pd.Index, stamps: pd.Index, columns: dict[Name, Any]) -> Any:
+    """Ids, if there are any, and timestamps as columns in front of the others."""
+    assert layout.time_col is not None
     front: dict[Name, Any] = {} if layout.id_col is None else {layout.id_col: ids}
-    front = _joined(front, {str(layout.time_col): stamps})
+    front = _joined(front, {layout.time_col: stamps})
     return in_library(pd.DataFrame(_joined(front, columns)), layout)
 
 

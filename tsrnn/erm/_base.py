@@ -20,7 +20,7 @@ from tsrnn.contract import Frozen, saved_arguments, seed_of, write_file
 from tsrnn.erm._data import SampleEpoch, TrainingData, counted_samples
 from tsrnn.erm._guard import check_outputs
 from tsrnn.erm._holdout import hold_out
-from tsrnn.erm._network import EmpiricalRisk, RiskOfSamples, all_outputs
+from tsrnn.erm._network import EmpiricalRisk, RiskOfSamples, all_outputs, constant_risk
 from tsrnn.erm._risk import Risk, empirical_risk
 from tsrnn.erm._samples import take
 from tsrnn.erm._scaling import fitted_scaler
@@ -28,9 +28,10 @@ from tsrnn.erm._score import risk_of_steps
 from tsrnn.erm._sequences import Sequences, read_sequences
 from tsrnn.erm._settings import Settings, settings_of
 from tsrnn.erm._stored import arrays_of, header_of, revive
-from tsrnn.erm._summary import Summary, summarise
+from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
 from tsrnn.erm._targets import read_targets, read_weights, require_targets
 from tsrnn.interpret import block_shares
+from tsrnn.interpret._fitted import active_networks
 from tsrnn.layers import CellStack
 from tsrnn.training import parameter_groups
 
@@ -54,6 +55,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
     network_: Any
     history_: list[dict[str, float]]
     best_epoch_: int
+    validation_skill_: float | None
     input_scaler_: StandardScaler | None
     target_scaler_: StandardScaler | None
     feature_names_in_: np.ndarray
@@ -208,6 +210,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         self._train(data, train, held_out, settings, generator)
         self.n_train_, self.n_validation_ = len(train), len(held_out)
         self.sample_ = data.sample(SHARE_NUMBERS)
+        self.sample_length_ = int(sequences.lengths.max())
         self.training_risk_ = self._risk(sequences, targets, weights, train)
         self.validation_risk_ = None
         if len(held_out):
@@ -234,8 +237,10 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         data = self._data(sequences, targets, weights, settings)
         self._train_once(data, samples, settings, generator)
         self.n_train_ += len(samples)
-        self.history_, self.best_epoch_ = [], 0  # what is of a fit is no more of this network
+        # What is of a fit is no more of this network.
+        self.history_, self.best_epoch_, self.validation_skill_ = [], 0, None
         self.sample_ = data.sample(SHARE_NUMBERS)
+        self.sample_length_ = int(sequences.lengths.max())
         self.training_risk_ = self._risk(sequences, targets, weights, samples)
         self.validation_risk_ = None
 
@@ -346,6 +351,12 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
             verbose=settings.verbose,
         )
         network.eval()
+        self.validation_skill_ = None
+        if len(held_out) and self.best_epoch_:
+            constant = constant_risk(data, train, held_out, self._loss)
+            kept = self.history_[self.best_epoch_ - 1]["val_loss"]
+            if constant > 0:
+                self.validation_skill_ = 1 - kept / constant
 
     def _train_once(
         self, data: TrainingData, samples: Tensor, settings: Settings, generator: torch.Generator
@@ -445,13 +456,34 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         revive(estimator, header["fitted"], arrays)
         return estimator
 
+    @property
+    def network_active_(self) -> bool:
+        """Whether the network was found to predict better than a constant, if that was judged.
+
+        Not so where no epoch was better than the random start, or where the risk of the held-out
+        samples is not below that of the best constant (``validation_skill_`` of 0 or less).
+        """
+        return not self.inactive_networks_
+
+    @property
+    def inactive_networks_(self) -> dict[int, str]:
+        """Why the network contributes nothing, by its number, 1; empty if it contributes."""
+        reason = reason_of_inactivity(self)
+        return {} if reason is None else {1: reason}
+
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer.
 
         Judged on some of the samples fitted to; see `tsrnn.recurrence_features`. None where the
         layers have no blocks.
+
+        Raises
+        ------
+        tsrnn.interpret.UninformativeNetworkError
+            If the network contributes nothing.
         """
         check_is_fitted(self, "network_")
+        active_networks(self, "block_shares_")
         if not isinstance(self.network_.rnn, CellStack):
             return None
         return [share.numpy() for share in block_shares(self.network_, self.sample_)]

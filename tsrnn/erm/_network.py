@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -49,12 +50,15 @@ def outputs(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
         What the head is given of the states of the last layer: all, the last, or their mean or
         maximum over the steps of the sample.
     """
+    return network.head(_states(network, batch, reading))
+
+
+def _states(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
+    """States of the last layer that the head is given."""
     states, last = network.run(batch.x, lengths=batch.lengths)
     if reading == "last":
-        states = network.outputs(last[-1])
-    elif reading != "every":
-        states = _pooled(states, batch.lengths, reading)
-    return network.head(states)
+        return network.outputs(last[-1])
+    return states if reading == "every" else _pooled(states, batch.lengths, reading)
 
 
 def _pooled(states: Tensor, lengths: Tensor | None, reading: str) -> Tensor:
@@ -127,6 +131,36 @@ class RiskOfSamples:
         return total / weight if weight else float("nan")
 
 
+@torch.no_grad()
+def constant_risk(data: TrainingData, train: Tensor, held_out: Tensor, loss: str) -> float:
+    """Weighted mean loss of held-out samples, predicted by the best constant of the training ones.
+
+    The mean for squared errors, the median for absolute ones, shares of the classes for the log
+    loss.
+    """
+
+    def rows(samples: Tensor) -> tuple[Tensor, Tensor]:
+        """Targets and weights of some samples, of all their steps if targets are of steps."""
+        chosen = torch.zeros(len(data.lengths), dtype=torch.bool)
+        chosen[samples] = True
+        if data.many_to_many:
+            chosen = chosen.repeat_interleave(data.lengths)
+        return data.target[chosen], data.weight[chosen].double()
+
+    target, weight = rows(train)
+    if loss == "log_loss":
+        constant = torch.bincount(target, weight, int(data.target.max()) + 1).log()
+    elif loss == "absolute_error":
+        ordered, order = target.double().sort(0)
+        middle = (weight[order].cumsum(0) >= weight.sum() / 2).int().argmax(0)
+        constant = ordered.gather(0, middle[None])[0]
+    else:
+        constant = (weight[:, None] * target).sum(0) / weight.sum()
+    target, weight = rows(held_out)
+    losses = LOSSES[loss](constant.expand(len(target), -1), target)
+    return float((weight * losses).sum() / weight.sum())
+
+
 def truncated(output: Tensor, bounds: tuple[Tensor, Tensor] | None) -> Tensor:
     """Outputs moved into their bounds."""
     if bounds is None:
@@ -146,13 +180,18 @@ def in_parts(samples: Tensor, lengths: Tensor, width: int) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def all_outputs(network: RecurrentNetwork, data: TrainingData, reading: str) -> np.ndarray:
-    """Outputs of all samples (N, k), or of all rows (rows, k), in float64."""
+    """Outputs of all samples (N, k), or of all rows (rows, k), in float64.
+
+    The recurrence runs in float32, the head in float64: a product of torch rounds a row by how
+    many rows there are, and outputs would depend on the samples beside them in the last digits.
+    """
+    head = copy.deepcopy(network).double().head
     n_outputs = network.output.out_features
     count = len(data.values) if reading == "every" else len(data.lengths)
     found = torch.empty(count, n_outputs, dtype=torch.float64)
     for part in in_parts(torch.arange(len(data.lengths)), data.lengths, network.hidden_size):
         batch = data.batch(part)
-        output = outputs(network, batch, reading).double()
+        output = head(_states(network, batch, reading).double())
         if reading == "every":
             steps = torch.arange(output.shape[1])
             inside = steps < data.lengths[part, None]

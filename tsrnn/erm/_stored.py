@@ -41,6 +41,8 @@ def header_of(estimator: SequenceEstimator) -> dict[str, Any]:
             "n_validation": estimator.n_validation_,
             "history": estimator.history_,
             "best_epoch": estimator.best_epoch_,
+            "sample_length": estimator.sample_length_,
+            "validation_skill": estimator.validation_skill_,
             **estimator._target_header(),
         },
     }
@@ -78,6 +80,8 @@ def revive(
     estimator.network_.load_state_dict(weights)
     estimator.network_.eval()
     estimator.history_, estimator.best_epoch_ = fitted["history"], fitted["best_epoch"]
+    estimator.validation_skill_ = fitted["validation_skill"]
+    estimator.sample_length_ = fitted["sample_length"]
     estimator.sample_ = torch.as_tensor(arrays["sample"])
     training = _risk("training", arrays, estimator._loss)
     assert training is not None  # every fit has samples

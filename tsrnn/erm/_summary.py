@@ -40,17 +40,20 @@ class Summary:
     Attributes
     ----------
     title : str
+    composition : str
+        What predicts, and how it compares with a constant.
     facts : dict
         What was fitted, to what, how.
     risk : DataFrame
         Risk of the training and the validation part.
     features : DataFrame or None
-        Recurrence features, see `tsrnn.recurrence_features`; None where the network's cell has
-        no recurrent matrices.
+        Recurrence features, see `tsrnn.recurrence_features`; None where the network contributes
+        nothing or its cell has no recurrent matrices.
     notes : list of str
     """
 
     title: str
+    composition: str
     facts: dict[str, object]
     risk: pd.DataFrame
     features: pd.DataFrame | None
@@ -60,6 +63,8 @@ class Summary:
         parts = [
             self.title.center(WIDTH).rstrip(),
             "=" * WIDTH,
+            wrapped(self.composition, indent=0),
+            "-" * WIDTH,
             two_columns(self.facts),
             section(f"Risk ({self.risk.attrs['loss']}, mean over samples)"),
             self.risk.to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"),
@@ -92,10 +97,51 @@ def summarise(estimator: SequenceEstimator) -> Summary:
         "Best epoch": f"{estimator.best_epoch_} of {len(history)}" if history else "partial fits",
         "Last learning rate": f"{rate:.1e}",
     }
-    features = recurrence_features(estimator) if network.matrix_names else None
+    readable = estimator.network_active_ and network.matrix_names
+    features = recurrence_features(estimator) if readable else None
     title = f"{type(estimator).__name__} Results"
     risk = _risk_table(estimator.training_risk_, estimator.validation_risk_)
-    return Summary(title, facts, risk, features, _notes(estimator, features))
+    return Summary(
+        title, _composition(estimator), facts, risk, features, _notes(estimator, features)
+    )
+
+
+def _composition(estimator: SequenceEstimator) -> str:
+    """What predicts, in a sentence, beside the best constant."""
+    skill, history = estimator.validation_skill_, estimator.history_
+    if history and estimator.best_epoch_ == 0:
+        return (
+            "Predictions: the network at its random start. Nothing was learned: none of "
+            f"{len(history)} epochs was better (best epoch 0)."
+        )
+    if skill is None:
+        return "Predictions: the network. Nothing here compares it with a constant."
+    beside = f"{abs(skill):.1%} {'below' if skill > 0 else 'above'} that of the best constant"
+    verdict = "" if skill > 0 else ": the network contributes nothing"
+    return f"Predictions: the network. On the held-out samples its risk is {beside}{verdict}."
+
+
+def reason_of_inactivity(estimator: SequenceEstimator) -> str | None:
+    """Why the network is not to be read, and what to do; None where it is."""
+    skill, history = estimator.validation_skill_, estimator.history_
+    which = f"the network of this {type(estimator).__name__}"
+    advice = (
+        "More samples, another learning_rate or hidden_size may change that; with few held-out "
+        "samples, so may a larger validation_fraction or another random_state"
+    )
+    if history and estimator.best_epoch_ == 0:
+        return (
+            f"{which} has learned nothing: none of its {len(history)} epochs was better than the "
+            "random start (best epoch 0), which predicts, and its recurrent matrices are random "
+            f"start values. {advice}"
+        )
+    if skill is not None and skill <= 0:
+        return (
+            f"{which} predicts the held-out samples no better than a constant "
+            f"(validation_skill_ {skill:.3f}), so that its recurrent matrices describe nothing "
+            f"found to predict. {advice}"
+        )
+    return None
 
 
 def _risk_table(training: Risk, validation: Risk | None) -> pd.DataFrame:
@@ -122,6 +168,4 @@ def _notes(estimator: SequenceEstimator, features: pd.DataFrame | None) -> list[
         notes.append("A target is constant over the samples that train: there is nothing to learn.")
     if history and len(history) >= estimator.arguments_.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
-    if history and estimator.best_epoch_ == 0:
-        notes.append("No epoch was better than the random start: nothing was learned.")
     return notes if features is None else [*notes, reading_of(features)]

@@ -89,7 +89,8 @@ def backtest(
         name; with several targets of several series it is "id/target". y is NaN where the actual
         value is missing, forecasts are where a model failed. `attrs["backtest"]` holds what
         `compare` needs besides: the horizon, the season, the errors of the seasonal naive
-        forecast before the first cutoff, seconds of each model, and failures.
+        forecast before the first cutoff, seconds of each model, failures, and in how many fits
+        of how many the network of a model contributed nothing.
 
     Raises
     ------
@@ -131,14 +132,19 @@ def backtest(
         (name, w) for name in named for w in range(plan.n_windows) if (name, w) not in record
     ]
     quiet = not verbosity(verbose)
+    inactive: dict[str, tuple[int, int]] = {}
     with record, tqdm(total=len(missing), desc="backtest", disable=quiet, leave=False) as progress:
         for name, model in named.items():
             runner = Runner(model, plan)
             for window in (w for n, w in missing if n == name):
                 record.add(name, window, runner.window(window))
                 progress.update()
+            if runner.n_inactive:
+                inactive[name] = runner.n_inactive, runner.n_fits
     outcomes = {name: [record[name, w] for w in range(plan.n_windows)] for name in named}
-    return _tidy(plan, outcomes)
+    frame = _tidy(plan, outcomes)
+    frame.attrs["backtest"]["inactive_networks"] = inactive
+    return frame
 
 
 def _planned(

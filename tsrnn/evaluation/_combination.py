@@ -47,7 +47,8 @@ class Combination(Classical[CombinedMemory]):
         members by name or in their order.
     n_windows : int, default 5
         Horizons of which errors are taken to estimate weights.
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all forecasters. A member is given `known_ahead` if it names the same columns; one
         that takes no exogenous columns is not shown them.
 
@@ -86,6 +87,10 @@ class Combination(Classical[CombinedMemory]):
     """
 
     column_name: ClassVar[str] = "Combination"
+    _guarantee: ClassVar[str] = (
+        "None: the ends are averages of those of the members, which tends to cover too much where "
+        "these are calibrated."
+    )
     takes_exog: ClassVar[bool] = True  # of its members those that do
     not_saved: ClassVar[tuple[str, ...]] = ("forecasters",)  # they are parts of the file
 
@@ -159,7 +164,14 @@ class Combination(Classical[CombinedMemory]):
                     f"known_ahead of the member {name!r} must be None or that of the combination, "
                     f"{ours}; got {own}"
                 )
+            if member.calendar:
+                raise ValueError(
+                    f"calendar is an argument of the combination; the member {name!r} has "
+                    f"calendar={member.calendar!r}. Give it to the combination, and not to members"
+                )
             members[name] = clone(member).set_params(horizon=self.horizon_)
+            if member.takes_exog:
+                members[name].set_params(calendar=self.arguments_.calendar)
         return members
 
     def _given_weights(self, names: list[str]) -> np.ndarray | None:
@@ -228,7 +240,7 @@ class Combination(Classical[CombinedMemory]):
     ) -> dict[str, np.ndarray]:
         weights = self.weights_.to_numpy()
         made = [
-            member._forecast(own, h, levels, future if member.known_ahead_ else None)
+            member._forecast(own, h, levels, self._known_by(member, future))
             for member, own, weight in zip(
                 self._fitted_members.values(), memory.members, weights, strict=True
             )
@@ -239,6 +251,11 @@ class Combination(Classical[CombinedMemory]):
             suffix: (shares * np.stack([np.nan_to_num(own[suffix]) for own in made])).sum(0)
             for suffix in made[0]
         }
+
+    def _known_by(self, member: Forecaster, future: np.ndarray | None) -> np.ndarray | None:
+        """Of the columns known ahead (S, h, n) those that a member looks at."""
+        columns = [self.known_ahead_.index(name) for name in member.known_ahead_]
+        return future[:, :, columns] if future is not None and columns else None
 
     def _shares(self, ids: pd.Index, points: np.ndarray) -> np.ndarray:
         """Weights (k, S, 1, C) of the members that count; of those that forecast a series.
@@ -300,7 +317,7 @@ class Combination(Classical[CombinedMemory]):
     ) -> CombinedMemory:
         self._fitted_members = self.forecasters
         self.forecasters = {
-            name: clone(member).set_params(horizon=header["horizons"][name])
+            name: clone(member).set_params(horizon=header["horizons"][name], calendar=None)
             for name, member in self._fitted_members.items()
         }
         names = list(self._fitted_members)

@@ -149,6 +149,7 @@ def compare(
     )
     tables = measure(forecasts, scale, settings.kind, owa_benchmark, settings.measure)
     notes += tables.notes
+    notes += _inactive_networks(facts, forecasts.models)
     forecasts = forecasts.choose_models(list(tables.accuracy.index))
     return _tested(frame, forecasts, tables, scale, settings, notes)
 
@@ -251,6 +252,16 @@ def _units(
 def _no_unit(forecasts: Forecasts, scale: Scale | None, settings: _Settings) -> bool:
     """Whether errors of several series cannot be put together."""
     return settings.kind == "variance" and forecasts.n_series > 1 and scale is None
+
+
+def _inactive_networks(facts: dict[str, Any], models: Sequence[str]) -> list[str]:
+    """Models of which something else than the network forecast."""
+    return [
+        f"In {count} of {fits} fits the network of {model} contributed nothing (epoch 0 was best): "
+        "what it starts from, by default the local level and the linear path, forecast alone."
+        for model, (count, fits) in (facts.get("inactive_networks") or {}).items()
+        if model in models
+    ]
 
 
 def _rank_notes(ranks: Ranks, forecasts: Forecasts) -> list[str]:

@@ -46,12 +46,11 @@ def read_forecasts(
             f"predict must give a frame of {times.size} rows, {h} of each series; got "
             f"{type(made).__name__} of shape {getattr(made, 'shape', None)}"
         )
-    long = layout.kind == "long"
-    stamps = frame[layout.time_col] if long else frame.index
+    stamps = frame.index if layout.time_col is None else frame[layout.time_col]
     _check_equal(stamps, write_stamps(times.ravel(), layout), "timestamps")
     if layout.id_col is not None:
         _check_equal(frame[layout.id_col], ids.repeat(h), "series")
-    front = {layout.id_col, layout.time_col} if long else set()
+    front = {layout.id_col, layout.time_col} - {None}
     rest = [column for column in frame.columns if column not in front]
     bases: list[Any] = list(layout.target_names)
     if len(bases) == 1 and rest and bases[0] not in rest:

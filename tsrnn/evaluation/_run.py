@@ -49,6 +49,7 @@ class Runner:
         self._fitted: Any = None
         self._anchor = self._seen = -1  # windows it was fitted in, and whose rows it knows
         self._broken: tuple[int, str] | None = None  # a window in which it cannot be fitted
+        self.n_fits = self.n_inactive = 0  # of the latter, the network contributes nothing
 
     def window(self, window: int) -> Outcome:
         """Forecast in a window; windows come in order, some may be left out."""
@@ -97,6 +98,8 @@ class Runner:
             self._broken = anchor, f"{type(error).__name__}: {error}"
             raise
         self._anchor = self._seen = anchor
+        self.n_fits += 1
+        self.n_inactive += not getattr(last_step(self._fitted), "network_active_", True)
 
     def _carry_to(self, window: int) -> dict[str, Any]:
         """Take in the rows since the last window; the data to predict after where it cannot."""

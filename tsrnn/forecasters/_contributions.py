@@ -13,8 +13,18 @@ from tsrnn.forecasters._memory import Memory
 
 
 @torch.no_grad()
-def additive_parts(ahead: Ahead) -> dict[str, Tensor]:
-    """Parts of standardised forecasts by name, each (U, h, C), summing to them."""
+def additive_parts(ahead: Ahead, best_epochs: list[int]) -> dict[str, Tensor]:
+    """Parts of standardised forecasts by name, each (U, h, C), summing to them.
+
+    Networks that were never trained, best in epoch 0, are not taken apart: where there is no
+    other, "network" is one part, zero where the model starts as the level or the linear path.
+
+    Parameters
+    ----------
+    ahead : Ahead
+    best_epochs : list of int
+        Of each network.
+    """
     model, parts, states = ahead.model, ahead.parts, ahead.states
     network = model.network
     shape = (model.horizon, model.n_targets)
@@ -24,12 +34,14 @@ def additive_parts(ahead: Ahead) -> dict[str, Tensor]:
         named["linear path"] = parts.linear
     if len(model.futures):
         named["known ahead"] = parts.future
-    if not network.sums_blocks:
+    if not (network.sums_blocks and any(best_epochs)):
         named["network"] = scale * network.head(states).unflatten(-1, shape)
         return named
-    blocks = network.contributions(states)  # (U, K, h C)
+    blocks = network.contributions(states)  # (U, K, h C), the blocks of network after network
+    per_network = blocks.shape[1] // len(best_epochs)
     for k in range(blocks.shape[1]):
-        named[f"block {k + 1}"] = scale * blocks[:, k].unflatten(-1, shape)
+        if best_epochs[k // per_network]:
+            named[f"block {k + 1}"] = scale * blocks[:, k].unflatten(-1, shape)
     named["constant"] = scale * network.constant().unflatten(0, shape)
     return named
 

@@ -11,21 +11,23 @@ from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._intervals import MOST_ERRORS, OWN_ERRORS
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._origins import full_origins, some_units
+from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units
 
 MOST_ORIGINS = 500_000  # to forecast from, where the errors of all units are one sample
 
 
 class ValidationErrors:
-    """Errors of the forecasts of validation rows, and of naive forecasts of the same rows.
+    """Errors of the forecasts of validation rows, and of simpler forecasts of the same rows.
 
     Parameters
     ----------
-    model : ForecastModel
+    model, start : ForecastModel
+        As it is after training and before.
     units : Units
     split : integer Tensor of shape (U,)
         First validation row of each unit; the row after its last where it has none.
-    season : int
+    settings : Settings
 
     Attributes
     ----------
@@ -37,8 +39,16 @@ class ValidationErrors:
         After the last row of each unit.
     """
 
-    def __init__(self, model: ForecastModel, units: Units, split: Tensor, season: int) -> None:
-        self._model, self._units, self._split, self._season = model, units, split, season
+    def __init__(
+        self,
+        model: ForecastModel,
+        start: ForecastModel,
+        units: Units,
+        split: Tensor,
+        settings: Settings,
+    ) -> None:
+        self._model, self._start, self._settings = model, start, settings
+        self._units, self._split, self._season = units, split, settings.season
         ends = units.indptr[1:]
         self._chosen = some_units(split, ends, MOST_ORIGINS)
         self._pooled = self._pooled_origins()
@@ -87,6 +97,11 @@ class ValidationErrors:
         self._keep(rows, unit, torch.where(known & (spread > 0), error / spread, torch.nan))
         last = units.values[rows][:, None, : model.n_targets]
         self._add("model", error, known)
+        level, linear = self._start.linear_forecasts(units, rows, units.starts[unit])
+        if self._settings.local_level:
+            self._add("level", target - level, known)
+        if self._settings.linear_path:
+            self._add("linear path", target - linear, known)
         self._add("last value", target - last, known)
         if self._season > 1:
             before, there = self._season_before(rows, units.starts[unit])

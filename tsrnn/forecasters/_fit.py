@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -13,14 +14,13 @@ from tsrnn.forecasters._distribution import Distribution
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._linear_path import fit_linear_path
 from tsrnn.forecasters._loss import losses
-from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._model import FORECASTS_OF_A_SEGMENT, ForecastModel
 from tsrnn.forecasters._origins import full_origins, regression_origins, some_units
 from tsrnn.forecasters._segments import Batch, Segments
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units
 from tsrnn.training import Processes, parameter_groups
 
-FORECASTS_PER_SEGMENT = 192
 VALIDATION_POSITIONS = 100_000
 ROWS_OF_START = 20_000
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
@@ -28,8 +28,19 @@ WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
 
 @dataclass
 class Estimate:
-    """What a fit leaves: networks trained by themselves, and how training went."""
+    """What a fit leaves: networks trained by themselves, and how training went.
 
+    Attributes
+    ----------
+    start : ForecastModel
+        The model before training, the same but for the networks: local level and linear path.
+    members : list of ForecastModel
+    history : list of dict
+    best_epochs : list of int
+        By member; 0 is the start.
+    """
+
+    start: ForecastModel
     members: list[ForecastModel] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
     best_epochs: list[int] = field(default_factory=list)
@@ -72,10 +83,12 @@ class Training:
         """Train on the rows of each unit before `split`, validated on those after."""
         from tsrnn.training import train  # Lightning is slow to load and only trains
 
-        found, settings = Estimate(), self.settings
+        settings = self.settings
         units = self.units.to(torch.float32)
         for number in range(1, settings.n_estimators + 1):
             model = self._started(self.split)
+            if number == 1:
+                found = Estimate(copy.deepcopy(model))
             history, best_epoch = train(
                 model,
                 self._segments(self.split),
@@ -157,7 +170,7 @@ class Training:
             self.units.starts,
             ends,
             warm_up=max(settings.input_size, 8),
-            length=max(FORECASTS_PER_SEGMENT, settings.horizon),
+            length=max(FORECASTS_OF_A_SEGMENT, settings.horizon),
             batch_size=settings.batch_size,
             generator=self.generator,
         )

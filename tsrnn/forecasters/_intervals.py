@@ -10,7 +10,7 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from tsrnn.contract import warn_user
+from tsrnn.contract import IntervalWarning, warn_user
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._subset import subset
 
@@ -100,7 +100,8 @@ class Calibration:
         warn_user(
             f"the validation part calibrates intervals of level {level:g} for {steps} of "
             f"{len(enough)} steps; later ones are widened by the growth of the root mean squared "
-            "error and carry no guarantee. Fit with a larger val_size or ask for a lower level"
+            "error and carry no guarantee. Fit with a larger val_size or ask for a lower level",
+            IntervalWarning,
         )
         squares = np.where(np.isfinite(sizes), sizes, 0.0) ** 2
         rmse = np.sqrt(squares.sum(0) / np.maximum(counts, 1))
@@ -175,6 +176,7 @@ def growth_beyond(horizon: int, h: int) -> np.ndarray:
     if h > horizon:
         warn_user(
             f"intervals are calibrated for {horizon} steps; beyond them they grow with the square "
-            "root of the step and carry no guarantee. Fit with a larger horizon to calibrate them"
+            "root of the step and carry no guarantee. Fit with a larger horizon to calibrate them",
+            IntervalWarning,
         )
     return np.sqrt(np.maximum(np.arange(1, h + 1) / horizon, 1.0))

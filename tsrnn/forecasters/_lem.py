@@ -46,7 +46,7 @@ class LEMForecaster(RecurrentForecaster):
         The training, likewise.
     refit, device, strategy, devices, callbacks, random_state, verbose
         How it runs, likewise.
-    target, known_ahead, id_col, time_col, freq, missing
+    target, known_ahead, static, calendar, id_col, time_col, freq, missing
         The data, likewise.
 
     References

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tsrnn.contract import check_fits
 from tsrnn.forecasters._autocorrelation import autocorrelation
 from tsrnn.forecasters._distribution import HEADS, Distribution
 from tsrnn.forecasters._settings import Settings
@@ -16,6 +19,8 @@ from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer
 
 CONTEXT_SIZE = 8
 FUTURE_WIDTH = 32
+WIDTH_COUNTED = 64  # units of a layer, times the block size, of networks that are counted
+FORECASTS_OF_A_SEGMENT = 192  # rows of a training segment behind those that warm it up
 
 
 class Parts(NamedTuple):
@@ -160,10 +165,7 @@ class ForecastModel(nn.Module):
             known = self.known_futures(units, rows, future)
             parts = states.chunk(len(self.futures), -1)
             effects = [head(known, part) for head, part in zip(self.futures, parts, strict=True)]
-            ahead = spread * torch.stack(effects).mean(0)
-            if self.linear_known is not None:
-                effect = torch.einsum("...he,hec->...hc", known, self.linear_known)
-                ahead = ahead + torch.where(spread > 0, effect, 0.0)
+            ahead = spread * torch.stack(effects).mean(0) + self._linear_future(known, spread)
         network = spread * self.network.head(states).unflatten(-1, shape)
         return Parts(level, linear, network, ahead)
 
@@ -183,6 +185,13 @@ class ForecastModel(nn.Module):
             linear = linear + (self.season_strength(lags)[..., None, None] * parts).sum(-3)
         return level, torch.where(units.spread[rows][..., None, :] > 0, linear, 0.0)
 
+    def _linear_future(self, known: Tensor, spread: Tensor) -> Tensor:
+        """Linear effect (..., h, C) of known futures."""
+        if self.linear_known is None:
+            return known.new_zeros(())
+        effect = torch.einsum("...he,hec->...hc", known, self.linear_known)
+        return torch.where(spread > 0, effect, 0.0)
+
     def season_strength(self, lags: Tensor) -> Tensor:
         """Autocorrelations (..., J) of the targets' windows at the seasons, from `Units.lags`."""
         windows = lags.unflatten(-1, (self.network_inputs, -1))[..., : self.n_targets, :]
@@ -192,6 +201,15 @@ class ForecastModel(nn.Module):
         """Forecasts (..., h, C) of the local level and the lags alone."""
         level, linear = self._level_and_lags(units, rows, starts)
         return level + linear
+
+    def linear_forecasts(self, units: Units, rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Forecasts (..., h, C) of the local level, and with the whole linear path."""
+        level, linear = self._level_and_lags(units, rows, starts)
+        whole = level + linear
+        if self.linear_known is not None:
+            known, spread = self.known_futures(units, rows), units.spread[rows][..., None, :]
+            whole = whole + self._linear_future(known, spread)
+        return level, whole
 
     def quantiles(self, states: Tensor, probabilities: Sequence[float]) -> Tensor:
         """Learned quantiles (..., h, C, n) of errors over the local spread; a mean over members."""
@@ -287,3 +305,53 @@ def empty_model(settings: Settings, n_targets: int, n_exog: int, known: list[int
     with torch.device("meta"):
         model = ForecastModel(settings, n_targets if settings.joint else 1, n_exog, known)
     return model.to_empty(device="cpu")
+
+
+def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> None:
+    """Refuse a model whose training would not fit in the memory of the machine.
+
+    Raises
+    ------
+    ValueError
+        Naming the sizes that were asked for.
+    """
+    inputs = (n_targets if settings.joint else 1), n_exog, known
+    count = _parameter_count(settings, *inputs)
+    rows = settings.input_size + FORECASTS_OF_A_SEGMENT
+    states = float(settings.batch_size) * rows * settings.hidden_size * settings.n_layers
+    lags = ((inputs[0] + n_exog) * settings.input_size) ** 2.0 if settings.linear_path else 0.0
+    # float32: value, gradient and two moments of a parameter, states with what their gradients
+    # need, networks that are kept; float64: moments of the lags and their eigenvectors
+    n_bytes = 4 * ((4 + settings.n_estimators) * count + 3 * states) + 8 * 3 * lags
+    sizes = ("input_size", "hidden_size", "n_layers", "horizon", "batch_size", "n_estimators")
+    check_fits(
+        f"training a network of {count:.3g} parameters "
+        f"({', '.join(f'{name}={getattr(settings, name)}' for name in sizes)})",
+        n_bytes,
+        "Take smaller sizes; by default hidden_size=64 and n_layers=2, and input_size is chosen "
+        "from the data",
+    )
+
+
+def _parameter_count(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> float:
+    """Parameters of one network, counted on small ones that hold none.
+
+    Their number is linear in the layers and quadratic in the units of a layer, so that those of
+    one and two layers and of three widths give it for all.
+    """
+
+    def count(hidden_size: int, n_layers: int) -> float:
+        small = replace(settings, hidden_size=hidden_size, n_layers=n_layers, n_estimators=1)
+        with torch.device("meta"):
+            model = ForecastModel(small, n_targets, n_exog, known)
+        return float(sum(parameter.numel() for parameter in model.parameters()))
+
+    unit = WIDTH_COUNTED * int(settings.options.get("block_size") or 1)
+    widths = (1, 2, 3) if settings.hidden_size > 3 * unit else (settings.hidden_size / unit,)
+    one, two = ([count(round(unit * width), n) for width in widths] for n in (1, 2))
+    width = settings.hidden_size / unit
+    first, second = (
+        values[0] if len(values) == 1 else float(np.polyval(np.polyfit(widths, values, 2), width))
+        for values in (one, two)
+    )
+    return first + (second - first) * (settings.n_layers - 1.0)

@@ -102,6 +102,14 @@ class ParaRNNForecaster(RecurrentForecaster):
         Exogenous columns whose future is known and given to `predict` as `X_future`.
         The others are used up to the last row of the data; where a longer h goes on
         from own forecasts they are held at their last value.
+    static : str or list of str, optional
+        Exogenous columns of a long frame that are constant within each series, such as the size
+        of a shop: numbers, inputs of the network at every step. They are checked, come with the
+        rows of new series, and need not be given in `X_future`.
+    calendar : bool, str or list of str, optional
+        Cycles of the calendar, "minute", "hour", "dayofweek", "day" (of the month), "dayofyear",
+        "month", "quarter": sines and cosines of the timestamps, columns known ahead that are not
+        to be given. True chooses by frequency.
     id_col, time_col : str
         Columns of a long frame.
     freq : str or int, optional
@@ -176,17 +184,30 @@ class ParaRNNForecaster(RecurrentForecaster):
         Losses and learning rate of every epoch.
     best_epoch_ : int
         The epoch whose parameters are kept; 0 is the start, the linear path alone. Of several
-        networks the largest; `history_` has each by its number.
+        networks the largest.
+    best_epochs_ : list of int
+        Of each network.
+    network_active_ : bool
+        Whether a network takes part in the forecasts. Not so where epoch 0 was best: then the
+        local level and the linear path alone forecast, and what reads networks, such as
+        `tsrnn.recurrence_features`, raises `tsrnn.interpret.UninformativeNetworkError`.
+    inactive_networks_ : dict of int to str
+        Networks, from 1, that contribute nothing, and why.
+    sample_length_ : int
+        Rows of the longest series fitted to.
     validation_ : DataFrame
-        Root mean squared error by step on the validation part, beside the last value and
-        the value a season before; the unit is the mean absolute error of the naive forecast
-        one season ahead on the training part, of each series.
+        Root mean squared error by step on the validation part, of the model, of the local
+        level and of the linear path (with the level) as they were before training, of the last
+        value and of the value a season before; the unit is the mean absolute error of the naive
+        forecast one season ahead on the training part, of each series.
     memory_ : Memory
         State and last rows of every series.
 
     Notes
     -----
-    A constant series is forecast as its constant, with intervals of no width. A frame
+    A constant series is forecast as its constant, with intervals of no width and a warning of
+    it. Intervals that leave zero out are widened to it where zeros are more of the rows than the
+    level may leave out, as in intermittent demand. A frame
     without ids is taken as the series fitted to if it holds its last known row, else as a
     new one, scaled by its own rows.
 

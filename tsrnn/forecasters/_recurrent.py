@@ -37,7 +37,7 @@ from tsrnn.forecasters._intervals import calibrate
 from tsrnn.forecasters._linear_choice import choose_linear_path
 from tsrnn.forecasters._mapping import continued_units, fitted_units, units_of
 from tsrnn.forecasters._memory import Memory, fit_scaling, standardise
-from tsrnn.forecasters._model import ForecastModel, empty_model
+from tsrnn.forecasters._model import ForecastModel, check_model_size, empty_model
 from tsrnn.forecasters._remember import carried_on, memory_after, memory_of
 from tsrnn.forecasters._rolling import rolling_forecasts
 from tsrnn.forecasters._sample_paths import drawn_paths
@@ -45,10 +45,11 @@ from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
 from tsrnn.forecasters._shared import SharedArguments
 from tsrnn.forecasters._shares import sample_inputs
 from tsrnn.forecasters._stored import arrays_of, header_of, revive, revived_memory
-from tsrnn.forecasters._summary import Summary, summarise
+from tsrnn.forecasters._summary import Summary, guarantee, reason_of_inactivity, summarise
 from tsrnn.forecasters._widths import Ends, each_end, local_spread, scaled_ends, steps_ahead
 from tsrnn.interpret import block_shares
-from tsrnn.layers import CellStack, Ensemble, LayerChoice
+from tsrnn.interpret._fitted import active_networks
+from tsrnn.layers import CellStack, LayerChoice
 from tsrnn.training import checked_device, checked_processes
 
 LARGEST = 1e290  # value of which differences and means are finite
@@ -61,6 +62,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
     """
 
     not_saved = ("callbacks",)
+    takes_static = True
     presets: ClassVar[Presets] = {}
 
     @abstractmethod
@@ -71,12 +73,13 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         params = self.arguments_.as_dict()
         filled = resolve(params, self.presets)
         settings = settings_for(filled, self._layer(filled), panel)
+        known = [panel.exog_names.index(name) for name in self.known_ahead_]
+        check_model_size(settings, len(panel.target_names), len(panel.exog_names), known)
         device = checked_device(params["device"])
         processes = checked_processes(params["strategy"], params["devices"], params["device"])
         generator = torch.Generator().manual_seed(seed_of(params["random_state"]))
         rows = settings.training_rows(panel.lengths)
         scaling = fit_scaling(panel, rows, settings.season, settings.boxcox)
-        known = [panel.exog_names.index(name) for name in self.known_ahead_]
 
         def make(settings: Settings) -> ForecastModel:
             return empty_model(settings, len(panel.target_names), len(panel.exog_names), known)
@@ -94,14 +97,15 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         )  # fmt: skip
         found, values = training.estimate(), units.to(torch.float32)
         model = ForecastModel.merged(found.members, partial(make, settings)).eval()
-        errors = ValidationErrors(model, values, split, settings.season)
+        errors = ValidationErrors(model, found.start, values, split, settings)
         state = errors.state
         if settings.refit:
             again = training.estimate_on_all(found)
             model = ForecastModel.merged(again, partial(make, settings)).eval()
             state = run_filter(model, values, values.indptr[1:])
         self._set_model(settings, model)
-        self.history_, self.best_epoch_ = found.history, max(found.best_epochs)
+        self.history_, self.best_epochs_ = found.history, found.best_epochs
+        self.sample_length_ = int(panel.lengths.max())
         self.validation_ = errors.table()
         self.calibration_ = calibrate(errors.scaled, settings.intervals)
         self.sample_ = sample_inputs(units)
@@ -198,9 +202,10 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
 
         The local level, the linear path, columns known ahead, each block of the last
         layer (the equation after (7) of Cai et al., 2026) and the constant, in the
-        units of the data. The network is one part where its layers have no blocks or the
-        aggregation is not linear. They sum to `predict` to rounding; with ``use_boxcox``, to
-        the transform of its forecast.
+        units of the data. The network is one part where its layers have no blocks, the
+        aggregation is not linear, or it contributes nothing (``network_active_`` is False): then
+        its part is zero. They sum to `predict` to rounding; with ``use_boxcox``, to the
+        transform of its forecast.
 
         Parameters
         ----------
@@ -217,7 +222,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         """
         check_is_fitted(self, "memory_")
         memory, ahead = self._look_ahead(X, X_future, self.horizon_)
-        named = additive_parts(ahead)
+        named = additive_parts(ahead, self.best_epochs_)
         return contribution_frame(
             named, memory, self._panel_shape[0].target_names, self.arguments_.id_col
         )
@@ -243,15 +248,42 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         revive(self, header, arrays)
         return revived_memory(arrays, ids, last_times, self.settings_.boxcox)
 
+    @property
+    def interval_guarantee_(self) -> str:
+        """What prediction intervals promise, and what must hold for it."""
+        return guarantee(self)
+
+    @property
+    def best_epoch_(self) -> int:
+        """The epoch whose parameters are kept, of several networks the largest."""
+        return max(self.best_epochs_)
+
+    @property
+    def network_active_(self) -> bool:
+        """Whether a network takes part in the forecasts: not where epoch 0 was best."""
+        return self.best_epoch_ > 0
+
+    @property
+    def inactive_networks_(self) -> dict[int, str]:
+        """Networks, counted from 1, that contribute nothing to the forecasts, and why."""
+        return {
+            number: reason_of_inactivity(self, number)
+            for number, best in enumerate(self.best_epochs_, start=1)
+            if best == 0
+        }
+
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer of every network.
 
-        Judged on the last rows of the data fitted to; see `tsrnn.recurrence_features`. None
-        where the layers have no blocks.
+        Of the networks that contribute to the forecasts. Judged on the last rows of the data
+        fitted to; see `tsrnn.recurrence_features`. None where the layers have no blocks.
+
+        Raises
+        ------
+        tsrnn.interpret.UninformativeNetworkError
+            If no network contributes.
         """
-        check_is_fitted(self, "memory_")
-        network = self.network_
-        members = network.networks if isinstance(network, Ensemble) else [network]
+        members = [network for _, network in active_networks(self, "block_shares_")]
         if not all(isinstance(member.rnn, CellStack) for member in members):
             return None
         return [share.numpy() for member in members for share in block_shares(member, self.sample_)]

@@ -221,6 +221,12 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
         _warn_of_short(panel, needed)
     half = max(2, (int(lengths[lengths >= needed].min()) - val_size) // 2)
     given = filled["input_size"]
+    if given is not None and given > lengths.max():
+        raise ValueError(
+            f"input_size={given} is a window of {given:,} rows; {_longest(panel)} has "
+            f"{lengths.max()}. Take a smaller input_size, or leave it out: it is then chosen from "
+            "the data"
+        )
     input_size = given or min(habit.input_size, half)
     choice_of = () if given or not filled["linear_path"] else habit.input_sizes
     input_sizes = tuple(dict.fromkeys(min(size, half) for size in choice_of)) or (input_size,)

@@ -35,7 +35,8 @@ def header_of(forecaster: RecurrentForecaster) -> dict[str, Any]:
         "settings": asdict(forecaster.settings_),
         "intervals": forecaster.calibration_.method,
         "history": forecaster.history_,
-        "best_epoch": forecaster.best_epoch_,
+        "best_epochs": forecaster.best_epochs_,
+        "sample_length": forecaster.sample_length_,
         "linear_path": forecaster.linear_path_,
         "validation": forecaster.validation_.to_dict("list"),
     }
@@ -76,7 +77,8 @@ def revive(
     }
     model.load_state_dict(weights)
     forecaster._set_model(settings, model.eval())
-    forecaster.history_, forecaster.best_epoch_ = header["history"], header["best_epoch"]
+    forecaster.history_, forecaster.best_epochs_ = header["history"], header["best_epochs"]
+    forecaster.sample_length_ = header["sample_length"]
     forecaster.linear_path_ = header["linear_path"]
     steps = pd.RangeIndex(1, settings.horizon + 1, name="step")
     forecaster.validation_ = pd.DataFrame(header["validation"], index=steps)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tsrnn.contract import warn_user
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._intervals import Calibration, growth_beyond, learned_bounds
 from tsrnn.forecasters._mapping import by_series, continued_units, fitted_units
@@ -44,25 +43,10 @@ def scaled_ends(
 
 
 def local_spread(settings: Settings, memory: Memory) -> np.ndarray:
-    """Local spread at the last row, (S, 1, C), in the units of the transformed targets.
-
-    Warns
-    -----
-    UserWarning
-        If a series, not among those fitted to, does not vary and so gets no width.
-    """
+    """Local spread at the last row, (S, 1, C), in the units of the transformed targets."""
     units, _ = continued_units(memory, None, settings)
     last = units.spread[units.indptr[1:] - 1].numpy()[:, None]
-    spread = by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
-    flat = memory.ids[(memory.fitted < 0) & (spread == 0).any((1, 2))]
-    if len(flat):
-        which = (
-            "the series does not vary in the rows given: its"
-            if len(memory.ids) == 1
-            else f"{len(flat)} new series do not vary in the rows given, such as {flat[0]!r}: their"
-        )
-        warn_user(f"{which} intervals have no width. Give more rows")
-    return spread
+    return by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
 
 
 def steps_ahead(ends: Ends, spread: np.ndarray, horizon: int, h: int) -> Ends:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tsrnn.interpret._features import recurrence_features
+from tsrnn.interpret._fitted import UninformativeNetworkError
 from tsrnn.interpret._lag_curves import jordan_block, lag_curves
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _HOMES = {
 __all__ = [
     "FeatureHistory",
     "Reconstruction",
+    "UninformativeNetworkError",
     "block_shares",
     "gradient_bound",
     "hidden_state_bound",

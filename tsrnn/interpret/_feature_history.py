@@ -42,7 +42,11 @@ class FeatureHistory(Callback):
         - ``training``: the number of the training, from 1 in the order they began. A forecaster
           trains `n_estimators` networks one after the other and, with ``refit=True``, after that
           once more each that had become better than its start;
-        - ``epoch``: how many epochs had been trained.
+        - ``epoch``: how many epochs had been trained;
+
+        and, of estimators of tsrnn, before ``kept``: whether the training left the network with the
+        weights of this epoch, if it was recorded. Epoch 0 is the start, drawn at random: where it
+        is kept, the network has learned nothing.
 
         Where a module has several recurrent parts, the networks of an ensemble among them, their
         layers are numbered one after the other.
@@ -59,9 +63,9 @@ class FeatureHistory(Callback):
 
     Notes
     -----
-    A forecaster keeps the weights of its best epoch on the validation part, not of the last: see
-    its ``history_``. A 2 x 2 block takes microseconds to read; a matrix of 128 rows takes half a
-    second, one of 256 five: choose `every` by that.
+    A forecaster keeps the weights of its best epoch on the validation part, not of the last. A
+    2 x 2 block takes microseconds to read; a matrix of 128 rows takes half a second, one of 256
+    five: choose `every` by that.
 
     Of several processes that train together the first one's record stays. The state for a
     checkpoint is the record, so that a training resumed from it is appended as a further one.
@@ -142,9 +146,13 @@ class FeatureHistory(Callback):
             self._record(pl_module, epoch)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Record the last epoch."""
+        """Record the last epoch, and which one is kept."""
         if trainer.current_epoch != self._epoch:
             self._record(pl_module, trainer.current_epoch)
+        kept = getattr(pl_module, "best_epoch", None)
+        for table in self._tables:
+            if kept is not None and table["training"].iloc[0] == self._training:
+                table["kept"] = table["epoch"] == kept
 
     def _record(self, module: nn.Module, epoch: int) -> None:
         features = self._features(module)

@@ -63,11 +63,17 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
         - ``period``: 2 pi / theta; infinite for a positive real eigenvalue, 2 steps for a negative
           one, NaN for zero;
         - ``share``: share of the block, the same in all rows of a block, as the forecaster's
-          ``block_shares_()`` gives it; NaN where there is none.
+          ``block_shares_()`` gives it; NaN where there is none;
+        - ``beyond_sample``: whether the half-life, or a finite period, is longer than the longest
+          series fitted to. Data that do not show one half-life do not identify it. Only of a
+          fitted model.
 
         ``attrs["time_unit"]`` says in what half_life and period are given ("steps" if no frequency
         is known) and ``attrs["time_step"]`` how many of them one step is: with ``freq="15min"``
-        they are in minutes, and a step is 15.
+        they are in minutes, and a step is 15. Of a fitted model ``attrs["sample_length"]`` is the
+        length of the longest series in this unit.
+
+        Networks of an ensemble that contribute nothing have no rows.
 
     Raises
     ------
@@ -75,6 +81,10 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
         If the model is of no known kind or does not hold real numbers.
     ValueError
         If a matrix is empty, not square or not finite, or `freq` or `tol` is not understood.
+    tsrnn.interpret.UninformativeNetworkError
+        If the network of a fitted model contributes nothing (``network_active_`` is False): its
+        matrices are start values drawn at random, or those of a regressor that predicts no better
+        than a constant. Start values can be read from ``model.network_``.
     sklearn.exceptions.NotFittedError
         If the model is a forecaster that has not been fitted.
 
@@ -119,6 +129,11 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
     tables = [_table(blocks, found.shares[blocks.place], tol, unit) for blocks in found.matrices]
     features = pd.concat(tables, ignore_index=True)
     features.attrs = {"time_unit": unit.name, "time_step": unit.step}
+    if found.sample_length is not None:
+        length = found.sample_length * unit.step
+        period = features["period"].replace(np.inf, 0.0)  # of what does not turn
+        features["beyond_sample"] = (features["half_life"] > length) | (period > length)
+        features.attrs["sample_length"] = length
     return features
 
 

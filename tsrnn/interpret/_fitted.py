@@ -1,6 +1,7 @@
-"""The networks of a fitted forecaster and its sample of inputs.
+"""The networks of a fitted model that have learned something, and its sample of inputs.
 
-A forecaster is told by what it answers: this room does not know the room of forecasters.
+A fitted model is told by what it answers: this room does not know those of forecasters and
+regressors. `inactive_networks_` says which of its networks contribute nothing, and why.
 """
 
 from __future__ import annotations
@@ -18,15 +19,47 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ReadNetwork",
+    "UninformativeNetworkError",
+    "active_networks",
     "by_network",
     "check_fitted",
     "frequency_of",
     "inputs_for",
-    "networks_of",
     "read_network",
     "read_networks",
     "which_one",
 ]
+
+
+class UninformativeNetworkError(ValueError):
+    """A fitted network whose matrices say nothing of the data, because it contributes nothing.
+
+    Raised by what reads networks, such as `recurrence_features`, of a fitted model that keeps the
+    start values of its network (epoch 0 was best), or of a regressor whose network predicts no
+    better than a constant. The message says what makes the forecasts instead, and what to do.
+
+    Parameters
+    ----------
+    message : str
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> from tsrnn.interpret import UninformativeNetworkError, recurrence_features
+    >>> settings = {"horizon": 6, "hidden_size": 8, "max_epochs": 2, "learning_rate": 1.0}
+    >>> model = ParaRNNForecaster(**settings, random_state=0)
+    >>> model.fit(load_elec_equip()).network_active_
+    False
+    >>> try:
+    ...     recurrence_features(model)
+    ... except UninformativeNetworkError as error:
+    ...     print(str(error)[:57])
+    recurrence_features reads what a network has learned, and
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class ReadNetwork(NamedTuple):
@@ -34,6 +67,7 @@ class ReadNetwork(NamedTuple):
 
     layers: Any  # of the kind asked for
     projection: nn.Linear | None
+    number: int | None  # among the networks of its model, where there are several
 
     def layer_inputs(self, x: Tensor) -> Tensor:
         """Inputs of the first layer, of inputs of the network (B, T, in) or (T, in)."""
@@ -67,11 +101,32 @@ def check_fitted(model: Any, reader: str) -> None:
         )
 
 
-def networks_of(model: Any) -> list[Any]:
-    """Networks of a fitted forecaster or of an ensemble; anything else as it is."""
+def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
+    """Networks of a fitted model or of an ensemble; anything else as it is.
+
+    Each with its number, from 1, where there are several. Those that contribute nothing to a
+    fitted model are left out.
+
+    Raises
+    ------
+    UninformativeNetworkError
+        If none is left.
+    sklearn.exceptions.NotFittedError
+        If the model is an estimator that has not been fitted.
+    """
+    check_fitted(model, reader)
     network = getattr(model, "network_", model)
     members = getattr(network, "networks", None)
-    return members if isinstance(members, list) else [network]
+    if not isinstance(members, list):
+        members = [network]
+    inactive = {} if isinstance(model, type) else getattr(model, "inactive_networks_", {})
+    active: list[tuple[int | None, Any]]
+    active = [(i, member) for i, member in enumerate(members, 1) if i not in inactive]
+    if inactive and not active:
+        raise UninformativeNetworkError(
+            f"{reader} reads what a network has learned, and {next(iter(inactive.values()))}"
+        )
+    return active if len(members) != 1 else [(None, members[0])]
 
 
 def read_networks(model: Any, kind: type[Recurrent], reader: str) -> list[ReadNetwork]:
@@ -88,17 +143,16 @@ def read_networks(model: Any, kind: type[Recurrent], reader: str) -> list[ReadNe
     ------
     TypeError
         If there are no layers of this kind.
-    sklearn.exceptions.NotFittedError
-        If the model is a forecaster that has not been fitted.
+    UninformativeNetworkError, sklearn.exceptions.NotFittedError
+        See `active_networks`.
     """
     from tsrnn.layers import RecurrentNetwork
 
-    check_fitted(model, reader)
     found = [
-        ReadNetwork(network.rnn, network.input)
+        ReadNetwork(network.rnn, network.input, number)
         if isinstance(network, RecurrentNetwork)
-        else ReadNetwork(network, None)
-        for network in networks_of(model)
+        else ReadNetwork(network, None, number)
+        for number, network in active_networks(model, reader)
     ]
     for network in found:
         if not isinstance(network.layers, kind):
@@ -152,12 +206,12 @@ def frequency_of(model: Any, freq: Any) -> Any:
     return getattr(model, "freq_", None) if freq is None else freq
 
 
-def by_network(tables: list[pd.DataFrame]) -> pd.DataFrame:
+def by_network(tables: list[pd.DataFrame], networks: list[ReadNetwork]) -> pd.DataFrame:
     """Tables of networks one below the other; with several, a column says of which a row is."""
-    if len(tables) == 1:
+    if networks[0].number is None:
         return tables[0]
-    for i, table in enumerate(tables, start=1):
-        table.insert(0, "network", i)
+    for table, network in zip(tables, networks, strict=True):
+        table.insert(0, "network", network.number)
     joined = pd.concat(tables, ignore_index=True)
     joined.attrs = dict(tables[0].attrs)
     return joined

@@ -197,7 +197,7 @@ def time_scales(
         _scales(_steps_along(network, inputs_for(layer, x, network), hx, lengths), levels)
         for network in networks
     ]
-    table = by_network(tables)
+    table = by_network(tables, networks)
     table["time_scale"] = unit.step / table["time_step"]
     table.attrs = {"time_unit": unit.name, "time_step": unit.step}
     return table

@@ -65,7 +65,8 @@ def hidden_state_bound(layer: Any, x: Tensor | None = None) -> pd.DataFrame:
     True
     """
     networks = read_networks(layer, LEM, "hidden_state_bound")
-    return by_network([_table(n.layers, checked_inputs(n, layer, x)) for n in networks])
+    tables = [_table(n.layers, checked_inputs(n, layer, x)) for n in networks]
+    return by_network(tables, networks)
 
 
 def _table(layer: LEM, x: Tensor) -> pd.DataFrame:

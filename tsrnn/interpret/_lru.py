@@ -111,7 +111,8 @@ def memory_lengths(layer: Any, *, share: float = 0.01, freq: Any = None) -> pd.D
     if not isinstance(share, numbers.Real) or not 0 < share < 1:
         raise ValueError(f"share must be a number between 0 and 1; got {share!r}")
     unit = time_unit(frequency_of(layer, freq))
-    table = by_network([_memory(n.layers, float(share), unit.step) for n in networks])
+    tables = [_memory(n.layers, float(share), unit.step) for n in networks]
+    table = by_network(tables, networks)
     table.attrs = {"time_unit": unit.name, "time_step": unit.step}
     return table
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsrnn.interpret._fitted import check_fitted, networks_of
+from tsrnn.interpret._fitted import active_networks
 
 __all__ = ["RecurrentMatrices", "recurrent_matrices"]
 
@@ -45,11 +45,16 @@ class Blocks(NamedTuple):
 
 
 class RecurrentMatrices(NamedTuple):
-    """What is known of a model: its matrices layer by layer, shares of blocks, its frequency."""
+    """What is known of a model.
+
+    Its matrices layer by layer, shares of blocks, the frequency of its data, and rows of the
+    longest series it was fitted to.
+    """
 
     matrices: list[Blocks]
     shares: dict[Place, np.ndarray | None]
     freq: Any
+    sample_length: int | None
 
 
 def recurrent_matrices(model: Any) -> RecurrentMatrices:
@@ -61,30 +66,31 @@ def recurrent_matrices(model: Any) -> RecurrentMatrices:
         If the model is of no known kind or its matrices are not real numbers.
     ValueError
         If a matrix is empty, not square or has NaN or infinite entries.
+    UninformativeNetworkError
+        If the networks of the model contribute nothing.
     sklearn.exceptions.NotFittedError
         If the model is a forecaster that has not been fitted.
     """
     if isinstance(model, type):
         raise TypeError(f"`model` must be {_ACCEPTED}; got the class {model.__name__} itself.")
-    check_fitted(model, "recurrence_features")
-    freq = getattr(model, "freq_", None)
+    networks = active_networks(model, "recurrence_features")
     shares = model.block_shares_() if callable(getattr(model, "block_shares_", None)) else None
-    stacks = _stacks_by_network(networks_of(model))
+    stacks = [
+        stack
+        if number is None
+        else stack._replace(label=f"{stack.label} of network {number}", network=number)
+        for number, network in networks
+        for stack in _stacks(network)
+    ]
     if not stacks:
         raise ValueError(f"this {type(model).__name__} has no recurrent layer to read.")
     matrices = [_checked_blocks(stack) for stack in stacks]
-    return RecurrentMatrices(matrices, _checked_shares(shares, matrices), freq)
-
-
-def _stacks_by_network(networks: list[Any]) -> list[Stack]:
-    """Of all networks, numbered if there are several."""
-    if len(networks) == 1:
-        return _stacks(networks[0])
-    return [
-        stack._replace(label=f"{stack.label} of network {i}", network=i)
-        for i, network in enumerate(networks, start=1)
-        for stack in _stacks(network)
-    ]
+    return RecurrentMatrices(
+        matrices,
+        _checked_shares(shares, matrices),
+        getattr(model, "freq_", None),
+        getattr(model, "sample_length_", None),
+    )
 
 
 def _stacks(model: Any) -> list[Stack]:

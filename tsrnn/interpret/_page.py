@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+import numpy as np
 import pandas as pd
 
 __all__ = ["WIDTH", "feature_section", "reading_of", "section", "two_columns", "wrapped"]
@@ -36,11 +37,17 @@ def feature_section(features: pd.DataFrame | None) -> list[str]:
 def _feature_lines(features: pd.DataFrame) -> str:
     strongest = features.sort_values("share", ascending=False, kind="stable")
     shown = strongest.head(FEATURES_SHOWN).drop(columns="order")  # which the type says
-    unit = features.attrs.get("time_unit")
+    unit, length = features.attrs["time_unit"], features.attrs["sample_length"]
+    beyond = shown.pop("beyond_sample").any()
+    for name in ("half_life", "period"):
+        longer = (shown[name] > length) & ((name == "half_life") | np.isfinite(shown[name]))
+        shown[name] = shown[name].astype(object).mask(longer, f">{length:g}")
     text = shown.to_string(index=False, na_rep="-", float_format=lambda v: f"{v:.3g}")
     counts = ", ".join(f"{n} {t}" for t, n in features["type"].value_counts().items())
-    tail = f"{len(features)} features in all: {counts}."
-    return f"{text}\n{tail}" + (f" Times in {unit}." if unit else "")
+    lines = [text, f"{len(features)} features in all: {counts}. Times in {unit}."]
+    if beyond:
+        lines.append(f">{length:g}: beyond the sample, longer than any series; not identified.")
+    return "\n".join(lines)
 
 
 def reading_of(features: pd.DataFrame) -> str:
@@ -61,6 +68,6 @@ def reading_of(features: pd.DataFrame) -> str:
     )
 
 
-def wrapped(text: str) -> str:
-    """A note in lines of the width of the page."""
-    return textwrap.fill(text, WIDTH, subsequent_indent="    ")
+def wrapped(text: str, indent: int = 4) -> str:
+    """A note in lines of the width of the page, the later ones indented."""
+    return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent)

@@ -40,7 +40,8 @@ def draw_stable(
 
 
 def draw_chrono(cell: Cell, bias: Tensor, length: float, generator: torch.Generator | None) -> None:
-    """Biases of the gates such that units remember from one step to `length`."""
+    """Biases of the gates such that units remember from one step to `length`; others are zero."""
+    bias.zero_()
     fields = bias.view(cell.m, -1)
     for keep, sign in (("u_f", 1.0), ("u_z", -1.0)):  # z of a GRU lets the new in
         fields_of = gate(cell, keep)

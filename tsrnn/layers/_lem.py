@@ -135,9 +135,9 @@ class LEM(CellStack):
         for layer in range(self.num_layers):
             bias = self.get_parameter(f"bias_l{layer}")
             bias.zero_()
-            slow = bias[: self.hidden_size]
-            slow.uniform_(1.0, self.chrono_length * self.dt - 1.0, generator=generator)
-            slow.log_().neg_()
+            fast = bias[: self.hidden_size]
+            fast.uniform_(1.0, self.chrono_length * self.dt - 1.0, generator=generator)
+            fast.log_().neg_()
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
         """None: the state stays bounded whatever the matrices are."""

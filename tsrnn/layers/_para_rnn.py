@@ -137,9 +137,10 @@ class ParaRNN(CellStack):
         uniform on (-1/sqrt(d), 1/sqrt(d)), as in :class:`torch.nn.RNN`, and blocks on
         (-1/sqrt(d_s), 1/sqrt(d_s)), as there if a block is a network by itself; with the bound
         of the whole they would forget at once. With
-        ``init="chrono"`` (Tallec and Ollivier, 2018), for "lstm" and "gru", so is everything but
-        the biases of the gates that keep the past: :math:`b_f \sim \log U[1, T_{\max} - 1]` and
-        :math:`b_i = -b_f` of an LSTM, :math:`b_z \sim -\log U[1, T_{\max} - 1]` of a GRU.
+        ``init="chrono"`` (Tallec and Ollivier, 2018), for "lstm" and "gru", so are the matrices;
+        the biases are zero, as in appendix B.3 of Rusch et al. (2022), but for those of the gates
+        that keep the past: :math:`b_f \sim \log U[1, T_{\max} - 1]` and :math:`b_i = -b_f` of an
+        LSTM, :math:`b_z \sim -\log U[1, T_{\max} - 1]` of a GRU.
         """
         for layer in range(self.num_layers):
             weight_ih, weight_hh, bias = self.weights(layer)

@@ -14,11 +14,11 @@ from tsrnn.kernels._lengths import as_lengths
 class Recurrent(nn.Module, ABC):
     """Base of the recurrent modules, called like :class:`torch.nn.RNN` with batch first.
 
-    A module is causal, and its state is all that it needs to go on: running over x_1 and then
-    over x_2 from the state it returned is the same as running over both, and `outputs` of the
-    state is the output of the last step. A subclass gives the attributes and answers `run`,
-    `outputs`, `reset_parameters`; `prepare`, `recurrent_parameters` and `recurrent_blocks`
-    where it has something to say.
+    A module is causal, and its state is all that it needs to go on: running over x_1 and then over
+    x_2 from the state it returned is the same as running over both, up to the rounding of torch's
+    matrix products, and `outputs` of the state is the output of the last step. A subclass gives the
+    attributes and answers `run`, `outputs`, `reset_parameters`; `prepare`, `recurrent_parameters`
+    and `recurrent_blocks` where it has something to say.
 
     Attributes
     ----------

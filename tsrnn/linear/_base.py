@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,11 @@ from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import AsRNN
 from tsrnn.linear._covariance import check_kind
 from tsrnn.linear._frames import given_params
+from tsrnn.linear._hypotheses import fingerprint
 from tsrnn.linear._in_sample import InSample
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._page import summarise
-from tsrnn.linear._results import Results
+from tsrnn.linear._results import GIVEN, Results
 from tsrnn.linear._storage import fitted_arrays, fitted_header, revived_estimates, revived_memory
 from tsrnn.linear._summary import LinearSummary
 
@@ -48,6 +49,11 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
     **shared
         All other arguments are those of `CommonArguments`.
     """
+
+    _guarantee: ClassVar[str] = (
+        "Asymptotic, the parameters taken as known. Holds if the model is right and its "
+        "innovations are normal."
+    )
 
     def __init__(self, *, cov_type: str = "hessian", **shared: Any) -> None:
         super().__init__(**shared)
@@ -126,13 +132,11 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
         super()._begin(panel)
         self._panel = panel
         self._sample = panel.times[panel.indptr[:-1]], panel.last_times
+        self._data_digest = fingerprint(panel)
 
     def _mark_given(self) -> None:
         """Parameters that were not estimated have no standard errors."""
-        messages = tuple(
-            (*own, "Parameters were given, not estimated: no standard errors.")
-            for own in self.estimates_.messages
-        )
+        messages = tuple((*own, GIVEN) for own in self.estimates_.messages)
         fixed = np.ones_like(self.estimates_.fixed)
         self._set_estimates(replace(self.estimates_, fixed=fixed, messages=messages))
 
@@ -162,7 +166,8 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
         return shown if len(units) <= NAMES_SHOWN else f"first {shown}"
 
     def _header(self) -> dict[str, Any]:
-        return fitted_header(self.estimates_) | {"horizon": self.horizon_}
+        own = {"horizon": self.horizon_, "data": self._data_digest}
+        return fitted_header(self.estimates_) | own
 
     def _arrays(self) -> dict[str, np.ndarray]:
         sample = {"sample": np.stack([np.asarray(ends).astype("int64") for ends in self._sample])}
@@ -177,6 +182,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
     ) -> LinearMemory:
         self._set_estimates(revived_estimates(header, arrays))
         self.horizon_, self._panel = header["horizon"], None
+        self._data_digest = header["data"]
         first, last = arrays["sample"].astype(last_times.dtype)
         self._sample = first, last
         return revived_memory(arrays, ids, last_times)

@@ -37,6 +37,8 @@ class Estimates:
         On the boundary, not identified or imposed: no standard error, no t-value.
     messages : tuple of N tuples of str
         Warnings in words.
+    starts, agreement : integer array of shape (N,) or None
+        Starting values tried, and how many of them came close to the highest log-likelihood.
     """
 
     names: tuple[str, ...]
@@ -51,6 +53,8 @@ class Estimates:
     converged: np.ndarray
     fixed: np.ndarray
     messages: tuple[tuple[str, ...], ...]
+    starts: np.ndarray | None = None
+    agreement: np.ndarray | None = None
 
     @property
     def fitted(self) -> np.ndarray:
@@ -64,6 +68,28 @@ class Estimates:
             for name in BY_UNIT
         }
         return replace(self, **chosen, messages=tuple(self.messages[i] for i in which))
+
+    def with_held(self, names: tuple[str, ...], values: np.ndarray) -> Estimates:
+        """With further parameters (N, m) at the end, held at what an earlier step has found."""
+        m, k = values.shape[1], len(self.names)
+        arrays: dict[str, Any] = {
+            name: np.pad(array, [(0, 0)] + [(0, m)] * (array.ndim - 1))
+            for name in ("gradient", "hessian", "opg", "information")
+            if (array := getattr(self, name)) is not None
+        }
+        fixed = np.ones((len(values), k + m), dtype=bool)
+        fixed[:, :k] = self.fixed
+        params = np.hstack([self.params, values])
+        return replace(self, names=(*self.names, *names), params=params, fixed=fixed, **arrays)
+
+    def first(self, k: int) -> Estimates:
+        """Those of the first k parameters alone."""
+        arrays: dict[str, Any] = {
+            name: None if (array := getattr(self, name)) is None else array[:, *(np.s_[:k],) * d]
+            for name, d in (("params", 1), ("gradient", 1), ("fixed", 1), ("hessian", 2),
+                            ("opg", 2), ("information", 2))
+        }  # fmt: skip
+        return replace(self, names=self.names[:k], **arrays)
 
     def placed(self, n_units: int, which: np.ndarray, reasons: dict[int, str]) -> Estimates:
         """As the units numbered `which` of `n_units`; the others are not fitted.
@@ -88,7 +114,7 @@ class Estimates:
 
 BY_UNIT = (
     "params", "loglik", "n_obs", "gradient", "hessian", "opg", "information", "iterations",
-    "converged", "fixed",
+    "converged", "fixed", "starts", "agreement",
 )  # fmt: skip
 
 

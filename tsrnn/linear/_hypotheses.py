@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import chi2
 
+from tsrnn.contract import warn_user
+from tsrnn.data import Panel
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._inference import ChiSquareTest
 
 
 def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
@@ -51,10 +55,53 @@ def restriction_values(values: Any, n: int) -> np.ndarray:
     return np.broadcast_to(array, n)
 
 
+class Restriction(NamedTuple):
+    """What a smaller model says of a larger one, and what follows for a likelihood ratio.
+
+    Attributes
+    ----------
+    boundary : int
+        Restricted parameters that are put on a boundary of their space.
+    reason : str
+        Why there is no known limit; empty where there is one.
+    joint : bool
+        Whether all parameters maximise the likelihood together: the ratio is never negative then.
+    reached : boolean array of shape (N,), optional
+        Units where the larger model's estimates satisfy the restriction.
+    known : tuple of str
+        Parameters that both likelihoods take as known from an earlier step.
+    """
+
+    boundary: int = 0
+    reason: str = ""
+    joint: bool = True
+    reached: np.ndarray | None = None
+    known: tuple[str, ...] = ()
+
+
+COMMON_FACTORS = (
+    "with a lag more on both sides common factors cancel: the larger model is not identified under "
+    "the smaller one"
+)
+_ROUNDING = 1e-6  # likelihood ratio below zero by which searches of tolerance differ
+
+
+def fingerprint(panel: Panel) -> dict[str, str]:
+    """Digests of the targets and of each exogenous column."""
+    lengths = panel.lengths.astype(np.int64).tobytes()
+    columns = {"": panel.values} | dict(zip(map(str, panel.exog_names), panel.exog.T, strict=True))
+    return {name: _digest(values, lengths) for name, values in columns.items()}
+
+
+def _digest(values: np.ndarray, lengths: bytes) -> str:
+    numbers = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
+    return hashlib.sha256(lengths + np.ascontiguousarray(numbers).tobytes()).hexdigest()[:32]
+
+
 def check_same_data(
-    ours: pd.Index, theirs: pd.Index, our_memory: LinearMemory, their_memory: LinearMemory
+    ours: pd.Index, theirs: pd.Index, our_data: dict[str, str], their_data: dict[str, str]
 ) -> None:
-    """Refuse models of other units or other values.
+    """Refuse models of other units or other values, by the fingerprints of their data.
 
     Raises
     ------
@@ -65,9 +112,17 @@ def check_same_data(
             f"both models must be fitted to the same series; the units of the one are "
             f"{list(ours[:3])}..., of the other {list(theirs[:3])}..."
         )
-    scales = our_memory.target_scale, their_memory.target_scale
-    if not np.allclose(*scales, rtol=1e-9, atol=0, equal_nan=True):
-        raise ValueError("both models must be fitted to the same values; these differ")
+    if our_data[""] != their_data[""]:
+        raise ValueError(
+            "both models must be fitted to the same values in the same order; those of the "
+            "targets differ. Fit both to one frame"
+        )
+    for name in our_data.keys() & their_data.keys():
+        if our_data[name] != their_data[name]:
+            raise ValueError(
+                f"both models must be fitted to the same values; exogenous column {name!r} "
+                "differs. Fit both to one frame"
+            )
 
 
 def check_same_sample(units: pd.Index, ours: Estimates, theirs: Estimates) -> None:
@@ -99,3 +154,64 @@ def check_same_likelihood(ours: dict[str, str], theirs: dict[str, str]) -> None:
         raise ValueError(
             f"both likelihoods must follow the same conventions; they are {ours} and {theirs}"
         )
+
+
+def limited(
+    units: pd.Index, test: ChiSquareTest, restriction: Restriction, restricted: Estimates
+) -> pd.DataFrame:
+    """Likelihood-ratio test with the limit that each unit has, a row a unit.
+
+    Raises
+    ------
+    ValueError
+        If every statistic is negative.
+    """
+    statistic = test.statistic.copy()
+    if restriction.reached is not None:
+        statistic[restriction.reached] = np.maximum(statistic[restriction.reached], 0.0)
+    noise = _ROUNDING + 1e-10 * np.abs(restricted.loglik)
+    statistic[(statistic < 0) & (statistic >= -noise)] = 0.0
+    limit, p_value = _limit(restriction.boundary, test.df, statistic)
+    reason = restriction.reason
+    if restriction.boundary > 1 and not reason:
+        reason = (
+            f"{restriction.boundary} restricted parameters are on a boundary, and the mixture of "
+            "chi-squares depends on the parameters"
+        )
+    limits = np.full(len(units), f"none: {reason}" if reason else limit, dtype=object)
+    if reason:
+        p_value[:] = np.nan
+    limits[np.isnan(statistic)] = "none: a model was not fitted"
+    held = restricted.fixed & ~np.isin(restricted.names, restriction.known)
+    for i in () if reason else np.flatnonzero(held.any(1) & restricted.fitted):
+        names = [name for name, at in zip(restricted.names, held[i], strict=True) if at]
+        limits[i] = f"none: {names} of the smaller model are on a boundary or not identified"
+        p_value[i] = np.nan
+    negative = np.flatnonzero(statistic < 0) if restriction.joint else np.empty(0, dtype=int)
+    if len(negative):
+        i = negative[0]
+        said = (
+            f"the likelihood ratio of unit {units[i]!r} is {statistic[i]:.4g}, below zero: the "
+            "larger model's optimum is a local one, or its likelihood is of another start (a "
+            "presample variance that follows the mean). Fit it with a larger n_starts"
+        )
+        if len(negative) == restricted.fitted.sum():
+            raise ValueError(said)
+        warn_user(f"{said}. So it is in {len(negative)} of {len(units)} units; their p-values are "
+                  "NaN")  # fmt: skip
+        limits[negative] = "none: the larger model's optimum is a local one"
+        p_value[negative] = np.nan
+    columns = {"statistic": statistic, "df": test.df, "p_value": p_value, "limit": limits}
+    return pd.DataFrame(columns, index=units)
+
+
+def _limit(boundary: int, df: int, statistic: np.ndarray) -> tuple[str, np.ndarray]:
+    """Limit in words, and p-values (N,), with none or one of the parameters on a boundary.
+
+    With one, the estimate is on the boundary half of the time (Self and Liang, 1987).
+    """
+    upper = chi2.sf(statistic, df)
+    if not boundary:
+        return f"chi2({df})", upper
+    lower = chi2.sf(statistic, df - 1) if df > 1 else (statistic <= 0).astype(float)
+    return f"0.5 chi2({df - 1}) + 0.5 chi2({df})", 0.5 * (lower + upper)

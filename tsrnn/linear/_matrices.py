@@ -51,6 +51,11 @@ class MatrixForecaster(LinearForecaster):
     """
 
     multivariate: ClassVar[bool] = True
+    _guarantee: ClassVar[str] = (
+        "Asymptotic at the first step, the parameters taken as known, if the model is right and "
+        "innovations are normal. Later steps are normal with the right variance, too thin in the "
+        "tails."
+    )
 
     def covariances(self, df: Any = None) -> pd.DataFrame:
         """Conditional variances and covariances of the residuals within the data.

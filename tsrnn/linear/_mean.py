@@ -68,6 +68,46 @@ class Mean:
         """
         return tuple(f"{one}.{name}" for name in targets for one in self._regressor_names(targets))
 
+    @property
+    def n_relations(self) -> int:
+        """Cointegrating relations."""
+        return self.rank if self.kind == "vecm" else 0
+
+    def relation_names(self, targets: Sequence[object]) -> tuple[str, ...]:
+        """Names of the elements of beta that the normalisation leaves, relation by relation.
+
+        ``beta.ec1.b`` is what b has in the first relation, in which the first target has one.
+        """
+        others = list(targets)[self.n_relations :]
+        return tuple(f"beta.ec{i + 1}.{name}" for i in range(self.n_relations) for name in others)
+
+    def relations(self, elements: np.ndarray, n: int) -> np.ndarray:
+        """Cointegrating vectors (..., n, rank) of their elements, the first rows the identity."""
+        rank, lead = self.n_relations, elements.shape[:-1]
+        beta = np.empty((*lead, n, rank))
+        beta[..., :rank, :] = np.eye(n, rank)[:rank]
+        beta[..., rank:, :] = elements.reshape(*lead, rank, max(n - rank, 0)).swapaxes(-1, -2)
+        return beta
+
+    def elements(self, beta: np.ndarray) -> np.ndarray:
+        """The inverse of `relations`."""
+        rest = beta[..., self.n_relations :, :].swapaxes(-1, -2)
+        return rest.reshape(*rest.shape[:-2], rest.shape[-1] * rest.shape[-2])
+
+    def notes(self, targets: Sequence[object]) -> list[str]:
+        """Where beta comes from, for a summary."""
+        if not self.n_relations:
+            return []
+        first = list(targets)[: self.n_relations]
+        ones = ", ".join(f"{name} has one in ec{i + 1}" for i, name in enumerate(first))
+        zeros = " and zero in the others" if self.n_relations > 1 else ""
+        return [
+            f"beta: cointegrating vectors, of which {ones}{zeros}. They are estimated first, by "
+            "Johansen's reduced-rank regression with a constant outside the relations, and held in "
+            "the estimate of all other parameters, as they converge faster: they have no standard "
+            "errors here."
+        ]
+
     def _regressor_names(self, targets: Sequence[object]) -> list[str]:
         lags = [(i, name) for i in range(1, self.order + 1) for name in targets]
         if self.kind == "zero":
@@ -105,8 +145,10 @@ class Regression:
         return self.response - self.regressors @ self.coefficients.T
 
 
-def regression(mean: Mean, values: np.ndarray) -> Regression:
+def regression(mean: Mean, values: np.ndarray, beta: np.ndarray | None = None) -> Regression:
     """Response, regressors and least squares of a series (T, n).
+
+    Cointegrating vectors (n, rank) are estimated where they are not given.
 
     Raises
     ------
@@ -119,7 +161,10 @@ def regression(mean: Mean, values: np.ndarray) -> Regression:
             f"a mean of {mean.n_lags} lags of {n} variables needs at least "
             f"{n * mean.n_lags + n + 2} rows; got {rows}"
         )
-    beta = johansen(values, mean.order, mean.rank) if mean.kind == "vecm" else np.zeros((n, 0))
+    if mean.kind != "vecm":
+        beta = np.zeros((n, 0))
+    elif beta is None:
+        beta = johansen(values, mean.order, mean.rank)
     response, regressors = _design(mean, values, beta)
     scale = np.sqrt((regressors**2).mean(0))
     if np.linalg.matrix_rank(regressors / np.where(scale > 0, scale, 1.0)) < regressors.shape[1]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from tsrnn.linear._cholesky import solve_positive
 
@@ -59,6 +60,7 @@ Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
 _SCORING_ENDS = 1e-2  # decrement below which Newton's method takes over from scoring
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
 _MOST_DAMPING = 1e12
+AGREE = 0.01  # difference of log-likelihoods within which ends of two starts count as one
 _GOOD_ENOUGH = 1e-8  # decrement that counts as converged where rounding ends the search
 
 
@@ -71,6 +73,7 @@ def maximise(
     scoring: int = 20,
     tol: float = 1e-14,
     max_iter: int = 100,
+    progress: str = "",
 ) -> Optimum:
     r"""Climb to a maximum of the log-likelihood of every unit.
 
@@ -95,12 +98,28 @@ def maximise(
     tol : float, default 1e-14
         Converged when g' C^-1 g is below: 1e-14 is 1e-7 standard errors.
     max_iter : int, default 100
+    progress : str, optional
+        What a bar of the evaluations says; there is none without it.
 
     Returns
     -------
     Optimum
     """
-    return _Search(evaluate, start, lower, upper, scoring, tol).run(max_iter)
+    with tqdm(desc=progress, unit=" evaluations", disable=not progress, leave=False) as bar:
+
+        def counted(params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
+            found = evaluate(params, units, exact)
+            bar.set_postfix(loglik=f"{found.value.max(initial=-np.inf):.4f}", refresh=False)
+            bar.update()
+            return found
+
+        own = counted if progress else evaluate
+        return _Search(own, start, lower, upper, scoring, tol).run(max_iter)
+
+
+def agreement_of(values: np.ndarray) -> np.ndarray:
+    """Number (N,) of starts whose log-likelihoods (count, N) came close to the highest."""
+    return (values > values.max(0) - AGREE).sum(0)
 
 
 class _Search:

@@ -77,11 +77,14 @@ def _fit_facts(estimates: Estimates) -> dict[str, object]:
     if estimates.fixed.all():  # given: nothing was searched for
         return facts
     slope = np.linalg.norm(np.where(estimates.fixed, 0.0, estimates.gradient))
-    return facts | {
+    facts |= {
         "Iterations": int(estimates.iterations[0]),
         "Gradient norm": f"{slope:.1e}",
         "Converged": "yes" if estimates.converged[0] else "no",
     }
+    if estimates.starts is not None and estimates.agreement is not None and estimates.starts[0]:
+        facts["Starts that agree"] = f"{estimates.agreement[0]} of {estimates.starts[0]}"
+    return facts
 
 
 def _of_all(forecaster: LinearForecaster) -> LinearSummary:

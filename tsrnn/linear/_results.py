@@ -15,9 +15,11 @@ from tsrnn.linear._covariance import covariance
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._frames import by_parameter, by_unit
 from tsrnn.linear._hypotheses import (
+    Restriction,
     check_same_data,
     check_same_likelihood,
     check_same_sample,
+    limited,
     restriction_matrix,
     restriction_values,
 )
@@ -33,6 +35,8 @@ from tsrnn.linear._inference import (
 )
 from tsrnn.linear._memory import LinearMemory
 
+GIVEN = "Parameters were given, not estimated: no standard errors."
+
 
 class Results:
     """Estimates of a fitted linear model as frames; a part of `LinearForecaster`.
@@ -47,6 +51,7 @@ class Results:
     memory_: LinearMemory
     estimates_: Estimates
     _panel_shape: tuple[Layout, tuple[str | int, ...]]
+    _data_digest: dict[str, str]
 
     @property
     def units_(self) -> pd.Index:
@@ -100,9 +105,24 @@ class Results:
         return self._series(self._fitted().n_obs, "nobs")
 
     @property
+    def sample_length_(self) -> int:
+        """Observations in the likelihood of the longest unit."""
+        return int(self._fitted().n_obs.max())
+
+    @property
     def converged_(self) -> pd.Series:
         """Whether the optimiser met its tolerance."""
         return self._series(self._fitted().converged, "converged")
+
+    @property
+    def starts_(self) -> pd.Series:
+        """Number of starting values tried; 0 where none were, or none are counted."""
+        return self._series(self._counts(self._fitted().starts), "starts")
+
+    @property
+    def agreement_(self) -> pd.Series:
+        """Number of `starts_` that came within 0.01 of the highest log-likelihood."""
+        return self._series(self._counts(self._fitted().agreement), "agreement")
 
     @property
     def messages_(self) -> pd.Series:
@@ -187,33 +207,35 @@ class Results:
         return self._test_frame(made)
 
     def lr_test(self, restricted: Results) -> pd.DataFrame:
-        r"""Likelihood-ratio test of a model within this one, unit by unit.
+        r"""Likelihood-ratio test of a model nested in this one, unit by unit.
 
         .. math:: LR = 2 (\ell_u - \ell_r) \to \chi^2(k_u - k_r)
 
-        The limit needs a restriction inside the parameter space and a larger model that is
-        identified under it. On a boundary (no ARCH effect, alpha = 0; the normal distribution
-        as a Student's t, 1 / nu = 0) the p-value is too large; with common roots (one more lag
-        on both sides of an ARMA) there is no chi-square limit. That the models are nested is
-        for the caller to know.
+        With one of the restricted parameters on a boundary (alpha, beta or 1 / nu at zero) the
+        limit is the mixture :math:`\tfrac12 \chi^2(k_u - k_r - 1) + \tfrac12 \chi^2(k_u -
+        k_r)`. With several there, where the larger model is not identified under the smaller one
+        (one more lag on both sides, a DCC against a CCC) and for models that are estimated in
+        steps no limit is known, and the p-value is NaN.
 
         Parameters
         ----------
         restricted : LinearForecaster
-            Fitted to the same data, with fewer parameters.
+            Fitted to the same data, and nested in this model.
 
         Returns
         -------
         DataFrame
-            Columns ``statistic``, ``df``, ``p_value``.
+            Columns ``statistic``, ``df``, ``p_value`` and ``limit``: the distribution that the
+            p-value is of, or why there is none.
 
         Raises
         ------
         TypeError
             If the other is no linear model.
         ValueError
-            If the likelihoods are not of the same observations or of another kind, or the
-            other model has no fewer parameters.
+            If the other model is not nested in this one or was fitted to other data, the
+            likelihoods are not of the same observations or of another kind, or the statistic is
+            negative.
         """
         if not isinstance(restricted, Results):
             raise TypeError(
@@ -222,14 +244,36 @@ class Results:
             )
         check_is_fitted(self, "estimates_")
         check_is_fitted(restricted, "estimates_")
-        check_same_data(self.units_, restricted.units_, self.memory_, restricted.memory_)
+        check_same_data(self.units_, restricted.units_, self._data_digest, restricted._data_digest)
         check_same_sample(self.units_, self.estimates_, restricted.estimates_)
         check_same_likelihood(self._conventions(), restricted._conventions())
-        return self._test_frame(lr_test(restricted.estimates_, self._fitted()))
+        for model, which in ((self, "larger"), (restricted, "smaller")):
+            if any(GIVEN in own for own in model.estimates_.messages):
+                raise ValueError(
+                    f"the {which} model was given its parameters by filter; a likelihood ratio "
+                    "is of maxima. Fit it"
+                )
+        test = lr_test(restricted.estimates_, self.estimates_)
+        restriction = self._restriction_to(restricted)
+        if restriction is None:
+            raise ValueError(
+                f"the smaller model must be nested in the larger one; {restricted!r} is no "
+                f"special case of {self!r}. Compare them by aic_ or bic_"
+            )
+        return limited(self.units_, test, restriction, restricted.estimates_)
+
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        """What a smaller model says of this one; None if it is not nested."""
+        names = set(smaller._fitted().names)
+        nested = type(smaller) is type(self) and names <= set(self._fitted().names)
+        return Restriction() if nested else None
 
     def _conventions(self) -> dict[str, str]:
         """What the likelihood is, in the words of the summary: comparable ones are equal."""
         return {}
+
+    def _counts(self, counts: np.ndarray | None) -> np.ndarray:
+        return np.zeros(len(self.units_), dtype=np.int64) if counts is None else counts
 
     def _set_estimates(self, estimates: Estimates) -> None:
         """Keep what a fit has found; for the `_fit_panel` of a subclass to call."""

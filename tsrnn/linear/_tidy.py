@@ -54,5 +54,7 @@ def _keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
     frame = write_frame(
         as_pandas, ids[:1], times[None], {"": np.zeros((1, len(times), 1))}, target_names=("",)
     )
+    if layout.time_col is not None:
+        return frame.iloc[:, :-1]
     name = "time" if layout.index_name is None else layout.index_name
     return frame.index.to_frame(index=False, name=name)

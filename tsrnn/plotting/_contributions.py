@@ -82,6 +82,9 @@ def plot_contributions(contributions: pd.DataFrame, ax: Axes | None = None, n: i
     _draw_stack(ax, x, stack, floor)
     label = None if base.empty else f"base: {_base_names(base)} ({floor:.4g})"
     ax.axhline(floor, label=label, color=GREY, linewidth=0.9, linestyle="--")
+    zero = [str(name) for name in parts if (parts[name] == 0).all()]
+    if zero and len(zero) <= _NAMED_IN_BASE:
+        ax.plot([], [], " ", label=f"zero: {', '.join(zero)}")
     if not isinstance(parts.index, (pd.DatetimeIndex, pd.PeriodIndex)):
         ax.set_xlabel("Steps ahead")
     ax.set_ylabel(_with_unit(contributions))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -40,21 +41,36 @@ def leading(features: pd.DataFrame, n: int) -> pd.DataFrame:
     return by.head(n)
 
 
-def in_words(feature: Any, unit: str) -> str:
-    """Name a feature (a row as a named tuple), such as "C-1, half-life 53, period 12 months"."""
+def in_words(feature: Any, attrs: Mapping[Any, Any]) -> str:
+    """Name a feature, such as "C-1, half-life 53, period 12 months".
+
+    Times longer than the sample are bounded by its length, as they are not identified:
+    "R-1, half-life beyond the sample of 216 months".
+
+    Parameters
+    ----------
+    feature : named tuple
+        A row of the frame of features.
+    attrs : mapping
+        Of that frame.
+    """
     if feature.modulus == 0:
         return f"zero, memory of {feature.order - 1} steps"
+    length = attrs.get("sample_length", math.inf)
     parts = [feature.type]
     if math.isnan(feature.half_life):
         parts.append("growing")
+    elif feature.half_life > length:
+        parts.append(f"half-life beyond the sample of {_number(length)}")
     elif math.isinf(feature.half_life):
         parts.append("lasting")
     else:
         parts.append(f"half-life {_number(feature.half_life)}")
     if math.isfinite(feature.period):
-        parts.append(f"period {_number(feature.period)}")
-    words = ", ".join(parts)
-    if not (math.isfinite(feature.half_life) or math.isfinite(feature.period)):
+        beyond = feature.period > length
+        parts.append(f"period {'beyond ' * beyond}{_number(min(feature.period, length))}")
+    words, unit = ", ".join(parts), attrs["time_unit"]
+    if not any(part.startswith(("half-life", "period")) for part in parts):
         return words
     return f"{words} {unit.removesuffix('s') if words.endswith(' 1') else unit}"
 

@@ -21,7 +21,8 @@ def plot_feature_history(frame: pd.DataFrame, training: int | None = None) -> np
 
     A panel a recurrent matrix, a column of panels a layer, as in Figure 3 of Cai et al. (2026).
     Decays (R) are stacked from below and damped waves (C) from above, the simplest outermost; a
-    higher order is paler.
+    higher order is paler. Under the panels stands which epoch's weights were kept; where it is
+    epoch 0, the network has learned nothing, and what follows was discarded.
 
     Parameters
     ----------
@@ -65,7 +66,8 @@ def plot_feature_history(frame: pd.DataFrame, training: int | None = None) -> np
         for ax, layer in zip(row, layers, strict=True):
             here = (panels["matrix"] == name) & (panels["layer"] == layer)
             _draw_panel(ax, panels[here], types, f"layer {layer}" + (f", {name}" if name else ""))
-    _explain(axes[0, 0].figure, types)
+    kept = frame.loc[frame["kept"].eq(True), "epoch"] if "kept" in frame else frame["epoch"][:0]
+    _explain(axes[0, 0].figure, types, None if kept.empty else int(kept.iloc[0]))
     return axes
 
 
@@ -141,11 +143,12 @@ def _draw_panel(ax: Any, rows: pd.DataFrame, types: list[str], title: str) -> No
     tidy(ax)
 
 
-def _explain(figure: Any, types: list[str]) -> None:
+def _explain(figure: Any, types: list[str], kept: int | None) -> None:
     """Label the axes all panels share and name the types beside, in the order of the stack."""
     from matplotlib.patches import Patch
 
-    figure.supxlabel("Epoch", fontsize="medium")
+    of_kept = "" if kept is None else f" ({kept} is kept{': nothing was learned' * (kept == 0)})"
+    figure.supxlabel(f"Epoch{of_kept}", fontsize="medium")
     figure.supylabel("Share of features", fontsize="medium")
     handles = [Patch(color=_shade(kind), label=kind) for kind in reversed(types)]
     figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=SMALL)

@@ -44,6 +44,8 @@ def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: i
 
     Raises
     ------
+    tsrnn.interpret.UninformativeNetworkError
+        If the network of a fitted model contributes nothing.
     ValueError
         If the frame of features lacks columns, rows or its unit of time, or `n_labels` is not a
         positive whole number.
@@ -117,7 +119,7 @@ def _label_slowest(ax: Axes, features: pd.DataFrame, n: int, radius: float) -> N
     """Name the slowest features beside the disk, each tied to its point by a line."""
     slowest = features[features["modulus"] > 0].nlargest(n, "modulus")
     points = _eigenvalues(slowest)
-    texts = [in_words(row, features.attrs["time_unit"]) for row in slowest.itertuples()]
+    texts = [in_words(row, features.attrs) for row in slowest.itertuples()]
     sides: dict[int, list[int]] = {side: [] for side in _SIDES}
     for i in np.argsort(points.imag, kind="stable"):
         sides[-1 if points[i].real < 0 else 1].append(int(i))

@@ -50,6 +50,8 @@ def plot_lag_curves(
 
     Raises
     ------
+    tsrnn.interpret.UninformativeNetworkError
+        If the network of a fitted model contributes nothing.
     ValueError
         If the frame of features lacks columns, rows or its unit of time, all features are of type
         "zero", or `n` or `max_lag` is not a positive whole number.
@@ -74,7 +76,7 @@ def plot_lag_curves(
     ax.axhline(0, color=GREY, linewidth=0.6)
     for i, row in enumerate(chosen.itertuples()):
         style: dict[str, Any] = {"color": colour(i), "linestyle": _DASHES[i // 6 % 3]}
-        ax.plot(lags * step, _curve(row, lags), label=_label(row, features, unit), **style)
+        ax.plot(lags * step, _curve(row, lags), label=_label(row, features), **style)
     ax.set(xlabel=f"Lag ({unit})", ylabel="Response to an impulse", xlim=(0, last * step))
     tidy(ax)
     legend_beside(ax, inside=given)
@@ -96,11 +98,11 @@ def _last_lag(features: pd.DataFrame) -> int:
     return int(min(max(math.ceil(math.log(_FADED) / math.log(slowest)), least), most))
 
 
-def _label(feature: Any, features: pd.DataFrame, unit: str) -> str:
+def _label(feature: Any, features: pd.DataFrame) -> str:
     several = "network" in features and features["network"].nunique() > 1
     network = f"network {feature.network}, " if several else ""
     layer = network + (f"layer {feature.layer}, " if features["layer"].nunique() > 1 else "")
     block = f"block {feature.block}: " if features["block"].nunique() > 1 else ""
     place = f"{layer}{block}" if block else layer.replace(", ", ": ")
     share = "" if math.isnan(feature.share) else f" (share {feature.share:.0%})"
-    return f"{place}{in_words(feature, unit)}{share}"
+    return f"{place}{in_words(feature, features.attrs)}{share}"

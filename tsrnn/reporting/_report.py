@@ -13,6 +13,7 @@ from tsrnn.evaluation import Comparison
 from tsrnn.reporting._html import page, paragraph
 from tsrnn.reporting._sections import (
     accuracy_section,
+    composition_section,
     data_section,
     diagnostics_section,
     forecast_section,
@@ -85,6 +86,7 @@ def report(
     path = file_place(path)
     body = [
         *data_section(result),
+        *composition_section(models),
         *words_section(result),
         *accuracy_section(result),
         *tests_section(result),

@@ -60,6 +60,14 @@ def data_section(result: Comparison) -> Iterator[str]:
     )
 
 
+def composition_section(models: Mapping[str, Any]) -> Iterator[str]:
+    """What forecasts, of models that are networks."""
+    for name, model in models.items():
+        composition = getattr(model.summary(), "composition", None)
+        if composition is not None:
+            yield paragraph(f"{name}: {composition}")
+
+
 def words_section(result: Comparison) -> Iterator[str]:
     """The tests in sentences."""
     said = result.words()

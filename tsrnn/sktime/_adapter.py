@@ -15,7 +15,7 @@ from tsrnn.data import steps_between
 from tsrnn.sktime._frames import ID, TIME, exog_names, future_long, rows_at, to_long
 
 # Arguments that say which columns of a frame are what; sktime's y and X say so.
-FRAME_ARGUMENTS = ("target", "known_ahead", "id_col", "time_col")
+FRAME_ARGUMENTS = ("target", "known_ahead", "static", "id_col", "time_col")
 
 
 class Adapter(BaseForecaster):

@@ -215,6 +215,10 @@ class PlannedTask(Task):
         )
         return {"optimizer": optimizer, "lr_scheduler": planned}
 
+    def on_train_epoch_end(self) -> None:
+        """Without validation the last epoch is the one that is kept."""
+        self.best_epoch = self.current_epoch + 1
+
     def on_fit_end(self) -> None:
         """Keep the state of the optimiser."""
         self.moments = self.trainer.optimizers[0].state_dict()["state"]

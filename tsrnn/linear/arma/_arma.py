@@ -9,11 +9,13 @@ import pandas as pd
 from scipy.special import ndtri
 from tqdm import tqdm
 
-from tsrnn.contract import level_name, target_scales, with_shared_arguments
+from tsrnn.contract import level_name, positive_integer, target_scales, with_shared_arguments
 from tsrnn.data import Panel, steps_between
 from tsrnn.linear._as_rnn import Recursion, padded
 from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._results import Results
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.arma._arguments import specification
 from tsrnn.linear.arma._fit import fit_units, joined
@@ -63,12 +65,16 @@ class ARMA(ARMAResults):
     likelihood : {"exact", "conditional"}
         From the stationary distribution of the state, or from a state that is zero before the
         first row. With d > 0 both are given the first d observations.
+    n_starts : int, optional
+        Starting values of every series, besides the optima of the models nested in this one. By
+        default one, and all kinds that are known to matter where that leaves doubt.
+        `agreement_` says how many of `starts_` reached the highest log-likelihood.
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg" (statsmodels' default), "information",
         "robust" or "bollerslev-wooldridge".
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values out of the exact likelihood.
-    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. Exogenous columns are regressors; to forecast, name them all
         in `known_ahead`.
 
@@ -115,12 +121,14 @@ class ARMA(ARMAResults):
         order: tuple[int, ...] = (1, 1),
         trend: str | None = None,
         likelihood: str = "exact",
+        n_starts: int | None = None,
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
         self.order = order
         self.trend = trend
         self.likelihood = likelihood
+        self.n_starts = n_starts
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         self._set_estimates(self._estimated(panel, None))
@@ -138,6 +146,11 @@ class ARMA(ARMAResults):
     def _estimated(self, panel: Panel, given: np.ndarray | None) -> Estimates:
         """Estimates of all units of a panel."""
         spec, parts, order = self._spec(), [], []
+        n_starts = (
+            None
+            if self.arguments_.n_starts is None
+            else positive_integer("n_starts", self.arguments_.n_starts)
+        )
         n_units = panel.n_series * panel.values.shape[1]
         progress = tqdm(
             total=n_units, desc="ARMA", disable=not self.arguments_.verbose, leave=False
@@ -145,7 +158,7 @@ class ARMA(ARMAResults):
         for units in batches(panel):
             own = None if given is None else given[units]
             y, exog = unit_values(panel, units), unit_exog(panel, units)
-            parts.append(fit_units(spec, y, exog, own))
+            parts.append(fit_units(spec, y, exog, own, n_starts))
             order.append(units)
             progress.update(len(units))
         progress.close()
@@ -256,6 +269,17 @@ class ARMA(ARMAResults):
         regressors = self._panel_shape[1] if hasattr(self, "_panel_shape") else ()
         given = self.arguments_
         return specification(given.order, given.trend, given.likelihood, given.missing, regressors)
+
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, ARMA):
+            return None
+        spec, small = self._spec(), smaller._spec()
+        lags = spec.p - small.p, spec.q - small.q
+        regressors = set(small.regressors) <= set(spec.regressors)
+        trend = set(small.trend) - {"n"} <= set(spec.trend)
+        if not (min(lags) >= 0 and small.d == spec.d and regressors and trend):
+            return None
+        return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
         return self._spec().names

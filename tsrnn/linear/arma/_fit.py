@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tsrnn.kernels import Lanes
@@ -18,6 +20,7 @@ def fit_units(
     y: np.ndarray,
     exog: np.ndarray | None = None,
     given: np.ndarray | None = None,
+    n_starts: int | None = None,
 ) -> Estimates:
     """Fit every row of y, or evaluate its likelihood at given parameters.
 
@@ -29,6 +32,8 @@ def fit_units(
     exog : array of shape (N, T, m), optional
     given : array of shape (N, k), optional
         Parameters not to be estimated.
+    n_starts : int, optional
+        Starts of every unit, besides the optima of nested models; by default as many as needed.
 
     Returns
     -------
@@ -50,7 +55,7 @@ def fit_units(
         if prepared is not None:
             units = which[kept]
             at = None if given is None else given[units]
-            parts.append((units, _estimated(spec, prepared, at)))
+            parts.append((units, _estimated(spec, prepared, at, n_starts)))
     if not parts:
         return _nothing(spec.names, len(y), reasons)
     order = np.concatenate([which for which, _ in parts])
@@ -76,6 +81,8 @@ def joined(parts: list[Estimates]) -> Estimates:
         converged=stack("converged"),
         fixed=stack("fixed"),
         messages=tuple(own for part in parts for own in part.messages),
+        starts=stack("starts"),
+        agreement=stack("agreement"),
     )
 
 
@@ -95,11 +102,15 @@ def _nothing(names: tuple[str, ...], n_units: int, reasons: dict[int, str]) -> E
         converged=np.zeros(0, dtype=bool),
         fixed=np.zeros((0, k), dtype=bool),
         messages=(),
+        starts=np.zeros(0, dtype=np.int64),
+        agreement=np.zeros(0, dtype=np.int64),
     )
     return none.placed(n_units, np.zeros(0, dtype=np.int64), reasons)
 
 
-def _estimated(spec: Specification, prepared: Prepared, given: np.ndarray | None) -> Estimates:
+def _estimated(
+    spec: Specification, prepared: Prepared, given: np.ndarray | None, n_starts: int | None
+) -> Estimates:
     form, n_obs = prepared.form, prepared.n_obs
     likelihood = Likelihood(
         form, Lanes(prepared.inputs), n_obs, exact=spec.exact, gaps=prepared.gaps
@@ -108,11 +119,13 @@ def _estimated(spec: Specification, prepared: Prepared, given: np.ndarray | None
         inner, n = _inner(prepared, given), len(n_obs)
         _, moments = likelihood.moments(inner[:, :-1], inner[:, -1])
         nothing, all_ = np.zeros(n, dtype=np.int64), np.ones(inner.shape, dtype=bool)
-        return _in_user_units(spec, prepared, inner, moments, nothing, all_[:, 0], all_, ((),) * n)
-    best = search(prepared, likelihood)
+        made = _in_user_units(spec, prepared, inner, moments, nothing, all_[:, 0], all_, ((),) * n)
+        return replace(made, starts=nothing, agreement=nothing)
+    found = search(prepared, likelihood, n_starts)
+    best = found.best
     sigma2, moments = likelihood.moments(best.params)
-    fixed, messages = judge(form, best, n_obs)
-    return _in_user_units(
+    fixed, messages = judge(form, best, found.lower, n_obs)
+    made = _in_user_units(
         spec,
         prepared,
         np.column_stack([best.params, sigma2]),
@@ -122,6 +135,7 @@ def _estimated(spec: Specification, prepared: Prepared, given: np.ndarray | None
         np.column_stack([fixed, np.zeros(len(fixed), dtype=bool)]),
         tuple(tuple(own) for own in messages),
     )
+    return replace(made, starts=found.starts, agreement=found.agreement)
 
 
 def _inner(prepared: Prepared, params: np.ndarray) -> np.ndarray:

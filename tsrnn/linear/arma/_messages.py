@@ -10,18 +10,23 @@ from tsrnn.linear.arma._polynomials import inverse_roots
 from tsrnn.linear.arma._search import closest_roots
 
 ON_CIRCLE = 1e-4  # distance of a root from the unit circle that counts as none
-CANCELLING = 0.1  # distance of roots, in units of 1 / sqrt(n), that counts as none
-NEARLY = 2.0  # distance within the error of estimation of the first impulse response
+NEARLY = 2.0  # distance of roots within the error of the first impulse response, times sqrt(n)
+SAME = 0.01  # log-likelihood that common roots must add to count as something
+FAINT = 3.0  # that they must add to be told from none: half the 95% quantile of chi-square(2)
 NEAR_UNIT_ROOT = 2.0  # distance of a root from the unit circle in units of 1 / n
 
 
-def judge(form: Form, best: Optimum, n_obs: np.ndarray) -> tuple[np.ndarray, list[list[str]]]:
+def judge(
+    form: Form, best: Optimum, lower: np.ndarray, n_obs: np.ndarray
+) -> tuple[np.ndarray, list[list[str]]]:
     """Parameters that have no standard error, (N, k), and what is to be said, by unit.
 
     Parameters
     ----------
     form : Form
     best : Optimum
+    lower : array of shape (N,)
+        Log-likelihood with one lag less on both sides, for units with roots that are close.
     n_obs : array of shape (N,)
     """
     ar = slice(form.n_mean, form.n_mean + form.p)
@@ -29,7 +34,9 @@ def judge(form: Form, best: Optimum, n_obs: np.ndarray) -> tuple[np.ndarray, lis
     fixed = np.zeros(best.params.shape, dtype=bool)
     messages: list[list[str]] = [[] for _ in n_obs]
     if form.p and form.q:
-        _identification(form, best.params, n_obs, fixed, messages, slice(ar.start, ma.stop))
+        added = best.value - lower
+        both = slice(ar.start, ma.stop)
+        _identification(form, best.params, added, n_obs, fixed, messages, both)
     if form.q:
         _edge_of_invertibility(np.abs(inverse_roots(-best.params[:, ma].T)), fixed, messages, ma)
     if form.p:
@@ -45,25 +52,31 @@ def judge(form: Form, best: Optimum, n_obs: np.ndarray) -> tuple[np.ndarray, lis
 def _identification(
     form: Form,
     params: np.ndarray,
+    added: np.ndarray,
     n_obs: np.ndarray,
     fixed: np.ndarray,
     messages: list[list[str]],
     both: slice,
 ) -> None:
+    """Judge roots that are close by what they add to the likelihood.
+
+    Close to the unit circle roots at a small distance can be of much use to the likelihood.
+    """
     gap, ar, ma = closest_roots(form, params)
-    scaled = gap * np.sqrt(n_obs)
-    for i in np.flatnonzero(scaled < NEARLY):
+    suspected = (gap * np.sqrt(n_obs) < NEARLY) & ~(added > FAINT)
+    for i in np.flatnonzero(suspected):
         roots = f"the inverse roots {_shown(ar[i])} of the AR and {_shown(ma[i])} of the MA"
-        if scaled[i] < CANCELLING:
+        if added[i] < SAME:
             fixed[i, both] = True
             messages[i].append(
-                f"Not identified: {roots} cancel. A model with one lag less on both sides is the "
-                "same; AR and MA parameters have no standard errors."
+                f"Not identified: {roots} cancel. A model with one lag less on both sides has the "
+                "same log-likelihood; AR and MA parameters have no standard errors."
             )
         else:
             messages[i].append(
-                f"Weakly identified: {roots} nearly cancel. Standard errors and z-values of AR "
-                "and MA parameters are not to be relied on; consider one lag less on both sides."
+                f"Weakly identified: {roots} nearly cancel. A model with one lag less on both "
+                f"sides has a log-likelihood lower by {added[i]:.2f} only. Standard errors and "
+                "z-values of AR and MA parameters are not to be relied on; consider that model."
             )
 
 

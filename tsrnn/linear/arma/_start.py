@@ -95,6 +95,15 @@ def further_starts(gamma: np.ndarray, p: int, q: int) -> list[np.ndarray]:
     return starts
 
 
+def drawn_starts(n: int, p: int, q: int, count: int) -> list[np.ndarray]:
+    """Starts (n, p + q) drawn at random, the same for all units and in every fit."""
+    rng, starts = np.random.default_rng(0), []
+    for _ in range(count):
+        phi, theta = (from_partial(rng.uniform(-_MOST, _MOST, (m, 1))) for m in (p, q))
+        starts.append(np.tile(np.concatenate([phi, -theta])[:, 0], (n, 1)))
+    return starts
+
+
 def _factors(p: int, q: int) -> list[tuple[tuple[complex, ...], tuple[complex, ...]]]:
     """Inverse roots of the AR and of the MA that starts of order (p, q) have besides."""
     found: list[tuple[tuple[complex, ...], tuple[complex, ...]]] = []

@@ -39,7 +39,8 @@ class CCC(ConditionalCorrelation):
     mean : {"constant", "zero", "var", "vecm"}
         Mean of all targets. A constant is estimated with the variance of its equation; the
         other two by least squares before the variances. "vecm" is an error-correction mean,
-        whose cointegrating vectors are Johansen's.
+        whose cointegrating vectors, Johansen's, are the parameters ``beta.ec1.b`` without standard
+        errors.
     mean_order : int, default 1
         Lags of "var", lagged differences of "vecm".
     coint_rank : int, default 1
@@ -51,7 +52,8 @@ class CCC(ConditionalCorrelation):
     cov_type : {"robust", "hessian"}
         Standard errors that allow for all steps of the estimation and for other distributions
         than the normal (Engle and Sheppard, 2001), or those of each step by itself.
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all linear models. CCC takes no exogenous columns.
 
     Notes

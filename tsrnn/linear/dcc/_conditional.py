@@ -11,10 +11,12 @@ from scipy.stats import chi2
 
 from tsrnn.contract import choice, flag, positive_integer, target_scales
 from tsrnn.data import Panel
+from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
+from tsrnn.linear._results import Results
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._arguments import initial_of
 from tsrnn.linear.dcc._constancy import constancy_statistic
@@ -91,6 +93,35 @@ class ConditionalCorrelation(MatrixForecaster):
             blocks["correlation"] = matrices
         return [blocks]
 
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, ConditionalCorrelation):
+            return None
+        spec, small = self._specification(), smaller._specification()
+        order, inner = spec.order, small.order
+        given, inner_given = self.arguments_, smaller.arguments_
+        variances = zip(smaller._variance_order(), self._variance_order(), strict=True)
+        nested = (
+            all(a <= b for a, b in variances)
+            and inner.p <= order.p
+            and inner.q <= order.q
+            and (not inner.p or inner.corrected == order.corrected)
+            and (inner_given.vol, given.vol) in ((given.vol, given.vol), ("garch", "gjr"))
+            and set(smaller._fitted().names) <= set(self._fitted().names)
+            and not (given.stationary and not inner_given.stationary)
+        )
+        if not nested:
+            return None
+        reason = (
+            "estimated in steps, the parameters do not maximise the likelihood together, and its "
+            "ratio has no chi-square limit"
+        )
+        if order.q and not inner.p:
+            reason = (
+                "b is not identified where a is zero, and parameters are estimated in steps; take "
+                "constant_correlation_test"
+            )
+        return Restriction(reason=reason, joint=False)
+
     def constant_correlation_test(self, lags: int = 5) -> pd.DataFrame:
         r"""Test of constant against dynamic correlation (Engle and Sheppard, 2001).
 
@@ -105,13 +136,15 @@ class ConditionalCorrelation(MatrixForecaster):
         Returns
         -------
         DataFrame
-            Columns ``statistic``, ``df`` = lags + 1, ``p_value``, a row a series.
+            Columns ``statistic``, ``df`` = lags, ``p_value``, a row a series.
 
         Notes
         -----
-        The chi-square limit is that of known parameters. Estimated correlations make the
-        constant of the regression close to zero, so that the test rejects a little less often
-        than its level says.
+        The statistic is that of Engle and Sheppard, who compare it with a chi-square of
+        lags + 1 degrees of freedom. The residuals are freed of their own correlations, so that
+        the products sum to zero and the constant of the regression is fitted beforehand: lags
+        degrees are left. With one more the test rejects too rarely: at a level of 5 percent in
+        2.5 percent of samples with five lags, in 1.3 percent with one.
         """
         lags = positive_integer("lags", lags)
         panel = self._data(None)
@@ -120,8 +153,7 @@ class ConditionalCorrelation(MatrixForecaster):
             if len(path.errors) > 2 * lags:
                 scale = np.sqrt(np.diagonal(path.covariances, axis1=1, axis2=2))
                 statistics[i] = constancy_statistic(path.errors / scale, lags)
-        df = lags + 1
-        columns = {"statistic": statistics, "df": df, "p_value": chi2.sf(statistics, df)}
+        columns = {"statistic": statistics, "df": lags, "p_value": chi2.sf(statistics, lags)}
         return pd.DataFrame(columns, index=self.units_)
 
     def _covariance(self, cov_type: str | None) -> np.ndarray:
@@ -148,20 +180,20 @@ class ConditionalCorrelation(MatrixForecaster):
 
     def _remember(self, panel: Panel, found: Fit) -> LinearMemory:
         self._set_estimates(found.estimates)
-        arrays = {"presample": found.presample, "beta": found.beta}
+        arrays = {"presample": found.presample}
         if not found.estimates.fitted.any():  # refused with the reason by the base class
             return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
         return self._memory(panel, found.estimates.params, arrays)
 
     def _memory_of(self, panel: Panel) -> LinearMemory:
         which = self._series_of(panel.ids)
-        arrays = {name: self.memory_.arrays[name][which] for name in ("presample", "beta")}
+        arrays = {"presample": self.memory_.arrays["presample"][which]}
         return self._memory(panel, self.estimates_.params[which], arrays)
 
     def _memory(
         self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
     ) -> LinearMemory:
-        _, state = self._run(panel, params, arrays["beta"], arrays["presample"])
+        _, state = self._run(panel, params, arrays["presample"])
         return LinearMemory(
             panel.ids, panel.last_times, target_scales(panel), arrays | state._asdict()
         )
@@ -173,7 +205,7 @@ class ConditionalCorrelation(MatrixForecaster):
             which = np.flatnonzero(panel.lengths == length)
             values = np.array([panel.series(int(i)) for i in which])
             state = advance(
-                spec, Parts(*(part[which] for part in parts)), memory.arrays["beta"][which],
+                spec, Parts(*(part[which] for part in parts)),
                 State(*(new[name][which] for name in State._fields)), values,
             )  # fmt: skip
             for name, array in state._asdict().items():
@@ -183,12 +215,11 @@ class ConditionalCorrelation(MatrixForecaster):
     def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
         state = State(*(memory.arrays[name] for name in State._fields))
         parts = self._parts_of(memory)
-        return forecast(self._specification(), parts, memory.arrays["beta"], state, h)
+        return forecast(self._specification(), parts, state, h)
 
     def _paths(self, panel: Panel) -> dict[int, Path]:
         which, arrays = self._series_of(panel.ids), self.memory_.arrays
-        beta, presample = arrays["beta"][which], arrays["presample"][which]
-        return self._run(panel, self.estimates_.params[which], beta, presample)[0]
+        return self._run(panel, self.estimates_.params[which], arrays["presample"][which])[0]
 
     def _draw(
         self,
@@ -198,17 +229,17 @@ class ConditionalCorrelation(MatrixForecaster):
         rng: np.random.Generator,
     ) -> np.ndarray:
         spec = self._specification()
-        return draw(spec, spec.parts(params), self.memory_.arrays["beta"][series], rows, rng)
+        return draw(spec, spec.parts(params), rows, rng)
 
     def _draw_ahead(
         self, memory: LinearMemory, h: int, n: int, rng: np.random.Generator
     ) -> np.ndarray:
         spec, state = self._specification(), State(*(memory.arrays[k] for k in State._fields))
         shocks = rng.standard_normal((len(memory.ids), n, h, spec.n))
-        return draw_ahead(spec, self._parts_of(memory), memory.arrays["beta"], state, shocks)
+        return draw_ahead(spec, self._parts_of(memory), state, shocks)
 
     def _run(
-        self, panel: Panel, params: np.ndarray, beta: np.ndarray, presample: np.ndarray
+        self, panel: Panel, params: np.ndarray, presample: np.ndarray
     ) -> tuple[dict[int, Path], State]:
         """Paths of the series that have parameters, by number, and the state of all."""
         spec = self._specification()
@@ -219,7 +250,7 @@ class ConditionalCorrelation(MatrixForecaster):
             return {}, State(*(np.full((panel.n_series, *s), np.nan) for s in shapes))
         series = [panel.series(int(i)) for i in used]
         parts = spec.parts(params[used])
-        paths, state = run(spec, parts, beta[used], presample[used], series)
+        paths, state = run(spec, parts, presample[used], series)
         whole = []
         for array in state:
             full = np.full((panel.n_series, *array.shape[1:]), np.nan)
@@ -269,7 +300,9 @@ class ConditionalCorrelation(MatrixForecaster):
         }
 
     def _notes(self, unit: int) -> list[str]:
+        spec = self._specification()
         return [
             "Robust standard errors are those of all steps of the estimation together; 'hessian' "
-            "takes earlier steps as known."
+            "takes earlier steps as known.",
+            *spec.step.mean.notes(spec.targets),
         ]

@@ -6,12 +6,13 @@ import numpy as np
 
 
 def constancy_statistic(z: np.ndarray, lags: int) -> float:
-    r"""Statistic of standardised residuals (T, n), chi-square with lags + 1 degrees of freedom.
+    r"""Statistic of standardised residuals (T, n), chi-square with as many degrees as lags.
 
     With :math:`\epsilon_t = R^{-1/2} z_t` and Y the products :math:`\epsilon_i \epsilon_j` of
     all pairs, stacked, the regression :math:`Y_t = \delta_0 + \sum_l \delta_l Y_{t-l}` has
     :math:`\delta = 0` under constant correlations; the statistic is
-    :math:`\hat\delta' X' X \hat\delta / \hat\sigma^2`.
+    :math:`\hat\delta' X' X \hat\delta / \hat\sigma^2`. R is that of z itself, so that Y sums
+    to zero: the constant adds nothing to the statistic, and no degree of freedom.
     """
     root = np.sqrt((z**2).mean(0))
     standard = z / root

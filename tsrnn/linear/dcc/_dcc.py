@@ -47,7 +47,8 @@ class DCC(ConditionalCorrelation):
     mean : {"constant", "zero", "var", "vecm"}
         Mean of all targets. A constant is estimated with the variance of its equation; the
         other two by least squares before the variances. "vecm" is an error-correction mean,
-        whose cointegrating vectors are Johansen's.
+        whose cointegrating vectors, Johansen's, are the parameters ``beta.ec1.b`` without standard
+        errors.
     mean_order : int, default 1
         Lags of "var", lagged differences of "vecm".
     coint_rank : int, default 1
@@ -61,7 +62,8 @@ class DCC(ConditionalCorrelation):
     cov_type : {"robust", "hessian"}
         Standard errors that allow for all steps of the estimation and for other distributions
         than the normal (Engle and Sheppard, 2001), or those of each step by itself.
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all linear models. DCC takes no exogenous columns.
 
     Notes
@@ -132,8 +134,8 @@ class DCC(ConditionalCorrelation):
         return f"{'cDCC' if order.corrected else 'DCC'}({order.p}, {order.q})"
 
     def _facts(self, unit: int) -> dict[str, object]:
-        facts, k = super()._facts(unit), len(self._order().names)
-        total = self.estimates_.params[unit, -k:].sum()
+        parts = self._specification().parts(self.estimates_.params[[unit]])
+        total, facts = parts.a.sum() + parts.b.sum(), super()._facts(unit)
         return facts | ({"Sum of a and b": f"{total:.4f}"} if np.isfinite(total) else {})
 
     def _recursion(self, unit: int) -> Recursion:

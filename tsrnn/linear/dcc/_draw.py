@@ -19,7 +19,6 @@ from tsrnn.linear.garch._simulate import simulate
 def draw(
     spec: Specification,
     parts: Parts,
-    beta: np.ndarray,
     rows: tuple[int, int],
     generator: np.random.Generator,
 ) -> np.ndarray:
@@ -51,7 +50,7 @@ def draw(
             "to simulate, params must give positive, finite variances; omega must be positive, "
             "alpha and beta must not be negative"
         )
-    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, beta)
+    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, parts.beta)
     history = np.zeros((s, lags.shape[1], n))
     return mean_paths(history, intercepts, lags, errors)[:, rows[1] :].swapaxes(0, 1)
 
@@ -59,7 +58,6 @@ def draw(
 def draw_ahead(
     spec: Specification,
     parts: Parts,
-    beta: np.ndarray,
     state: State,
     shocks: np.ndarray,
 ) -> np.ndarray:
@@ -70,7 +68,6 @@ def draw_ahead(
     spec : Specification
     parts : Parts
         Of S series.
-    beta : array
     state : State
     shocks : array of shape (S, paths, h, variables)
         Independent innovations of variance one.
@@ -88,6 +85,6 @@ def draw_ahead(
     by_unit = z.reshape(s, paths, h, n).transpose(0, 3, 2, 1).reshape(s * n, h, paths)
     errors = simulate(spec.step.model(), rows, before, by_unit).y
     errors = errors.reshape(s, n, h, paths).transpose(0, 3, 2, 1)
-    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, beta)
+    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, parts.beta)
     history = np.broadcast_to(state.history[:, None], (s, paths, *state.history.shape[1:]))
     return mean_paths(history, intercepts[:, None], lags[:, None], errors)

@@ -127,20 +127,25 @@ class Equations:
         return replace(self, **arrays, estimates=self.estimates.select(units))
 
 
-def design(mean: Mean, series: Sequence[np.ndarray]) -> tuple[np.ndarray, Design, dict[int, str]]:
-    """Set up series (T_i, n): numbers of those that can be used, and why the others cannot."""
+def design(
+    mean: Mean, series: Sequence[np.ndarray], beta: np.ndarray | None = None
+) -> tuple[np.ndarray, Design, dict[int, str]]:
+    """Set up series (T_i, n): numbers of those that can be used, and why the others cannot.
+
+    Cointegrating vectors (S, n, rank) are estimated where they are not given.
+    """
     found: dict[int, Regression] = {}
     reasons = {}
     for i, values in enumerate(series):
         try:
-            found[i] = regression(mean, values)
+            found[i] = regression(mean, values, None if beta is None else beta[i])
         except ValueError as error:
             reasons[i] = str(error)
     parts = list(found.values())
     n = series[0].shape[1]
     lengths = np.array([len(part.response) for part in parts], dtype=np.int64)
     longest = int(lengths.max(initial=0))
-    r, rank = len(mean.names(range(n))) // n, mean.rank if mean.kind == "vecm" else 0
+    r, rank = len(mean.names(range(n))) // n, mean.n_relations
     whole = Design(
         _padded([part.response for part in parts], longest, n),
         _padded([part.regressors for part in parts], longest, r),

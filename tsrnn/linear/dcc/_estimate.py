@@ -27,11 +27,10 @@ from tsrnn.linear.dcc._tensor_jets import constants
 
 
 class Fit(NamedTuple):
-    """Estimates of S series, presample variances (S, n) and cointegrating vectors."""
+    """Estimates of S series and presample variances (S, n)."""
 
     estimates: Estimates
     presample: np.ndarray
-    beta: np.ndarray
 
 
 def fit_series(spec: Specification, series: Sequence[np.ndarray], verbose: int = 0) -> Fit:
@@ -50,9 +49,10 @@ def fit_series(spec: Specification, series: Sequence[np.ndarray], verbose: int =
     if not len(kept):
         return _nothing(spec, len(series), reasons)
     which, data, equations = which[kept], data.select(kept), equations.select(kept)
-    found = fit(spec.order, equations.z, data.observed)
+    found = fit(spec.order, equations.z, data.observed, verbose)
     some = _estimates(spec, data, equations, found, verbose)
-    return _placed(len(series), which, some, reasons, equations.presample, data.beta)
+    some = some.with_held(spec.relation_names, spec.step.mean.elements(data.beta))
+    return _placed(len(series), which, some, reasons, equations.presample)
 
 
 def _nothing(spec: Specification, n_units: int, reasons: dict[int, str]) -> Fit:
@@ -61,7 +61,7 @@ def _nothing(spec: Specification, n_units: int, reasons: dict[int, str]) -> Fit:
     params = np.empty((0, len(spec.names)))
     estimates = not_estimated(spec, params, none, none.astype(np.int64))
     which, presample = none.astype(np.int64), np.empty((0, spec.n))
-    return _placed(n_units, which, estimates, reasons, presample, np.empty((0, spec.n, 0)))
+    return _placed(n_units, which, estimates, reasons, presample)
 
 
 def not_estimated(
@@ -111,7 +111,7 @@ def _collinearity(spec: Specification, z: np.ndarray) -> str:
 def _estimates(
     spec: Specification, data: Design, equations: Equations, found: Found, verbose: int
 ) -> Estimates:
-    s, n, k = len(data.lengths), spec.n, len(spec.names)
+    s, n, k = len(data.lengths), spec.n, len(spec.own_names)
     univariate = equations.estimates
     fixed, messages = judged(spec.order, spec.targets, univariate, found)
     target = _moment(spec.order, equations.z, data, found.params)
@@ -132,7 +132,7 @@ def _estimates(
     gradient[:, k - found.params.shape[1] :] = found.gradient
     gradient[:, : first.shape[1]] = _with_means(spec, univariate.gradient, s)
     return Estimates(
-        names=spec.names,
+        names=spec.own_names,
         params=params,
         loglik=univariate.loglik.reshape(s, n).sum(1) + found.value,
         n_obs=data.lengths,
@@ -196,10 +196,8 @@ def _placed(
     some: Estimates,
     reasons: dict[int, str],
     presample: np.ndarray,
-    beta: np.ndarray,
 ) -> Fit:
     """As units of all series, NaN where there is no fit."""
-    whole = [np.full((n_units, *array.shape[1:]), np.nan) for array in (presample, beta)]
-    for array, part in zip(whole, (presample, beta), strict=True):
-        array[which] = part
-    return Fit(some.placed(n_units, which, reasons), *whole)
+    whole = np.full((n_units, *presample.shape[1:]), np.nan)
+    whole[which] = presample
+    return Fit(some.placed(n_units, which, reasons), whole)

@@ -87,24 +87,25 @@ def values(order: Order, z: Tensor, observed: Tensor, params: np.ndarray) -> np.
     return np.concatenate(found)
 
 
-def fit(order: Order, z: np.ndarray, observed: np.ndarray) -> Found:
+def fit(order: Order, z: np.ndarray, observed: np.ndarray, verbose: int = 0) -> Found:
     """Fit to standardised residuals (U, T, n), zero where not observed (U, T)."""
     data, seen = torch.from_numpy(z), torch.from_numpy(observed)
     constant = _constant(order, data, seen)
     if order.p == 0:
         return constant
-    found = _climbed(order, data, seen, _start(order, data, seen))
+    progress = f"correlations of {z.shape[2]} targets" if verbose else ""
+    found = _climbed(order, data, seen, _start(order, data, seen), progress)
     flat = np.flatnonzero(~found.params[:, : order.p].any(1))
     if len(flat):
         start = _off_zero(order, data[flat], seen[flat])
-        again = _climbed(order, data[flat], seen[flat], start)
+        again = _climbed(order, data[flat], seen[flat], start, progress)
         for whole, part in zip(found, again, strict=True):
             whole[flat] = part
     return _chosen(constant, found)
 
 
-def _climbed(order: Order, z: Tensor, observed: Tensor, start: np.ndarray) -> Found:
-    best = _search(order, z, observed, start)
+def _climbed(order: Order, z: Tensor, observed: Tensor, start: np.ndarray, progress: str) -> Found:
+    best = _search(order, z, observed, start, progress)
     found = Found(*best[:3], *best[4:], np.zeros(len(start), dtype=bool))
     return _chosen(found, _integrated(order, z, observed, found))
 
@@ -152,12 +153,12 @@ def _off_zero(order: Order, z: Tensor, observed: Tensor) -> np.ndarray:
     return start
 
 
-def _search(order: Order, z: Tensor, observed: Tensor, start: np.ndarray) -> Optimum:
+def _search(order: Order, z: Tensor, observed: Tensor, start: np.ndarray, progress: str) -> Optimum:
     def at(params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         found = evaluate(order, z[units], observed[units], params)
         return found._replace(value=np.where(params.sum(1) <= 1, found.value, -np.inf))
 
-    return maximise(at, start, lower=0.0, upper=1.0, scoring=0)
+    return maximise(at, start, lower=0.0, upper=1.0, scoring=0, progress=progress)
 
 
 def _integrated(order: Order, z: Tensor, observed: Tensor, found: Found) -> Found:

@@ -13,7 +13,7 @@ from tsrnn.linear.garch._filter import State as VarianceState
 from tsrnn.linear.garch._simulate import expected_variance
 
 
-def forecast(spec: Specification, parts: Parts, beta: np.ndarray, state: State, h: int) -> Forecast:
+def forecast(spec: Specification, parts: Parts, state: State, h: int) -> Forecast:
     r"""Forecast h steps.
 
     Variances have exact expectations. :math:`E Q_{T+k}` follows its recursion with
@@ -21,7 +21,7 @@ def forecast(spec: Specification, parts: Parts, beta: np.ndarray, state: State, 
     :math:`E R_{T+k}` is an approximation from the second step on (Engle and Sheppard 2001).
     """
     s, n = len(state.history), spec.n
-    intercept, lags = level_forms(spec.step.mean, parts.coefficients, beta)
+    intercept, lags = level_forms(spec.step.mean, parts.coefficients, parts.beta)
     mean = paths(state.history, intercept, lags, np.zeros((s, h, n)))
     rows = parts.variance.reshape(s * n, -1)
     own = VarianceState(state.variance.reshape(s * n, -1), np.empty((s * n, 0)))

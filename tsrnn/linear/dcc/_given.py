@@ -23,10 +23,10 @@ def at_given(spec: Specification, series: Sequence[np.ndarray], params: np.ndarr
     ValueError
         If a series is too short, or parameters are not admissible.
     """
-    _, data, reasons = design(spec.step.mean, series)
+    parts = spec.parts(params)
+    _, data, reasons = design(spec.step.mean, series, parts.beta)
     if reasons:
         raise ValueError(next(iter(reasons.values())))
-    parts = spec.parts(params)
     check_admissible(parts)
     own = np.concatenate([parts.coefficients, parts.variance], 2)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -36,7 +36,7 @@ def at_given(spec: Specification, series: Sequence[np.ndarray], params: np.ndarr
         bad = int(np.flatnonzero(~np.isfinite(loglik))[0])
         raise ValueError(f"params must give positive, finite variances; those of unit {bad} do not")
     estimates = not_estimated(spec, params, loglik, data.lengths)
-    return Fit(estimates, equations.presample, data.beta)
+    return Fit(estimates, equations.presample)
 
 
 def _loglik_of(equations: Equations) -> np.ndarray:

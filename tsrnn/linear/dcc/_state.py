@@ -43,13 +43,12 @@ class State(NamedTuple):
 def run(
     spec: Specification,
     parts: Parts,
-    beta: np.ndarray,
     presample: np.ndarray,
     series: Sequence[np.ndarray],
 ) -> tuple[list[Path], State]:
     """Run over series (T_i, n) of at least the longest lag, from the start."""
     n, m = spec.n, spec.step.mean.n_lags
-    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, beta)
+    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, parts.beta)
     errors = [residuals(y, c, a) for y, c, a in zip(series, intercepts, lags, strict=True)]
     lengths = np.array([len(e) for e in errors])
     longest = int(lengths.max())
@@ -114,12 +113,10 @@ def walk_of(spec: Specification, parts: Parts, state: State) -> Walk:
     return Walk(parts.target, parts.a, parts.b, spec.order.corrected, state.outer, state.q)
 
 
-def advance(
-    spec: Specification, parts: Parts, beta: np.ndarray, state: State, values: np.ndarray
-) -> State:
+def advance(spec: Specification, parts: Parts, state: State, values: np.ndarray) -> State:
     """State after further rows (S, T, n), all of one length."""
     n = spec.n
-    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, beta)
+    intercepts, lags = level_forms(spec.step.mean, parts.coefficients, parts.beta)
     whole = np.concatenate([state.history, values], 1)
     errors = np.array([residuals(y, c, a) for y, c, a in zip(whole, intercepts, lags, strict=True)])
     model, walk = spec.step.model(), walk_of(spec, parts, state)

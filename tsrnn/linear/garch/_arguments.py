@@ -9,7 +9,7 @@ from tsrnn.contract import choice, number, positive_integer
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear.garch._mean import Mean
 from tsrnn.linear.garch._model import DENSITIES, VOLATILITIES, Model
-from tsrnn.linear.garch._presample import INITIAL_VARIANCES
+from tsrnn.linear.garch._presample import INITIAL_VARIANCES, MOVING
 
 MEANS = ("constant", "zero", "ar", "arma")
 
@@ -42,15 +42,21 @@ def mean_of(mean: str, mean_order: Any) -> Mean:
     return Mean(True, tuple(range(1, p + 1)), q)
 
 
-def initial_of(initial_variance: Any, mean: Mean) -> str | float:
+def initial_of(initial_variance: Any, mean: Mean, vol: str) -> str | float:
     """Check the presample variance."""
     if not isinstance(initial_variance, str):
         return number("initial_variance", initial_variance, lowest=0.0, open_=True)
     kind = choice("initial_variance", initial_variance, INITIAL_VARIANCES)
-    if kind == "fcp" and mean.n_ma:
+    if kind == "tsp" and vol != "egarch":
         raise ValueError(
-            "initial_variance='fcp' is for means that are regressions; with mean='arma' take one "
-            f"of {tuple(k for k in INITIAL_VARIANCES if k != 'fcp')}"
+            "initial_variance='tsp' is for vol='egarch', in which TSP takes residuals of zero "
+            f"before the first; with vol={vol!r} TSP's default is 'fcp', HINIT=OLS is 'sample' "
+            "and HINIT=STEADY is 'unconditional'"
+        )
+    if kind in MOVING and mean.n_ma:
+        raise ValueError(
+            f"initial_variance={kind!r} is for means that are regressions; with mean='arma' take "
+            f"one of {tuple(k for k in INITIAL_VARIANCES if k not in MOVING)}"
         )
     return kind
 

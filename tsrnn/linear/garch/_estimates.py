@@ -36,6 +36,8 @@ def estimates_of(model: Model, sample: Sample, found: Found, at: Curvatures) -> 
         converged=found.converged,
         fixed=fixed,
         messages=messages,
+        starts=found.starts,
+        agreement=found.agreement,
     )
 
 
@@ -48,6 +50,7 @@ def no_estimates(model: Model) -> Estimates:
         gradient=np.empty((0, k)), hessian=square, opg=square, information=square,
         iterations=none.astype(np.int64), converged=none.astype(bool),
         fixed=np.empty((0, k), bool), messages=(),
+        starts=none.astype(np.int64), agreement=none.astype(np.int64),
     )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ class Found(NamedTuple):
     """Where the search for N standardised units ended.
 
     `dropped` is the parameter that the others imply where the persistence is held at one,
-    else -1. `kinked` are those that ended on a kink of the likelihood.
+    else -1. `kinked` are those that ended on a kink of the likelihood. `agreement` of the `starts`
+    that were tried came close to the highest value.
     """
 
     params: np.ndarray
@@ -24,6 +25,8 @@ class Found(NamedTuple):
     at_bound: np.ndarray
     dropped: np.ndarray
     kinked: np.ndarray
+    starts: np.ndarray
+    agreement: np.ndarray
 
 
 def better(one: Found, other: Found) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +19,12 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._results import Results
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.garch._arguments import initial_of, model_of
+from tsrnn.linear.garch._coordinates import NU
 from tsrnn.linear.garch._filter import State, advance, begin, run
 from tsrnn.linear.garch._fit import Fit, at_given, fit
 from tsrnn.linear.garch._forecast import analytic_quantiles, simulated_quantiles
@@ -29,8 +33,10 @@ from tsrnn.linear.garch._moments import half_life, persistence, unconditional_va
 from tsrnn.linear.garch._panels import rows_of, units_of
 from tsrnn.linear.garch._simulate import expected_mean, simulate
 from tsrnn.linear.garch._variance import VarianceResults, state_of
+from tsrnn.linear.garch._vol_egarch import EGARCH_TSP
 
 INTERVALS = ("simulated", "analytic")
+LARGEST_NU = NU[1] * (1 - 1e-9)  # at the bound, which stands for the normal distribution
 
 
 @with_shared_arguments
@@ -65,12 +71,14 @@ class GARCH(VarianceResults):
     distribution : {"normal", "t"}
         Of z; Student's t is scaled to a variance of one and has nu degrees of freedom.
     vol : {"garch", "gjr", "egarch"}
-    initial_variance : {"backcast", "sample", "fcp", "unconditional"} or float
+    initial_variance : {"backcast", "sample", "fcp", "unconditional", "tsp"} or float
         Variance before the first observation, and in place of the squared residuals there:
         the mean of the first 75 squared residuals at the starting values with weights
         0.94^t, as in arch; the mean of all of them; that mean at the current parameters of
         the mean (Fiorentini, Calzolari and Panattoni, 1996); what the current parameters
-        imply; or a number.
+        imply; for "egarch", that of "fcp" after residuals of zero, as TSP has it, where all others
+        put :math:`|z| - \sqrt{2/\pi}` and z at their expectation; or a number. TSP's GARCH has
+        "fcp" by default, "sample" as HINIT=OLS and "unconditional" as HINIT=STEADY.
     stationary : bool, default True
         Hold the persistence at one where the likelihood rises beyond it ("garch", "gjr").
     intervals : {"simulated", "analytic"}
@@ -79,14 +87,25 @@ class GARCH(VarianceResults):
         do not have exactly.
     n_simulations : int, default 2000
         Paths of each series.
+    n_starts : int, optional
+        Starting values of every series. With more than one lag, the optima of the models nested
+        in this one are tried besides. By default one for models of one lag, and more where that
+        leaves doubt; the best of each part of a grid for others. `agreement_` says how many of
+        `starts_` reached the highest log-likelihood.
     cov_type : str, default "robust"
         Kind of standard errors: that of quasi maximum likelihood, "hessian", "opg",
         "information", "bollerslev-wooldridge" or "arch-robust".
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As in all linear models. GARCH takes no exogenous columns.
 
     Notes
     -----
+    The likelihood of more than one lag has several maxima as a rule. The search begins from the
+    optima of the models with a lag less and, for "gjr", of the one without leverage, each found
+    in the same way, so that none of them is ever higher; and from others. No search knows that
+    there is no higher maximum.
+
     Intervals take the parameters as known; their coverage is the nominal one if the model is
     right, up to that and to the error of simulation. Forecasts of variances of "egarch" beyond
     the first step are means of simulated paths, whose expectation is infinite for Student's t
@@ -115,6 +134,10 @@ class GARCH(VarianceResults):
     """
 
     column_name: ClassVar[str] = "GARCH"
+    _guarantee: ClassVar[str] = (
+        "Simulated, the parameters taken as known. Holds if the model and the distribution of its "
+        "innovations are right."
+    )
 
     def __init__(
         self,
@@ -127,6 +150,7 @@ class GARCH(VarianceResults):
         stationary: bool = True,
         intervals: str = "simulated",
         n_simulations: int = 2000,
+        n_starts: int | None = None,
         *,
         cov_type: str = "robust",
         **shared: Any,
@@ -141,16 +165,22 @@ class GARCH(VarianceResults):
         self.stationary = stationary
         self.intervals = intervals
         self.n_simulations = n_simulations
+        self.n_starts = n_starts
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
-        initial = initial_of(self.arguments_.initial_variance, model.mean)
-        return self._remember(panel, fit(model, y, lengths, initial, self.arguments_.stationary))
+        arguments = self.arguments_
+        initial = initial_of(arguments.initial_variance, model.mean, model.vol.name)
+        n_starts = arguments.n_starts
+        n_starts = None if n_starts is None else positive_integer("n_starts", n_starts)
+        return self._remember(
+            panel, fit(model, y, lengths, initial, arguments.stationary, n_starts)
+        )
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         self._check_long_enough(panel, 1)
-        initial = initial_of(self.arguments_.initial_variance, model.mean)
+        initial = initial_of(self.arguments_.initial_variance, model.mean, model.vol.name)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = at_given(model, y, lengths, params, initial)
         bad = np.flatnonzero(~np.isfinite(found.estimates.loglik))
@@ -241,6 +271,31 @@ class GARCH(VarianceResults):
         found = run(self._model_for(panel), self._params_of(panel.ids), presample, *units_of(panel))
         return rows_of(panel, found[0]), rows_of(panel, found[1])
 
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, GARCH):
+            return None
+        model, small = self._model(), smaller._model()
+        mean, inner = model.mean, small.mean
+        lags = model.p - small.p, model.q - small.q
+        mean_lags = len(mean.lags) - len(inner.lags), mean.n_ma - inner.n_ma
+        nested = (
+            min(*lags, mean_lags[1], mean.constant - inner.constant) >= 0
+            and set(inner.lags) <= set(mean.lags)
+            and small.vol in (model.vol, model.vol.without_leverage)
+            and set(small.density.names) <= set(model.density.names)
+            and not (self.arguments_.stationary and not smaller.arguments_.stationary)
+        )
+        if not nested:
+            return None
+        normal = model.density != small.density
+        # Shocks of a lag more are two in a GJR model: alpha and alpha + gamma, both not negative.
+        positive = 0 if model.vol.log else lags[0] * len(model.vol.coefficients) + lags[1]
+        return Restriction(
+            boundary=positive + normal,
+            reason=COMMON_FACTORS if min(lags) > 0 or min(mean_lags) > 0 else "",
+            reached=self._fitted().params[:, -1] >= LARGEST_NU if normal else None,
+        )
+
     def _model(self, padded: bool = False) -> Model:
         given = self.arguments_
         variance = given.distribution, given.vol
@@ -249,7 +304,9 @@ class GARCH(VarianceResults):
     def _model_for(self, panel: Panel) -> Model:
         """The model, with a mark of the ends of series where these differ."""
         flag("stationary", self.arguments_.stationary)
-        return self._model(padded=len(np.unique(panel.lengths)) > 1)
+        model = self._model(padded=len(np.unique(panel.lengths)) > 1)
+        zero_residuals = model.vol.log and self.arguments_.initial_variance == "tsp"
+        return replace(model, vol=EGARCH_TSP) if zero_residuals else model
 
     def _params_of(self, ids: pd.Index) -> np.ndarray:
         """Parameters (S C, k) of the units of some series."""

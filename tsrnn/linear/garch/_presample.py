@@ -10,7 +10,8 @@ import numpy as np
 from tsrnn.linear.garch._model import Model
 from tsrnn.linear.garch._sample import Sample
 
-INITIAL_VARIANCES = ("backcast", "sample", "fcp", "unconditional")
+INITIAL_VARIANCES = ("backcast", "sample", "fcp", "unconditional", "tsp")
+MOVING = ("fcp", "tsp")  # with the parameters of the mean
 N_BACKCAST, _DECAY = 75, 0.94
 
 
@@ -41,6 +42,7 @@ class Presample:
     "fcp"                     mean of :math:`e_t^2` at the current mean (Fiorentini,
                               Calzolari and Panattoni, 1996)
     "unconditional"           what the current parameters imply
+    "tsp"                     as "fcp", after residuals of zero; for logarithms
     ========================= ========================================================
 
     A recursion of logarithms starts from the logarithm of the first three, and from the
@@ -69,7 +71,7 @@ class Presample:
         """Presample h, or log h, at parameters (N, k)."""
         if self.kind == "unconditional":
             return _unconditional(self.model, params)
-        h = self._mean_square(params) if self.kind == "fcp" else Quantity(self.fixed)
+        h = self._mean_square(params) if self.kind in MOVING else Quantity(self.fixed)
         return _log(h) if self.model.vol.log else h
 
     def _mean_square(self, params: np.ndarray) -> Quantity:
@@ -91,11 +93,12 @@ class Presample:
         second: dict[tuple[int, int, int], np.ndarray] = {}
         for j in range(model.n_vol):
             field, weight = model.mean.n_ma + j, persistence_weights(model, j)
-            own = (np.arange(len(weight)) == model.omega) & (j == 0)
-            part = _product(params, weight, own.astype(float), before)
+            own = shock_weights(model, j)
+            own[model.omega] = j == 0
+            part = _product(params, weight, own, before)
             value[:, field] = part.value
             if order > 0 and part.slope is not None:
-                touched = np.flatnonzero((weight != 0) | own | moving)
+                touched = np.flatnonzero((weight != 0) | (own != 0) | moving)
                 first |= {(field, int(a)): part.slope[:, a] for a in touched}
             if order > 1 and part.bend is not None:
                 pairs = _pairs(weight, moving)
@@ -106,7 +109,7 @@ class Presample:
         """Whether the presample variance moves with each parameter, shape (k,)."""
         model = self.model
         moving = np.zeros(len(model.names), dtype=bool)
-        if self.kind == "fcp":
+        if self.kind in MOVING:
             moving[model.mean_part] = True
         elif self.kind == "unconditional":
             moving = persistence_weights(model) != 0
@@ -143,7 +146,7 @@ def presample_of(
         kind, fixed = "fixed", float(kind) / sample.scale**2
     else:
         fixed = backcast(first**2, sample.n_obs) if kind == "backcast" else variance
-    moments = mean_moments(model, sample) if kind == "fcp" else np.zeros((len(sample.n_obs), 1, 1))
+    moments = mean_moments(model, sample) if kind in MOVING else np.zeros((len(sample.n_obs), 1, 1))
     return Presample(model, kind, fixed, moments)
 
 
@@ -178,6 +181,17 @@ def persistence_weights(model: Model, first: int = 0) -> np.ndarray:
     for s, expected in enumerate(model.vol.expected):
         weight[model.shock_coefficients(s)][first:] = expected
     weight[model.beta][first:] = 1.0
+    return weight
+
+
+def shock_weights(model: Model, first: int) -> np.ndarray:
+    """Weights (k,) whose product with the parameters is what presample shocks add, from a lag on.
+
+    None where they stand at their expectation, which is zero for a logarithm.
+    """
+    weight = np.zeros(len(model.names))
+    for s, shock in enumerate(model.vol.before):
+        weight[model.shock_coefficients(s)][first:] = shock
     return weight
 
 

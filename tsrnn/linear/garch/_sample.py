@@ -39,6 +39,10 @@ class Sample:
         """Where there is an observation, shape (N, T)."""
         return np.arange(self.inputs.shape[1]) < self.n_obs[:, None]
 
+    def select(self, units: np.ndarray) -> Sample:
+        """Some of the series, by number."""
+        return Sample(self.inputs[units], self.n_obs[units], self.centre[units], self.scale[units])
+
 
 class Spread(NamedTuple):
     """Mean and standard deviation of each series, and whether all of it is finite, (N,)."""

@@ -103,8 +103,8 @@ def _left_over(y: np.ndarray, known: list[np.ndarray]) -> tuple[np.ndarray, np.n
     return params, y - sum(params[:, i, None] * x for i, x in enumerate(known))
 
 
-def starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bool) -> np.ndarray:
-    """Best candidates (levels, N, k), one a persistence, the best first.
+def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bool) -> np.ndarray:
+    """Best candidates (kinds, N, k), one of each kind, the best first.
 
     Parameters
     ----------
@@ -114,19 +114,42 @@ def starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bool) -
     whole : bool
         Whether to look at the whole grid, or at a coarse one.
     """
-    levels, grid = candidates(model, whole)
+    kinds, grid = candidates(model, whole)
     n = len(mean.params)
-    params = np.empty((n, len(grid), len(model.names)))
-    params[:, :, model.mean_part] = mean.params[:, None]
-    params[:, :, model.omega :] = grid
-    variance = mean.variance[:, None]
-    params[:, :, model.omega] *= np.log(variance) if model.vol.log else variance
+    params = _with_mean(model, mean, grid)
     value = _values(likelihood, params)
-    value = np.where(np.isfinite(value), value, -np.inf).reshape(n, levels, -1)
-    best = value.argmax(2)  # of each persistence
+    value = np.where(np.isfinite(value), value, -np.inf).reshape(n, kinds, -1)
+    best = value.argmax(2)
     order = np.argsort(-np.take_along_axis(value, best[..., None], 2)[..., 0], axis=1)
     chosen = order * value.shape[2] + np.take_along_axis(best, order, 1)
     return np.take_along_axis(params, chosen[..., None], 1).swapaxes(0, 1)
+
+
+def _with_mean(model: Model, mean: MeanStart, rows: np.ndarray) -> np.ndarray:
+    """Parameters (N, c, k) of c candidates, which are for a variance of one."""
+    params = np.empty((len(mean.params), len(rows), len(model.names)))
+    params[:, :, model.mean_part] = mean.params[:, None]
+    params[:, :, model.omega :] = rows
+    variance = mean.variance[:, None]
+    params[:, :, model.omega] *= np.log(variance) if model.vol.log else variance
+    return params
+
+
+def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
+    """Starts (count, N, k) drawn at random, the same for all units and in every fit."""
+    rng, (p, q, vol) = np.random.default_rng(0), (model.p, model.q, model.vol)
+    rows = []
+    for _ in range(count):
+        level, alpha = rng.uniform(0.3, 0.99), rng.uniform(0.01, 0.3)
+        sizes = [alpha, *rng.uniform(-0.1 if vol.log else 0.0, 0.1, len(vol.coefficients) - 1)]
+        taken = float(np.dot(vol.expected, sizes))
+        shares = [rng.dirichlet(np.ones(p)) for _ in sizes]
+        share = rng.dirichlet(np.ones(q)) if q else np.empty(0)
+        beta = max(level - taken, 0.0) * share
+        row = [1 - sum(beta) - taken]
+        row += [size * part for size, share in zip(sizes, shares, strict=True) for part in share]
+        rows.append([*row, *beta, *[_NU] * len(model.density.names)])
+    return _with_mean(model, mean, np.array(rows)).swapaxes(0, 1)
 
 
 def _values(likelihood: Likelihood, params: np.ndarray) -> np.ndarray:
@@ -139,15 +162,22 @@ def _values(likelihood: Likelihood, params: np.ndarray) -> np.ndarray:
 
 
 def candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
-    """Levels of the persistence, and parameters from omega on, one level after the other.
+    """Kinds of candidates, and parameters from omega on, one kind after the other.
 
-    Omega is for a variance of one, or for a logarithm of it of one.
+    A kind is a level of the persistence; with several lags of the variance, whether it is high
+    and whether they share beta or the last has it all, between which there are maxima of their
+    own. Omega is for a variance of one, or for a logarithm of it of one.
     """
     p, q, vol = model.p, model.q, model.vol
     grid = _FINE if whole else _COARSE
     leverages = [grid.log_gammas if vol.log else grid.gammas] * (len(vol.coefficients) - 1)
+    shapes = [np.full(q, 1 / q)] if q else [np.empty(0)]
+    if q > 1 and whole:
+        shapes.append(np.arange(q) == q - 1)
     rows = []
-    for level, alpha, *leverage in itertools.product(grid.levels, grid.alphas, *leverages):
+    for shape, level, alpha, *leverage in itertools.product(
+        shapes, grid.levels, grid.alphas, *leverages
+    ):
         shocks = [alpha, *leverage]
         taken = float(np.dot(vol.expected, shocks))
         beta = level - taken if q else 0.0
@@ -155,6 +185,6 @@ def candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
             shocks, taken = [level * shock / taken for shock in shocks], level
         row = [1 - beta - taken]
         row += [shock / p for shock in shocks for _ in range(p)]
-        row += [beta / q for _ in range(q)]
+        row += list(beta * shape)
         rows.append(row + [_NU] * len(model.density.names))
     return len(grid.levels), np.array(rows)

@@ -32,9 +32,13 @@ class Volatility:
         Expectation of the shocks given the past, in units of h.
     log : bool
         Whether g is the logarithm of the variance.
+    before : tuple of float
+        Shocks before the first observation, for a logarithm; their expectation if empty.
     even : bool
         Whether shocks are even functions of the residual. The expected information of mean and
         variance together is zero then, as densities are symmetric (Engle, 1982).
+    without_leverage : Volatility, optional
+        The recursion of which this one has the coefficients and further ones.
     """
 
     name: str
@@ -42,7 +46,9 @@ class Volatility:
     shocks: Callable[[Tensor, Tensor], Fields]
     expected: tuple[float, ...]
     log: bool = False
+    before: tuple[float, ...] = ()
     even: bool = False
+    without_leverage: Volatility | None = None
 
     def names(self, p: int, q: int) -> tuple[str, ...]:
         """Names of the parameters, those of a coefficient together."""

@@ -29,11 +29,14 @@ def unusable(sample: Sample, targets: list[str]) -> dict[int, str]:
 def _reason(shape: Shape, y: np.ndarray, design: np.ndarray, targets: list[str]) -> str:
     seen = np.isfinite(y)
     observed = int(seen.any(1).sum())
-    needed = 2 * shape.lags + shape.k // shape.n + 2
+    slopes = shape.n_design + shape.n * (shape.p + shape.q)  # of an equation
+    # With no more rows than coefficients and targets some combination of the targets is fitted
+    # without error, and the likelihood has no maximum.
+    needed = max(2 * shape.lags + shape.k // shape.n + 2, shape.lags + slopes + shape.n + 1)
     if observed < needed:
         return (
             f"{shape.k} parameters of {shape.n} targets need at least {needed} observed rows; got "
-            f"{observed}. Take a smaller order."
+            f"{observed}. Take a smaller order, fewer targets or a longer series."
         )
     for i, name in enumerate(targets):
         values = y[seen[:, i], i]

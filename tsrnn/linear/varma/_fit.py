@@ -17,7 +17,9 @@ from tsrnn.linear.varma._shape import Shape
 from tsrnn.linear.varma._start import start
 
 
-def fit(sample: Sample, names: tuple[str, ...], targets: list[str], searches: int) -> Estimates:
+def fit(
+    sample: Sample, names: tuple[str, ...], targets: list[str], searches: int, verbose: int = 0
+) -> Estimates:
     """Estimates of all units; those that cannot be fitted say why.
 
     Parameters
@@ -29,6 +31,8 @@ def fit(sample: Sample, names: tuple[str, ...], targets: list[str], searches: in
     targets : list of str
     searches : int
         Most searches of a unit, see `search`.
+    verbose : int
+        Whether to show the search.
     """
     n_units = len(sample.y)
     reasons = unusable(sample, targets)
@@ -47,7 +51,8 @@ def fit(sample: Sample, names: tuple[str, ...], targets: list[str], searches: in
         return _nothing(sample.shape, names).placed(n_units, which, reasons)
     chosen, standard = chosen.select(kept), standard.select(kept)
     scaling = Scaling(*(part[kept] for part in scaling.parts))
-    found = search(standard, first, searches)
+    progress = f"{standard.shape.k} parameters of {len(first)} series" if verbose else ""
+    found = search(standard, first, searches, progress)
     return _estimates(chosen, scaling, names, found).placed(n_units, which, reasons)
 
 
@@ -61,8 +66,8 @@ def given(sample: Sample, params: np.ndarray, names: tuple[str, ...]) -> Estimat
         return _nothing(sample.shape, names).placed(n_units, which, reasons)
     chosen = sample.select(which)
     scaling = fit_scaling(chosen)
-    zero, one = np.zeros(len(which), int), np.ones(len(which), int)
-    as_given = Found(scaling.standard(shape, params[which]), zero, one > 0, one, one)
+    none = np.zeros(len(which), int)
+    as_given = Found(scaling.standard(shape, params[which]), none, none == 0, none, none)
     made = _estimates(chosen, scaling, names, as_given)
     return made.placed(n_units, which, reasons)
 
@@ -98,6 +103,8 @@ def _estimates(sample: Sample, scaling: Scaling, names: tuple[str, ...], found: 
         converged=found.converged,
         fixed=fixed | lost,
         messages=tuple((*a, *b) for a, b in zip(messages, warnings, strict=True)),
+        starts=found.searches,
+        agreement=found.agreeing,
     )
 
 
@@ -108,6 +115,7 @@ def _nothing(shape: Shape, names: tuple[str, ...]) -> Estimates:
     return Estimates(
         names, np.empty((0, k)), np.empty(0), np.empty(0, int), np.empty((0, k)), square, square,
         square, np.empty(0, int), np.empty(0, bool), np.empty((0, k), bool), (),
+        np.empty(0, int), np.empty(0, int),
     )  # fmt: skip
 
 

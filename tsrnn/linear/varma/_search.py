@@ -42,15 +42,15 @@ class Found(NamedTuple):
     agreeing: np.ndarray
 
 
-def search(sample: Sample, first: np.ndarray, searches: int) -> Found:
-    """Maximise from starting values (U, k).
+def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "") -> Found:
+    """Maximise from starting values (U, k); `progress` is what a bar says, if there is to be one.
 
     Likelihoods with a moving average have several maxima. A search that is slow, does not
     converge, or ends at the edge of invertibility or where factors cancel is doubted: others
     begin elsewhere, `searches` in all, and the highest end counts.
     """
     shape = sample.shape
-    best = _maximise(sample, first)
+    best = _maximise(sample, first, progress)
     units = np.arange(len(first))
     count, agreeing = np.ones_like(units), np.ones_like(units)
     doubtful = units[_doubtful(sample, best)] if shape.q else units[:0]
@@ -58,7 +58,8 @@ def search(sample: Sample, first: np.ndarray, searches: int) -> Found:
     if not (len(doubtful) and starts):
         return Found(best.params, best.iterations, _inside(shape, best), count, agreeing)
     begun = np.concatenate([_drawn_in(shape, first[doubtful], *factors) for factors in starts])
-    others = _maximise(sample.select(np.tile(doubtful, len(starts))), begun)
+    more = f"{progress}, further starts" if progress else ""
+    others = _maximise(sample.select(np.tile(doubtful, len(starts))), begun, more)
     values = np.vstack([best.value[doubtful], others.value.reshape(len(starts), -1)])
     winner = values.argmax(0)
     count[doubtful] = len(values)
@@ -74,11 +75,11 @@ def search(sample: Sample, first: np.ndarray, searches: int) -> Found:
     return Found(best.params, best.iterations, _inside(shape, best), count, agreeing)
 
 
-def _maximise(sample: Sample, first: np.ndarray) -> Optimum:
+def _maximise(sample: Sample, first: np.ndarray, progress: str) -> Optimum:
     def objective(params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         return evaluate(params, sample.select(units), exact)
 
-    return maximise(objective, first, tol=_TOLERANCE)
+    return maximise(objective, first, tol=_TOLERANCE, progress=progress)
 
 
 def _doubtful(sample: Sample, best: Optimum) -> np.ndarray:

@@ -20,7 +20,9 @@ from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import Recursion
 from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._results import Results
 from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.varma._fit import fit, given
 from tsrnn.linear.varma._forecast import (
@@ -78,7 +80,7 @@ class VARMA(DynamicsResults):
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg", "information", "robust" or
         "bollerslev-wooldridge".
-    horizon, target, known_ahead, id_col, time_col, freq, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. To forecast, every exogenous column must be in `known_ahead`.
     missing : {"error", "interpolate", "keep"}
         "keep": the exact likelihood of what is there, single targets of a row too.
@@ -95,6 +97,11 @@ class VARMA(DynamicsResults):
     With p > 0 and q > 0 the coefficients are identified only if no factors of the two polynomials
     cancel; `messages_` say how far each unit is from that, and one too close has no standard
     errors.
+
+    Parameters grow with the square of the targets, and the time of an evaluation faster: 20 targets
+    at order (1, 1) take most of a minute each. ``verbose=1`` shows the search. There must be more
+    rows than coefficients of an equation and targets together, as some combination of the targets
+    is fitted without error otherwise.
 
     Intervals are normal with the exact covariance of every step, the parameters taken as known:
     their coverage is the nominal one for normal innovations, up to the error of estimation.
@@ -138,7 +145,9 @@ class VARMA(DynamicsResults):
         shape, names = self._shape(), self._param_names(panel)
         sample, targets = sample_of(shape, panel), [str(name) for name in panel.target_names]
         n_starts = positive_integer("n_starts", self.arguments_.n_starts)
-        return self._remember(panel, sample, fit(sample, names, targets, n_starts))
+        return self._remember(
+            panel, sample, fit(sample, names, targets, n_starts, self.arguments_.verbose)
+        )
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         shape, names = self._shape(), self._param_names(panel)
@@ -258,6 +267,15 @@ class VARMA(DynamicsResults):
         trend = choice("trend", self.arguments_.trend, tuple(TRENDS))
         exact = choice("likelihood", self.arguments_.likelihood, LIKELIHOODS) == "exact"
         return Shape(len(targets), p, q, trend, len(exog), exact)
+
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, VARMA):
+            return None
+        shape, small = self._shape(), smaller._shape()
+        lags = shape.p - small.p, shape.q - small.q
+        if min(lags) < 0 or not set(smaller._fitted().names) <= set(self._fitted().names):
+            return None
+        return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
         targets, exog = (

@@ -75,7 +75,7 @@ class Quadratic:
         g = len(products)
         self._products = products.reshape(g * g, -1)
         self._out, self._g = products.shape[2:], g
-        self.terms, self._members = terms, members
+        self.terms, self.members = terms, members
         self.size = len(terms)
         self._same_term = terms[:, None] == terms
 
@@ -86,13 +86,13 @@ class Quadratic:
     def jacobian(self, params: np.ndarray) -> np.ndarray:
         g = self._g
         rows = 2 * self._factor(params) @ self._products.reshape(g, -1)
-        return rows.reshape(-1, g, *self._out)[self.terms, self._members]
+        return rows.reshape(-1, g, *self._out)[self.terms, self.members]
 
     def second(self, weights: np.ndarray) -> np.ndarray:
         weighted = 2 * (self._products @ weights.ravel()).reshape(self._g, self._g)
-        return np.where(self._same_term, weighted[np.ix_(self._members, self._members)], 0.0)
+        return np.where(self._same_term, weighted[np.ix_(self.members, self.members)], 0.0)
 
     def _factor(self, params: np.ndarray) -> np.ndarray:
         factor = np.zeros((self.terms[-1] + 1, self._g))
-        factor[self.terms, self._members] = params
+        factor[self.terms, self.members] = params
         return factor

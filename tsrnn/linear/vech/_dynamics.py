@@ -154,7 +154,7 @@ class Dynamics(MatrixForecaster):
         spec, arrays, draws = self._specification(), self.memory_.arrays, []
         for own, i in zip(params, series, strict=True):
             presample = arrays["presample"][i]
-            model = spec.model(own, arrays["beta"][i], presample)
+            model = spec.model(own, presample)
             state = begin(model, np.zeros((spec.mean.n_lags, spec.n)), presample)
             draws.append(draw(model, state, rng.standard_normal((sum(rows), spec.n)))[rows[1] :])
         return np.stack(draws, 1)

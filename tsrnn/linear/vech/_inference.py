@@ -9,7 +9,7 @@ import scipy.linalg
 
 from tsrnn.linear._covariance import covariance
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear.vech._canonical import parts, plain
+from tsrnn.linear.vech._canonical import free_factors, parts, plain
 from tsrnn.linear.vech._specification import Specification
 
 _NULL = 1e-9  # singular value, relative, of a direction that does not move the coefficients
@@ -33,7 +33,7 @@ def face_covariance(
     kind : str
         As of `covariance`.
     """
-    jacobian, bends, free = _map(spec, estimates.gradient[0], factors)
+    jacobian, bends, free = _map(spec, estimates, factors)
     along = _directions(jacobian[free])
     moves = jacobian[free].T @ along  # of natural parameters, a column a direction
     inside = along.T @ bends[np.ix_(free, free)] @ along
@@ -56,20 +56,21 @@ def face_covariance(
 
 
 def _map(
-    spec: Specification, gradient: np.ndarray, factors: np.ndarray
+    spec: Specification, estimates: Estimates, factors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Derivatives of natural parameters by factors, what their bends add, and free factors."""
     m = len(spec.mean_names)
     ends = np.cumsum([m, *(block.size for block in spec.natural.blocks)])
-    slopes = np.split(gradient, ends[:-1])[1:]
+    slopes = np.split(estimates.gradient[0], ends[:-1])[1:]
+    fixed = np.split(estimates.fixed[0], ends[:-1])[1:]
     jacobians, bends = [np.eye(m)], [np.zeros((m, m))]
     free = [np.ones(m, dtype=bool)]
-    for (block, part), block_to, slope in zip(
-        parts(spec, factors), plain(spec), slopes, strict=True
+    for (block, part), block_to, slope, held in zip(
+        parts(spec, factors), plain(spec), slopes, fixed, strict=True
     ):
         jacobians.append(block_to.params(block.jacobian(part)))
         bends.append(block.second(block_to.weights(slope)))
-        free.append(np.isin(block.terms, block.terms[part != 0]))
+        free.append(free_factors(block, part) & ~held.all())
     return scipy.linalg.block_diag(*jacobians), scipy.linalg.block_diag(*bends), np.hstack(free)
 
 

@@ -51,8 +51,8 @@ class Prepared(NamedTuple):
         return -len(self.sample.response) * float(np.log(self.scale).sum())
 
 
-def prepare(spec: Specification, values: np.ndarray) -> Prepared:
-    """Make a series (T, n) ready.
+def prepare(spec: Specification, values: np.ndarray, beta: np.ndarray | None = None) -> Prepared:
+    """Make a series (T, n) ready, with cointegrating vectors that are given or estimated.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def prepare(spec: Specification, values: np.ndarray) -> Prepared:
         If it cannot be fitted; the message says why.
     """
     _check_values(spec, values)
-    found = regression(spec.mean, values)
+    found = regression(spec.mean, values, beta)
     errors = found.residuals
     steps = len(errors)
     scale = np.sqrt((errors**2).mean(0))
@@ -78,7 +78,7 @@ def prepare(spec: Specification, values: np.ndarray) -> Prepared:
 
 def check_size(spec: Specification, steps: int) -> None:
     """Refuse to estimate from too few rows."""
-    reason = too_few(steps, spec.n, len(spec.names))
+    reason = too_few(steps, spec.n, spec.n_params)
     if reason:
         raise ValueError(f"{reason}, or a simpler structure")
     least = max(spec.p, spec.q) + spec.n + 1

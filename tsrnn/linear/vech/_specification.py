@@ -84,12 +84,37 @@ class Specification:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all parameters."""
+        return self.own_names + self.relation_names
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names of the parameters of the likelihood, those of the mean first."""
         return self.mean_names + self.natural.names
 
-    def model(self, params: np.ndarray, beta: np.ndarray, presample: np.ndarray) -> Model:
+    @property
+    def relation_names(self) -> tuple[str, ...]:
+        """Names of the elements of the cointegrating vectors, which come last."""
+        return self.mean.relation_names(self.targets)
+
+    def apart(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Parameters (k,) as those of the likelihood and the cointegrating vectors (n, rank)."""
+        n_own = len(params) - len(self.relation_names)
+        return params[:n_own], self.mean.relations(params[n_own:], self.n)
+
+    @property
+    def n_params(self) -> int:
+        """Number of parameters, told without building the structure, which grows with n^4."""
+        pairs = self.n * (self.n + 1) // 2
+        lag = {"bekk": self.n**2, "full": pairs**2, "diagonal": pairs, "scalar": 1}[self.kind]
+        constant = 0 if self.targeting else pairs
+        own = len(self.mean_names) + constant + (self.p + self.q) * lag
+        return own + len(self.relation_names)
+
+    def model(self, params: np.ndarray, presample: np.ndarray) -> Model:
         """Coefficients at natural parameters (k,); s is the target where there is one."""
         n, size = self.n, len(presample)
-        coefs = coefficients(self.natural, len(self.mean_names), params)
+        own, beta = self.apart(params)
+        coefs = coefficients(self.natural, len(self.mean_names), own)
         intercept, lags = level_form(self.mean, coefs.mean, beta)
         theta = np.array(coefs.theta).reshape(self.p, size, size)
         phi = np.array(coefs.phi).reshape(self.q, size, size)

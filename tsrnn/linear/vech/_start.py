@@ -26,13 +26,14 @@ def starts(
     targeting: bool,
     n_starts: int,
     rng: np.random.Generator,
+    verbose: int = 0,
 ) -> np.ndarray:
     """Starting values (n_starts, k) of the factors, the mean's coefficients (n, r) in front.
 
     The first comes from a diagonal BEKK; the others are that one perturbed.
     """
     n = sample.response.shape[1]
-    simple = _diagonal_bekk(lags, without_mean(sample, coefficients), targeting)
+    simple = _diagonal_bekk(lags, without_mean(sample, coefficients), targeting, verbose)
     structure = factors(kind, n, *lags, targeting)
     constants = 0 if targeting else structure.blocks[0].size
     base, sizes = np.zeros(structure.size), np.zeros(structure.size)
@@ -48,12 +49,12 @@ def starts(
     noise[0] *= 0.0 if kind in ("scalar", "bekk") else _FAINT * (base == 0)
     found = base + noise
     for row in found[0 if targeting or noise[0].any() else 1 :]:
-        _shrink(structure, sample, row[constants:])
+        shrink(structure, sample, row[constants:])
     means = np.broadcast_to(coefficients.ravel(), (n_starts, coefficients.size))
     return np.hstack([means, found])
 
 
-def _shrink(structure: Structure, sample: Sample, params: np.ndarray) -> None:
+def shrink(structure: Structure, sample: Sample, params: np.ndarray) -> None:
     """Make Theta and Phi smaller, in place, until they leave something to the constant."""
     taken, begin, s = [], 0, sample.presample
     for block in (*structure.theta, *structure.phi):
@@ -76,7 +77,9 @@ def _diagonal_of(kind: str, n: int) -> np.ndarray:
     return np.arange(n) * (1 if kind == "diagonal" else n + 1)
 
 
-def _diagonal_bekk(lags: tuple[int, int], sample: Sample, targeting: bool) -> np.ndarray:
+def _diagonal_bekk(
+    lags: tuple[int, int], sample: Sample, targeting: bool, verbose: int
+) -> np.ndarray:
     """Parameters (k,) of a diagonal BEKK, from those of a scalar model with target."""
     p, q = lags
     n = sample.response.shape[1]
@@ -84,10 +87,12 @@ def _diagonal_bekk(lags: tuple[int, int], sample: Sample, targeting: bool) -> np
     theta, phi = _SCALAR_START
     begin = np.sqrt([theta / p] * p + [phi / max(q, 1)] * q)
     evaluate = evaluation(scalar, sample, stationary=True)
-    found = np.abs(maximise(evaluate, begin[None], tol=_ROUGH).params[0])
+    bar = "scalar start" if verbose else ""
+    found = np.abs(maximise(evaluate, begin[None], tol=_ROUGH, progress=bar).params[0])
     parts = [np.repeat(found, n)]
     if not targeting:
         rest = max(1 - (found**2).sum(), 0.01)
         parts.insert(0, np.linalg.cholesky(unvech(sample.presample) * rest)[np.tril_indices(n)])
     evaluate = evaluation(factors("diagonal bekk", n, p, q, targeting), sample, stationary=False)
-    return maximise(evaluate, np.concatenate(parts)[None], tol=_ROUGH).params[0]
+    bar = "diagonal BEKK start" if verbose else ""
+    return maximise(evaluate, np.concatenate(parts)[None], tol=_ROUGH, progress=bar).params[0]

@@ -61,6 +61,11 @@ class Structure:
         """Number of parameters."""
         return len(self.names)
 
+    @property
+    def n_dynamics(self) -> int:
+        """Number of parameters of Theta and Phi, which are the last ones."""
+        return sum(block.size for block in (*self.theta, *self.phi))
+
 
 class _Piece(NamedTuple):
     """A block, the endings of its parameters' names and their units."""

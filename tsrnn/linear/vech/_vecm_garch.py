@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from tsrnn.contract import (
     choice,
@@ -17,14 +16,17 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.linear._arguments import order_of
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._matrices import Forecast, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
-from tsrnn.linear.vech._canonical import ranks
+from tsrnn.linear._results import Results
+from tsrnn.linear.vech._canonical import on_face
 from tsrnn.linear.vech._dynamics import Dynamics
 from tsrnn.linear.vech._fit import Fit, at_given, fit_series
 from tsrnn.linear.vech._inference import face_covariance
+from tsrnn.linear.vech._nested import is_nested_kind
 from tsrnn.linear.vech._specification import Model, Specification
 from tsrnn.linear.vech._state import State, advance, begin, draw, forecast
 from tsrnn.linear.vech._structure import STRUCTURES
@@ -60,7 +62,7 @@ class VECMGARCH(Dynamics):
     Fitted by Gaussian quasi maximum likelihood: from a scalar model over a diagonal BEKK to the
     structure wanted, several starts, scoring and then Newton's method with the exact Hessian.
     Mean and covariance are estimated jointly; cointegrating vectors of a "vecm" are Johansen's
-    and taken as known, as they converge faster. Before the first observation vech(e e') and h
+    and held, as they converge faster. Before the first observation vech(e e') and h
     are the mean of vech(e e') of least squares.
 
     Parameters
@@ -84,7 +86,8 @@ class VECMGARCH(Dynamics):
     cov_type : str, default "robust"
         Standard errors: the sandwich of quasi maximum likelihood, "hessian", "opg",
         "information" or "bollerslev-wooldridge".
-    horizon, target, known_ahead, id_col, time_col, freq, missing, random_state, verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
+    verbose
         As of every linear model.
 
     Attributes
@@ -92,17 +95,27 @@ class VECMGARCH(Dynamics):
     params_, bse_, tvalues_, pvalues_ : DataFrame
         A row a series: coefficients of the mean as in statsmodels' VARMAX; then ``C[i,j]``,
         ``A1[i,j]``, ``G1[i,j]`` of a BEKK, or ``b[i,j]`` with ``theta1``, ``phi1`` (scalar),
-        ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full).
-    agreement_ : Series
-        Starts that came within 0.01 of the best log-likelihood.
+        ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full); then
+        ``beta.ec1.b`` of a "vecm", the place of b in the first cointegrating relation, in which
+        the first target has one.
+    starts_, agreement_ : Series
+        Starting values tried, and how many came within 0.01 of the best log-likelihood.
 
     Notes
     -----
     Signs: first diagonal elements of A and G, and the diagonal of C, are positive.
 
     Coefficients of "full" and "diagonal" lie on the boundary of the positive semidefinite ones
-    more often than not. Standard errors are then those of the models of the same rank (by the
-    delta method from the factors), and `messages` in the summary say so.
+    more often than not, and the constant may in any structure. Standard errors are then those of
+    the models of the same rank (by the delta method from the factors), and `messages` in the
+    summary say so. A parameter that is zero on the boundary, such as ``C[3,3]`` where
+    :math:`C C'` is singular, has no standard error; those of the others are with it held. With
+    ``stationary=True`` that is so for Theta and Phi where the search ends at the limit.
+
+    The first H is that of the recursion after presample values that are the sample covariance s of
+    the residuals of least squares. Programs that set the first H to s, or to the stationary
+    covariance of the recursion, have other digits, and there is no option for these; with
+    ``targeting=True`` all three are the same.
 
     Intervals of forecasts are Gaussian with the exact covariance of every step, parameters taken
     as known; from the second step on y is not Gaussian, so that they are approximations.
@@ -150,13 +163,6 @@ class VECMGARCH(Dynamics):
         self.stationary = stationary
         self.n_starts = n_starts
 
-    @property
-    def agreement_(self) -> pd.Series:
-        """Number of starts that came within 0.01 of the best log-likelihood, 0 without a fit."""
-        return self._series(
-            np.nan_to_num(self.memory_.arrays["agreement"]).astype(int), "agreement"
-        )
-
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         rng = np.random.default_rng(seed_of(self.arguments_.random_state))
         series, names = series_of(panel), list(panel.ids)
@@ -186,7 +192,7 @@ class VECMGARCH(Dynamics):
         spec, ends = self._specification(), []
         for i, own in enumerate(params):
             presample = arrays["presample"][i]
-            model = spec.model(own, arrays["beta"][i], presample)
+            model = spec.model(own, presample)
             values = panel.series(i)
             if np.isnan(own).any():  # not fitted: it may even be too short to run over
                 values = np.full((spec.mean.n_lags, spec.n), np.nan)
@@ -233,20 +239,18 @@ class VECMGARCH(Dynamics):
     def _covariance(self, cov_type: str | None) -> np.ndarray:
         result = super()._covariance(cov_type)
         spec, estimates = self._specification(), self._fitted()
-        if spec.kind not in ("full", "diagonal"):
-            return result
         kind = self.arguments_.cov_type if cov_type is None else cov_type
-        whole = spec.n if spec.kind == "diagonal" else spec.n**2
         for i, factors in enumerate(self.memory_.arrays["factors"]):
-            if np.isfinite(factors).all() and min(ranks(spec, factors)) < whole:
-                one = estimates.select(np.array([i]))
-                result[i] = face_covariance(spec, one, factors, kind)
+            if np.isfinite(factors).all() and on_face(spec, factors):
+                k = len(spec.own_names)
+                one = estimates.select(np.array([i])).first(k)
+                result[i, :k, :k] = face_covariance(spec, one, factors, kind)
         return result
 
     def _model(self, i: int) -> Model:
         arrays = self.memory_.arrays
         params = self._fitted().params[i]
-        return self._specification().model(params, arrays["beta"][i], arrays["presample"][i])
+        return self._specification().model(params, arrays["presample"][i])
 
     def _specification(self) -> Specification:
         given = self.arguments_
@@ -261,6 +265,33 @@ class VECMGARCH(Dynamics):
             stationary=flag("stationary", given.stationary),
             n_starts=positive_integer("n_starts", given.n_starts),
         )
+
+    def _restriction_to(self, smaller: Results) -> Restriction | None:
+        if not isinstance(smaller, VECMGARCH):
+            return None
+        spec, small = self._specification(), smaller._specification()
+        lags = spec.p - small.p, spec.q - small.q
+        nested = (
+            min(lags) >= 0
+            and is_nested_kind(small.kind, spec.kind)
+            and set(small.mean_names) <= set(spec.mean_names)
+            and not (spec.stationary and not small.stationary)
+        )
+        if not nested:
+            return None
+        reason = ""
+        if small.relation_names != spec.relation_names:
+            reason = "the number of cointegrating relations has Johansen's distribution"
+        elif min(lags) > 0:
+            reason = COMMON_FACTORS
+        elif max(lags) > 0 and spec.kind != "scalar":
+            reason = "coefficients of a lag more are positive semidefinite, and zero is their edge"
+        elif spec.kind != small.kind and spec.kind != "bekk":
+            reason = (
+                f"coefficients of structure {small.kind!r} are on the edge of the positive "
+                f"semidefinite ones of structure {spec.kind!r}"
+            )
+        return Restriction(boundary=sum(lags), reason=reason, known=spec.relation_names)
 
     def _param_names(self, panel: Panel) -> tuple[str, ...]:
         return self._specification().names
@@ -280,14 +311,15 @@ class VECMGARCH(Dynamics):
             "Presample": "mean square",
         }
 
+    def _notes(self, unit: int) -> list[str]:
+        spec = self._specification()
+        return spec.mean.notes(spec.targets)
+
     def _facts(self, unit: int) -> dict[str, object]:
-        agreement = self.memory_.arrays["agreement"][unit]
         facts: dict[str, object] = {}
         if np.isfinite(self._fitted().params[unit]).all():
             radius = self.coefficients(self.units_[unit])["persistence"]
             facts["Spectral radius"] = f"{radius:.4f}"
-        if agreement > 0:
-            facts["Starts that agree"] = f"{int(agreement)} of {self.arguments_.n_starts}"
         return facts
 
 

@@ -1,0 +1,163 @@
+"""Optima beside those of nested models and of other packages, where there are several maxima."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from arch import arch_model
+
+from tsrnn.datasets import (
+    load_danish_data,
+    load_interest_inflation,
+    load_macrodata,
+    load_sp500,
+    load_wti,
+)
+from tsrnn.linear import ARMA, GARCH, VECMGARCH
+
+ROUNDING = 1e-6
+
+
+def window(load, first, column=0, rows=1000):
+    """Returns in percent of some rows."""
+    prices = load().iloc[:, column].dropna()
+    return (100 * np.log(prices).diff().dropna()).to_numpy()[first : first + rows]
+
+
+@pytest.fixture(scope="module")
+def stocks():
+    """Return windows in which searches from one start end at a local maximum."""
+    return pd.DataFrame(
+        {
+            "oil 3000": window(load_wti, 3000),
+            "oil 6000": window(load_wti, 6000),
+            "index 1500": window(load_sp500, 1500, 4),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def draws():
+    """Return series of an ARMA(2, 1), whose larger models have roots that nearly cancel."""
+    e, y = np.random.default_rng(0).standard_normal((300, 4)), np.zeros((300, 4))
+    for t in range(2, 300):
+        y[t] = 1.2 * y[t - 1] - 0.5 * y[t - 2] + e[t] + 0.4 * e[t - 1]
+    return pd.DataFrame(y[100:])
+
+
+class TestGARCH:
+    @pytest.mark.parametrize("vol", ["garch", "gjr", "egarch"])
+    def test_no_nested_model_is_higher(self, stocks, vol):
+        highest = {}
+        orders = [(1, 0), (1, 1)] if vol == "egarch" else [(1, 1), (1, 2), (2, 1), (2, 2)]
+        kinds = ("garch", "gjr") if vol == "gjr" else (vol,)
+        for kind in kinds:
+            for p, q in orders:
+                loglik = GARCH(order=(p, q), vol=kind, mean="zero").fit(stocks).loglik_
+                for (other, i, j), inner in highest.items():
+                    if other in ("garch", kind) and i <= p and j <= q:
+                        assert (loglik >= inner - ROUNDING).all(), (kind, p, q, other, i, j)
+                highest[kind, p, q] = loglik
+
+    @pytest.mark.parametrize(("vol", "order"), [("garch", (1, 2)), ("gjr", (2, 2))])
+    def test_no_optimum_is_below_that_of_arch(self, stocks, vol, order):
+        ours = GARCH(order=order, vol=vol).fit(stocks).loglik_
+        for name in stocks:
+            p, q = order
+            oracle = arch_model(stocks[name], p=p, o=p if vol == "gjr" else 0, q=q, rescale=False)
+            theirs = oracle.fit(disp="off", show_warning=False, tol=1e-10).loglikelihood
+            assert ours[name] > theirs - 1e-3
+
+    def test_kinks_of_a_mean_are_looked_beyond(self):
+        bills = load_macrodata()["tbilrate"].diff().dropna()
+        ours = GARCH(vol="egarch").fit(bills).loglik_.iloc[0]
+        oracle = arch_model(bills, vol="EGARCH", p=1, o=1, q=1, rescale=False)
+        theirs = oracle.fit(disp="off", show_warning=False, tol=1e-10).loglikelihood
+        assert ours > theirs - 1e-6
+
+    def test_starts_are_counted(self, stocks):
+        model = GARCH(order=(1, 2)).fit(stocks)
+        assert (model.starts_ == 5).all()  # four of the grid, and the optimum of GARCH(1, 1)
+        assert model.agreement_.between(1, 5).all()
+        assert "Starts that agree" in str(model.summary("oil 3000"))
+        simple = GARCH().fit(stocks)
+        assert simple.starts_.tolist() == simple.agreement_.tolist() == [1, 1, 1]
+        more = GARCH(order=(1, 2), n_starts=20).fit(stocks)
+        assert (more.starts_ == 21).all()
+        assert (more.loglik_ >= model.loglik_ - ROUNDING).all()
+        given = GARCH().filter(stocks, simple.params_)
+        assert (given.starts_ == 0).all()
+
+    @pytest.mark.parametrize("model", [ARMA, GARCH])
+    def test_starts_must_be_a_number(self, draws, model):
+        with pytest.raises(ValueError, match="n_starts must be"):
+            model(order=(1, 1), n_starts=0).fit(draws)
+
+
+class TestARMA:
+    def test_no_nested_model_is_higher(self, draws):
+        highest = {}
+        for p, q in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (2, 2), (3, 3)):
+            loglik = ARMA(order=(p, q)).fit(draws).loglik_
+            for (i, j), inner in highest.items():
+                if i <= p and j <= q:
+                    assert (loglik >= inner - ROUNDING).all(), (p, q, i, j)
+            highest[p, q] = loglik
+
+    def test_starts_are_counted(self, draws):
+        assert (ARMA(order=(2, 1)).fit(draws).starts_ == 1).all()
+        model = ARMA(order=(2, 2)).fit(draws)
+        assert (model.starts_ > 2).all()
+        assert model.agreement_.between(1, model.starts_).all()
+        more = ARMA(order=(1, 1), n_starts=9).fit(draws)
+        assert (more.starts_ >= 9).all()
+
+
+class TestIdentification:
+    @pytest.mark.parametrize(
+        ("load", "name"), [(load_interest_inflation, "Dp"), (load_danish_data, "lrm")]
+    )
+    def test_roots_close_to_the_unit_circle_that_the_likelihood_tells_apart(self, load, name):
+        series = load()[name]
+        model = ARMA((1, 1)).fit(series)
+        assert model.loglik_.iloc[0] > ARMA((0, 0)).fit(series).loglik_.iloc[0] + 10
+        assert not any("identified" in text for text in model.messages_.iloc[0])
+
+    def test_noise_is_weakly_identified_at_most(self):
+        noise = pd.DataFrame(np.random.default_rng(0).standard_normal((300, 40)))
+        model, constant = ARMA((1, 1)).fit(noise), ARMA((0, 0)).fit(noise)
+        added = model.loglik_ - constant.loglik_
+        said = model.messages_.map(lambda own: any("identified" in text.lower() for text in own))
+        assert (added >= -ROUNDING).all()
+        assert said[added < 1].all()
+        assert not said[added > 3].any()
+
+    def test_the_message_has_the_log_likelihood_that_is_lost(self):
+        noise = pd.DataFrame(np.random.default_rng(0).standard_normal((300, 3)))
+        model, constant = ARMA((1, 1)).fit(noise), ARMA((0, 0)).fit(noise)
+        lost = model.loglik_[0] - constant.loglik_[0]
+        text = next(text for text in model.messages_[0] if "Weakly identified" in text)
+        assert f"a log-likelihood lower by {lost:.2f} only" in text
+
+    def test_a_series_has_the_same_message_in_a_batch(self):
+        noise = pd.DataFrame(np.random.default_rng(1).standard_normal((200, 6)))
+        together = ARMA((1, 1)).fit(noise)
+        for name in noise:
+            alone = ARMA((1, 1)).fit(noise[name]).messages_.iloc[0]
+            assert together.messages_[name] == alone
+
+
+class TestVech:
+    @pytest.mark.parametrize("seed", [9, 10])
+    def test_no_structure_is_below_one_nested_in_it(self, seed):
+        noise = np.random.default_rng(seed).standard_normal((300, 2))
+        frame = pd.DataFrame(noise, columns=["a", "b"])
+
+        def loglik(structure, order=(1, 1)):
+            model = VECMGARCH(order, structure=structure, n_starts=1, random_state=0).fit(frame)
+            return model.loglik_.iloc[0]
+
+        scalar, diagonal, bekk = loglik("scalar"), loglik("diagonal"), loglik("bekk")
+        assert diagonal >= scalar - ROUNDING
+        assert bekk >= scalar - ROUNDING
+        assert loglik("full") >= max(diagonal, bekk) - ROUNDING
+        assert loglik("scalar", (1, 2)) >= scalar - ROUNDING

@@ -1,0 +1,220 @@
+"""The calendar of timestamps as columns of numbers: waves over the hour, day, week and year."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.data._alias import parse_freq
+from tsrnn.data._grid import NS_PER_DAY, Business, Days, Months, Tick, to_local
+from tsrnn.data._layout import Layout
+from tsrnn.data._stamps import period_freq, period_step, periods
+
+__all__ = ["calendar_columns", "calendar_features", "calendar_names", "cycle_steps"]
+
+YEAR = 365.25
+MOST_WAVES = 3  # smooth, and all there is of five to seven weekdays and of four quarters
+
+
+class Cycle(NamedTuple):
+    """A cycle of the calendar.
+
+    Parameters
+    ----------
+    days : float
+        Length.
+    positions : int
+        Different places in it that are told apart.
+    place : callable
+        From a DatetimeIndex on the wall clock to the share of the cycle that has passed.
+    """
+
+    days: float
+    positions: int
+    place: Callable[[pd.DatetimeIndex], Any]
+
+
+CYCLES = {
+    "minute": Cycle(1 / 24, 60, lambda t: (t.minute + t.second / 60) / 60),
+    "hour": Cycle(1.0, 24 * 60, lambda t: (t.hour + t.minute / 60 + t.second / 3600) / 24),
+    "dayofweek": Cycle(7.0, 7, lambda t: t.day_of_week / 7),
+    "day": Cycle(YEAR / 12, 31, lambda t: (t.day - 1) / t.days_in_month),
+    "dayofyear": Cycle(YEAR, 366, lambda t: (t.day_of_year - 1) / (365 + t.is_leap_year)),
+    "month": Cycle(YEAR, 12, lambda t: (t.month - 1) / 12),
+    "quarter": Cycle(YEAR, 4, lambda t: (t.quarter - 1) / 4),
+}
+
+
+def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
+    """Cycles of the calendar that an argument names for data of a layout.
+
+    Parameters
+    ----------
+    calendar : bool, str or sequence of str, optional
+        Of "minute", "hour", "dayofweek", "day" (of the month), "dayofyear", "month", "quarter".
+        True takes the hour and the weekday for steps below a day, the weekday and the day of the
+        year for days, the day of the year for weeks, the month for months and quarters.
+    layout : Layout
+
+    Returns
+    -------
+    tuple of str
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it names none, the timestamps are integers, or a cycle is no longer than a step.
+
+    Examples
+    --------
+    >>> from tsrnn.data import calendar_features, read_panel
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> calendar_features(True, read_panel(load_elec_equip()).layout)
+    ('month',)
+    """
+    if calendar is None or calendar is False:
+        return ()
+    if layout.time_kind == "integer":
+        raise ValueError(
+            "calendar needs dates; the timestamps are integers. Give dates, such as "
+            "pd.period_range(start, periods=len(df), freq=...) as the index, or leave calendar out"
+        )
+    step = _step_days(layout)
+    if calendar is True:
+        found = _usual(step)
+        if not found:
+            raise ValueError(
+                f"calendar=True knows no cycle for steps of freq={layout.freq!r}. Leave it out"
+            )
+        return found
+    names = (calendar,) if isinstance(calendar, str) else calendar
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"calendar must be True or names among {', '.join(CYCLES)}; got {calendar!r}"
+        )
+    for name in names:
+        if name not in CYCLES:
+            near = difflib.get_close_matches(name, CYCLES, n=1)
+            advice = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"calendar must name some of {', '.join(CYCLES)}; got {name!r}{advice}"
+            )
+        if _steps(name, step) < 2:
+            raise ValueError(
+                f"calendar={name!r} does not vary from step to step of freq={layout.freq!r}. Name "
+                "a longer cycle, or leave it out"
+            )
+    if len(set(names)) < len(names):
+        raise ValueError(f"calendar must name each cycle once; got {calendar!r}. Drop the repeated")
+    return tuple(names)
+
+
+def calendar_names(features: Sequence[str], layout: Layout) -> list[str]:
+    """Names of the columns of some cycles, such as "month_sin1".
+
+    Examples
+    --------
+    >>> from tsrnn.data import calendar_names, read_panel
+    >>> from tsrnn.datasets import load_macrodata
+    >>> calendar_names(["quarter"], read_panel(load_macrodata()).layout)
+    ['quarter_sin1', 'quarter_cos1', 'quarter_cos2']
+    """
+    return [f"{name}_{wave}{k}" for name in features for wave, k in _waves(name, layout)]
+
+
+def calendar_columns(times: np.ndarray, features: Sequence[str], layout: Layout) -> np.ndarray:
+    r"""Sines and cosines of the place of timestamps in the cycles of the calendar.
+
+    .. math:: \sin 2 \pi k \tau, \quad \cos 2 \pi k \tau, \qquad k = 1, \dots, K
+
+    with the share :math:`\tau` of the cycle that has passed, on the wall clock of the zone, of a
+    period at its start. K is 3, or half the steps of a cycle where these are fewer than 6, whose
+    last sine is zero and left out.
+
+    Parameters
+    ----------
+    times : ndarray of any shape
+        Of the kind of `Panel.times`.
+    features : sequence of str
+        What `calendar_features` gave.
+    layout : Layout
+        Of the data.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., columns)
+        In the order of `calendar_names`.
+
+    Examples
+    --------
+    >>> from tsrnn.data import calendar_columns, read_panel
+    >>> from tsrnn.datasets import load_macrodata
+    >>> panel = read_panel(load_macrodata())
+    >>> calendar_columns(panel.times[:2], ["quarter"], panel.layout).round(6).tolist()
+    [[0.0, 1.0, 1.0], [1.0, 0.0, -1.0]]
+    """
+    if layout.time_kind == "period":
+        index = periods(times.ravel(), period_freq(layout.time_dtype)).to_timestamp()
+    else:
+        index = pd.DatetimeIndex(to_local(times.ravel().astype("datetime64[ns]"), layout.tz))
+    parts = []
+    for name in features:
+        angle = 2 * np.pi * np.asarray(CYCLES[name].place(index), float)
+        parts += [getattr(np, wave)(k * angle) for wave, k in _waves(name, layout)]
+    return np.stack(parts, -1).reshape(*times.shape, len(parts))
+
+
+def cycle_steps(feature: str, layout: Layout) -> float:
+    """Steps of the data in a cycle of the calendar.
+
+    Examples
+    --------
+    >>> from tsrnn.data import cycle_steps, read_panel
+    >>> from tsrnn.datasets import load_macrodata
+    >>> cycle_steps("quarter", read_panel(load_macrodata()).layout)
+    4.0
+    """
+    return CYCLES[feature].days / _step_days(layout)
+
+
+def _waves(name: str, layout: Layout) -> list[tuple[str, int]]:
+    """Sines and cosines that are not linear in each other at the places that the steps reach."""
+    n = _steps(name, _step_days(layout))
+    waves = [(wave, k) for k in range(1, min(MOST_WAVES, n // 2) + 1) for wave in ("sin", "cos")]
+    return [(wave, k) for wave, k in waves if not (wave == "sin" and 2 * k == n)]
+
+
+def _steps(name: str, step: float) -> int:
+    """Places in a cycle that steps of so many days tell apart."""
+    cycle = CYCLES[name]
+    return min(cycle.positions, int(cycle.days / step + 0.01))
+
+
+def _usual(step: float) -> tuple[str, ...]:
+    if step < 1:
+        return "hour", "dayofweek"
+    if step < 2:
+        return "dayofweek", "dayofyear"
+    if step < 28:
+        return ("dayofyear",)
+    return ("month",) if _steps("month", step) >= 2 else ()
+
+
+def _step_days(layout: Layout) -> float:
+    """Mean length of a step in days."""
+    if layout.time_kind == "period":
+        freq = period_freq(layout.time_dtype)
+        assert freq is not None
+        first, last = periods(np.array([0, 240]), freq).to_timestamp()
+        return (last - first) / pd.Timedelta(days=1) / 240 * period_step(freq)
+    grid = parse_freq(layout.freq)
+    if isinstance(grid, Tick):
+        return grid.step / NS_PER_DAY
+    if isinstance(grid, Months):
+        return grid.step * YEAR / 12
+    assert isinstance(grid, Business | Days)
+    return grid.step * (1.4 if isinstance(grid, Business) else 1.0)
