@@ -70,7 +70,7 @@ class _OfSome:
 
     def __init__(self, function: Callable[..., Any], question: str) -> None:
         self.function, self.question = function, question
-        update_wrapper(self, function)  # so that documentation finds its text
+        update_wrapper(cast(Any, self), function)  # so that documentation finds its text
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
