@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from tsrnn.contract import read_file
+from tsrnn.contract import DamagedFileError, read_file, text
 
 __all__ = ["load"]
 
@@ -66,8 +66,10 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     ------
     FileNotFoundError
         If there is no such file.
-    ValueError
-        If the file is damaged, not of tsrnn, or of a newer format.
+    DamagedFileError
+        A ValueError, if the file is damaged, was changed, is not of tsrnn, or is of a newer
+        format. It names the field or array, what it must be and what came. Nothing is built of a
+        size that the arrays of the file do not bear out.
 
     Examples
     --------
@@ -85,13 +87,18 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     header, arrays = read_file(path)
 
     def restore(part: dict[str, Any], own: dict[str, np.ndarray]) -> Any:
-        name = part["class"]
+        name = part.get("class")
+        text(name, "class")
         if name not in HOMES:
-            raise ValueError(
-                f"{path} holds a {name}, written by tsrnn {header['version']}; this version reads "
-                f"{', '.join(HOMES)}. Install a newer tsrnn"
+            raise DamagedFileError(
+                f"it holds a {name:.60}, written by tsrnn {header['version']:.60}; this version "
+                f"reads {', '.join(HOMES)}. Install a newer tsrnn"
             )
         model = getattr(import_module(HOMES[name]), name)
         return model._restore(part, own, restore)
 
-    return restore(header, arrays)
+    try:
+        return restore(header, arrays)
+    except DamagedFileError as error:
+        place = path if isinstance(path, str | os.PathLike) else "the open file"
+        raise DamagedFileError(f"{place} cannot be read: {error}") from error

@@ -146,7 +146,9 @@ def test_a_finished_run_is_not_done_again(panel, arma, tmp_path):
 def test_only_what_is_missing_is_done(panel, arma, expected, sort, tmp_path):
     forecast_batches(panel, arma, out=tmp_path, rows_per_batch=200)
     (tmp_path / "forecasts" / "part-00003.parquet").unlink()
-    (tmp_path / "forecasts" / ".part-00003.parquet.abc.tmp").write_text("half")
+    (
+        tmp_path / "forecasts" / ".part-00003.parquet.0123456789abcdef0123456789abcdef.tmp"
+    ).write_text("half")
     run = forecast_batches(panel, arma, out=tmp_path, rows_per_batch=200)
     assert run.n_resumed == 4
     pd.testing.assert_frame_equal(sort(run.forecasts()), expected, check_dtype=False)

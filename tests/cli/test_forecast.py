@@ -6,6 +6,7 @@ import pytest
 
 from tsrnn import ARMA, GARCH, ParaRNNForecaster, load
 from tsrnn.baselines import ETS, Naive
+from tsrnn.data import to_polars
 
 pytestmark = pytest.mark.usefixtures("files")
 
@@ -262,3 +263,22 @@ def test_what_libraries_print_does_not_reach_stdout(tsrnn, monkeypatch):
     done = tsrnn("forecast panel.csv --h 1 --model naive")
     assert done.stdout.startswith("unique_id,ds,Naive\n")
     assert done.stderr == "fitting\n"
+
+
+@pytest.mark.parametrize("tz", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_time_zone_comes_back(table, answer, tmp_path, tz, suffix):
+    polars = pytest.importorskip("polars", reason="parquet is read and written by polars")
+    hours = pd.date_range("2024-01-30", periods=30, freq="h", tz=tz)  # of one offset
+    frame = pd.DataFrame({"unique_id": "a", "ds": hours, "y": np.arange(30.0)})
+    if suffix == "csv":
+        frame.to_csv(tmp_path / "in.csv", index=False)
+    else:
+        to_polars(frame).write_parquet(tmp_path / "in.parquet")
+    expected = Naive().fit(frame).predict(2)["ds"]
+    given = table(f"forecast in.{suffix} --h 2 --model naive")
+    assert given["ds"].tolist() == expected.astype(str).tolist()
+    if suffix == "parquet":
+        answer("forecast in.parquet --h 2 --model naive --out out.parquet")
+        zone = polars.read_parquet(tmp_path / "out.parquet").schema["ds"].time_zone
+        assert zone == tz

@@ -20,7 +20,7 @@ REFUSALS = (ValueError, TypeError, NotFittedError)
 # Verbs and words with which messages say what to do, or what was required.
 ADVICE = re.compile(
     r"\b(add|aggregate|apply|call|change|check|choose|construct|convert|divide|drop|encode|fill|fit|give|"
-    r"insert|join|leave|multiply|name|number|pass|read|reindex|rename|replace|resample|shorten|"
+    r"insert|install|join|leave|multiply|name|number|pass|read|reindex|rename|replace|resample|save|shorten|"
     r"sort|split|subtract|take|use)\b",
     re.IGNORECASE,
 )

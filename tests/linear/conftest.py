@@ -106,7 +106,7 @@ class Normal(LinearForecaster):
     def _filter_panel(self, panel, params):
         given = repeat(None) if params is None else params.tolist()
         fits = [self._unit(x, p) for x, p in zip(self._units(panel), given, strict=False)]
-        self._set_estimates(_stacked(fits, self._param_names(panel)))
+        self._set_estimates(_stacked(fits, self._param_names()))
         return self._memory_of(panel)
 
     def _unit(self, x, given):

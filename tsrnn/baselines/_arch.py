@@ -14,10 +14,13 @@ from tsrnn.baselines._memory import RowsMemory
 from tsrnn.baselines._sarimax import is_count
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
 from tsrnn.contract import (
+    Kind,
     choice,
     flag,
     number,
+    positive,
     positive_integer,
+    record,
     seed_of,
     with_shared_arguments,
 )
@@ -67,6 +70,14 @@ class VolatilityModel(UnitModel):
         lags = max(self.lags) if isinstance(self.lags, tuple) else self.lags
         n_exog = 0 if rows.exog is None else rows.exog.shape[1]
         return 2 * lags + n_exog + self.p + self.o + self.q + 10
+
+    def spec_kind(self, rows: Rows) -> Kind:
+        return record({"scale": positive})
+
+    def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
+        model = self.build(rows)
+        parts = model, model.volatility, model.distribution
+        return [tuple(name for part in parts for name in part.parameter_names())]
 
     def estimate(self, rows: Rows) -> Fitted:
         results = self.build(rows, rescale=self.rescale).fit(disp="off")

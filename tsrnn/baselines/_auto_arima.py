@@ -14,8 +14,17 @@ from statsmodels.tsa.stattools import kpss
 from tsrnn.baselines._sarimax import SARIMAXModel, is_count, sarimax_name
 from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._statespace import StateSpaceModel
+from tsrnn.baselines._stored import MOST_LAGS
 from tsrnn.baselines._unit import Fitted, Rows
-from tsrnn.contract import choice, positive_integer, with_shared_arguments
+from tsrnn.contract import (
+    Kind,
+    choice,
+    integer,
+    listed,
+    one_of,
+    positive_integer,
+    with_shared_arguments,
+)
 
 CRITERIA = ("aic", "bic", "aicc")
 STRONG = 0.64  # seasonal strength from which a seasonal difference is taken
@@ -38,6 +47,18 @@ class ARIMASearch(StateSpaceModel):
     def build(self, rows: Rows, spec: dict[str, Any]) -> Any:
         model = SARIMAXModel(tuple(spec["order"]), tuple(spec["seasonal_order"]), spec["trend"])
         return model.build(rows, {})
+
+    def choices(self) -> dict[str, Kind]:
+        orders: dict[str, Kind] = {
+            "order": listed(integer(0, MOST_LAGS), 3),
+            "seasonal_order": listed(integer(0, MOST_LAGS), 4),
+            "trend": one_of("c", "n"),
+        }
+        return super().choices() | orders
+
+    def n_states(self, rows: Rows, spec: dict[str, Any]) -> int:
+        model = SARIMAXModel(tuple(spec["order"]), tuple(spec["seasonal_order"]), spec["trend"])
+        return model.n_states(rows, {})
 
     def floats(self, spec: dict[str, Any]) -> bool:
         return spec["order"][1] + spec["seasonal_order"][1] > 0

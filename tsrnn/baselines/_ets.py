@@ -51,6 +51,9 @@ class SmoothingModel(ScaledModel):
             initialization_method=start,
         )
 
+    def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
+        return [(*self.build(rows).param_names, SIGMA2)]
+
     def fewest(self, rows: Rows) -> int:
         return max(10, 2 * self.season + 2 if self.seasonal else 0)
 

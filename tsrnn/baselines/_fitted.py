@@ -13,14 +13,26 @@ from sklearn.utils.validation import check_is_fitted
 from tsrnn.baselines._memory import RowsMemory
 from tsrnn.baselines._results import Results
 from tsrnn.baselines._rows import RowsForecaster
-from tsrnn.baselines._stored import estimates_arrays, estimates_header, revived_estimates
+from tsrnn.baselines._stored import (
+    ESTIMATES,
+    MOST_LAGS,
+    ORDERS,
+    check_estimates,
+    check_lags,
+    check_unit,
+    estimates_arrays,
+    estimates_header,
+    revived_estimates,
+)
 from tsrnn.baselines._text import BaselineSummary, listed, series_named, undated
 from tsrnn.baselines._unit import Fitted, Rows, UnitModel
 from tsrnn.baselines._work import attempt, each, estimated
 from tsrnn.contract import (
+    as_saved,
     job_count,
     level_name,
     recorded,
+    refuse,
     tell,
     unit_index,
     with_shared_arguments,
@@ -176,7 +188,7 @@ class FittedForecaster(Results, RowsForecaster):
                 f"{lost[0][1]}"
             )
             if len(lost) == len(done):
-                raise ValueError(told)
+                raise ValueError(f"{told}. Check these series, or fit again")
             tell(f"{told}. Their forecasts are NaN")
         texts = dict.fromkeys(text for _, own, _ in done for text in own)
         if texts:
@@ -273,9 +285,27 @@ class FittedForecaster(Results, RowsForecaster):
         ids: pd.Index,
         last_times: np.ndarray,
     ) -> RowsMemory:
-        self.estimates_ = revived_estimates(header, arrays)
+        n_targets = self._widths()[0]
+        per_series = 1 if self.multivariate else n_targets
+        own = {name: array for name, array in arrays.items() if name.startswith(ESTIMATES)}
+        rows = {name: array for name, array in arrays.items() if name not in own}
+        memory = RowsMemory.revived(rows, ids, last_times, self._widths())
+        check_estimates(header, own, np.repeat(memory.lengths, per_series))
+        if n_targets < self.least_targets:
+            raise refuse("layout.target_names", f"at least {self.least_targets}", n_targets)
+        for name in ORDERS:
+            check_lags(getattr(self, name, None), max(MOST_LAGS, len(memory.values)), name)
+        with as_saved("params"):
+            model = self._model()
+            job_count(self.n_jobs)
+        self.estimates_ = revived_estimates(header, own)
         self.horizon_ = header["horizon"]
-        return RowsMemory.revived(arrays, ids, last_times)
+        seen: set[tuple[int, str]] = set()
+        for i, fitted in enumerate(self.estimates_):
+            values, exog = (a[memory.rows(i // per_series)] for a in (memory.values, memory.exog))
+            y = values if self.multivariate else values[:, i % n_targets]
+            check_unit(model, i, fitted, Rows(y, exog if exog.shape[1] else None), seen)
+        return memory
 
 
 def _to_tell(fitted: Fitted) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import target_scales
+from tsrnn.contract import check_arrays, check_borders, refuse, target_scales
 from tsrnn.data import Panel
 
 
@@ -115,9 +115,35 @@ class RowsMemory:
 
     @classmethod
     def revived(
-        cls, arrays: dict[str, np.ndarray], ids: pd.Index, last_times: np.ndarray
+        cls,
+        arrays: dict[str, np.ndarray],
+        ids: pd.Index,
+        last_times: np.ndarray,
+        widths: tuple[int, int],
     ) -> RowsMemory:
-        """The memory of which `arrays` holds the parts."""
+        """The memory of which `arrays` holds the parts, checked.
+
+        `widths` are the numbers of targets and of exogenous columns.
+
+        Raises
+        ------
+        DamagedFileError
+            Naming the array.
+        """
+        n, n_targets, n_exog = len(ids), *widths
+        shapes = {
+            "first_times": ("int64", (n,)),
+            "target_scale": ("float64", (n, n_targets)),
+            "values": ("float64", (-1, n_targets)),
+            "exog": ("float64", (-1, n_exog)),
+            "indptr": ("int64", (n + 1,)),
+        }
+        check_arrays(arrays, {f"rows.{name}": shape for name, shape in shapes.items()})
+        n_rows = len(arrays["rows.values"])
+        check_borders(arrays["rows.indptr"], n_rows, "rows.indptr")
+        if len(arrays["rows.exog"]) != n_rows:
+            came = arrays["rows.exog"].shape
+            raise refuse("the array 'rows.exog'", f"of the {n_rows} rows of 'rows.values'", came)
         first_times = arrays["rows.first_times"].astype(last_times.dtype)
         names = ("target_scale", "values", "exog", "indptr")
         return cls(ids, first_times, last_times, *(arrays[f"rows.{name}"] for name in names))

@@ -13,7 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from tsrnn.baselines._memory import RowsMemory
 from tsrnn.baselines._rows import RowsForecaster
 from tsrnn.baselines._text import BaselineSummary, series_named
-from tsrnn.contract import IntervalWarning, warn_user, with_intervals
+from tsrnn.contract import (
+    MOST_STEPS,
+    IntervalWarning,
+    as_saved,
+    integer,
+    record,
+    refuse,
+    warn_user,
+    with_intervals,
+)
 from tsrnn.data import Panel
 
 FEW_ERRORS = 4  # below, not even an interval of 80 percent could be had without a distribution
@@ -145,8 +154,17 @@ class NaiveMethod(RowsForecaster):
         ids: pd.Index,
         last_times: np.ndarray,
     ) -> RowsMemory:
-        self.horizon_, self.season_ = header["horizon"], header["season"]
-        return RowsMemory.revived(arrays, ids, last_times)
+        record({"horizon": integer(1, MOST_STEPS), "season": integer(1)})(header, "fitted")
+        with as_saved("params"):
+            season = self._season(self.arguments_.as_dict().get("season_length", 1))
+        if header["season"] != season:
+            raise refuse("fitted.season", f"{season}, by season_length and freq", header["season"])
+        self.horizon_, self.season_ = header["horizon"], season
+        memory = RowsMemory.revived(arrays, ids, last_times, self._widths())
+        if memory.lengths.max() < self._fewest:
+            required = f"of a series with at least {self._fewest} rows"
+            raise refuse("the array 'rows.indptr'", required, memory.indptr[:8].tolist())
+        return memory
 
 
 def root_mean_square(errors: np.ndarray, indptr: np.ndarray, lost: int) -> np.ndarray:

@@ -26,6 +26,11 @@ class RowsForecaster(Classical[RowsMemory]):
     def _advance(self, memory: RowsMemory, panel: Panel) -> RowsMemory:
         return memory.followed_by(panel)
 
+    def _widths(self) -> tuple[int, int]:
+        """Numbers of targets and of exogenous columns."""
+        layout, exog_names = self._panel_shape
+        return len(layout.target_names), len(exog_names)
+
     def _season(self, season_length: Any) -> int:
         """The argument `season_length`, by frequency where it is None."""
         if season_length is None:

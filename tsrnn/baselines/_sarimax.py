@@ -40,6 +40,10 @@ class SARIMAXModel(StateSpaceModel):
             trend_offset=1 + rows.offset,
         )
 
+    def n_states(self, rows: Rows, spec: dict[str, Any]) -> int:
+        (p, d, q), (P, D, Q, s) = self.order, self.seasonal_order
+        return max(p + P * s, q + Q * s + 1) + d + D * s
+
     def floats(self, spec: dict[str, Any]) -> bool:
         return self.order[1] + self.seasonal_order[1] > 0
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
+from tsrnn.contract import Kind, listed, positive, record
 
 REGRESSOR = re.compile(r"(?:^|\.)x(\d+)(?:\.|$)")  # in names of coefficients
 
@@ -51,6 +52,18 @@ class ScaledModel(UnitModel):
     @abstractmethod
     def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
         """What each parameter (k,) of scaled rows is multiplied by in the unit of the data."""
+
+    def spec_kind(self, rows: Rows) -> Kind:
+        kinds: dict[str, Kind] = {"scale": positive}
+        if rows.y.ndim == 2:
+            kinds["scale"] = listed(positive, rows.y.shape[1])
+        if rows.exog is not None:
+            kinds["exog_scale"] = listed(positive, rows.exog.shape[1])
+        return record(kinds | self.choices())
+
+    def choices(self) -> dict[str, Kind]:
+        """Further fields of a spec."""
+        return {}
 
     def estimate(self, rows: Rows) -> Fitted:
         scale = self.unit_of(rows.y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from tsrnn.baselines._scaled import ScaledModel, scaled
 from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
+from tsrnn.contract import Kind, real, refuse
 
 WITHOUT_UNIT = ("ar.", "ma.", "frequency.", "damping.")  # names of such parameters begin so
 
 ORIGIN = "origin"
+MOST_STATES = 2000  # of a model in a file: matrices are of their square
 
 
 class StateSpaceModel(ScaledModel):
@@ -26,6 +29,30 @@ class StateSpaceModel(ScaledModel):
     @abstractmethod
     def build(self, rows: Rows, spec: dict[str, Any]) -> Any:
         """Statsmodels' model of the rows."""
+
+    @abstractmethod
+    def n_states(self, rows: Rows, spec: dict[str, Any]) -> int:
+        """States of the filter, about; matrices are of their square."""
+
+    def spec_kind(self, rows: Rows) -> Kind:
+        kind = super().spec_kind(rows)
+
+        def check(value: Any, place: str) -> None:
+            kind({name: value[name] for name in value if name != ORIGIN}, place)
+            if (ORIGIN in value) != (self.standardize and self.centres(value)):
+                raise refuse(place, f"without {ORIGIN!r}, or with it if centred", value)
+            if ORIGIN in value:
+                real(value[ORIGIN], f"{place}.{ORIGIN}")
+                if not isfinite(value[ORIGIN]):
+                    raise refuse(f"{place}.{ORIGIN}", "a finite number", value[ORIGIN])
+
+        return check
+
+    def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
+        states = self.n_states(rows, spec)
+        if states > MOST_STATES:
+            raise ValueError(f"their filter has {states} states; files may have {MOST_STATES}")
+        return [tuple(self.build(rows, spec).param_names)]
 
     def choose(self, rows: Rows) -> dict[str, Any]:
         """What is chosen before the estimate, such as orders."""

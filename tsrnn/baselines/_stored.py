@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
-from tsrnn.baselines._unit import Fitted
+from tsrnn.baselines._unit import SEASONLESS, Fitted, Rows, UnitModel
+from tsrnn.contract import (
+    MOST_STEPS,
+    anything,
+    as_saved,
+    by_name,
+    check_arrays,
+    integer,
+    listed,
+    one_of,
+    record,
+    refuse,
+    text,
+)
 
 NUMBERS = ("n_rows", "loglik", "aic", "bic", "converged")
+ESTIMATES = "estimates."  # before the names of arrays
+# Arguments that are orders, or of which orders are chosen up to.
+ORDERS = (
+    "order", "seasonal_order", "season_length", "lags", "p", "o", "q", "max_p", "max_q", "max_P",
+    "max_Q", "d", "D", "max_lags", "rank", "seasonal", "autoregressive",
+)  # fmt: skip
+MOST_LAGS = 1000  # that they may be beside few rows
 
 
 def estimates_header(estimates: tuple[Fitted, ...]) -> dict[str, Any]:
@@ -26,10 +47,101 @@ def estimates_header(estimates: tuple[Fitted, ...]) -> dict[str, Any]:
 def estimates_arrays(estimates: tuple[Fitted, ...]) -> dict[str, np.ndarray]:
     """Arrays of the estimates."""
     numbers = {
-        f"estimates.{name}": np.array([getattr(one, name) for one in estimates], float)
+        ESTIMATES + name: np.array([getattr(one, name) for one in estimates], float)
         for name in NUMBERS
     }
-    return numbers | {"estimates.params": np.concatenate([one.params for one in estimates])}
+    return numbers | {ESTIMATES + "params": np.concatenate([one.params for one in estimates])}
+
+
+def check_lags(value: Any, most: int, name: str) -> None:
+    """Refuse orders that no rows bear out, before anything is as long as they say."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            check_lags(item, most, name)
+    elif isinstance(value, int) and value > most:
+        raise refuse(f"params.{name}", f"an order of at most {most}, by the rows", value)
+
+
+def check_estimates(
+    header: dict[str, Any], arrays: dict[str, np.ndarray], lengths: np.ndarray
+) -> None:
+    """Check that both parts are of as many units as there are lengths of series.
+
+    Raises
+    ------
+    DamagedFileError
+        Naming the field or array.
+    """
+    n = len(lengths)
+    record(
+        {
+            "names": listed(listed(text)),
+            "named": listed(integer(0), n),
+            "specs": listed(by_name(anything), n),
+            "messages": listed(listed(text), n),
+            "reasons": listed(text, n),
+            "horizon": integer(1, MOST_STEPS),
+        }
+    )(header, "fitted")
+    kinds = header["names"]
+    listed(integer(0, len(kinds) - 1))(header["named"], "fitted.named")
+    total = sum(len(kinds[number]) for number in header["named"])
+    shapes = dict.fromkeys((ESTIMATES + name for name in NUMBERS), ("float64", (n,)))
+    check_arrays(arrays, shapes | {ESTIMATES + "params": ("float64", (total,))})
+    counts = arrays[ESTIMATES + "n_rows"]
+    if not ((counts >= 0) & (counts <= lengths)).all():
+        required = f"rows up to those of each series, {lengths.tolist()[:8]}"
+        raise refuse("the array 'estimates.n_rows'", required, counts.tolist()[:8])
+
+
+def check_unit(
+    model: UnitModel, i: int, fitted: Fitted, rows: Rows, seen: set[tuple[int, str]]
+) -> None:
+    """Check that a model with these arguments has these parameters.
+
+    Parameters
+    ----------
+    model : UnitModel
+    i : int
+        Number of the unit.
+    fitted : Fitted
+    rows : Rows
+    seen : set
+        Names and choices that were checked for other units; grows.
+
+    Raises
+    ------
+    DamagedFileError
+        Naming the field.
+    """
+    place = f"fitted.specs[{i}]"
+    if SEASONLESS in fitted.spec:
+        one_of(True)(fitted.spec[SEASONLESS], f"{place}.{SEASONLESS}")
+        if model.seasonless() is None:
+            raise refuse(place, f"without {SEASONLESS!r}: no season is implied", fitted.spec)
+        model = model.of(fitted)
+    spec = {name: value for name, value in fitted.spec.items() if name != SEASONLESS}
+    if fitted.reason:
+        if fitted.names or spec:
+            raise refuse(place, "empty, as the unit has a reason not to be fitted", fitted.spec)
+        return
+    model.spec_kind(rows)(spec, place)
+    chosen = {name: value for name, value in fitted.spec.items() if "scale" not in name}
+    chosen.pop("origin", None)
+    with as_saved("params and fitted"):
+        fewest = model.fewest(rows)
+    if fitted.n_rows < fewest:
+        required = f"at least {fewest} rows, which such a model needs"
+        raise refuse(f"the array 'estimates.n_rows' at {i}", required, fitted.n_rows)
+    key = hash(fitted.names), json.dumps(chosen, sort_keys=True)
+    if key in seen:
+        return
+    with as_saved("params and fitted"):
+        legal = model.legal_names(fitted.spec, rows)
+    if fitted.names not in legal:
+        required = f"of parameters of such a model, {list(legal[0])}"
+        raise refuse("fitted.names", required, list(fitted.names))
+    seen.add(key)
 
 
 def revived_estimates(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Fitted, ...]:

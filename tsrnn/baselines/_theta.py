@@ -13,7 +13,7 @@ from statsmodels.tsa.forecasting.theta import ThetaModel, ThetaModelResults
 from tsrnn.baselines._scaled import ScaledModel
 from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
-from tsrnn.contract import choice, flag, number, with_shared_arguments
+from tsrnn.contract import Kind, choice, flag, number, one_of, with_shared_arguments
 
 METHODS = ("auto", "additive", "multiplicative")
 NAMES = ("b0", "alpha", "sigma2")
@@ -33,6 +33,13 @@ class TwoLines(ScaledModel):
     def adjusts(self) -> bool:
         """Whether a season is looked for."""
         return self.deseasonalize and self.season > 1
+
+    def choices(self) -> dict[str, Kind]:
+        return {"method": one_of("add", "mul")}
+
+    def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
+        season = tuple(f"seasonal.{i + 1}" for i in range(self.season if self.adjusts else 0))
+        return [NAMES, (*NAMES, *season)]
 
     def fewest(self, rows: Rows) -> int:
         return max(6, 2 * self.season if self.adjusts else 0)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy.special import ndtri
 
+from tsrnn.contract import Kind
+
 SEASONLESS = "seasonless"  # in the spec of a unit that is without the season of the frequency
 
 
@@ -104,6 +106,14 @@ class UnitModel(ABC):
     @abstractmethod
     def page(self, fitted: Fitted, rows: Rows) -> str:
         """The library's own summary of the fit to `rows`."""
+
+    @abstractmethod
+    def spec_kind(self, rows: Rows) -> Kind:
+        """What the spec of an estimate must be in a file."""
+
+    @abstractmethod
+    def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
+        """Names that the parameters of an estimate may have."""
 
     def orders(self, fitted: Fitted) -> str:
         """What was chosen, in a word or two."""

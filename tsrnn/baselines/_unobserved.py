@@ -55,6 +55,9 @@ class Components(StateSpaceModel):
             autoregressive=self.autoregressive,
         )
 
+    def n_states(self, rows: Rows, spec: dict[str, Any]) -> int:
+        return 6 + (self.seasonal or 0) + (self.autoregressive or 0)
+
     def floats(self, spec: dict[str, Any]) -> bool:
         return self.level != WITHOUT_LEVEL
 

@@ -12,7 +12,15 @@ from statsmodels.tsa.vector_ar import var_model
 from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._sarimax import is_count
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, moving_errors, normal
-from tsrnn.contract import choice, positive_integer, with_shared_arguments
+from tsrnn.contract import (
+    Kind,
+    choice,
+    integer,
+    one_of,
+    positive_integer,
+    record,
+    with_shared_arguments,
+)
 
 CRITERIA = ("aic", "bic", "hqic", "fpe")
 TRENDS = ("n", "c", "ct", "ctt")
@@ -32,6 +40,13 @@ class Autoregression(UnitModel):
     def n_regressors(self, rows: Rows) -> int:
         """Regressors of an equation beside the lags."""
         return len(DETERMINISTIC[self.trend]) + (0 if rows.exog is None else rows.exog.shape[1])
+
+    def spec_kind(self, rows: Rows) -> Kind:
+        lags = integer(0, len(rows.y)) if self.lags is None else one_of(self.lags)
+        return record({"lags": lags})
+
+    def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
+        return [self.names(rows, spec["lags"])]
 
     def fewest(self, rows: Rows) -> int:
         lags = 1 if self.lags is None else self.lags

@@ -40,6 +40,9 @@ class VARMAXModel(StateSpaceModel):
             trend_offset=1 + rows.offset,
         )
 
+    def n_states(self, rows: Rows, spec: dict[str, Any]) -> int:
+        return int(rows.y.shape[1]) * (sum(self.order) + 1)
+
     def fewest(self, rows: Rows) -> int:
         n_exog = 0 if rows.exog is None else rows.exog.shape[1]
         k = rows.y.shape[1]

@@ -12,7 +12,18 @@ from statsmodels.tsa.vector_ar import var_model, vecm
 from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._sarimax import is_count
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, moving_errors, normal
-from tsrnn.contract import choice, positive_integer, with_shared_arguments
+from tsrnn.contract import (
+    Kind,
+    by_name,
+    choice,
+    integer,
+    listed,
+    one_of,
+    positive_integer,
+    record,
+    refuse,
+    with_shared_arguments,
+)
 
 SIGNIFICANCES = (0.01, 0.05, 0.1)  # of which statsmodels has critical values
 CRITERIA = ("aic", "bic", "hqic", "fpe")
@@ -29,6 +40,38 @@ class ErrorCorrection(UnitModel):
     criterion: str
     max_lags: int
     significance: float
+
+    def spec_kind(self, rows: Rows) -> Kind:
+        k = rows.y.shape[1]
+        lags = integer(0, len(rows.y)) if self.lags is None else one_of(self.lags)
+        rank = integer(0, k) if self.rank is None else one_of(self.rank)
+        kind = record({"lags": lags, "rank": rank, "shapes": by_name(listed(integer(0), 2))})
+
+        def check(value: Any, place: str) -> None:
+            kind(value, place)
+            shapes = self.shapes(k, value["lags"], value["rank"])
+            if list(value["shapes"].items()) != list(shapes.items()):
+                raise refuse(f"{place}.shapes", f"{shapes}, in this order", value["shapes"])
+
+        return check
+
+    def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
+        return [names_of(spec["shapes"])]
+
+    def shapes(self, k: int, lags: int, rank: int) -> dict[str, list[int]]:
+        """Shapes of the matrices of parameters."""
+        inside, outside = (
+            sum(term in self.deterministic for term in terms)
+            for terms in (("ci", "li"), ("co", "lo"))
+        )
+        return {
+            "alpha": [k, rank],
+            "beta": [k, rank],
+            "inside": [inside, rank],
+            "gamma": [k, k * lags],
+            "outside": [k, outside],
+            "sigma": [k, k],
+        }
 
     def fewest(self, rows: Rows) -> int:
         k, lags = rows.y.shape[1], 1 if self.lags is None else self.lags
@@ -124,17 +167,19 @@ def fitted_of(results: Any, spec: dict[str, Any]) -> Fitted:
         "sigma": results.sigma_u,
     }
     values = {name: np.asarray(matrix, float) for name, matrix in matrices.items()}
-    names = [
-        f"{name}.{i + 1}.{j + 1}"
-        for name, value in values.items()
-        for i, j in np.ndindex(value.shape)
-    ]
     shapes = {name: list(value.shape) for name, value in values.items()}
     return Fitted(
-        tuple(names),
+        names_of(shapes),
         np.concatenate([value.ravel() for value in values.values()]),
         spec | {"shapes": shapes},
         loglik=float(results.llf),
+    )
+
+
+def names_of(shapes: dict[str, list[int]]) -> tuple[str, ...]:
+    """Names of the entries of matrices, one matrix after the other."""
+    return tuple(
+        f"{name}.{i + 1}.{j + 1}" for name, shape in shapes.items() for i, j in np.ndindex(*shape)
     )
 
 

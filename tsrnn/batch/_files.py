@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from tsrnn.batch._rows import check_columns, check_ids
+from tsrnn.data import check_zones
 
 __all__ = ["FileRows", "files_of", "polars"]
 
@@ -95,6 +96,7 @@ class FilePart:
     columns: list[Any] | None
     texts: list[Any]
     id_col: str
+    time_col: str
     ids: Any
     hive: bool
     csv: tuple[str, str] = (",", ".")
@@ -109,7 +111,7 @@ class FilePart:
             names = self.ids.cast(table.collect_schema()[self.id_col])
             rows = table.filter(pl.col(self.id_col).is_in(names.implode())).collect()
         except pl.exceptions.PolarsError as error:
-            raise _unreadable(self.files, error) from error
+            raise _unreadable(self.files, error, self.time_col) from error
         return rows.with_columns(pl.col(self.id_col).cast(self.ids.dtype))
 
 
@@ -147,7 +149,9 @@ class FileRows:
         whole_ids: bool,
         csv: tuple[str, str] = (",", "."),
     ) -> None:
-        self.files, self._csv = files, csv
+        self.files, self._time_col, self._csv = files, time_col, csv
+        if kind_of(files[0]) == "parquet":  # polars puts times with and without a zone together
+            check_zones(_times_of(files, time_col), time_col)
         self._hive = len(files) > 1
         self.texts = _texts(files, id_col, columns, time_col)
         self._id_col, self._columns = id_col, columns
@@ -157,7 +161,7 @@ class FileRows:
             check_columns(own, [id_col] if columns is None else columns, id_col)
             table = _series_of(files, id_col, self.texts, self._hive, csv)
         except pl.exceptions.PolarsError as error:
-            raise _unreadable(files, error) from error
+            raise _unreadable(files, error, time_col) from error
         if table.height == 0:
             raise ValueError(f"{str(files[0])!r} must have rows; it is empty")
         check_ids(int(table.filter(_is_missing(table, id_col))["len"].sum()), id_col)
@@ -194,9 +198,8 @@ class FileRows:
             if group in wanted
         ]
         listed = polars().Series(list(ids), dtype=self._dtype)
-        return FilePart(
-            files, self._columns, self.texts, self._id_col, listed, self._hive, self._csv
-        )
+        names = self._id_col, self._time_col
+        return FilePart(files, self._columns, self.texts, *names, listed, self._hive, self._csv)
 
 
 def _is_missing(table: Any, id_col: str) -> Any:
@@ -267,7 +270,17 @@ def _scan(
     )
 
 
-def _unreadable(files: list[Path], error: Exception) -> ValueError:
+def _times_of(files: list[Path], time_col: str) -> Iterator[tuple[Path, Any]]:
+    """Files, and what their timestamps are; those that cannot be read are left out."""
+    for path in files:
+        try:
+            yield path, _scan([path], [], False, (",", ".")).collect_schema().get(time_col)
+        except polars().exceptions.PolarsError:
+            continue  # said where it is read
+
+
+def _unreadable(files: list[Path], error: Exception, time_col: str) -> ValueError:
+    check_zones(_times_of(files, time_col), time_col)
     whose = repr(str(files[0]))
     if len(files) > 1:
         whose += f" and {len(files) - 1} files more"

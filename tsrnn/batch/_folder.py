@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tsrnn.batch._files import polars
 from tsrnn.batch._forecast_frame import Problem
-from tsrnn.contract import put_file
+from tsrnn.contract import inside, put_file, remove_unfinished
 
 __all__ = ["Counts", "Folder", "problem_frame"]
 
@@ -37,6 +37,21 @@ class Folder:
     def __init__(self, path: Any) -> None:
         self.path = Path(path).expanduser().resolve()  # workers may be elsewhere
 
+    def check_apart(self, files: Iterable[Path]) -> None:
+        """Refuse a folder that holds files to be read, which a run would remove or replace.
+
+        Raises
+        ------
+        ValueError
+            Naming one.
+        """
+        for file in files:
+            if inside(file, self.path):
+                raise ValueError(
+                    f"out must not hold the files that are read; {str(file)!r} is in "
+                    f"{str(self.path)!r}. Name another folder for the forecasts"
+                )
+
     def begin(self, plan: dict[str, Any], overwrite: bool) -> None:
         """Take the folder for a run, or the one that an interrupted run has left.
 
@@ -45,6 +60,8 @@ class Folder:
         ValueError
             If it holds something else.
         """
+        if self.path.exists() and not self.path.is_dir():
+            raise NotADirectoryError(f"out must be a folder; {str(self.path)!r} is none")
         self.path.mkdir(parents=True, exist_ok=True)
         plan, known = KIND | plan, self._plan()
         if known is None and self._has_others():
@@ -62,10 +79,10 @@ class Folder:
                 "folder, or replace the run by overwrite=True"
             )
         (self.path / FINISHED).unlink(missing_ok=True)
-        for left in self.path.rglob(".*.tmp"):
-            left.unlink()
+        remove_unfinished(self.path)
         for folder in ("forecasts", "errors"):
             (self.path / folder).mkdir(exist_ok=True)
+            remove_unfinished(self.path / folder)
         if known is None:
             put_file(
                 self.path / PLAN, lambda place: place.write_text(json.dumps(plan), encoding="utf-8")

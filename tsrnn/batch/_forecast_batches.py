@@ -16,10 +16,10 @@ from typing import Any
 import joblib
 from tqdm import tqdm
 
-from tsrnn.batch._files import polars
+from tsrnn.batch._files import files_of, polars
 from tsrnn.batch._folder import Counts, Folder
 from tsrnn.batch._frequency import common_freq
-from tsrnn.batch._request import Request, make_request
+from tsrnn.batch._request import Request, make_request, zone_of
 from tsrnn.batch._run import BatchRun
 from tsrnn.batch._source import Partition, Source, open_future, open_source
 from tsrnn.batch._work import one_thread, work
@@ -96,7 +96,8 @@ def forecast_batches(
         If there are no such files.
     TypeError, ValueError
         If an argument cannot be used, columns are missing, or `out` holds something else: before
-        a partition is begun. If an iterator gives no frames, or a series twice: where it does.
+        a partition is begun. If an iterator gives no frames, or a series twice, or a partition has
+        timestamps of another time zone than the first: where it does.
 
     Notes
     -----
@@ -139,7 +140,10 @@ def forecast_batches(
     final = last_step(model)
     if not request.fitted and isinstance(final, Forecaster) and final.freq is None:
         request = request.with_freq(common_freq(opened.first(), request))
+    request = replace(request, zone=zone_of(opened.first(), request.time_col))
     folder = Folder(out)
+    paths = [given for given in (source, X_future) if isinstance(given, str | os.PathLike)]
+    folder.check_apart(file for path in paths for file in files_of(path))
     folder.begin(_plan(request, opened, rows_per_batch), overwrite)
     counts = list(_results(opened, request, future, folder, n_jobs, verbose))
     folder.finish(len(counts))

@@ -25,7 +25,7 @@ def common_freq(frame: Any, request: Request) -> Any:
     for name in rows.ids[:SERIES]:
         try:
             panel = read_panel(
-                with_numbers(rows.part([name])(), request.texts),
+                with_numbers(rows.part([name])(), request.texts, request.decimal),
                 target=request.targets,
                 id_col=request.id_col,
                 time_col=request.time_col,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals as nw
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Classical, Forecaster, check_levels, last_step, positive_integer
 
-__all__ = ["Request", "make_request", "with_numbers"]
+__all__ = ["Request", "check_zone", "make_request", "with_numbers", "zone_of"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Request:
         are numbers.
     sep, decimal : str
         How CSV files are written.
+    zone : str or None
+        Time zone of all timestamps; None if they have none.
     """
 
     model: Any
@@ -41,6 +44,7 @@ class Request:
     future_texts: tuple[str, ...] = ()
     sep: str = ","
     decimal: str = "."
+    zone: str | None = None
 
     @property
     def id_col(self) -> str:
@@ -158,6 +162,34 @@ def _check_future(columns: list[Any] | None, X_future: Any) -> None:
         raise ValueError(
             "X_future was given, but the model has no column known ahead. Leave it out, or "
             "construct the model with known_ahead=[...]"
+        )
+
+
+def zone_of(frame: Any, time_col: str) -> str | None:
+    """Time zone of the timestamps of a frame; None if they have none, or there are none."""
+    if time_col not in frame.columns:
+        return None
+    dtype = nw.from_native(frame, eager_only=True)[time_col].dtype
+    return getattr(dtype, "time_zone", None)
+
+
+def check_zone(frame: Any, number: int, request: Request) -> None:
+    """Refuse a partition whose timestamps are of another zone than those of the first.
+
+    Columns of files hold timestamps of one zone: put together, those of another would be told on
+    another clock.
+
+    Raises
+    ------
+    ValueError
+        Naming the partition, the column and both zones.
+    """
+    own = zone_of(frame, request.time_col)
+    if own != request.zone:
+        raise ValueError(
+            f"all partitions must have timestamps of one time zone; the column "
+            f"{request.time_col!r} of partition {number} has {own or 'none'}, that of the first "
+            f"rows {request.zone or 'none'}. Convert all to one zone, such as UTC"
         )
 
 

@@ -71,6 +71,18 @@ class BatchRun:
         files = sorted((self.path / folder).glob("part-*.parquet"), key=_number)
         parts = [polars().read_parquet(file, glob=False) for file in files]
         parts = [part for part in parts if len(part)] or parts[:1]
+        zones = {
+            getattr(dtype, "time_zone", None)
+            for part in parts
+            for dtype in part.schema.values()
+            if dtype.is_temporal()
+        }
+        if len(zones) > 1:
+            named = " and ".join(sorted(zone or "none" for zone in zones))
+            raise ValueError(
+                f"the partitions in {str(self.path)!r} must have timestamps of one time zone; "
+                f"they have {named}. Run again with data of one zone and overwrite=True"
+            )
         frame = polars().concat(parts, how="vertical_relaxed")
         return frame if library == "polars" else to_pandas(frame)
 

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from tsrnn.batch._files import polars
 from tsrnn.batch._folder import Counts, Folder, problem_frame
 from tsrnn.batch._forecast_frame import Answer, Problem, answer_frame
-from tsrnn.batch._request import Request
+from tsrnn.batch._request import Request, check_zone
 from tsrnn.batch._rows import FrameRows
 from tsrnn.batch._source import Partition
 from tsrnn.contract import last_step, level_name
@@ -42,11 +42,14 @@ def work(
     Counts
     """
     frame = partition.read()
+    check_zone(frame, partition.number, request)
     with nullcontext() if os.getpid() == caller else one_thread():
         answer, n_series = _answer(frame, request, future)
     front = [name for name in (request.id_col, request.time_col) if name in frame.columns]
     shape = to_polars(frame[front][:1])
     forecasts = _empty(shape, request) if answer.forecasts is None else to_polars(answer.forecasts)
+    if answer.forecasts is not None:  # of text, say, that was read as times of a zone
+        check_zone(forecasts, partition.number, request)
     known = request.id_col in shape.columns
     id_dtype = shape.schema[request.id_col] if known else polars().String
     failed = sum(one.kind == "error" and one.unique_id is not None for one in answer.problems)

@@ -77,8 +77,8 @@ def compare(
     from tsrnn.cli._source import Source
 
     levels = o.levels(level)
-    check_out(report, "--report", (".html",))
-    check_out(out, "--out")
+    check_out(report, "--report", (".html",), {"DATA": data})
+    check_out(out, "--out", others={"DATA": data})
     source = Source(
         id_col, time_col, o.names(target), wide, o.names(drop), *o.csv_format(sep, decimal),
         encoding, time_format,

@@ -11,7 +11,7 @@ def features(model: o.ModelFile, out: o.Out = None, json: o.Json = False) -> str
     from tsrnn.interpret import recurrence_features
     from tsrnn.storage import load
 
-    check_out(out, "--out")
+    check_out(out, "--out", others={"MODEL": model})
     fitted = load(model)
     table = recurrence_features(fitted)
     unit, step = table.attrs["time_unit"], table.attrs["time_step"]

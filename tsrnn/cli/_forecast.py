@@ -71,8 +71,9 @@ def forecast(
     from tsrnn.cli._source import Source
 
     ahead = Ahead(h, o.levels(level), future)
-    check_out(out, "--out")
-    check_out(save, "--save", ())
+    files = {"DATA": data, "--future": future, "--load": load, "--model": model}
+    check_out(out, "--out", others=files | {"--save": save})
+    check_out(save, "--save", (), files)
     source = Source(
         id_col, time_col, o.names(target), wide, o.names(drop), *o.csv_format(sep, decimal),
         encoding, time_format,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,15 +39,32 @@ def as_csv(table: pd.DataFrame) -> str:
     return str(table.to_csv(index=False, lineterminator="\n"))
 
 
-def check_out(path: str | None, option: str, suffixes: tuple[str, ...] = SUFFIXES) -> None:
+def check_out(
+    path: str | None,
+    option: str,
+    suffixes: tuple[str, ...] = SUFFIXES,
+    others: Mapping[str, str | None] | None = None,
+) -> None:
     """Refuse a place that cannot be written to, before any work.
+
+    Parameters
+    ----------
+    path : str or None
+    option : str
+        That names the place.
+    suffixes : tuple of str
+        Of the formats that can be written; any if empty.
+    others : mapping of str to str, optional
+        Files of the same command, read or written, by their arguments.
 
     Raises
     ------
     typer.BadParameter
         If the suffix is of no known format.
     OSError
-        If the folder is not there, or the place is a folder.
+        If the folder is not there, or the place is a folder, a pipe or a device.
+    ValueError
+        If it is one of the other files.
     """
     if path is None:
         return
@@ -55,7 +73,7 @@ def check_out(path: str | None, option: str, suffixes: tuple[str, ...] = SUFFIXE
         raise typer.BadParameter(
             f"{path!r} must end in {' or '.join(suffixes)}.", param_hint=f"'{option}'"
         )
-    file_place(place)
+    file_place(path, others)
 
 
 def write_table(table: pd.DataFrame, path: str) -> None:

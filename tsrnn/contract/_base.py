@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract._arguments import choice, positive_integer, seed_of
+from tsrnn.contract._arguments import choice, positive_integer, seed_of, verbosity
 from tsrnn.contract._capacity import check_fits
 from tsrnn.contract._file import write_file
 from tsrnn.contract._frozen import Frozen
@@ -31,7 +31,15 @@ from tsrnn.contract._known import (
 from tsrnn.contract._memory import Memory
 from tsrnn.contract._offered import offered_with
 from tsrnn.contract._rolling import Origins
-from tsrnn.contract._saved import common_arrays, common_header, restore_common, saved_arguments
+from tsrnn.contract._saved import (
+    COMMON_ARRAYS,
+    check_common,
+    common_arrays,
+    common_header,
+    restore_common,
+    saved_arguments,
+)
+from tsrnn.contract._schema import MOST_STEPS, as_saved
 from tsrnn.contract._score import r_squared
 from tsrnn.contract._shared import CommonArguments
 from tsrnn.contract._warnings import warn_user
@@ -133,7 +141,16 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         ids: pd.Index,
         last_times: np.ndarray,
     ) -> M:
-        """Set what `_header` and `_arrays` held; returns the memory. The inverse of both."""
+        """Set what `_header` and `_arrays` held; returns the memory. The inverse of both.
+
+        Files may come from anybody: every field and array is checked before it is used, and
+        nothing is built of a size that the arrays do not bear out.
+
+        Raises
+        ------
+        DamagedFileError
+            Naming the field or array that is not as `save` writes it.
+        """
 
     @classmethod
     def _inner_arguments(
@@ -493,7 +510,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         """Write the fitted forecaster to a file that `tsrnn.load` reads.
 
         The file holds what was fitted and the state of every series, as safetensors with
-        a JSON header. It appears in one step: a file of that name is whole or untouched.
+        a JSON header. It appears in one step: a file of that name is whole or untouched, and
+        keeps its permissions; of a symbolic link the file is replaced that it leads to.
         A generator as `random_state` and callbacks are not kept. The arguments in the file are
         those of the fit, whatever `set_params` has given since.
 
@@ -511,6 +529,11 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             If the file cannot be written.
         """
         check_is_fitted(self, "memory_")
+        if self.horizon_ > MOST_STEPS:
+            raise ValueError(
+                f"files hold models of a horizon of at most {MOST_STEPS:,} steps; that of this one "
+                f"is {self.horizon_}. Fit with a smaller one, and predict with h"
+            )
         write_file(path, *self._parts())
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -526,10 +549,14 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         restore: Restore | None = None,
     ) -> Forecaster:
         """The fitted forecaster that `save` wrote; `restore` makes those that are within it."""
+        check_common(cls, header)
         inner = cls._inner_arguments(header["fitted"], arrays, restore)
         forecaster = cls(**(saved_arguments(header) | inner))
         ids, last_times = restore_common(forecaster, header, arrays)
-        forecaster.memory_ = forecaster._revive(header["fitted"], arrays, ids, last_times)
+        with as_saved("params"):
+            verbosity(forecaster.verbose)
+        rest = {name: array for name, array in arrays.items() if name not in COMMON_ARRAYS}
+        forecaster.memory_ = forecaster._revive(header["fitted"], rest, ids, last_times)
         forecaster._freeze()
         return forecaster
 

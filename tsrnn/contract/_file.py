@@ -14,12 +14,15 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 from safetensors import SafetensorError
-from safetensors.numpy import load, save, save_file
+from safetensors.numpy import load, save
 
+from tsrnn.contract._schema import DamagedFileError
+from tsrnn.contract._schema import text as text_kind
 from tsrnn.contract._whole_file import file_place, put_file
 
 FORMAT = 1
 HEADER, DIGEST = "tsrnn", "sha256"
+MOST_NESTING = 64  # of a header: of combinations of combinations, about twenty
 
 PathLike = str | os.PathLike[str]
 
@@ -56,11 +59,17 @@ def write_file(
     >>> sorted(header)
     ['class', 'format', 'version']
     """
+    if is_deeper(header, MOST_NESTING - 1):
+        raise ValueError(
+            f"files hold models nested at most {MOST_NESTING // 3} deep; this one is deeper. Save "
+            "its members by themselves"
+        )
     text = json.dumps({"format": FORMAT, "version": version("tsrnn")} | dict(header))
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     metadata = {HEADER: text, DIGEST: digest(text, whole)}
     if isinstance(path, str | os.PathLike):
-        put_file(file_place(path), lambda place: save_file(whole, place, metadata))
+        content = save(whole, metadata)
+        put_file(file_place(path), lambda place: place.write_bytes(content))
     else:
         _binary(path).write(save(whole, metadata))
 
@@ -107,7 +116,10 @@ def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.
         arrays = load(content)
         metadata = _metadata(content)
     except (SafetensorError, AttributeError, KeyError, TypeError) as error:  # of unknown dtypes
-        raise ValueError(f"{name} is damaged or no model saved by tsrnn: {error}") from error
+        raise DamagedFileError(
+            f"{name} is damaged or no model saved by tsrnn: {error}. Give a file that save has "
+            "written"
+        ) from error
     return _checked_header(name, metadata, arrays), arrays
 
 
@@ -130,21 +142,47 @@ def _checked_header(
 ) -> dict[str, Any]:
     """The header of a file that is of tsrnn, of a known format and as it was written."""
     if HEADER not in metadata:
-        raise ValueError(f"{path} is a safetensors file, but no model saved by tsrnn")
+        raise DamagedFileError(
+            f"{path} is a safetensors file, but no model saved by tsrnn. Give a file that save has "
+            "written"
+        )
     text = metadata[HEADER]
     try:
         header = json.loads(text)
         newer = header["format"] > FORMAT
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: its header cannot be read") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedFileError(
+            f"{path} is damaged: its header cannot be read. Save the model again"
+        ) from error
     if newer:
-        raise ValueError(
+        raise DamagedFileError(
             f"{path} is in format {header['format']}, written by tsrnn {header.get('version')}; "
             f"this version reads formats up to {FORMAT}. Install a newer tsrnn"
         )
     if metadata.get(DIGEST) != digest(text, arrays):
-        raise ValueError(f"{path} is damaged: its content does not match its checksum")
+        raise DamagedFileError(
+            f"{path} is damaged: its content does not match its checksum. Save the model again"
+        )
+    if is_deeper(header, MOST_NESTING):
+        raise DamagedFileError(
+            f"{path} is damaged: its header must be nested at most {MOST_NESTING} deep; it is "
+            "deeper. Save the model again"
+        )
+    text_kind(header.get("version"), "version")
     return header
+
+
+def is_deeper(value: Any, most: int) -> bool:
+    """Whether lists and objects hold each other more than so many times."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [
+            item
+            for outer in level
+            if isinstance(outer, dict | list)
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
 
 
 def digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:

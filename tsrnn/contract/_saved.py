@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from tsrnn.contract._file import plain
-from tsrnn.data import Layout
+from tsrnn.contract._schema import (
+    MOST_STEPS,
+    Kind,
+    anything,
+    as_saved,
+    by_name,
+    check_arrays,
+    integer,
+    listed,
+    one_of,
+    optional,
+    record,
+    refuse,
+    text,
+)
+from tsrnn.data import Layout, calendar_features, calendar_names, future_times, write_stamps
+
+MOST_DRAWS, MOST_JOBS = 1_000_000, 10_000  # that a file may ask for at predict
+COMMON_ARRAYS = "last_times", "static", "zero_shares"  # of every forecaster
 
 if TYPE_CHECKING:
     from tsrnn.contract._base import Forecaster
@@ -44,16 +63,160 @@ def common_arrays(forecaster: Forecaster) -> dict[str, np.ndarray]:
 def restore_common(
     forecaster: Forecaster, header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> tuple[pd.Index, np.ndarray]:
-    """Set what every forecaster has; returns the ids and last times of its series."""
-    layout, exog_names = Layout.from_dict(header["layout"]), tuple(header["exog_names"])
+    """Set what every forecaster has; returns the ids and last times of its series.
+
+    Raises
+    ------
+    DamagedFileError
+        If these parts of the file are no shape of data.
+    """
+    exog_names, known = tuple(header["exog_names"]), header["known_ahead"]
+    with as_saved("layout"):
+        layout = Layout.from_dict(header["layout"])
+    if len({*layout.target_names, *exog_names}) < len(layout.target_names) + len(exog_names):
+        raise refuse("exog_names", "names other than each other's and the targets'", exog_names)
+    if len(set(known)) < len(known) or not set(known) <= set(exog_names):
+        raise refuse("known_ahead", f"some of the columns {list(exog_names)}", known)
     forecaster._panel_shape = layout, exog_names
-    forecaster.freq_, forecaster.known_ahead_ = layout.freq, header["known_ahead"]
-    forecaster.static_, forecaster._static_values = header["static"], arrays["static"]
-    forecaster.calendar_ = tuple(header["calendar"])
+    forecaster.freq_, forecaster.known_ahead_ = layout.freq, known
+    with as_saved("calendar"):
+        forecaster.calendar_ = calendar_features(header["calendar"] or None, layout)
+    if not set(calendar_names(forecaster.calendar_, layout)) <= set(exog_names):
+        raise refuse("calendar", f"cycles of which {list(exog_names)} are", header["calendar"])
+    forecaster.static_ = _restored_static(header, exog_names)
     forecaster.n_features_in_ = len(layout.target_names) + len(forecaster._given_columns())
+    ids = _restored_ids(header, layout)
+    one_of("datetime64[ns]" if layout.time_kind == "datetime" else "int64")(
+        header["times_dtype"], "times_dtype"
+    )
+    shapes = {
+        "last_times": ("int64", (len(ids),)),
+        "static": ("float64", (len(ids), len(forecaster.static_))),
+        "zero_shares": ("float64", (len(ids), len(layout.target_names))),
+    }
+    check_arrays({name: arrays[name] for name in COMMON_ARRAYS if name in arrays}, shapes)
+    forecaster._static_values = arrays["static"]
     forecaster._zero_shares = arrays["zero_shares"]
-    ids = pd.Index(header["ids"], dtype=header["id_dtype"])
-    return ids, arrays["last_times"].astype(header["times_dtype"])
+    last_times = arrays["last_times"].astype(header["times_dtype"])
+    with as_saved("layout, its freq and tz, and the array 'last_times'"):
+        future_times((last_times, layout.freq), 1, tz=layout.tz)
+        write_stamps(last_times, layout)
+    return ids, last_times
+
+
+def _restored_static(header: dict[str, Any], exog_names: tuple[Any, ...]) -> list[Any]:
+    """Columns that are constant within a series, apart from those known ahead."""
+    names = header["static"]
+    if len(set(names)) < len(names) or not set(names) <= {*exog_names} - {*header["known_ahead"]}:
+        raise refuse("static", f"columns of {list(exog_names)} that are not known ahead", names)
+    return list(names)
+
+
+def _restored_ids(header: dict[str, Any], layout: Layout) -> pd.Index:
+    """Ids of the series, apart from each other."""
+    listed_ids, dtype = header["ids"], header["id_dtype"]
+    if not re.fullmatch(r"str|string|object|category|bool|u?int\d+|float\d+", dtype, re.IGNORECASE):
+        raise refuse("id_dtype", "the type of the ids", dtype)
+    with as_saved("ids and id_dtype"):
+        ids = pd.Index(listed_ids, dtype=dtype)
+    if not len(ids) or not ids.is_unique or ids.hasnans:
+        raise refuse("ids", "the names of at least one series, each once", listed_ids)
+    if ids.tolist() != listed_ids:
+        raise refuse("ids", f"of the type {dtype!r} that id_dtype names", listed_ids)
+    if layout.id_col is None and len(ids) > 1:
+        raise refuse("ids", "one name, as the data have no column of ids", listed_ids)
+    return ids
+
+
+def check_common(cls: type[Forecaster], header: Any) -> None:
+    """Check the part of a header that every forecaster has, and its arguments' names.
+
+    Raises
+    ------
+    DamagedFileError
+        Naming the field.
+    """
+    record(COMMON, may_lack=("format", "version"))(header, "")
+    check_argument_names(cls, header)
+    for name, kind in (SHARED | SOME).items():
+        if name in header["params"]:
+            kind(header["params"][name], f"params.{name}")
+    one_of(*cls.legal_missing)(header["params"]["missing"], "params.missing")
+
+
+def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
+    """Check that arguments in a file are those of a class, and which of them are tuples.
+
+    Raises
+    ------
+    DamagedFileError
+        Naming the field.
+    """
+    params = header["params"]
+    # All of them: a release that adds an argument raises FORMAT, and fills it in for older files.
+    record(dict.fromkeys(cls._get_param_names(), _bounded))(params, "params")
+    for name in header["tuples"]:
+        if name not in params or not isinstance(params[name], list):
+            raise refuse("tuples", "names of arguments that are lists", name)
+    for name in cls.not_saved:
+        one_of(None)(params[name], f"params.{name}")
+
+
+def _bounded(value: Any, place: str) -> None:
+    """Kind of arguments: no number is larger than an array can be long."""
+    if isinstance(value, list | dict):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _bounded(item, f"{place}[{key!r}]")
+    elif type(value) is int and not -(2**63) <= value < 2**63:
+        raise refuse(place, "of 64 bits", value)
+
+
+def _name(value: Any, place: str) -> None:
+    if type(value) not in (str, int):
+        raise refuse(place, "text or an integer", value)
+
+
+def _names(value: Any, place: str) -> None:
+    (listed(_name) if isinstance(value, list) else optional(_name))(value, place)
+
+
+def _id(value: Any, place: str) -> None:
+    if type(value) not in (str, int, float, bool):
+        raise refuse(place, "text, a number or a truth value", value)
+
+
+# Fields of every forecaster, and the arguments that all have.
+COMMON: dict[str, Kind] = {
+    "format": integer(1),
+    "version": text,
+    "class": text,
+    "params": by_name(anything),
+    "tuples": listed(text),
+    "layout": by_name(anything),
+    "exog_names": listed(_name),
+    "known_ahead": listed(_name),
+    "static": listed(_name),
+    "calendar": listed(text),
+    "ids": listed(_id),
+    "id_dtype": text,
+    "times_dtype": text,
+    "fitted": by_name(anything),
+}
+SHARED: dict[str, Kind] = {
+    "horizon": optional(integer(1, MOST_STEPS)),
+    "target": _names,
+    "known_ahead": _names,
+    "static": _names,
+    "id_col": text,
+    "time_col": text,
+    "freq": optional(_name),
+    "random_state": optional(integer(0)),
+}
+# Of some forecasters.
+SOME: dict[str, Kind] = {
+    "n_simulations": integer(1, MOST_DRAWS),
+    "n_jobs": optional(integer(-MOST_JOBS, MOST_JOBS)),
+}
 
 
 def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from uuid import uuid4
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
-def file_place(path: str | os.PathLike[str]) -> Path:
+PathLike = str | os.PathLike[str]
+
+TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.tmp", re.DOTALL)
+OLD = 86_400  # seconds after which an unfinished file has no writer, where files have no locks
+SPECIAL = {
+    stat.S_ISFIFO: "a named pipe",
+    stat.S_ISSOCK: "a socket",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+}
+
+
+def file_place(path: PathLike, inputs: Mapping[str, PathLike | None] | None = None) -> Path:
     """A path at which a file can be written.
 
     Parameters
     ----------
     path : path
+    inputs : mapping of str to path, optional
+        Files that are read for what is written, by what they are called in the message; None
+        for those that are not there.
 
     Returns
     -------
@@ -21,8 +44,11 @@ def file_place(path: str | os.PathLike[str]) -> Path:
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        If its folder does not exist, or it is a folder.
+    FileNotFoundError, IsADirectoryError, PermissionError, OSError
+        If its folder does not exist, it is a folder, may not be written to, or is no regular
+        file: a pipe, a socket or a device, whose place a file would take.
+    ValueError
+        If it is one of the inputs, by whatever path.
 
     Examples
     --------
@@ -31,15 +57,22 @@ def file_place(path: str | os.PathLike[str]) -> Path:
     'model.tsrnn'
     """
     place = Path(path).expanduser()
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"the folder {place.parent} does not exist; make it first")
-    if place.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it")
+    _destination(place)
+    for name, given in (inputs or {}).items():
+        if given is not None and _same_file(place, Path(given).expanduser()):
+            raise ValueError(
+                f"a file that is read must not be written over: {str(path)!r} is the file of "
+                f"{name}, {str(given)!r}. Name another file to write"
+            )
     return place
 
 
 def put_file(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file beside its place, see that it is on the disk, and move it there.
+
+    Where the path is a symbolic link, the file that it leads to is replaced. A new file has the
+    permissions of the process's umask, one that was there before keeps those it had. What a
+    killed process left unfinished at this place is removed.
 
     Parameters
     ----------
@@ -62,11 +95,149 @@ def put_file(path: Path, write: Callable[[Path], object]) -> None:
     ...     Path(folder, "words").read_text()
     'whole'
     """
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
+    target = _destination(path)
+    remove_unfinished(target.parent, target.name)
+    with _claimed(target) as temporary:
+        mode = stat.S_IMODE(temporary.stat().st_mode)
         write(temporary)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.replace(path)
+        with contextlib.suppress(FileNotFoundError):
+            before = target.stat()
+            mode = stat.S_IMODE(before.st_mode)
+            if hasattr(os, "chown"):
+                with contextlib.suppress(OSError):  # only root may give files away
+                    os.chown(temporary, before.st_uid, before.st_gid)
+        temporary.chmod(mode)  # a library may have made a file of its own in this place
+        temporary.replace(target)
+
+
+def remove_unfinished(folder: Path, name: str | None = None) -> None:
+    """Remove files that killed processes did not finish, of one name or of all.
+
+    Those of a process that is still writing stay.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str, optional
+        Of the file that was to be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from tsrnn.contract import remove_unfinished
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, ".model.0123456789abcdef0123456789abcdef.tmp").touch()
+    ...     remove_unfinished(Path(folder), "other")
+    ...     len(list(Path(folder).iterdir()))
+    1
+    """
+    try:
+        names = os.listdir(folder)
+    except OSError:  # a folder that may be written to, not read
+        return
+    for candidate in names:
+        match = TEMPORARY.fullmatch(candidate)
+        if match and name in (None, match["name"]):
+            with contextlib.suppress(OSError):  # of others, or gone by now
+                _remove_if_unclaimed(folder / candidate)
+
+
+def inside(path: PathLike, folder: PathLike) -> bool:
+    """Whether a path leads into a folder, links followed.
+
+    Parameters
+    ----------
+    path, folder : path
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from tsrnn.contract import inside
+    >>> inside("runs/today/part.csv", "runs"), inside("data/part.csv", "runs")
+    (True, False)
+    """
+    return Path(path).expanduser().resolve().is_relative_to(Path(folder).expanduser().resolve())
+
+
+def _destination(place: Path) -> Path:
+    """The file that a path leads to, links followed, if one can be written there."""
+    target = Path(os.path.realpath(place))
+    if not target.parent.is_dir():
+        folder = target.parent if place.is_symlink() else place.parent
+        raise FileNotFoundError(f"the folder {folder} does not exist; make it first")
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return target
+    except OSError as error:  # a circle of links
+        raise OSError(f"{place} cannot be written to: {error}. Name another file") from error
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{place} is a folder; name a file in it")
+    if not stat.S_ISREG(mode):
+        kind = next((name for test, name in SPECIAL.items() if test(mode)), "no regular file")
+        raise OSError(f"{place} is {kind}, which a file would replace; name a regular file")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"{place} may not be written to; change that, or name another file")
+    return target
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    """Whether two paths are one file: relative, by links or by a second name."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # one is not there yet
+        return os.path.realpath(path) == os.path.realpath(other)
+
+
+@contextlib.contextmanager
+def _claimed(target: Path) -> Iterator[Path]:
+    """An empty file beside `target`, locked as long as it is being written."""
+    while True:
+        temporary = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        if _lock(descriptor) and temporary.exists():
+            break
+        os.close(descriptor)  # removed as unfinished before it was locked
+    try:
+        if fcntl is None:  # open files cannot be renamed on Windows
+            os.close(descriptor)
+        yield temporary
     finally:
         temporary.unlink(missing_ok=True)
+        if fcntl is not None:
+            os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file; False where another process has it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def _remove_if_unclaimed(path: Path) -> None:
+    """Remove a regular file that no process has locked."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return
+    if fcntl is None:
+        if time.time() - path.stat().st_mtime > OLD:
+            path.unlink()
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    finally:
+        os.close(descriptor)

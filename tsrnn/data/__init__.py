@@ -17,6 +17,7 @@ from tsrnn.data._layout import Layout
 from tsrnn.data._libraries import to_pandas, to_polars
 from tsrnn.data._panel import Panel
 from tsrnn.data._panel_frame import panel_frame
+from tsrnn.data._parquet import check_zones
 from tsrnn.data._read import read_panel
 from tsrnn.data._scaling import Scaler
 from tsrnn.data._stamps import write_stamps
@@ -31,6 +32,7 @@ __all__ = [
     "calendar_features",
     "calendar_names",
     "check_continues",
+    "check_zones",
     "cycle_steps",
     "future_times",
     "in_library",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias
 
@@ -78,7 +79,7 @@ class Layout:
         Raises
         ------
         ValueError
-            If fields are missing or unknown.
+            If fields are missing or unknown, or do not go together.
         """
         known = {field.name for field in fields(cls)}
         if set(state) != known:
@@ -86,4 +87,51 @@ class Layout:
                 f"a layout has the fields {sorted(known)}; got {sorted(state)}. "
                 "Pass what Layout.to_dict() returned."
             )
-        return cls(**(state | {"target_names": tuple(state["target_names"])}))
+        layout = cls(**(state | {"target_names": tuple(state["target_names"])}))
+        layout._check()
+        return layout
+
+    def _check(self) -> None:
+        long, one = self.kind == "long", len(self.target_names) == 1
+        stamps = _STAMPS.get(self.time_kind)
+        rules = {
+            "kind": self.kind in ("series", "wide", "long") and (one or self.kind != "series"),
+            "backend": self.backend == "pandas" or (self.backend == "polars" and long),
+            "target_names": all(map(_is_name, self.target_names))
+            and len(set(self.target_names)) == len(self.target_names) > 0,
+            "time_kind": stamps is not None,
+            "freq": isinstance(self.freq, int if self.time_kind == "integer" else str),
+            "time_dtype": bool(stamps and re.fullmatch(stamps, str(self.time_dtype))),
+            "tz": self.tz is None
+            or (
+                self.time_kind == "datetime"
+                and bool(len(str(self.tz)) < 64 and _ZONE.fullmatch(str(self.tz)))
+            ),
+            "id_col": self.id_col is None or (long and isinstance(self.id_col, str)),
+            "time_col": isinstance(self.time_col, str) if long else self.time_col is None,
+            "index_name": self.index_name is None or _is_name(self.index_name),
+            "series_name": self.series_name is None or _is_name(self.series_name),
+        }
+        for name, kept in rules.items():
+            if not kept:
+                raise ValueError(
+                    f"the field {name!r} of a layout does not go with the others, or is of "
+                    f"another type; got {getattr(self, name)!r}. Pass what Layout.to_dict() "
+                    "returned."
+                )
+
+
+# Kind of timestamps -> what its dtypes look like.
+_STAMPS = {
+    "datetime": r"datetime64\[(s|ms|us|ns)\]|date",
+    "period": r"period\[[A-Za-z0-9-]{1,20}\]",
+    "integer": r"u?int(8|16|32|64)",
+}
+
+
+# A zone is the name of a file of the tz database, which must not be one elsewhere.
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+:-]*(/[A-Za-z0-9_+:-]+)*")
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)

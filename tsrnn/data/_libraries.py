@@ -88,10 +88,17 @@ def to_polars(frame: Any) -> Any:
             f"{error}. Convert it, for example by astype('str')"
         ) from error
     zones = {str(name): str(column.dt.tz) for name, column in frame.items() if _has_zone(column)}
-    return made.with_columns(
-        nw.col(name).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
-        for name, zone in zones.items()
-    ).to_native()
+    for name, zone in zones.items():
+        utc = nw.col(name).dt.replace_time_zone("UTC")
+        try:
+            made = made.with_columns(utc.dt.convert_time_zone(zone))
+        except Exception as error:  # of polars' own, whose zones are those of a database
+            raise ValueError(
+                f"columns of polars hold times of the zones of the tz database, such as "
+                f"'Europe/Berlin'; the column {name!r} has {zone}. Convert it, for example by "
+                "dt.tz_convert('UTC')"
+            ) from error
+    return made.to_native()
 
 
 def pandas_column(column: nw.Series[Any]) -> pd.Series:

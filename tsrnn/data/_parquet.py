@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pandas as pd
 from tsrnn.data._frames import Table, read_table
 from tsrnn.data._stamps import Stamps
 
-__all__ = ["is_path", "read_parquet"]
+__all__ = ["check_zones", "is_path", "read_parquet"]
 
 ROWS_AT_ONCE = 2**19
 
@@ -55,6 +55,8 @@ def read_parquet(path: Any, id_col: str, time_col: str, numbers: Numbers) -> Tab
     """
     place = Path(path).expanduser()
     n_rows, pieces = _pieces(place)
+    if place.is_dir():  # polars puts times with and without a zone together
+        check_zones(_times_of(place, time_col), time_col)
     whole = None
     for done, piece in pieces:
         table, columns = _taken_apart(piece, id_col, time_col, numbers, done)
@@ -114,6 +116,47 @@ def _pieces(place: Path) -> tuple[int, Iterator[tuple[int, Any]]]:
     except nw.exceptions.NarwhalsError as error:
         raise _unreadable(place, error) from error
     return n_rows, _slices(place, lazy, n_rows)
+
+
+def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
+    """Refuse files whose timestamps are of different time zones.
+
+    Parameters
+    ----------
+    times : iterable of (Path, dtype)
+        Files, and what polars says their timestamps are; those that are none are passed over.
+    time_col : str
+
+    Raises
+    ------
+    ValueError
+        Naming the column, two files and their zones.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import narwhals as nw
+    >>> from tsrnn.data import check_zones
+    >>> check_zones([(Path(name), nw.Datetime("us", "UTC")) for name in "ab"], "ds")
+    """
+    first = None
+    for path, dtype in times:
+        if not hasattr(dtype, "time_zone"):
+            continue
+        if first is None:
+            first = path, dtype.time_zone
+        elif dtype.time_zone != first[1]:
+            raise ValueError(
+                f"files must have timestamps of one time zone; the column {time_col!r} of "
+                f"{str(first[0])!r} has {first[1] or 'none'}, that of {str(path)!r} "
+                f"{dtype.time_zone or 'none'}. Convert all to one zone, such as UTC"
+            )
+
+
+def _times_of(folder: Path, time_col: str) -> Iterator[tuple[Path, Any]]:
+    for path in sorted(folder.rglob("*.parquet")):
+        lazy = nw.scan_parquet(str(path), backend="polars", glob=False)
+        yield path, lazy.collect_schema().get(time_col)
 
 
 def _slices(place: Path, lazy: Any, n_rows: int) -> Iterator[tuple[int, Any]]:

@@ -27,12 +27,12 @@ from tsrnn.erm._scaling import fitted_scaler
 from tsrnn.erm._score import risk_of_steps
 from tsrnn.erm._sequences import Sequences, read_sequences
 from tsrnn.erm._settings import Settings, settings_of
-from tsrnn.erm._stored import arrays_of, header_of, revive
+from tsrnn.erm._stored import arrays_of, check_header, header_of, revive
 from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
 from tsrnn.erm._targets import read_targets, read_weights, require_targets
 from tsrnn.interpret import block_shares
 from tsrnn.interpret._fitted import active_networks
-from tsrnn.layers import CellStack
+from tsrnn.layers import CellStack, RecurrentNetwork
 from tsrnn.training import parameter_groups
 
 SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
@@ -325,6 +325,15 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
             self.network_ = settings.make(n_inputs, self._n_outputs())
         self._moments: dict[Any, Any] | None = None
 
+    def _check_settings(self) -> None:
+        settings_of(self.get_params(deep=False) | {"device": "cpu"})
+
+    def _network_without_memory(self, n_inputs: int) -> RecurrentNetwork:
+        """A network that has the shapes of its parameters alone."""
+        settings = settings_of(self.get_params(deep=False) | {"device": "cpu"})
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            return settings.make(n_inputs, self._n_outputs())
+
     def _train(
         self,
         data: TrainingData,
@@ -451,6 +460,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Any = None
     ) -> SequenceEstimator:
         """The fitted estimator that `save` wrote."""
+        check_header(cls, header)
         estimator = cls(**saved_arguments(header))
         estimator._freeze()
         revive(estimator, header["fitted"], arrays)

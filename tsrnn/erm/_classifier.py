@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,22 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from tsrnn.contract import plain, with_shared_arguments
+from tsrnn.contract import (
+    Kind,
+    anything,
+    as_saved,
+    listed,
+    plain,
+    refuse,
+    text,
+    with_shared_arguments,
+)
 from tsrnn.erm._base import SequenceEstimator
 from tsrnn.erm._score import accuracy
 from tsrnn.erm._sequences import Sequences
 from tsrnn.erm._targets import check_labels, codes
+
+LABELS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|U\d{1,5})|\|O")  # dtypes as numpy writes them
 
 
 @with_shared_arguments
@@ -288,11 +300,26 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     def _original(self, targets: np.ndarray) -> np.ndarray:
         return self.classes_[targets]
 
+    @classmethod
+    def _target_kinds(cls) -> dict[str, Kind]:
+        return {"classes": listed(anything), "label_dtype": text}
+
     def _target_header(self) -> dict[str, Any]:
         return {"classes": plain(self.classes_, "labels"), "label_dtype": self.classes_.dtype.str}
 
     def _set_targets(self, fitted: dict[str, Any]) -> None:
-        self.classes_ = np.array(fitted["classes"], dtype=fitted["label_dtype"])
+        if self.target_scaler_ is not None:
+            raise refuse("the array 'target_mean'", "absent, as classes have no scale", "it")
+        labels, dtype = fitted["classes"], fitted["label_dtype"]
+        if not LABELS.fullmatch(dtype):
+            raise refuse("fitted.label_dtype", "the type of labels in numpy", dtype)
+        with as_saved("fitted.classes and fitted.label_dtype"):
+            self.classes_ = np.array(labels, dtype=dtype)
+            rising = self.classes_.ndim == 1 and np.array_equal(
+                _sorted_labels(self.classes_), self.classes_
+            )
+        if not rising or plain(self.classes_, "labels") != labels:
+            raise refuse("fitted.classes", f"labels of type {dtype}, each once, sorted", labels)
 
     def _n_outputs(self) -> int:
         return len(self.classes_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from tsrnn.contract import choice, with_shared_arguments
+from tsrnn.contract import Kind, choice, integer, listed, refuse, with_shared_arguments
 from tsrnn.erm._base import LARGEST, SequenceEstimator
 from tsrnn.erm._scaling import fitted_scaler, from_moments
 from tsrnn.erm._score import r_squared
@@ -245,6 +246,10 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         """
         return r_squared(self, X, y, sample_weight)
 
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        choice("loss", self.arguments_.loss, LOSSES)
+
     @property
     def _loss(self) -> str:
         return choice("loss", self.arguments_.loss, LOSSES)
@@ -285,11 +290,20 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     def _original(self, targets: np.ndarray) -> np.ndarray:
         return targets.reshape(-1, *self._target_shape)
 
+    @classmethod
+    def _target_kinds(cls) -> dict[str, Kind]:
+        return {"target_shape": listed(integer(1))}
+
     def _target_header(self) -> dict[str, Any]:
         return {"target_shape": list(self._target_shape)}
 
     def _set_targets(self, fitted: dict[str, Any]) -> None:
-        self._target_shape = tuple(fitted["target_shape"])
+        if self.target_scaler_ is None:
+            raise refuse("the array 'target_mean'", "there", None)
+        shape, n = fitted["target_shape"], self._n_outputs()
+        if len(shape) > 1 or math.prod(shape) != n:
+            raise refuse("fitted.target_shape", f"of the {n} targets of the scaler", shape)
+        self._target_shape = tuple(shape)
 
     def _n_outputs(self) -> int:
         return int(self._scaler().n_features_in_)

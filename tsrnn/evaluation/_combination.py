@@ -11,9 +11,21 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
+    MOST_STEPS,
     Classical,
+    DamagedFileError,
     Forecaster,
+    Kind,
+    anything,
+    as_saved,
+    by_name,
+    check_arrays,
+    integer,
+    optional,
     positive_integer,
+    record,
+    refuse,
+    truth,
     warn_user,
     with_shared_arguments,
 )
@@ -297,16 +309,41 @@ class Combination(Classical[CombinedMemory]):
     def _inner_arguments(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Any
     ) -> dict[str, Any]:
+        record(FITTED)(header, "fitted")
+        parts: list[dict[str, np.ndarray]] = [{} for _ in header["members"]]
+        for key, array in arrays.items():
+            place, slash, name = key.partition("/")
+            if slash:
+                if not (place.isdecimal() and place.isascii() and int(place) < len(parts)):
+                    raise refuse("the arrays", f"those of {len(parts)} members", key)
+                parts[int(place)][name] = array
         members = {}
-        for place, (name, own) in enumerate(header["members"].items()):
-            prefix = f"{place}/"
-            parts = {
-                key.removeprefix(prefix): array
-                for key, array in arrays.items()
-                if key.startswith(prefix)
-            }
-            members[name] = restore(own, parts)
+        for (name, own), own_arrays in zip(header["members"].items(), parts, strict=True):
+            try:
+                members[name] = restore(own, own_arrays)
+            except DamagedFileError as error:
+                raise DamagedFileError(f"the member {name!r}: {error}") from error
+            if not isinstance(members[name], Forecaster):
+                raise refuse(f"fitted.members.{name}.class", "a forecaster", own["class"])
         return {"forecasters": members}
+
+    def _check_member(
+        self, name: str, member: Forecaster, ids: pd.Index, last_times: np.ndarray
+    ) -> None:
+        """Refuse a member of a file that is of other data than the combination."""
+        (layout, exog), (own_layout, own_exog) = self._panel_shape, member._panel_shape
+        memory, known = member.memory_, member.known_ahead_
+        rules = {
+            "layout": own_layout == layout,
+            "exog_names": own_exog in ((), exog),
+            "known_ahead": known in ([], self.known_ahead_),
+            "ids": memory.ids.equals(ids),
+            "last_times": np.array_equal(memory.last_times, last_times),
+        }
+        for field, kept in rules.items():
+            if not kept:
+                came = "another"
+                raise refuse(f"fitted.members.{name}.{field}", "that of the combination", came)
 
     def _revive(
         self,
@@ -316,16 +353,41 @@ class Combination(Classical[CombinedMemory]):
         last_times: np.ndarray,
     ) -> CombinedMemory:
         self._fitted_members = self.forecasters
+        names = list(self._fitted_members)
+        record(dict.fromkeys(names, optional(integer(1, MOST_STEPS))))(
+            header["horizons"], "fitted.horizons"
+        )
+        for name, member in self._fitted_members.items():
+            self._check_member(name, member, ids, last_times)
+        own = {key: array for key, array in arrays.items() if "/" not in key}
+        shapes = {"weights": ("float64", (len(names),))}
+        if header["validated"]:
+            shapes["validation"] = "float64", (len(names) + 1,)
+        check_arrays(own, shapes)
+        if not np.isfinite(arrays["weights"]).all() or not arrays["weights"].any():
+            came = arrays["weights"].tolist()
+            raise refuse("the array 'weights'", "finite, and not all zero", came)
+        with as_saved("params"):
+            self._given_weights(names)
+            positive_integer("n_windows", self.arguments_.n_windows)
         self.forecasters = {
             name: clone(member).set_params(horizon=header["horizons"][name], calendar=None)
             for name, member in self._fitted_members.items()
         }
-        names = list(self._fitted_members)
         self.horizon_, self.weights_ = header["horizon"], pd.Series(arrays["weights"], names)
         self.validation_ = None
         if header["validated"]:
             self.validation_ = pd.Series(arrays["validation"], [*names, "Combination"])
         return CombinedMemory(tuple(member.memory_ for member in self._fitted_members.values()))
+
+
+# Fields of a file beside those of every forecaster.
+FITTED: dict[str, Kind] = {
+    "horizon": integer(1, MOST_STEPS),
+    "members": by_name(by_name(anything)),
+    "horizons": by_name(anything),
+    "validated": truth,
+}
 
 
 def _fitted(name: str, member: Forecaster, panel: Panel) -> Forecaster:

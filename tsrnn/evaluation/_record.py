@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.contract import put_file
+from tsrnn.contract import file_place, put_file
 from tsrnn.evaluation._plan import Plan
 from tsrnn.evaluation._reading import suffixes
 from tsrnn.evaluation._run import Outcome
@@ -39,8 +39,8 @@ class Record:
     ------
     ImportError
         If there is a path and polars, which writes it, is not installed.
-    FileNotFoundError
-        If the folder of the path does not exist.
+    OSError
+        If no file can be written to the path, as where its folder does not exist.
     ValueError
         If the file is of another backtest, or of a model of that name with other arguments, or
         an argument looks different in every process.
@@ -49,15 +49,13 @@ class Record:
     def __init__(
         self, path: str | os.PathLike[str] | None, plan: Plan, models: Mapping[str, Any]
     ) -> None:
-        self._path = None if path is None else Path(path).expanduser()
+        self._path = None if path is None else file_place(path)
         self._plan = plan
         self._outcomes: dict[tuple[str, int], Outcome] = {}
         self._parts: dict[tuple[str, int], Any] = {}
         self._written, self._cost, self._behind = time.perf_counter(), 0.0, False
         if self._path is None:
             return
-        if not self._path.parent.is_dir():
-            raise FileNotFoundError(f"the folder {self._path.parent} does not exist; make it first")
         self._told = _told(plan)
         self._arguments = {name: _digest(_shown(name, model)) for name, model in models.items()}
         _polars()

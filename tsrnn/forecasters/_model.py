@@ -302,9 +302,15 @@ def _network(settings: Settings, inputs: int, n_targets: int) -> RecurrentNetwor
 
 def empty_model(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> ForecastModel:
     """A model without values, made without drawing from torch's global generator."""
+    return model_without_memory(settings, n_targets, n_exog, known).to_empty(device="cpu")
+
+
+def model_without_memory(
+    settings: Settings, n_targets: int, n_exog: int, known: list[int]
+) -> ForecastModel:
+    """A model that has the shapes of its parameters alone."""
     with torch.device("meta"):
-        model = ForecastModel(settings, n_targets if settings.joint else 1, n_exog, known)
-    return model.to_empty(device="cpu")
+        return ForecastModel(settings, n_targets if settings.joint else 1, n_exog, known)
 
 
 def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> None:

@@ -245,7 +245,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         ids: pd.Index,
         last_times: np.ndarray,
     ) -> Memory:
-        revive(self, header, arrays)
+        revive(self, header, arrays, len(ids))
         return revived_memory(arrays, ids, last_times, self.settings_.boxcox)
 
     @property

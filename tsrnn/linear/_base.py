@@ -10,12 +10,22 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import (
+    MOST_STEPS,
     Classical,
+    Kind,
+    as_saved,
+    by_name,
+    check_arrays,
+    integer,
+    listed,
+    record,
+    refuse,
+    text,
     unit_index,
     warn_user,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, write_stamps
 from tsrnn.linear._as_rnn import AsRNN
 from tsrnn.linear._covariance import check_kind
 from tsrnn.linear._frames import given_params
@@ -24,10 +34,18 @@ from tsrnn.linear._in_sample import InSample
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._page import summarise
 from tsrnn.linear._results import GIVEN, Results
-from tsrnn.linear._storage import fitted_arrays, fitted_header, revived_estimates, revived_memory
+from tsrnn.linear._storage import (
+    STATE,
+    estimates_shapes,
+    fitted_arrays,
+    fitted_header,
+    revived_estimates,
+    revived_memory,
+)
 from tsrnn.linear._summary import LinearSummary
 
 NAMES_SHOWN = 3
+MOST_LAGS = 100  # of an order that a file may have beside few parameters
 
 
 @with_shared_arguments
@@ -64,12 +82,21 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
         """As `_fit_panel`, with parameters (N, k) given instead of estimated."""
 
     @abstractmethod
-    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+    def _param_names(self) -> tuple[str, ...]:
         """Names of the parameters of a unit."""
 
     @abstractmethod
     def _model_name(self) -> str:
         """The model with its orders, such as "ARMA(1, 1)"."""
+
+    @abstractmethod
+    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Dtype and shape of the arrays that a series carries on, by name."""
+
+    def _check_settings(self) -> None:
+        """Refuse arguments that are not legal beside the estimates."""
+        check_kind(self.arguments_.cov_type, self.estimates_)
+        self._model_name()
 
     def _facts(self, unit: int) -> dict[str, object]:
         """Further lines on the left of the summary's head."""
@@ -103,7 +130,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
             panel = self._read_training(df)
             self._begin(panel)
             units = unit_index(panel.layout, panel.ids, self.multivariate)
-            given = given_params(params, units, self._param_names(panel))
+            given = given_params(params, units, self._param_names())
             self.memory_ = self._filter_panel(panel, given)
             self._mark_given()
             self._report()
@@ -180,9 +207,61 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
         ids: pd.Index,
         last_times: np.ndarray,
     ) -> LinearMemory:
+        record(FITTED)(header, "fitted")
+        layout, n_series = self._panel_shape[0], len(ids)
+        n_targets, k = len(layout.target_names), len(header["names"])
+        n_units = n_series * (1 if self.multivariate else n_targets)
+        state = {name: array for name, array in arrays.items() if name.startswith(STATE)}
+        check_arrays(
+            {name: array for name, array in arrays.items() if name not in state},
+            estimates_shapes(n_units, k)
+            | {
+                "sample": ("int64", (2, n_series)),
+                "target_scale": ("float64", (n_series, n_targets)),
+            },
+            may_lack=["estimates.information", "estimates.starts", "estimates.agreement"],
+        )
+        for name in ("order", "garch_order", "mean_order", "coint_rank"):
+            _check_lags(getattr(self, name, None), max(k, MOST_LAGS), f"params.{name}")
+        with as_saved("params"):
+            names = self._param_names()
+            shapes = self._state_shapes()
+        if list(names) != header["names"]:
+            raise refuse(
+                "fitted.names", f"those of {type(self).__name__}, {names}", header["names"]
+            )
+        check_arrays(
+            state,
+            {STATE + name: (dtype, (n_series, *shape)) for name, (dtype, shape) in shapes.items()},
+        )
+        for unit in header["messages"]:
+            if unit not in map(str, range(n_units)):
+                raise refuse("fitted.messages", f"of {n_units} units by their number", unit)
         self._set_estimates(revived_estimates(header, arrays))
+        with as_saved("params"):
+            self._check_settings()
         self.horizon_, self._panel = header["horizon"], None
         self._data_digest = header["data"]
         first, last = arrays["sample"].astype(last_times.dtype)
+        with as_saved("the array 'sample' and layout"):
+            write_stamps(np.concatenate([first, last]), layout)
         self._sample = first, last
         return revived_memory(arrays, ids, last_times)
+
+
+# Fields of a file beside those of every forecaster.
+FITTED: dict[str, Kind] = {
+    "names": listed(text),
+    "messages": by_name(listed(text)),
+    "horizon": integer(1, MOST_STEPS),
+    "data": by_name(text),
+}
+
+
+def _check_lags(value: Any, most: int, place: str) -> None:
+    """Refuse orders that no parameters bear out, before anything is as long as they say."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_lags(item, most, place)
+    elif isinstance(value, int) and value > most:
+        raise refuse(place, f"an order of at most {most} with the parameters of this file", value)

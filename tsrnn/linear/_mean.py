@@ -60,6 +60,11 @@ class Mean:
         """Lags of the level y that the mean looks at: the rows that the likelihood loses."""
         return {"zero": 0, "constant": 0, "var": self.order, "vecm": self.order + 1}[self.kind]
 
+    @property
+    def n_relations(self) -> int:
+        """Cointegrating relations."""
+        return self.rank if self.kind == "vecm" else 0
+
     def names(self, targets: Sequence[object]) -> tuple[str, ...]:
         """Names of the coefficients, equation by equation, as in statsmodels' VARMAX.
 
@@ -67,11 +72,6 @@ class Mean:
         difference, ``alpha.ec1.b`` that of the first cointegrating relation.
         """
         return tuple(f"{one}.{name}" for name in targets for one in self._regressor_names(targets))
-
-    @property
-    def n_relations(self) -> int:
-        """Cointegrating relations."""
-        return self.rank if self.kind == "vecm" else 0
 
     def relation_names(self, targets: Sequence[object]) -> tuple[str, ...]:
         """Names of the elements of beta that the normalisation leaves, relation by relation.

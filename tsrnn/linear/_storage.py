@@ -10,7 +10,7 @@ import pandas as pd
 from tsrnn.linear._estimates import BY_UNIT, Estimates
 from tsrnn.linear._memory import LinearMemory
 
-_ESTIMATES, _STATE, _SCALE = "estimates.", "state.", "target_scale"
+_ESTIMATES, STATE, _SCALE = "estimates.", "state.", "target_scale"
 
 
 def fitted_header(estimates: Estimates) -> dict[str, Any]:
@@ -24,9 +24,23 @@ def fitted_header(estimates: Estimates) -> dict[str, Any]:
 def fitted_arrays(estimates: Estimates, memory: LinearMemory) -> dict[str, np.ndarray]:
     """Arrays of estimates and memory; ids and last times are kept elsewhere."""
     own = {_ESTIMATES + name: getattr(estimates, name) for name in BY_UNIT}
-    state = {_STATE + name: array for name, array in memory.arrays.items()}
+    state = {STATE + name: array for name, array in memory.arrays.items()}
     arrays = own | state | {_SCALE: memory.target_scale}
     return {name: array for name, array in arrays.items() if array is not None}
+
+
+def estimates_shapes(n_units: int, k: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Dtype and shape of the arrays of the estimates of so many units and parameters."""
+    matrices = dict.fromkeys(("hessian", "opg", "information"), ("float64", (n_units, k, k)))
+    rows = dict.fromkeys(("params", "gradient"), ("float64", (n_units, k)))
+    counts = dict.fromkeys(("n_obs", "iterations", "starts", "agreement"), ("int64", (n_units,)))
+    shapes = matrices | rows | counts
+    shapes |= {
+        "loglik": ("float64", (n_units,)),
+        "converged": ("bool", (n_units,)),
+        "fixed": ("bool", (n_units, k)),
+    }
+    return {_ESTIMATES + name: shape for name, shape in shapes.items()}
 
 
 def revived_estimates(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Estimates:
@@ -42,8 +56,6 @@ def revived_memory(
 ) -> LinearMemory:
     """The memory of which `fitted_arrays` holds the arrays."""
     state = {
-        name.removeprefix(_STATE): array
-        for name, array in arrays.items()
-        if name.startswith(_STATE)
+        name.removeprefix(STATE): array for name, array in arrays.items() if name.startswith(STATE)
     }
     return LinearMemory(ids, last_times, arrays[_SCALE], state)

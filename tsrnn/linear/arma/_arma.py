@@ -281,8 +281,12 @@ class ARMA(ARMAResults):
             return None
         return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
 
-    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+    def _param_names(self) -> tuple[str, ...]:
         return self._spec().names
+
+    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        n_targets = len(self._panel_shape[0].target_names)
+        return {"memory": ("float64", (n_targets, n_memory(self._spec()))), "steps": ("int64", ())}
 
     def _model_name(self) -> str:
         spec = self._spec()

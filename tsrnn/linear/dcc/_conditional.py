@@ -275,8 +275,24 @@ class ConditionalCorrelation(MatrixForecaster):
             stationary=flag("stationary", given.stationary),
         )
 
-    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+    def _param_names(self) -> tuple[str, ...]:
         return self._specification().names
+
+    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        spec = self._specification()
+        n, mean, order = spec.n, spec.step.mean, spec.order
+        shapes = {
+            "history": (mean.n_lags, n),
+            "variance": (n, spec.step.model().n_memory),
+            "outer": (order.p, n, n),
+            "q": (max(order.q, 1), n, n),
+            "presample": (n,),
+        }
+        return {name: ("float64", shape) for name, shape in shapes.items()}
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        choice("cov_type", self.arguments_.cov_type, COVARIANCES)
 
     def _model_name(self) -> str:
         return self._own_name()

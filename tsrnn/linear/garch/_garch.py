@@ -322,8 +322,24 @@ class GARCH(VarianceResults):
                 f"{panel.ids[short[0]]!r} has {panel.lengths[short[0]]}"
             )
 
-    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+    def _param_names(self) -> tuple[str, ...]:
         return self._model().names
+
+    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        model, n = self._model(), len(self._panel_shape[0].target_names)
+        return {
+            "memory": ("float64", (n, model.n_memory)),
+            "recent": ("float64", (n, model.mean.n_dropped)),
+            "presample": ("float64", (n,)),
+        }
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        given, model = self.arguments_, self._model()
+        choice("intervals", given.intervals, INTERVALS)
+        positive_integer("n_simulations", given.n_simulations)
+        initial_of(given.initial_variance, model.mean, model.vol.name)
+        flag("stationary", given.stationary)
 
     def _model_name(self) -> str:
         model = self._model()

@@ -142,7 +142,7 @@ class VARMA(DynamicsResults):
         self.n_starts = n_starts
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
-        shape, names = self._shape(), self._param_names(panel)
+        shape, names = self._shape(), self._param_names()
         sample, targets = sample_of(shape, panel), [str(name) for name in panel.target_names]
         n_starts = positive_integer("n_starts", self.arguments_.n_starts)
         return self._remember(
@@ -150,7 +150,7 @@ class VARMA(DynamicsResults):
         )
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
-        shape, names = self._shape(), self._param_names(panel)
+        shape, names = self._shape(), self._param_names()
         sample = sample_of(shape, panel)
         gaps = np.flatnonzero(sample.n_missing)
         if len(gaps) and not shape.exact:
@@ -277,11 +277,25 @@ class VARMA(DynamicsResults):
             return None
         return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
 
-    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+    def _param_names(self) -> tuple[str, ...]:
         targets, exog = (
-            [str(name) for name in names] for names in (panel.target_names, panel.exog_names)
+            [str(name) for name in names]
+            for names in (self._panel_shape[0].target_names, self._panel_shape[1])
         )
         return self._shape().names(targets, exog)
+
+    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        shape = self._shape()
+        return {
+            "mean": ("float64", (shape.d,)),
+            "cov": ("float64", (shape.d, shape.d)),
+            "rows": ("int64", ()),
+            "presample": ("float64", (shape.n,)),
+        }
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        positive_integer("n_starts", self.arguments_.n_starts)
 
     def _model_name(self) -> str:
         shape = self._shape()

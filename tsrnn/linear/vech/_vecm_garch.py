@@ -293,8 +293,20 @@ class VECMGARCH(Dynamics):
             )
         return Restriction(boundary=sum(lags), reason=reason, known=spec.relation_names)
 
-    def _param_names(self, panel: Panel) -> tuple[str, ...]:
+    def _param_names(self) -> tuple[str, ...]:
         return self._specification().names
+
+    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        spec = self._specification()
+        n, pairs = spec.n, spec.n * (spec.n + 1) // 2
+        shapes = {
+            "history": (spec.mean.n_lags, n),
+            "squares": (spec.p, pairs),
+            "states": (spec.q, pairs),
+            "presample": (pairs,),
+            "factors": (len(spec.mean_names) + spec.factors.size,),
+        }
+        return {name: ("float64", shape) for name, shape in shapes.items()}
 
     def _model_name(self) -> str:
         spec = self._specification()
