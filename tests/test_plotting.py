@@ -25,6 +25,7 @@ from tsrnn.plotting import (
     plot_diagnostics,
     plot_features,
     plot_forecast,
+    plot_forecasts,
     plot_lag_curves,
 )
 
@@ -89,6 +90,36 @@ class TestFeatures:
         boxes.sort(key=lambda box: box[1])
         assert all(low[3] <= high[1] for low, high in pairwise(boxes))
 
+    @pytest.mark.parametrize("seed", range(30))
+    def test_names_stay_inside_the_figure_and_apart(self, seed):
+        draw = np.random.default_rng(seed)
+        n = int(draw.integers(1, 12))
+        moduli = 1 - 10.0 ** draw.uniform(-7, -0.2, n)
+        angles = draw.choice([0.0, np.pi, *draw.uniform(0.01, 3.13, 4)], n)
+        angles = np.where(angles == 0, 0.01, np.where(angles == np.pi, 3.1, angles))
+        frame = recurrence_features(stack(*zip(moduli, angles, strict=True)), freq="15min")
+        if draw.random() < 0.5:
+            frame["share"] = 1 / n
+        ax = None
+        if draw.random() < 0.5:
+            ax = plt.subplots(2, 2, dpi=draw.choice([72, 150]))[1][1, 0]
+        ax = plot_features(frame, ax, n_labels=int(draw.integers(1, 13)))
+        figure = ax.figure
+        figure.canvas.draw()
+        boxes = [mpl.text.Text.get_window_extent(text).extents for text in ax.texts]
+        assert boxes
+        for x0, y0, x1, y1 in boxes:
+            assert x0 >= -1
+            assert y0 >= -1
+            assert x1 <= figure.bbox.width + 1
+            assert y1 <= figure.bbox.height + 1
+        ticks = [tick.get_window_extent().extents for tick in ax.get_yticklabels()]
+        for i, a in enumerate(boxes):
+            for b in [*boxes[i + 1 :], *ticks]:
+                across = min(a[2], b[2]) - max(a[0], b[0])
+                down = min(a[3], b[3]) - max(a[1], b[1])
+                assert across <= 1 or down <= 1
+
     def test_layers_have_colours_of_their_own(self):
         class Network:
             def recurrent_blocks(self):
@@ -135,6 +166,23 @@ class TestLagCurves:
         j = np.arange(31)
         expected = j * 0.8 ** np.maximum(j - 1, 0)
         np.testing.assert_allclose(ax.get_lines()[1].get_ydata(), expected / expected.max())
+
+    @pytest.mark.parametrize("angle", [np.pi, 2.9])
+    def test_short_periods_are_dots_in_their_envelope(self, angle):
+        blocks = recurrence_features(
+            stack((0.95, angle)) if angle < 3 else np.diag([-0.95, 0.9])[None]
+        )
+        dotted, *rest = plot_lag_curves(blocks, max_lag=60).get_lines()[1:]
+        ax = dotted.axes
+        assert dotted.get_linestyle() == "None"
+        assert dotted.get_marker() == "o"
+        assert all(line.get_linestyle() == "-" for line in rest)
+        j = np.arange(61)
+        np.testing.assert_allclose(dotted.get_ydata(), 0.95**j * np.cos(angle * j), atol=1e-12)
+        (band,) = ax.collections
+        x, y = band.get_paths()[0].vertices.T
+        np.testing.assert_allclose(np.abs(y), 0.95**x, rtol=1e-9)
+        assert set(x) == set(j)
 
     @pytest.mark.parametrize(("modulus", "last"), [(0.1, 12), (0.9, 29), (0.9999, 200), (1.1, 200)])
     def test_the_last_lag_follows_the_slowest_feature(self, modulus, last):
@@ -327,6 +375,46 @@ class TestForecast:
             plot_forecast(past, forecast(past).drop(columns="sales-hi-80"))
 
 
+class TestForecasts:
+    def test_a_panel_a_series_with_one_legend(self):
+        past = history()
+        rows = long(past, rename={"sales": "y"})
+        axes = plot_forecasts(rows, long(forecast(past, name="ParaRNN")))
+        assert [ax.get_ylabel() for ax in axes] == ["a", "b"]
+        assert [ax.get_legend() is None for ax in axes] == [False, True]
+        np.testing.assert_array_equal(curves(axes[1])["history"].get_ydata(), past + 100)
+
+    @pytest.mark.parametrize(("count", "drawn"), [(4, 4), (5, 4), (1200, 4)])
+    def test_of_many_the_first_with_advice(self, count, drawn):
+        past, ids = history(12), [f"s{i}" for i in range(count)]
+        rows = long(past, ids, rename={"sales": "y"})
+        axes = plot_forecasts(rows, long(forecast(past, 2, name="ParaRNN"), ids))
+        assert [ax.get_ylabel() for ax in axes] == ids[:drawn]
+        advice = f"4 of {count:,} series; name others by series="
+        assert axes[0].figure.get_supxlabel() == (advice if count > drawn else "")
+
+    @pytest.mark.parametrize("count", [1, 2, 5, 6, 8])
+    def test_no_place_is_empty(self, count):
+        past, ids = history(12), [f"s{i}" for i in range(count)]
+        rows = long(past, ids, rename={"sales": "y"})
+        made = long(forecast(past, 2, name="ParaRNN"), ids)
+        axes = plot_forecasts(rows, made, series=ids)
+        assert len(axes) == count
+        rows, columns = axes[0].get_gridspec().get_geometry()
+        assert rows * columns == count
+
+    def test_columns_of_a_wide_frame(self):
+        past = history()
+        both = pd.concat([forecast(past), forecast(past, name="costs")], axis=1)
+        wide = pd.DataFrame({"sales": past, "costs": -past})
+        _, given = plt.subplots(1, 2)
+        axes = plot_forecasts(wide, both, given, levels=[80], last=5)
+        assert [ax.get_ylabel() for ax in axes] == ["sales", "costs"]
+        assert list(axes) == list(given)
+        with pytest.raises(ValueError, match="`ax` must be one axes a panel, 1; got 2"):
+            plot_forecasts(wide, both, given, columns="costs")
+
+
 @pytest.fixture
 def parts():
     steps = np.arange(1, 13)
@@ -506,6 +594,10 @@ class TestBacktest:
         assert set(actual.get_ydata()) <= set(kept)
         assert len(axes[0].collections) == 2 * 4  # bands of both levels
 
+    def test_the_axis_has_the_name_of_the_series(self, backtested):
+        axes = plot_backtest(backtested, "south")
+        assert [ax.get_ylabel() for ax in axes] == ["south", "south"]
+
     @pytest.mark.parametrize(("h", "step_size", "gaps"), [(2, 5, 3), (2, 2, 0), (3, 2, 0)])
     def test_actual_values_have_gaps_where_no_window_is(self, h, step_size, gaps):
         w, step = (i.ravel() for i in np.indices((4, h)))
@@ -526,7 +618,7 @@ class TestBacktest:
 
     def test_first_series_and_some_models(self, backtested):
         (ax,) = plot_backtest(backtested, models=["walk"])
-        assert ax.figure.get_suptitle() == "north"
+        assert ax.get_ylabel() == "north"
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -304,6 +305,7 @@ def forecaster_questions(model, example):
         "coefficients": lambda m: m.coefficients(unit),
         "volatility_response": lambda m: m.volatility_response([1.0, 0.0], h=2, unit=unit),
         "predict_variance": lambda m: m.predict_variance(h=2),
+        "plot": lambda m: drawn(m.plot(h=2, **example.ahead(2))),
     }
     no_arguments = (
         "block_shares_", "recurrent_blocks", "roots", "impulse_responses", "news_impact",
@@ -313,6 +315,13 @@ def forecaster_questions(model, example):
     questions |= {name: lambda m, name=name: getattr(m, name)() for name in no_arguments}
     questions["autocovariances"] = lambda m: m.autocovariances(3)
     return questions
+
+
+def drawn(axes):
+    """Return the lines of a picture as numbers, and close it."""
+    lines = [np.asarray(line.get_ydata(), float) for ax in axes for line in ax.get_lines()]
+    plt.close(axes[0].figure)
+    return lines
 
 
 def estimator_questions(model, example):

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from tsrnn import ARMA, GARCH, VARMA, ParaRNNForecaster, backtest
+from tsrnn import ARMA, GARCH, VARMA, ParaRNNForecaster, backtest, compare
 from tsrnn.baselines import ETS, Naive
 from tsrnn.contract import with_shared_arguments
 
@@ -158,6 +158,50 @@ class TestWindows:
             np.testing.assert_allclose(own["m-hi-80"], made["y-hi-80"], rtol=1e-6)
 
 
+def cutoffs_of(y, h, **given):
+    frame = backtest(Spy(log=[]), y, h, **given)
+    rows = [y.index.get_loc(cutoff) + 1 for cutoff in frame["cutoff"].unique()]
+    return rows, frame.attrs["backtest"]["remark"]
+
+
+class TestDefaultWindows:
+    def test_are_twenty_without_overlap_where_they_fit(self):
+        rows, remark = cutoffs_of(monthly(122, 0), h=3)
+        assert rows == list(range(122 - 60, 122, 3))
+        assert remark == ""
+
+    @pytest.mark.parametrize("n", range(80, 121, 8))
+    def test_move_together_for_twenty_before_they_are_fewer(self, n):
+        rows, remark = cutoffs_of(monthly(n, 0), h=12)
+        assert len(rows) == 20
+        assert rows[0] >= n / 2 - 1
+        assert rows[-1] == n - 12
+        assert f"The windows are {rows[1] - rows[0]} row" in remark
+        assert len(set(np.diff(rows))) == 1
+
+    @pytest.mark.parametrize("n", [14, 17, 24, 40])
+    def test_of_short_series_are_as_many_as_fit(self, n):
+        rows, remark = cutoffs_of(monthly(n, 0), h=4)
+        assert rows == list(range(n // 2, n - 3))
+        assert "as many windows as fit into the second half" in remark
+        assert f"of {n} rows" in remark
+
+    def test_keep_the_steps_that_are_given(self):
+        rows, _ = cutoffs_of(monthly(100, 0), h=2, step_size=5)
+        assert rows == list(range(53, 99, 5))
+
+    def test_do_not_follow_a_single_short_series(self):
+        with pytest.warns(UserWarning, match="1 series set aside: 'c'"):
+            frame = backtest(Naive(), long_frame((60, 60, 12)), h=2)
+        assert frame["cutoff"].nunique() == 20
+        assert set(frame["unique_id"]) == {"a", "b"}
+
+    def test_give_tests(self):
+        result = compare(backtest([Naive(), ARMA(order=(1, 0))], monthly(100, 0), h=12))
+        assert np.isfinite(result.diebold_mariano["p_value"]).all()
+        assert len(result.confidence_set) == 2
+
+
 class TestShapes:
     def test_wide_frames_have_a_series_a_column(self):
         wide = pd.DataFrame({"u": monthly(50, 1), "v": monthly(50, 2)})
@@ -171,7 +215,7 @@ class TestShapes:
 
     def test_several_targets_of_several_series(self):
         long = long_frame().assign(z=lambda d: 2 * d["y"] + np.arange(len(d)) % 5)
-        frame = backtest([ARMA(order=(1, 0), target=["y", "z"])], long, h=2)
+        frame = backtest([ARMA(order=(1, 0), target=["y", "z"])], long, h=2, n_windows=1)
         assert list(frame["unique_id"].unique()) == ["a/y", "a/z", "b/y", "b/z", "c/y", "c/z"]
         np.testing.assert_array_equal(
             frame.loc[frame["unique_id"] == "b/z", "y"],
@@ -213,7 +257,7 @@ class TestShapes:
         long = long_frame().assign(x=lambda d: np.sin(np.arange(len(d))))
         long["y"] += long["x"]
         model = ARMA(order=(1, 0), known_ahead="x")
-        frame = backtest([model], long, h=3)
+        frame = backtest([model], long, h=3, n_windows=1)
         past = long[long.groupby("unique_id").cumcount(ascending=False) >= 3]
         made = model.fit(past).predict(3, X_future=long.drop(columns="y"))
         np.testing.assert_allclose(frame["ARMA"], made["ARMA"])
@@ -229,7 +273,7 @@ class TestShapes:
 
     def test_a_column_may_be_called_cutoff(self):
         wide = pd.DataFrame({"cutoff": monthly(50, 1), "v": monthly(50, 2)})
-        frame = backtest(ARMA(order=(1, 0)), wide, h=2)
+        frame = backtest(ARMA(order=(1, 0)), wide, h=2, n_windows=1)
         assert list(frame["unique_id"]) == ["cutoff"] * 2 + ["v"] * 2
 
     def test_pipelines(self):
@@ -301,9 +345,9 @@ class TestNoLookAhead:
 
     def test_the_scale_is_that_of_the_past(self):
         y = monthly(60, 0)
-        one = backtest(ARMA(order=(1, 0)), y, h=3).attrs["backtest"]["scale"]
+        one = backtest(ARMA(order=(1, 0)), y, h=3, n_windows=1).attrs["backtest"]["scale"]
         y.iloc[-3:] = 1e6
-        assert backtest(ARMA(order=(1, 0)), y, h=3).attrs["backtest"]["scale"] == one
+        assert backtest(ARMA(order=(1, 0)), y, h=3, n_windows=1).attrs["backtest"]["scale"] == one
 
 
 @with_shared_arguments
@@ -437,14 +481,14 @@ class TestFile:
     def test_of_what_cannot_be_known_again_is_refused(self, tmp_path):
         model = ParaRNNForecaster(**(SMALL | {"random_state": np.random.default_rng(0)}))
         with pytest.raises(ValueError, match="random_state of 'ParaRNN' is Generator.*integer"):
-            backtest(model, monthly(60, 0), h=1, path=tmp_path / "done.parquet")
+            backtest(model, monthly(60, 0), h=1, n_windows=1, path=tmp_path / "done.parquet")
 
     def test_keeps_lost_series(self, tmp_path):
         path, long = tmp_path / "done.parquet", long_frame()
         long.loc[long["unique_id"] == "b", "y"] = 3.0
         with pytest.warns(UserWarning, match="'b'"):
-            first = backtest([ETS()], long, h=2, path=path)
-        again = backtest([ETS()], long, h=2, path=path)
+            first = backtest([ETS()], long, h=2, n_windows=1, path=path)
+        again = backtest([ETS()], long, h=2, n_windows=1, path=path)
         assert again.attrs == first.attrs
 
     def test_keeps_failures(self, tmp_path):
@@ -479,10 +523,10 @@ class TestFile:
         path = tmp_path / "other.parquet"
         pl.DataFrame({"x": [1]}).write_parquet(path)
         with pytest.raises(ValueError, match="not the file of a backtest"):
-            backtest(ARMA(), monthly(40, 0), h=1, path=path)
+            backtest(ARMA(), monthly(40, 0), h=1, n_windows=1, path=path)
         path.write_text("nothing")
         with pytest.raises(ValueError, match="no parquet file"):
-            backtest(ARMA(), monthly(40, 0), h=1, path=path)
+            backtest(ARMA(), monthly(40, 0), h=1, n_windows=1, path=path)
         with pytest.raises(FileNotFoundError, match="make it first"):
             backtest(ARMA(), monthly(40, 0), h=1, path=tmp_path / "no" / "done.parquet")
 
@@ -525,14 +569,18 @@ class TestRefusals:
         with pytest.raises(error, match=message):
             backtest(**(arguments | changes))
 
-    def test_the_short_series_is_named(self):
+    def test_the_shortest_series_is_named_where_all_are_too_short(self):
         with pytest.raises(ValueError, match=r"'b'.*need more than 12 rows; there are 11"):
-            backtest(ARMA(), long_frame((40, 11)), h=4, n_windows=3)
+            backtest(ARMA(), long_frame((12, 11)), h=4, n_windows=3)
+
+    def test_a_series_that_is_too_short_is_told_what_to_do(self):
+        with pytest.raises(ValueError, match=r"need more than 12 rows; there are 11. Take fewer"):
+            backtest(ARMA(), monthly(11, 0), h=4, n_windows=3)
 
 
 def test_models_stay_as_they_are():
     model = ARMA(order=(1, 0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        backtest([model], monthly(40, 0), h=2, verbose=1)
+        backtest([model], monthly(40, 0), h=2, n_windows=1, verbose=1)
     assert not hasattr(model, "memory_")

@@ -111,8 +111,10 @@ class TestLeftOut:
         result = fast(made(models=("A",)))
         assert result.models == ["A"]
         assert result.over is None
-        assert result.words() == []
-        assert "There is one model: nothing to test it against." in result.notes
+        assert result.words() == [
+            "A is measured over 25 windows of 3 steps, of one series; there is no other model to "
+            "test it against."
+        ]
         assert "MAE" in str(result.summary())
 
     def test_series_without_a_scale_are_said_to_leave_tests_and_ranks(self):

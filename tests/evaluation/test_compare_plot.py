@@ -58,6 +58,40 @@ def test_there_is_a_panel_for_each_coverage_and_for_ranks():
     assert len(plot_comparison(result(coverage=False))[0].figure.axes) == 2
 
 
+@pytest.mark.parametrize("coverage", [True, False])
+@pytest.mark.parametrize("ranks", [True, False])
+@pytest.mark.parametrize("left_out", [[], ["coverage-80"]])
+def test_no_quadrant_is_empty(coverage, ranks, left_out):
+    given = result(coverage, ranks)
+    given.by_step = given.by_step.drop(columns=left_out, errors="ignore")
+    axes = plot_comparison(given)
+    figure = axes[0].figure
+    figure.canvas.draw()
+    assert len(figure.axes) == len(axes)
+    assert all(ax.lines for ax in axes)
+    cells = [cell for ax in axes for cell in range(ax.get_subplotspec().num1,
+                                                   ax.get_subplotspec().num2 + 1)]  # fmt: skip
+    rows, columns = axes[0].get_gridspec().get_geometry()
+    assert cells == list(range(rows * columns))
+    for ax in axes:
+        box = ax.get_tightbbox()
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= figure.bbox.width + 1
+        assert box.y1 <= figure.bbox.height + 1
+
+
+def test_panels_can_be_chosen():
+    given = result()
+    (ax,) = plot_comparison(given, panels=["coverage-80"])
+    assert ax.get_ylabel() == "Coverage of the 80% interval"
+    (ax,) = plot_comparison(given, panels=["ranks"])
+    assert ax.get_xlabel().startswith("Mean rank")
+    assert not ax.figure.legends
+    with pytest.raises(ValueError, match=r"`panels` must be among \['RMSE'.*got \['x'\]"):
+        plot_comparison(given, panels=["x"])
+
+
 def test_ranks_near_the_best_are_filled():
     given = result(coverage=False)
     ax = plot_comparison(given)[1]

@@ -265,8 +265,8 @@ class TestUnits:
             empty = ("diebold_mariano", "confidence_set", "superior_predictive_ability",
                      "encompassing")  # fmt: skip
             assert all(not len(getattr(result, name)) for name in empty)
-            assert any("No tests: they need at least 20 windows" in n for n in result.notes)
-            assert any('over="time"' in n for n in result.notes)
+            assert "without tests of the differences: tests need at least 20" in result.words()[0]
+            assert 'over="time" tests all the same' in result.words()[0]
 
     def test_few_units_are_tested_if_asked_for_and_noted(self):
         result = compare(framed(errors(1, 8, 1)), over="time", n_boot=10)
@@ -274,7 +274,7 @@ class TestUnits:
         assert any("8 windows only" in note for note in result.notes)
         result = compare(framed(errors(1, 4, 1)), over="time", n_boot=10)
         assert result.over is None
-        assert any("at least 5 windows; there are 4" in note for note in result.notes)
+        assert "tests over time need at least 5 windows; there are 4" in result.words()[0]
 
     def test_steps_with_too_much_overlap_have_no_statistic(self):
         table = compare(framed(errors(1, 8, 8)), over="time", n_boot=10).diebold_mariano

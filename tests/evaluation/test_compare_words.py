@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.evaluation._words import sentences
+from tsrnn.evaluation._words import scope, sentences
 
 NOTHING = pd.DataFrame()
 NOT_ADJUSTED = "The tests at each step are not adjusted for their number."
@@ -172,3 +172,21 @@ def test_benchmark_and_superior_predictive_ability():
 
 def test_without_tests_there_is_nothing_to_say():
     assert said(NOTHING) == []
+
+
+@pytest.mark.parametrize(
+    ("models", "sizes", "over", "why", "sentence"),
+    [
+        ("AB", (20, 12, 1), "time", "", "A and B are compared over 20 windows of 12 steps, of one "
+         "series; the tests take a window as one observation."),
+        ("ABC", (1, 1, 25), "series", "", "A, B and C are compared over 1 window of 1 step, of 25 "
+         "series; the tests take a series as one observation."),
+        ("ABCDE", (5, 2, 1), None, "too few", "5 models are compared over 5 windows of 2 steps, of "
+         "one series, without tests of the differences: too few."),
+        ("A", (5, 2, 3), None, "", "A is measured over 5 windows of 2 steps, of 3 series; there is "
+         "no other model to test it against."),
+    ],
+)  # fmt: skip
+def test_the_first_sentence_says_what_was_compared(models, sizes, over, why, sentence):
+    n_windows, horizon, n_series = sizes
+    assert scope(list(models), n_windows, horizon, n_series, over, why) == sentence

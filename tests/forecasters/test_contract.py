@@ -5,6 +5,7 @@ import importlib
 import pickle
 
 import joblib
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +14,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
 
 import tsrnn
 from tsrnn.storage import HOMES
@@ -316,6 +321,53 @@ class TestComposition:
         same(model.predict(6, level=[80]), early.predict(6, level=[80]), rtol=0)
         model.update(cut(data, 9)[1])
         assert (early.predict(1)["ds"] < model.predict(1)["ds"]).all()
+
+
+def drawn(axes, label):
+    """Return the numbers of the lines of a label, a row a panel."""
+    return [line.get_ydata() for ax in axes for line in ax.get_lines() if line.get_label() == label]
+
+
+class TestPlot:
+    """The picture has the numbers of the data and of `predict`."""
+
+    @pytest.fixture(autouse=True)
+    def _no_figure_stays(self):
+        yield
+        plt.close("all")
+
+    def check(self, axes, data, forecast, columns, last=40):
+        """Panels are the series, of each the targets."""
+        panels = [(one, i) for one in data["unique_id"].unique() for i in range(len(columns))]
+        panels = panels[: len(axes)]
+        targets = [name for name in ("y", "z") if name in data]
+        past, ahead = drawn(axes, "history"), drawn(axes, "forecast")
+        assert len(past) == len(ahead) == len(panels)
+        for (one, i), own, made in zip(panels, past, ahead, strict=True):
+            expected = data.loc[data["unique_id"] == one, targets[i]]
+            np.testing.assert_allclose(own, expected[-last:])
+            rows = forecast["unique_id"] == one
+            np.testing.assert_allclose(made, forecast.loc[rows, columns[i]], rtol=1e-5)
+
+    def test_history_and_forecast_in_one_call(self, fitted, data, columns):
+        axes = fitted.plot(5)
+        assert len(axes) == (3 if len(columns) == 1 else 4)
+        self.check(axes, data, fitted.predict(5), columns)
+        legend = [text.get_text() for text in axes[0].get_legend().get_texts()]
+        assert legend == ["history", "80% interval", "forecast"]
+
+    def test_of_rows_taken_in_and_of_a_file(self, early, data, cut, columns, tmp_path):
+        model = copy.deepcopy(early).update(cut(data, 9)[1])
+        model.save(tmp_path / "model")
+        loaded = tsrnn.load(tmp_path / "model")
+        self.check(model.plot(last=30), data, model.predict(), columns, last=30)
+        self.check(loaded.plot(), data, model.predict(), columns)
+
+    def test_of_some_series_after_data(self, fitted, data, cut, columns):
+        part = cut(data, 9)[0]
+        part = part[part["unique_id"] == "b"]
+        axes = fitted.plot(part, h=4, level=None, series="b", ax=plt.subplots(len(columns))[1])
+        self.check(axes, part, fitted.predict(part, h=4), columns)
 
 
 class TestFile:

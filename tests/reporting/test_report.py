@@ -16,6 +16,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from tsrnn import ARMA, GARCH, ParaRNNForecaster, backtest, compare, report
+from tsrnn.baselines import Drift
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -114,11 +115,19 @@ class TestPage:
             assert sentence in said
 
     def test_numbers_are_those_of_the_comparison(self, file, result):
-        accuracy = read(file).tables[0]
-        assert accuracy[0][-len(result.accuracy.columns) :] == list(result.accuracy.columns)
-        for row in accuracy[1:]:
-            expected = result.accuracy.loc[row[0]]
-            np.testing.assert_allclose([float(cell) for cell in row[1:]], expected, rtol=2e-3)
+        tables, columns = iter(read(file).tables), []
+        while len(columns) < len(result.accuracy.columns):
+            (_, *names), *rows = next(tables)
+            columns += names
+            for label, *cells in rows:
+                expected = result.accuracy.loc[label, names]
+                np.testing.assert_allclose([float(cell) for cell in cells], expected, rtol=2e-3)
+        assert columns == list(result.accuracy.columns)
+
+    def test_dates_without_a_time_have_none(self, file):
+        said = " ".join(read(file).words)
+        assert "cutoffs from 2008-12-01 to 2013-10-01." in said
+        assert "00:00" not in said
 
     def test_has_every_part(self, file, fitted):
         said = "".join(read(file).words)
@@ -131,6 +140,8 @@ class TestPage:
         assert "recurrence features of network" in pictures
         assert "contributions to the forecast by network" in pictures
         assert "forecasts of north by model" in pictures
+        panels = ["RMSSE by step", "coverage-80 by step", "coverage-95 by step", "mean ranks"]
+        assert pictures[:4] == panels
 
     def test_says_where_the_network_contributes_nothing(self, result, fitted, tmp_path):
         network = copy.copy(fitted["network"])
@@ -293,6 +304,40 @@ class TestBrowser:
         assert int(found[1]) <= width
         assert int(found[2]) >= 5
         assert int(found[3]) == 0
+
+    @pytest.mark.parametrize("width", [360, 700, 1200, "print"])
+    def test_tables_fit_and_panels_are_legible(self, tmp_path, width):
+        models = {f"model number {i}": Drift() for i in range(4)}
+        frame = backtest(models, monthly(), h=6, n_windows=30, step_size=1, level=[80, 90, 95])
+        frame.attrs["backtest"]["set_aside"] = [
+            {"unique_id": "x" * 50, "model": None, "n_windows": 3, "error": "words and " * 20}
+        ]
+        path = report(compare(frame, n_boot=20), tmp_path / "page.html")
+        if width == "print":
+            style = path.read_text(encoding="utf-8")
+            style = style.replace("@media screen and", "@media not all and")
+            path.write_text(style.replace("@media print", "@media all"), encoding="utf-8")
+        outer = tmp_path / "frame.html"
+        outer.write_text(
+            f'<iframe id="f" src="{path.as_uri()}" width="{700 if width == "print" else width}" '
+            'height="700" frameborder="0"></iframe><p id="said"></p><script>onload = () => {'
+            'const page = document.getElementById("f").contentDocument;'
+            "const right = page.body.getBoundingClientRect().right;"
+            'const cells = [...page.querySelectorAll("td, th, table, .panels img")];'
+            "const wide = cells.filter(c => c.scrollWidth > c.clientWidth + 1 ||"
+            " c.getBoundingClientRect().right > right + 1);"
+            'const panels = [...page.querySelectorAll(".panels img")];'
+            "const rows = new Set(panels.map(i => Math.round(i.getBoundingClientRect().top)));"
+            'document.getElementById("said").textContent = "cells " + cells.length + " wide " +'
+            ' wide.length + " panels " + panels.length + " rows " + rows.size;};</script>'
+        )
+        said = self.run(tmp_path, "--dump-dom", "--virtual-time-budget=5000", outer.as_uri())
+        found = re.search(r"cells (\d+) wide (\d+) panels (\d+) rows (\d+)", said)
+        assert found is not None, said[-2000:]
+        cells, wide, panels, rows = map(int, found.groups())
+        assert cells > 200
+        assert wide == 0
+        assert (panels, rows) == (5, 5 if width in (360, 700) else 3)
 
     def test_is_printed(self, file, tmp_path):
         pdf = tmp_path / "page.pdf"

@@ -10,6 +10,7 @@ import numpy as np
 from tsrnn.batch._request import Request, make_request
 from tsrnn.batch._rows import FrameRows
 from tsrnn.contract import last_step, recorded
+from tsrnn.data import tell_apart
 
 __all__ = ["Answer", "Problem", "answer_frame", "forecast_frame"]
 
@@ -127,25 +128,21 @@ def answer_frame(rows: FrameRows, request: Request, future: FrameRows | None) ->
 def _answers(
     rows: FrameRows, request: Request, future: FrameRows | None
 ) -> tuple[list[Any], list[Problem]]:
-    ids = rows.ids
-    ahead = [] if future is None else [one for one in ids if one in future]
-    known = future.part(ahead)() if future is not None and ahead else None
-    try:
-        made, model = request.ask(rows.frame, known)
+    def attempt(ids: list[Any]) -> tuple[list[Any], list[Problem]]:
+        ahead = [] if future is None else [one for one in ids if one in future]
+        known = future.part(ahead)() if future is not None and ahead else None
+        made, model = request.ask(rows.part(ids)(), known)
         return _checked(made, model, request.id_col, ids)
-    except ImportError:
-        raise  # of no series
-    except Exception as error:  # whatever a model of the user's raises
-        if len(ids) == 1:
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            return [], [Problem(ids[0], "error", text)]
-    parts, problems = [], []
-    middle = len(ids) // 2
-    for half in (ids[:middle], ids[middle:]):
-        own, said = _answers(FrameRows(rows.part(half)(), request.id_col), request, future)
-        parts += own
-        problems += said
-    return parts, problems
+
+    answers, faults = tell_apart(rows.ids, attempt)
+    parts = [part for own, _ in answers for part in own]
+    problems = [problem for _, own in answers for problem in own]
+    problems += [
+        Problem(one, "error", " ".join(f"{type(error).__name__}: {error}".split()))
+        for one, error in faults.items()
+    ]
+    place = {one: i for i, one in enumerate(rows.ids)}
+    return parts, sorted(problems, key=lambda problem: place.get(problem.unique_id, len(place)))
 
 
 def _checked(made: Any, model: Any, id_col: str, ids: list[Any]) -> tuple[list[Any], list[Problem]]:

@@ -24,10 +24,12 @@ Steps = Annotated[
     int, typer.Option("--h", min=1, metavar="N", help="Steps to forecast in a window.")
 ]
 Windows = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Windows, the last of which ends with the data.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="Windows up to the end of the data; 20, if they fit."),
 ]
 Step = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Rows from window to window; --h.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="Rows from window to window; --h, or less for 20."),
 ]
 Refit = Annotated[bool, typer.Option(help="Fit in every window, or in the first alone.")]
 Loss = Annotated[
@@ -48,7 +50,7 @@ def compare(
     data: Data,
     model: Models,
     h: Steps,
-    windows: Windows = 5,
+    windows: Windows = None,
     step: Step = None,
     refit: Refit = True,
     level: o.Level = None,
@@ -123,7 +125,7 @@ def _answer(tested: Any, chosen: dict[str, Any], report: str | None, json: bool)
     for note in result.notes:
         say(f"note: {note}")
     words = "\n".join(result.words())
-    return f"{result.accuracy.to_string()}\n" + (f"\n{words}\n" if words else "")
+    return f"{result.accuracy.to_string()}\n\n{words}\n"
 
 
 def _document(result: Comparison) -> str:
@@ -144,6 +146,7 @@ def _document(result: Comparison) -> str:
         confidence_set=records(result.confidence_set.rename_axis("model").reset_index()),
         words=result.words(),
         notes=result.notes,
+        set_aside=records(result.set_aside),
         seconds=facts["seconds"],
         failures=facts["failures"],
     )

@@ -19,6 +19,7 @@ from tsrnn.contract._arguments import choice, positive_integer, seed_of, verbosi
 from tsrnn.contract._capacity import check_fits
 from tsrnn.contract._file import write_file
 from tsrnn.contract._frozen import Frozen
+from tsrnn.contract._history import History
 from tsrnn.contract._intervals import check_levels, honest_intervals, zero_shares
 from tsrnn.contract._known import (
     check_static_unchanged,
@@ -30,6 +31,7 @@ from tsrnn.contract._known import (
 )
 from tsrnn.contract._memory import Memory
 from tsrnn.contract._offered import offered_with
+from tsrnn.contract._plot import draw_forecasts
 from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import (
     COMMON_ARRAYS,
@@ -106,6 +108,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
     _guarantee: ClassVar[str] = "None is stated."  # of the intervals
     horizon_: int
     memory_: M
+    _history: History
 
     @abstractmethod
     def _fit_panel(self, panel: Panel) -> M:
@@ -232,10 +235,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             series, rest on very few errors, or have no guarantee at later steps.
         """
         check_is_fitted(self, "memory_")
-        if isinstance(X, numbers.Number):
-            if h is not None:
-                raise ValueError(f"give the horizon once; got predict({X!r}, h={h!r})")
-            X, h = None, X  # type: ignore[assignment]
+        X, h = self._horizon_first(X, h)
         h = self.horizon_ if h is None else positive_integer("h", h)
         levels = check_levels(level)
         if X is None:
@@ -479,6 +479,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         self.memory_ = self.memory_.replaced(
             which, self._advance(self.memory_.select(which), panel)
         )
+        self._history = self._history.followed_by(which, panel)
         return self
 
     def score(self, df: Any, y: None = None) -> float:
@@ -509,11 +510,11 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
     def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the fitted forecaster to a file that `tsrnn.load` reads.
 
-        The file holds what was fitted and the state of every series, as safetensors with
-        a JSON header. It appears in one step: a file of that name is whole or untouched, and
-        keeps its permissions; of a symbolic link the file is replaced that it leads to.
-        A generator as `random_state` and callbacks are not kept. The arguments in the file are
-        those of the fit, whatever `set_params` has given since.
+        The file holds what was fitted, the state of every series and the last rows, which
+        `plot` draws, as safetensors with a JSON header. It appears in one step: a file of
+        that name is whole or untouched, and keeps its permissions; of a symbolic link the file
+        is replaced that it leads to. A generator as `random_state` and callbacks are not kept.
+        The arguments in the file are those of the fit, whatever `set_params` has given since.
 
         Parameters
         ----------
@@ -535,6 +536,72 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
                 f"is {self.horizon_}. Fit with a smaller one, and predict with h"
             )
         write_file(path, *self._parts())
+
+    def plot(
+        self,
+        X: Any = None,
+        h: int | None = None,
+        level: Any = 80,
+        X_future: Any = None,
+        *,
+        series: Any = None,
+        columns: Any = None,
+        last: int | None = None,
+        ax: Any = None,
+    ) -> np.ndarray:
+        """Forecast and draw: the history, the forecast and its intervals, a panel a series.
+
+        Parameters
+        ----------
+        X : frame, path or int, optional
+            Data to draw and forecast after, as for `predict`; by default the last rows seen, of
+            which a model keeps up to 500 a series. An integer is taken as `h`.
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        level : float, list of float or None, default 80
+            Coverage of the intervals in percent; None draws none.
+        X_future : frame, optional
+            The columns of `known_ahead` for the next h steps of the series.
+        series : id or list of ids, optional
+            Series of a long frame to draw; by default the first ones, four panels at most.
+        columns : str or list of str, optional
+            Targets to draw; all by default.
+        last : int, optional
+            Rows of the history to draw; by default four times h, 40 at least.
+        ax : matplotlib Axes or sequence of them, optional
+            Where to draw, one a panel; a new figure by default.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes, of shape (panels,)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            If an argument cannot be used; the message says what to do.
+
+        Examples
+        --------
+        >>> from tsrnn import ARMA
+        >>> from tsrnn.datasets import load_nile
+        >>> (ax,) = ARMA(order=(1, 1)).fit(load_nile()).plot(10)
+        >>> [text.get_text() for text in ax.get_legend().get_texts()]
+        ['history', '80% interval', 'forecast']
+        """
+        check_is_fitted(self, "memory_")
+        X, h = self._horizon_first(X, h)
+        return draw_forecasts(self, X, h, level, X_future, series, columns, last, ax)
+
+    @staticmethod
+    def _horizon_first(X: Any, h: int | None) -> tuple[Any, int | None]:
+        """Data and horizon, of which the horizon may stand in the place of the data."""
+        if not isinstance(X, numbers.Number):
+            return X, h
+        if h is not None:
+            raise ValueError(f"give the horizon once; got {X!r} and h={h!r}")
+        return None, X  # type: ignore[return-value]
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header and arrays of the file."""
@@ -633,6 +700,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         self.known_ahead_ = [*(name for name in given if name not in made), *made]
         self._set_static(panel)
         self._panel_shape = panel.layout, panel.exog_names
+        self._history = History.of(panel)
         self.freq_ = panel.freq
         self.n_features_in_ = len(panel.target_names) + len(panel.exog_names) - len(made)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract._file import plain
+from tsrnn.contract._history import History
 from tsrnn.contract._schema import (
     MOST_STEPS,
     Kind,
@@ -27,7 +28,10 @@ from tsrnn.contract._schema import (
 from tsrnn.data import Layout, calendar_features, calendar_names, future_times, write_stamps
 
 MOST_DRAWS, MOST_JOBS = 1_000_000, 10_000  # that a file may ask for at predict
-COMMON_ARRAYS = "last_times", "static", "zero_shares"  # of every forecaster
+# Of every forecaster.
+COMMON_ARRAYS = (
+    "last_times", "static", "zero_shares", "history.values", "history.times", "history.lengths",
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from tsrnn.contract._base import Forecaster
@@ -53,11 +57,13 @@ def common_header(forecaster: Forecaster) -> dict[str, Any]:
 
 def common_arrays(forecaster: Forecaster) -> dict[str, np.ndarray]:
     """Arrays that every forecaster has."""
-    return {
+    n_targets = len(forecaster._panel_shape[0].target_names)
+    own = {
         "last_times": forecaster.memory_.last_times.astype("int64"),
         "static": forecaster._static_values,
         "zero_shares": forecaster._zero_shares,
     }
+    return own | forecaster._history.arrays(n_targets)
 
 
 def restore_common(
@@ -89,12 +95,14 @@ def restore_common(
     one_of("datetime64[ns]" if layout.time_kind == "datetime" else "int64")(
         header["times_dtype"], "times_dtype"
     )
-    shapes = {
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "last_times": ("int64", (len(ids),)),
         "static": ("float64", (len(ids), len(forecaster.static_))),
         "zero_shares": ("float64", (len(ids), len(layout.target_names))),
+        **History.shapes(len(layout.target_names)),
     }
     check_arrays({name: arrays[name] for name in COMMON_ARRAYS if name in arrays}, shapes)
+    forecaster._history = History.revived(arrays, header["times_dtype"], len(ids))
     forecaster._static_values = arrays["static"]
     forecaster._zero_shares = arrays["zero_shares"]
     last_times = arrays["last_times"].astype(header["times_dtype"])

@@ -5,6 +5,7 @@ of them, standardised by a `Scaler`, and forecasts go back once in the shape tha
 (`write_frame`), which a `Layout` remembers.
 """
 
+from tsrnn.data._apart import tell_apart
 from tsrnn.data._calendar import (
     calendar_columns,
     calendar_features,
@@ -18,7 +19,7 @@ from tsrnn.data._libraries import to_pandas, to_polars
 from tsrnn.data._panel import Panel
 from tsrnn.data._panel_frame import panel_frame
 from tsrnn.data._parquet import check_zones
-from tsrnn.data._read import read_panel
+from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler
 from tsrnn.data._stamps import write_stamps
 from tsrnn.data._windows import windows
@@ -39,7 +40,9 @@ __all__ = [
     "panel_frame",
     "read_future",
     "read_panel",
+    "read_series",
     "steps_between",
+    "tell_apart",
     "to_pandas",
     "to_polars",
     "windows",

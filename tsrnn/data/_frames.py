@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import narwhals as nw
@@ -57,6 +57,15 @@ class Table:
     def names(self) -> list[Name]:
         """Names of the columns."""
         return list(self.columns.columns)
+
+    def rows(self, mask: np.ndarray) -> Table:
+        """Return some of the rows."""
+        return replace(
+            self,
+            columns=self.columns[mask],
+            stamps=replace(self.stamps, values=self.stamps.values[mask]),
+            ids=None if self.ids is None else self.ids[mask],
+        )
 
     def groups(self) -> tuple[np.ndarray, pd.Index]:
         """Return the number of the series of each row and the ids in order of appearance.

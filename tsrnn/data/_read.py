@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data._alias import TICKS, parse_freq
+from tsrnn.data._apart import tell_apart
 from tsrnn.data._axis import Axis
 from tsrnn.data._blocks import checked_positions
 from tsrnn.data._columns import choose_columns, numeric
@@ -28,8 +30,9 @@ from tsrnn.data._values import (
     interpolate,
 )
 
-__all__ = ["check_same_kind", "make_grid", "read_panel"]
+__all__ = ["check_same_kind", "make_grid", "read_panel", "read_series"]
 
+_HOPELESS = 16  # series that cannot be read alone, after which the fault is not theirs
 _MISSING = ("error", "interpolate", "keep")
 
 
@@ -112,6 +115,79 @@ def read_panel(
     >>> panel.values.shape
     (3, 1)
     """
+    table, targets, exog_names = _open(df, target, id_col, time_col, missing, exog, layout)
+    return _panel(table, targets, exog_names, freq, missing, layout)
+
+
+def read_series(
+    df: Any,
+    *,
+    target: Name | Sequence[Name] | None = None,
+    id_col: str = "unique_id",
+    time_col: str = "ds",
+    freq: Any = None,
+    missing: str = "error",
+) -> tuple[Panel, dict[Any, str]]:
+    """Read the series of a frame that can be read, and say of the others why they cannot.
+
+    Parameters
+    ----------
+    df, target, id_col, time_col, freq, missing
+        As for `read_panel`.
+
+    Returns
+    -------
+    panel : Panel
+    faults : dict of str
+        By id of a series that is left out, the message about it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `read_panel`, if the fault is that of the frame or of a frame without ids, or no
+        series can be read.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import read_series
+    >>> days = pd.date_range("2024-01-01", periods=3)
+    >>> df = pd.DataFrame({"unique_id": list("aaabbb"), "ds": [*days, *days], "y": range(6)})
+    >>> panel, faults = read_series(df.assign(y=df["y"].replace(4, np.inf)))
+    >>> list(panel.ids), list(faults)
+    (['a'], ['b'])
+    """
+    table, targets, exog_names = _open(df, target, id_col, time_col, missing, None, None)
+    codes, ids = table.groups()
+
+    def read(series: list[int]) -> Panel:
+        part = table if len(series) == len(ids) else table.rows(np.isin(codes, series))
+        return _panel(part, targets, exog_names, freq, missing, None)
+
+    panels, faults = tell_apart(range(len(ids)), read, _HOPELESS)
+    if len(panels) > 1:
+        # The frequency that most series have: alone, a short one need not show it.
+        counts: Counter[Freq] = Counter()
+        for panel in panels:
+            counts[panel.freq] += panel.n_series
+        freq = counts.most_common(1)[0][0]
+        _, faults = tell_apart(range(len(ids)), read)
+        panels = []
+    good = [i for i in range(len(ids)) if i not in faults]
+    why = {ids[i]: str(error) for i, error in sorted(faults.items())}
+    return panels[0] if panels else read(good), why
+
+
+def _open(
+    df: Any,
+    target: Any,
+    id_col: str,
+    time_col: str,
+    missing: str,
+    exog: Sequence[Name] | None,
+    layout: Layout | None,
+) -> tuple[Table, tuple[Name, ...], tuple[Name, ...]]:
+    """Take a frame or files apart; the names of the targets and of the exogenous columns."""
     if missing not in _MISSING:
         raise ValueError(f"missing must be one of {_MISSING}; got {missing!r}.")
     if layout is not None:
@@ -127,7 +203,18 @@ def read_panel(
         table = read_parquet(df, id_col, time_col, lambda part: _as_frame(part, *choose(part)))
     else:
         table = read_table(df, id_col, time_col, layout)
-    targets, exog_names = choose(table)
+    return table, *choose(table)
+
+
+def _panel(
+    table: Table,
+    targets: tuple[Name, ...],
+    exog_names: tuple[Name, ...],
+    freq: Any,
+    missing: str,
+    layout: Layout | None,
+) -> Panel:
+    """Check the rows of a table and put them in order."""
     axis, order = _make_axis(table)
     check_increasing(axis)
     grid = make_grid(table.stamps, axis, freq, layout)

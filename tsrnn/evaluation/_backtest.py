@@ -20,21 +20,23 @@ from tsrnn.contract import (
     verbosity,
     warn_user,
 )
-from tsrnn.data import read_panel, write_stamps
+from tsrnn.data import read_series, write_stamps
+from tsrnn.evaluation._forecasts import shown
 from tsrnn.evaluation._models import named_models, reading
-from tsrnn.evaluation._plan import Plan, make_plan, units
+from tsrnn.evaluation._plan import Plan, default_windows, make_plan, too_short, units
 from tsrnn.evaluation._reading import suffixes
 from tsrnn.evaluation._record import Record
 from tsrnn.evaluation._run import Outcome, Runner
 
 _NAMED = 3  # failures in a warning
+_REFIT = "refit, if not True or False,"
 
 
 def backtest(
     models: Any,
     df: Any,
     h: int,
-    n_windows: int = 1,
+    n_windows: int | None = None,
     step_size: int | None = None,
     *,
     refit: bool | int = True,
@@ -61,9 +63,12 @@ def backtest(
         Models that take no exogenous columns are not shown them.
     h : int
         Steps to forecast.
-    n_windows : int, default 1
+    n_windows : int, optional
+        By default 20, which the tests of `compare` need, or as many as fit into the second half of
+        the shortest series; `Comparison.words` says which.
     step_size : int, optional
-        Rows between the cutoffs of two windows; h by default, so that windows do not overlap.
+        Rows between the cutoffs of two windows. By default h, so that windows do not overlap; or
+        less, where `n_windows` is not given and more windows fit then.
     refit : bool or int, default True
         Whether models are fitted in every window, in the first alone, or in every k-th. Between
         fits they take in the new rows by `update`; those that have no such method forecast after
@@ -89,20 +94,23 @@ def backtest(
         name; with several targets of several series it is "id/target". y is NaN where the actual
         value is missing, forecasts are where a model failed. `attrs["backtest"]` holds what
         `compare` needs besides: the horizon, the season, the errors of the seasonal naive
-        forecast before the first cutoff, seconds of each model, failures, and in how many fits
-        of how many the network of a model contributed nothing.
+        forecast before the first cutoff, seconds of each model, failures, in how many fits of how
+        many the network of a model contributed nothing, and as "set_aside" the series that are
+        left out, or for which a model has no forecast in some windows, with the reason.
 
     Raises
     ------
     TypeError, ValueError
-        If arguments or data cannot be used, or a series has too few rows for the windows.
+        If arguments or data cannot be used, or no series has enough rows for the windows.
     RuntimeError
         If all models failed in all windows.
 
     Warns
     -----
     UserWarning
-        If a model failed in a window: which, where and why.
+        If a model failed in a window: which, where and why. If a series of a long frame is set
+        aside: it cannot be read, is too short for the windows, or a model refuses it. The others go
+        on without it.
 
     Notes
     -----
@@ -126,7 +134,7 @@ def backtest(
     (['unique_id', 'ds', 'cutoff', 'y', 'MA', 'AR'], 20)
     """
     named = named_models(models)
-    plan = _planned(named, df, h, n_windows, step_size, refit, level, kind)
+    plan, aside, remark = _planned(named, df, h, n_windows, step_size, refit, level, kind)
     record = Record(path, plan, named)
     missing = [
         (name, w) for name in named for w in range(plan.n_windows) if (name, w) not in record
@@ -143,7 +151,18 @@ def backtest(
                 inactive[name] = runner.n_inactive, runner.n_fits
     outcomes = {name: [record[name, w] for w in range(plan.n_windows)] for name in named}
     frame = _tidy(plan, outcomes)
-    frame.attrs["backtest"]["inactive_networks"] = inactive
+    failures = _failures(plan, outcomes)
+    frame.attrs["backtest"] = {
+        "h": plan.h,
+        "step_size": plan.step_size,
+        "kind": plan.kind,
+        **_scale(plan),
+        "seconds": {name: sum(o.seconds for o in made) for name, made in outcomes.items()},
+        "remark": remark,
+        "failures": failures,
+        "inactive_networks": inactive,
+        "set_aside": _set_aside(plan, aside, failures),
+    }
     return frame
 
 
@@ -151,23 +170,32 @@ def _planned(
     models: Mapping[str, Any],
     df: Any,
     h: int,
-    n_windows: int,
+    n_windows: int | None,
     step_size: int | None,
     refit: bool | int,
     level: Any,
     kind: str,
-) -> Plan:
-    h, n_windows = positive_integer("h", h), positive_integer("n_windows", n_windows)
-    step = h if step_size is None else positive_integer("step_size", step_size)
-    if isinstance(refit, bool | np.bool_):
-        every = 1 if refit else n_windows
-    else:
-        every = positive_integer("refit, if not True or False,", refit)
+) -> tuple[Plan, dict[Any, str], str]:
+    """The plan, the series that it is not for with the reason, and a remark on its windows."""
+    h = positive_integer("h", h)
+    n_windows = None if n_windows is None else positive_integer("n_windows", n_windows)
+    step_size = None if step_size is None else positive_integer("step_size", step_size)
+    every = None if isinstance(refit, bool | np.bool_) else positive_integer(_REFIT, refit)
     levels = check_levels(level)
     if choice("kind", kind, ("mean", "variance")) == "variance":
         _check_variances(models, levels)
-    panel = read_panel(df, missing="keep", **reading(models))
-    return make_plan(panel, h, n_windows, step, every, levels, kind)
+    panel, aside = read_series(df, missing="keep", **reading(models))
+    remark = ""
+    if n_windows is None:
+        n_windows, step_size, remark = default_windows(panel.lengths, h, step_size)
+    step_size = h if step_size is None else step_size
+    short = too_short(panel, h, n_windows, step_size)
+    if 0 < len(short) < panel.n_series:
+        aside |= {panel.ids[i]: why for i, why in short.items()}
+        panel = panel.select(np.isin(np.arange(panel.n_series), list(short), invert=True))
+    if every is None:
+        every = 1 if refit else n_windows
+    return make_plan(panel, h, n_windows, step_size, every, levels, kind), aside, remark
 
 
 def _check_variances(models: Mapping[str, Any], levels: list[float]) -> None:
@@ -193,7 +221,7 @@ def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
     def spread(array: np.ndarray) -> np.ndarray:
         return np.broadcast_to(array[:, :, None], shape)
 
-    times = column([spread(plan.times(w)) for w in windows])
+    times = column([spread(plan.times(plan.known[w])) for w in windows])
     cutoffs = column([spread(plan.cutoffs(w)[:, None]) for w in windows])
     columns: dict[str, Any] = {
         "unique_id": units(plan.panel).repeat(plan.n_windows * plan.h),
@@ -205,16 +233,7 @@ def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
     for name, made in outcomes.items():
         for suffix in suffixes(plan.levels):
             columns[name + suffix] = column([o.forecasts.get(suffix, nothing) for o in made])
-    frame = pd.DataFrame(columns)
-    frame.attrs["backtest"] = {
-        "h": plan.h,
-        "step_size": plan.step_size,
-        "kind": plan.kind,
-        **_scale(plan),
-        "seconds": {name: sum(o.seconds for o in made) for name, made in outcomes.items()},
-        "failures": _failures(plan, outcomes),
-    }
-    return frame
+    return pd.DataFrame(columns)
 
 
 def _scale(plan: Plan) -> dict[str, Any]:
@@ -256,7 +275,34 @@ def _failures(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> list[dict[st
     ]
 
 
+def _set_aside(
+    plan: Plan, aside: Mapping[Any, str], failures: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Series that have no forecasts, of which a warning is given; model None if of no model."""
+    rows = [
+        {"unique_id": label, "model": None, "n_windows": plan.n_windows, "error": reason}
+        for label, reason in aside.items()
+    ]
+    told: dict[tuple[Any, str], dict[str, Any]] = {}
+    for failure in failures:
+        if "unique_id" in failure:
+            key = failure["unique_id"], failure["model"]
+            row = {"unique_id": key[0], "model": key[1], "n_windows": 0, "error": failure["error"]}
+            told.setdefault(key, row)["n_windows"] += 1
+    rows += told.values()
+    if rows:
+        names = list(dict.fromkeys(row["unique_id"] for row in rows))
+        first = rows[0]
+        whose = "" if first["model"] is None else f", by {first['model']}"
+        warn_user(
+            f"{len(names)} series set aside: {shown(map(repr, names))}. The reason for the first"
+            f"{whose}: {first['error'].removesuffix('.')}. The others go on; see "
+            "attrs['backtest']['set_aside'] of the frame"
+        )
+    return rows
+
+
 def _cutoff(plan: Plan, window: int) -> str:
     """The last time known in a window, the latest if series end at different times."""
     last = plan.cutoffs(window).max(keepdims=True)
-    return str(write_stamps(last, plan.panel.layout)[0])
+    return str(write_stamps(last, plan.panel.layout).astype(str)[0])

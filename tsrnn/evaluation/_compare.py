@@ -21,6 +21,7 @@ from tsrnn.evaluation._measures import Measures, measure
 from tsrnn.evaluation._ranks import Ranks, rank_models
 from tsrnn.evaluation._scale import Scale, read_scale
 from tsrnn.evaluation._units import OVER, Units, choose_units, mean_losses
+from tsrnn.evaluation._words import scope, set_aside
 
 FEW_RANKED = 10
 
@@ -127,7 +128,10 @@ def compare(
     >>> y = rng.normal(size=60)
     >>> frame = pd.DataFrame({"unique_id": "a", "ds": cutoff + 1, "cutoff": cutoff, "y": y})
     >>> frame = frame.assign(Mean=0.0, Naive=rng.normal(size=60))
-    >>> compare(frame).words()[0]
+    >>> first, second, *_ = compare(frame).words()
+    >>> first.split(";")[0]
+    'Mean and Naive are compared over 60 windows of 1 step, of one series'
+    >>> second
     'Mean is better than Naive at 5 percent.'
     """
     forecasts = lay_out(frame, models)
@@ -151,7 +155,7 @@ def compare(
     notes += tables.notes
     notes += _inactive_networks(facts, forecasts.models)
     forecasts = forecasts.choose_models(list(tables.accuracy.index))
-    return _tested(frame, forecasts, tables, scale, settings, notes)
+    return _tested(frame, forecasts, tables, scale, settings, facts, notes)
 
 
 def _settings(
@@ -190,11 +194,21 @@ def _tested(
     tables: Measures,
     scale: Scale | None,
     settings: _Settings,
+    facts: dict[str, Any],
     notes: list[str],
 ) -> Comparison:
     """Run the tests and put everything together."""
     models, losses = forecasts.models, window_losses(forecasts, settings.loss, scale)
-    units, more = _units(forecasts, losses, scale, settings)
+    units, why, more = _units(forecasts, losses, scale, settings)
+    over = None if units is None else units.over
+    aside = pd.DataFrame(
+        facts.get("set_aside") or [], columns=["unique_id", "model", "n_windows", "error"]
+    )
+    aside = aside[aside["model"].isna() | aside["model"].isin(models)].reset_index(drop=True)
+    compared = forecasts.ids[np.unique(forecasts.series)]
+    lost = aside[~aside["unique_id"].isin(compared)].drop_duplicates("unique_id")
+    n_times = len(np.unique(forecasts.time))
+    said = scope(models, n_times, forecasts.horizon, len(compared), over, why)
     best, reasons = confidence_set(units, models, settings.alpha, settings.n_boot, settings.seed)
     ranks = rank_models(mean_losses(forecasts, losses), models, settings.alpha)
     return Comparison(
@@ -216,13 +230,15 @@ def _tested(
             scale,
             settings.alpha,
         ),
+        scope=[said, *filter(None, [facts.get("remark")]), *set_aside(lost)],
+        set_aside=aside,
         notes=notes + more + reasons + _rank_notes(ranks, forecasts) + _ties(forecasts),
         kind=settings.kind,
         loss=settings.loss,
         measure=settings.measure,
         alpha=settings.alpha,
         benchmark=settings.benchmark,
-        over=None if units is None else units.over,
+        over=over,
         n_series=forecasts.n_series,
         n_windows=len(forecasts.series),
         horizon=forecasts.horizon,
@@ -231,10 +247,11 @@ def _tested(
 
 def _units(
     forecasts: Forecasts, losses: np.ndarray, scale: Scale | None, settings: _Settings
-) -> tuple[Units | None, list[str]]:
+) -> tuple[Units | None, str, list[str]]:
+    """Units of the tests, why there are none, and notes."""
     if len(forecasts.models) == 1:
-        return None, ["There is one model: nothing to test it against."]
-    units, notes = choose_units(forecasts, losses, settings.over)
+        return None, "", []
+    units, why, notes = choose_units(forecasts, losses, settings.over)
     unscaled = units is not None and forecasts.n_series > 1 and scale is None
     if units is not None and _no_unit(forecasts, scale, settings):
         notes.append(
@@ -246,7 +263,7 @@ def _units(
             "The losses of the series are not scaled, for lack of rows before the first cutoff: "
             "series of large values decide the tests."
         )
-    return units, notes
+    return units, why, notes
 
 
 def _no_unit(forecasts: Forecasts, scale: Scale | None, settings: _Settings) -> bool:

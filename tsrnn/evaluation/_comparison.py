@@ -16,7 +16,7 @@ class Comparison:
     """Accuracy of models on the same forecasts, and tests of it; made by `compare`.
 
     In every table models stand in the order of `accuracy`, the most accurate first. Tables of
-    tests that could not be computed have no rows, and `notes` say why.
+    tests that could not be computed have no rows; `words` or `notes` say why.
 
     Attributes
     ----------
@@ -44,6 +44,12 @@ class Comparison:
         Of equal ranks, and Nemenyi's; NaN where not defined.
     encompassing : DataFrame
         A row an ordered pair: ``model_a, model_b, n, lambda, std_err, p_value, encompasses``.
+    scope : list of str
+        What was compared, over which windows, whether tests could be made, and which series are set
+        aside: the first sentences of `words`.
+    set_aside : DataFrame
+        A row a series that is not compared, or for which a model lacks windows: ``unique_id,
+        model, n_windows, error``; ``model`` is None where it is set aside for all.
     notes : list of str
         What was left out and why, and what the tests rest on.
     kind : {"mean", "variance"}
@@ -83,6 +89,8 @@ class Comparison:
     friedman_p_value: float
     critical_difference: float
     encompassing: pd.DataFrame
+    scope: list[str]
+    set_aside: pd.DataFrame
     notes: list[str]
     kind: str
     loss: str
@@ -105,8 +113,11 @@ class Comparison:
         return self.accuracy
 
     def words(self) -> list[str]:
-        """Sentences for a report: which model is better at which steps, and the confidence set."""
-        return sentences(
+        """Sentences for a report: what was compared, which model is better, the confidence set.
+
+        The first says over how many windows, and whether there are tests.
+        """
+        return self.scope + sentences(
             self.diebold_mariano,
             self.confidence_set,
             self.superior_predictive_ability,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data import Panel, panel_frame
+from tsrnn.evaluation._units import ENOUGH
 
 
 class Plan(NamedTuple):
@@ -39,26 +40,26 @@ class Plan(NamedTuple):
         """Number of windows."""
         return len(self.known)
 
-    def past(self, window: int) -> pd.DataFrame | pd.Series:
-        """Rows known in a window, and no others."""
-        return self.rows(np.zeros_like(self.known[window]), self.known[window])
+    def past(self, window: int, series: np.ndarray | None = None) -> pd.DataFrame | pd.Series:
+        """Rows known in a window, and no others; of some series, by default of all."""
+        return self.rows(np.zeros_like(self.known[window]), self.known[window], series)
 
-    def new_rows(self, before: int, window: int) -> pd.DataFrame | pd.Series:
-        """Rows known in a window that were not in an earlier one."""
-        return self.rows(self.known[before], self.known[window])
+    def rows(
+        self,
+        starts: np.ndarray,
+        ends: np.ndarray,
+        series: np.ndarray | None = None,
+        columns: list | None = None,
+    ) -> pd.DataFrame | pd.Series:
+        """Rows of some series as a frame, of each from `starts` to `ends`, (S,)."""
+        panel = self.panel
+        if series is not None and len(series) < panel.n_series:
+            panel, starts, ends = panel.select(panel.ids[series]), starts[series], ends[series]
+        return panel_frame(panel.between(starts, ends), columns)
 
-    def future(self, window: int, columns: list) -> pd.DataFrame | pd.Series:
-        """Columns that are known ahead, of the rows that a window forecasts."""
-        known = self.known[window]
-        return panel_frame(self.panel.between(known, known + self.h), columns)
-
-    def rows(self, starts: np.ndarray, ends: np.ndarray) -> pd.DataFrame | pd.Series:
-        """Rows of every series, as a frame."""
-        return panel_frame(self.panel.between(starts, ends))
-
-    def times(self, window: int) -> np.ndarray:
-        """Times forecast, (S, h)."""
-        return self.panel.times[self._ahead(window)]
+    def times(self, known: np.ndarray) -> np.ndarray:
+        """Times of the h rows after the first `known` (S,) of each series, (S, h)."""
+        return self.panel.times[self._ahead(known)]
 
     def cutoffs(self, window: int) -> np.ndarray:
         """Last times known, (S,)."""
@@ -69,7 +70,7 @@ class Plan(NamedTuple):
 
         Of variances, squared deviations from the mean of what was known in the first window.
         """
-        y = self.panel.values[self._ahead(window)]
+        y = self.panel.values[self._ahead(self.known[window])]
         return y if self.kind == "mean" else (y - self._first_means()[:, None]) ** 2
 
     def first_past(self) -> Panel:
@@ -85,10 +86,57 @@ class Plan(NamedTuple):
         )
         return sums / np.where(counts > 0, counts, np.nan)
 
-    def _ahead(self, window: int) -> np.ndarray:
-        """Rows of the panel that are forecast, (S, h)."""
-        first = self.panel.indptr[:-1] + self.known[window]
+    def _ahead(self, known: np.ndarray) -> np.ndarray:
+        """Rows of the panel after the first `known` (S,) of each series, (S, h)."""
+        first = self.panel.indptr[:-1] + known
         return first[:, None] + np.arange(self.h)
+
+
+def default_windows(lengths: np.ndarray, h: int, step_size: int | None) -> tuple[int, int, str]:
+    """Windows of a backtest that are not given: `ENOUGH` to be tested, or as many as fit.
+
+    They forecast rows of the second half of the shortest series, so that the first fit has the
+    other half; without `step_size`, closer together than h where that gives more of them. A series
+    of less than half the median length is not asked: it would leave no windows to the others.
+
+    Parameters
+    ----------
+    lengths : integer ndarray of shape (S,)
+    h : int
+    step_size : int, optional
+
+    Returns
+    -------
+    n_windows, step_size : int
+    remark : str
+        What is to be said of the choice; "" if they are 20 that do not overlap.
+    """
+    shortest = int(lengths[2 * lengths >= np.median(lengths)].min())
+    room = max(shortest - shortest // 2 - h, 0)  # rows between the first and the last cutoff
+    step = min(h, max(room // (ENOUGH - 1), 1)) if step_size is None else step_size
+    n_windows = min(ENOUGH, 1 + room // step)
+    which = "series" if len(lengths) == 1 else "shortest series"
+    half = f"the second half of the {which}, of {shortest} rows"
+    remark = ""
+    if n_windows < ENOUGH:
+        remark = (
+            f"These are as many windows as fit into {half}; with more of them, by n_windows=, the "
+            "first fit has fewer rows."
+        )
+    elif step_size is None and step < h:
+        apart = "1 row" if step == 1 else f"{step} rows"
+        remark = f"The windows are {apart} apart and overlap, so that {ENOUGH} fit into {half}."
+    return n_windows, step, remark
+
+
+def too_short(panel: Panel, h: int, n_windows: int, step_size: int) -> dict[int, str]:
+    """Series without a row before the first window, by number, with the reason."""
+    needed = h + step_size * (n_windows - 1)
+    return {
+        int(i): f"{n_windows} windows of h={h}, {step_size} rows apart, need more than {needed} "
+        f"rows; there are {panel.lengths[i]}"
+        for i in np.flatnonzero(panel.lengths <= needed)
+    }
 
 
 def make_plan(
@@ -103,12 +151,12 @@ def make_plan(
         If a series has no row before the first window.
     """
     ahead = h + step_size * np.arange(n_windows)[::-1]
-    shortest = int(np.argmin(panel.lengths))
-    if panel.lengths[shortest] <= ahead[0]:
+    short = too_short(panel, h, n_windows, step_size)
+    if short:
+        worst = min(short, key=lambda i: int(panel.lengths[i]))
         raise ValueError(
-            f"{panel.axis.where(shortest)}{n_windows} windows of h={h}, {step_size} rows apart, "
-            f"need more than {ahead[0]} rows; there are {panel.lengths[shortest]}. Take fewer "
-            "windows, or a smaller h or step_size"
+            f"{panel.axis.where(worst)}{short[worst]}. Take fewer windows, or a smaller h or "
+            "step_size"
         )
     return Plan(panel, panel.lengths - ahead[:, None], h, step_size, refit_every, levels, kind)
 

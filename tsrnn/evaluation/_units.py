@@ -51,8 +51,8 @@ def newey_west_lags(overlap: int, n: int) -> int:
 
 def choose_units(
     forecasts: Forecasts, losses: np.ndarray, over: str
-) -> tuple[Units | None, list[str]]:
-    """Units of the tests, or why there are none.
+) -> tuple[Units | None, str, list[str]]:
+    """Units of the tests, or why there are none; and notes.
 
     Parameters
     ----------
@@ -65,11 +65,11 @@ def choose_units(
     n_series = len(np.unique(forecasts.series[known]))
     chosen = _automatic(n_times, n_series) if over == "auto" else over
     if chosen is None:
-        return None, [_too_few(n_times, n_series)]
+        return None, _too_few(n_times, n_series), []
     n = n_times if chosen == "time" else n_series
     if n < FEWEST:
         noun = "windows" if chosen == "time" else "series"
-        return None, [f"No tests over {chosen}: they need at least {FEWEST} {noun}; there are {n}."]
+        return None, f"tests over {chosen} need at least {FEWEST} {noun}; there are {n}", []
     code = forecasts.time if chosen == "time" else forecasts.series
     units, of_window = np.unique(code, return_inverse=True)
     means = _mean_by(np.moveaxis(losses, 1, 0), of_window, len(units))
@@ -77,7 +77,7 @@ def choose_units(
     place = np.where(some, np.cumsum(some) - 1, -1)
     overlap = _overlap(forecasts, chosen)
     found = Units(chosen, means[some], overlap, place[of_window])
-    return found, _notes(found, forecasts, known)
+    return found, "", _notes(found, forecasts, known)
 
 
 def _automatic(n_times: int, n_series: int) -> str | None:
@@ -87,10 +87,12 @@ def _automatic(n_times: int, n_series: int) -> str | None:
 
 
 def _too_few(n_times: int, n_series: int) -> str:
-    there = f"there are {n_times} and {n_series}"
     ask = 'over="time"' if n_times >= FEWEST else 'over="series"' if n_series >= FEWEST else ""
     more = f"; {ask} tests all the same" if ask else ""
-    return f"No tests: they need at least {ENOUGH} windows or {ENOUGH} series; {there}{more}."
+    return (
+        f"tests need at least {ENOUGH} windows or {ENOUGH} series; there are {n_times} and "
+        f"{n_series}{more}"
+    )
 
 
 def _mean_by(values: np.ndarray, code: np.ndarray, n: int) -> np.ndarray:

@@ -6,9 +6,55 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.evaluation._diebold_mariano import ALL
+from tsrnn.evaluation._forecasts import shown
 
 ALL_PAIRS = 4  # models up to which every pair has its sentence
 BETTER, WORSE, SAME, UNTESTED = "better", "worse", "same", "untested"
+
+
+def scope(
+    models: list[str], n_windows: int, horizon: int, n_series: int, over: str | None, why: str
+) -> str:
+    """Sentence that says what is compared, and what the tests rest on or why there are none.
+
+    Parameters
+    ----------
+    models : list of str
+    n_windows : int
+        At different times.
+    horizon, n_series : int
+    over : {"time", "series"} or None
+    why : str
+        Why there are no tests.
+    """
+    who = _listed(models) if len(models) <= ALL_PAIRS else f"{len(models)} models"
+    verb = "is measured" if len(models) == 1 else "are compared"
+    sizes = ((n_windows, "window"), (horizon, "step"))
+    counts = [f"{n} {noun}{'s' * (n > 1)}" for n, noun in sizes]
+    of = "one series" if n_series == 1 else f"{n_series} series"
+    lead = f"{who} {verb} over {' of '.join(counts)}, of {of}"
+    if len(models) == 1:
+        return f"{lead}; there is no other model to test it against."
+    if over is None:
+        return f"{lead}, without tests of the differences: {why}."
+    counted = "a window" if over == "time" else "a series"
+    return f"{lead}; the tests take {counted} as one observation."
+
+
+def set_aside(table: pd.DataFrame) -> list[str]:
+    """Sentence on the series that are not compared, if there are any.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns ``unique_id, error``, a row a series.
+    """
+    if not len(table):
+        return []
+    first = str(table["error"].iloc[0]).removesuffix(".")
+    lead = f"{len(table)} series set aside: {shown(table['unique_id'])}"
+    which = "" if len(table) == 1 else " for the first"
+    return [f"{lead}. The reason{which}: {first}."]
 
 
 def sentences(

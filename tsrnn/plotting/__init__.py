@@ -8,7 +8,7 @@ from tsrnn.plotting._correlations import plot_correlations
 from tsrnn.plotting._diagnostics import plot_diagnostics
 from tsrnn.plotting._feature_history import plot_feature_history
 from tsrnn.plotting._features import plot_features
-from tsrnn.plotting._forecast import plot_forecast
+from tsrnn.plotting._forecast import plot_forecast, plot_forecasts
 from tsrnn.plotting._functionals import plot_functional
 from tsrnn.plotting._lag_curves import plot_lag_curves
 from tsrnn.plotting._svg import figure_svg
@@ -24,6 +24,7 @@ __all__ = [
     "plot_feature_history",
     "plot_features",
     "plot_forecast",
+    "plot_forecasts",
     "plot_functional",
     "plot_lag_curves",
 ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_backtest"]
 
 _FRONT = ("unique_id", "ds", "cutoff", "y")
+_LONGEST = 24  # letters of a label beside a panel
 _LOWER = re.compile(r"^(.*)-lo-([0-9.]+)$")
 _END = re.compile(r"^(.*)-(lo|hi)-([0-9.]+)$")
 
@@ -63,13 +64,14 @@ def plot_backtest(
     names = _models(frame, models)
     every = _rows(frame, series)
     rows = _apart(every)
-    fig, axes = plt.subplots(
+    _, axes = plt.subplots(
         len(names), 1, figsize=(8.0, 0.5 + 1.9 * len(names)), sharex=True, sharey=True,
         squeeze=False, layout="constrained",
     )  # fmt: skip
-    title = str(rows["unique_id"].iloc[0])
-    fig.suptitle(title, fontsize=SMALL + 2, x=0.01, ha="left", parse_math=False)
+    name = str(rows["unique_id"].iloc[0])
+    title = name if len(name) <= _LONGEST else name[: _LONGEST - 3] + "..."
     for i, (ax, name) in enumerate(zip(axes[:, 0], names, strict=True)):
+        ax.set_ylabel(title, parse_math=False)
         _draw_actual(ax, every)
         _draw(ax, rows, name, colour(i))
     return axes[:, 0]

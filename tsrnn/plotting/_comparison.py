@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,9 @@ _BESIDE = 4.8 * SMALL / 72  # what stands beside a name in the legend
 _COVERAGE = "coverage-"
 
 
-def plot_comparison(comparison: Any, measure: str | None = None) -> np.ndarray:
+def plot_comparison(
+    comparison: Any, measure: str | None = None, *, panels: Sequence[str] | None = None
+) -> np.ndarray:
     """Draw a comparison of models: a measure by step, coverage by step, and mean ranks.
 
     Coverage is drawn where models have intervals, a dashed line at the level; ranks where there
@@ -39,6 +42,8 @@ def plot_comparison(comparison: Any, measure: str | None = None) -> np.ndarray:
         the number ``critical_difference``.
     measure : str, optional
         Column of ``by_step``; by default the one that models are sorted by.
+    panels : sequence of str, optional
+        Some of the panels: the measure, ``"coverage-80"`` and so on, ``"ranks"``.
 
     Returns
     -------
@@ -50,7 +55,7 @@ def plot_comparison(comparison: Any, measure: str | None = None) -> np.ndarray:
     TypeError
         If it has no such tables.
     ValueError
-        If the measure is not one of the columns.
+        If the measure is not one of the columns, or a panel is not there.
 
     Examples
     --------
@@ -70,8 +75,11 @@ def plot_comparison(comparison: Any, measure: str | None = None) -> np.ndarray:
         )
     table = comparison.by_step
     column = _measure(comparison, measure)
-    levels = [name for name in table.columns if str(name).startswith(_COVERAGE)]
-    panels = [column, *levels] + ["ranks"] * (len(comparison.ranks) > 0)
+    there = [column, *(name for name in table.columns if str(name).startswith(_COVERAGE))]
+    there += ["ranks"] * (len(comparison.ranks) > 0)
+    panels = there if panels is None else list(panels)
+    if not panels or not set(panels) <= set(there):
+        raise ValueError(f"`panels` must be among {there}; got {panels}.")
     names = list(comparison.accuracy.index)
     columns = _legend_columns(names, _PANEL[0] * min(len(panels), 2))
     axes = _new_axes(len(panels), rows=math.ceil(len(names) / columns))
@@ -82,7 +90,8 @@ def plot_comparison(comparison: Any, measure: str | None = None) -> np.ndarray:
         else:
             drawn = _draw_steps(ax, table[panel].unstack("model"), names, str(panel))
             lines = lines or drawn
-    _explain(axes[0], lines, columns)
+    if lines:  # ranks have the names beside them
+        _explain(axes[0], lines, columns)
     return axes
 
 
@@ -107,16 +116,20 @@ def _short(name: Any, width: float) -> str:
 
 
 def _new_axes(count: int, rows: int) -> np.ndarray:
-    """Axes of panels, below room for some rows of a legend."""
+    """Axes of panels, the last across both columns if it is alone; above, rows of a legend."""
     import matplotlib.pyplot as plt
 
     wide = min(count, 2)
     high = math.ceil(count / wide)
     size = (_PANEL[0] * wide, _PANEL[1] * high + 0.2 * max(0, rows - 1))
-    grid = plt.subplots(high, wide, figsize=size, layout="constrained", squeeze=False)[1].ravel()
-    for unused in grid[count:]:
-        unused.remove()
-    return np.asarray(grid[:count])
+    figure = plt.figure(figsize=size, layout="constrained")
+    grid = figure.add_gridspec(high, wide)
+    cells: list[Any] = [grid[i // wide, i % wide] for i in range(count)]
+    if count % wide:
+        cells[-1] = grid[high - 1, :]
+    axes = np.empty(count, dtype=object)
+    axes[:] = [figure.add_subplot(cell) for cell in cells]
+    return axes
 
 
 def _style(i: int) -> dict[str, Any]:

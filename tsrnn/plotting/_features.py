@@ -19,6 +19,9 @@ _LARGEST = 260.0  # area of a marker, in points squared
 _SMALLEST = 8.0
 _PLAIN = 34.0
 _SIDES = (-1, 1)
+_BESIDE = 1.12  # where names begin, in radii of the plane
+_PASSES = 3
+_LEAST = 0.45  # of the smaller side of the room that the disk keeps
 
 
 def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: int = 5) -> Axes:
@@ -69,8 +72,8 @@ def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: i
         here = (features["layer"] == layer).to_numpy()
         label = f"layer {layer}" if several else None
         _draw_layer(ax, features[here], sizes[here], colour(layer - 1), label)
-    _label_slowest(ax, features, n_labels, radius)
     _explain(ax, features["share"])
+    _label_slowest(ax, features, n_labels, radius)  # last: in the room that the others leave
     return ax
 
 
@@ -116,45 +119,77 @@ def _eigenvalues(rows: pd.DataFrame) -> np.ndarray:
 
 
 def _label_slowest(ax: Axes, features: pd.DataFrame, n: int, radius: float) -> None:
-    """Name the slowest features beside the disk, each tied to its point by a line."""
+    """Name the slowest features beside the disk, each tied to its point by a line.
+
+    Names stand on the side of their points or, where that is too narrow, all on the right; the
+    disk is as large as they leave room for. Those without room below each other are left out.
+    """
     slowest = features[features["modulus"] > 0].nlargest(n, "modulus")
     points = _eigenvalues(slowest)
-    texts = [in_words(row, features.attrs) for row in slowest.itertuples()]
-    sides: dict[int, list[int]] = {side: [] for side in _SIDES}
-    for i in np.argsort(points.imag, kind="stable"):
-        sides[-1 if points[i].real < 0 else 1].append(int(i))
-    left, right = (radius * (2.9 if sides[side] else 1.0) for side in _SIDES)
-    ax.set_xlim(-left, right)
-    gap = _line_height(ax, left + right, 2 * radius)
-    for side, chosen in sides.items():
-        heights = _spread(points[chosen].imag, gap, radius)
-        for i, height in zip(chosen, heights, strict=True):
-            _label(ax, texts[i], points[i], (side * 1.12 * radius, height))
+    words = [in_words(row, features.attrs) for row in slowest.itertuples()]
+    widths = np.array([_width(ax, text) for text in words])
+    left = points.real < 0
+    room = np.array([np.inf, np.inf])
+    for _ in range(_PASSES):
+        room = np.minimum(room, _room(ax))  # which the margins of the axis depend on in turn
+        sides = [
+            np.array([widths[s].max(initial=0.0) for s in (m, ~m)]) for m in (left, left & False)
+        ]
+        text = room[0] - _LEAST * room.min()  # what the disk can spare
+        both, right = (min(1.0, text / max(own.sum(), 1.0)) for own in sides)
+        scale, own = (both, sides[0]) if both >= right else (right, sides[1])
+        edges = np.where(own > 0, _BESIDE, 1.0) * radius
+        unit = min(room[1] / (2 * radius), (room[0] - scale * own.sum()) / edges.sum())
+        edges = edges + scale * own / unit
+        ax.set_xlim(-edges[0], edges[1])
+    left = left if both >= right else left & False
+    gap = 1.5 * scale * SMALL * ax.figure.dpi / 72 / unit
+    top = max(radius - gap / 2, 0.0)
+    for side, mask in zip(_SIDES, (left, ~left), strict=True):
+        named = np.flatnonzero(mask)[: int(2 * top / gap) + 1]
+        named = named[np.argsort(points[named].imag, kind="stable")]
+        heights = _spread(points[named].imag, gap, top)
+        for i, height in zip(named, heights, strict=True):
+            _label(ax, words[i], points[i], (side * _BESIDE * radius, height), scale * SMALL)
 
 
-def _line_height(ax: Axes, width: float, height: float) -> float:
-    """Height of a line of text in units of the data, which fill the axes as far as they can."""
-    box = ax.get_window_extent()
-    pixels_per_unit = min(box.width / width, box.height / height)
-    return 1.5 * SMALL * ax.figure.dpi / 72 / pixels_per_unit
+def _room(ax: Axes) -> np.ndarray:
+    """Width and height in pixels that the axes may fill."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # lays the figure out
+    return np.array(ax.get_position(original=True).transformed(ax.figure.transSubfigure).size)
 
 
-def _label(ax: Axes, text: str, point: complex, place: tuple[float, float]) -> None:
-    ax.annotate(
+def _width(ax: Axes, text: str) -> float:
+    """Width of a name in pixels."""
+    probe = ax.text(0, 0, text, fontsize=SMALL)
+    width = probe.get_window_extent().width
+    probe.remove()
+    return float(width) + 0.3 * SMALL * ax.figure.dpi / 72
+
+
+def _label(
+    ax: Axes, text: str, point: complex, place: tuple[float, float], fontsize: float
+) -> None:
+    line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 2, "shrinkB": 3}
+    label = ax.annotate(
         text,
         xy=(point.real, point.imag),
         xytext=place,
         va="center",
         ha="right" if place[0] < 0 else "left",
-        fontsize=SMALL,
+        fontsize=fontsize,
         color=INK,
-        arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkB": 3},
+        arrowprops=line | {"relpos": (float(place[0] < 0), 0.5)},
     )
+    label.set_in_layout(False)  # the axes hold it
 
 
 def _spread(heights: np.ndarray, gap: float, top: float) -> np.ndarray:
-    """Move rising heights apart to `gap` or more, as little as a pass up and one down allow."""
+    """Move rising heights apart to `gap` or more, from -`top` to `top`, in a pass up and down."""
     moved = heights.copy()
+    moved[:1] = np.maximum(moved[:1], -top)
     for i in range(1, len(moved)):
         moved[i] = max(moved[i], moved[i - 1] + gap)
     for i in range(len(moved) - 1, -1, -1):

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.plotting._forecast_frames import Names, Picture, read_picture
+from tsrnn.plotting._forecast_frames import Names, Picture, panel_labels, read_picture
 from tsrnn.plotting._style import (
+    GREY,
     INK,
+    SMALL,
     checked_count,
     colour,
     legend_above,
@@ -22,7 +24,9 @@ from tsrnn.plotting._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_forecast"]
+__all__ = ["plot_forecast", "plot_forecasts"]
+
+_PANELS = 4  # of a new figure, if no more are asked for
 
 
 def plot_forecast(
@@ -105,6 +109,111 @@ def plot_forecast(
     ax.margins(x=0.01)
     legend_above(ax)
     return ax
+
+
+def plot_forecasts(
+    history: pd.Series | pd.DataFrame,
+    forecast: pd.Series | pd.DataFrame,
+    ax: Any = None,
+    *,
+    columns: Any = None,
+    series: Any = None,
+    last: int | None = None,
+    levels: Sequence[float] | None = None,
+    actual: pd.Series | pd.DataFrame | None = None,
+    note: str = "",
+    id_col: str = "unique_id",
+    time_col: str = "ds",
+    target_col: str = "y",
+) -> np.ndarray:
+    """Draw several forecasts as `plot_forecast` does, a panel a series and column.
+
+    Parameters
+    ----------
+    history, forecast : Series or DataFrame
+        As for `plot_forecast`.
+    ax : matplotlib Axes or sequence of them, optional
+        Where to draw, one a panel; a new figure by default.
+    columns : str or list of str, optional
+        Columns of the forecast; by default all, of a new figure the first four.
+    series : id or list of ids, optional
+        Series of a long forecast; by default all, as far as four panels hold them. What is left out
+        is said below the panels.
+    last : int, optional
+        Draw only the last so many points of each history.
+    levels : sequence of numbers, optional
+        Which intervals to draw, such as ``[80]``; all by default.
+    actual : Series or DataFrame, optional
+        Values observed since, in the layout of the history.
+    note : str
+        To be said below the panels of a new figure.
+    id_col, time_col, target_col : str
+        Column names of long frames.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes, of shape (panels,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `plot_forecast`, or if there are more or fewer axes than panels.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Drift
+    >>> from tsrnn.datasets import load_macrodata
+    >>> from tsrnn.plotting import plot_forecasts
+    >>> history = load_macrodata()[["infl", "unemp"]]
+    >>> axes = plot_forecasts(history, Drift().fit(history).predict(8, level=80), last=60)
+    >>> [ax.get_ylabel() for ax in axes]
+    ['infl', 'unemp']
+    """
+    ids, points = panel_labels(forecast, id_col, time_col, target_col)
+    chosen = points if columns is None else _as_list(columns)
+    named = ids if series is None else _as_list(series)
+    if ax is None and columns is None and len(chosen) > _PANELS:
+        note = note or f"{_PANELS} of {len(chosen):,} columns; name others by columns="
+        chosen = chosen[:_PANELS]
+    room = max(_PANELS // max(len(chosen), 1), 1)
+    if ax is None and series is None and len(named) > room:
+        note = note or f"{room} of {len(named):,} series; name others by series="
+        named = named[:room]
+    panels = [(one, column) for one in named for column in chosen]
+    axes = _panel_axes(ax, len(panels), note)
+    for i, (own, (one, column)) in enumerate(zip(axes, panels, strict=True)):
+        plot_forecast(
+            history, forecast, own, column=column, series=one, last=last, levels=levels,
+            actual=actual, id_col=id_col, time_col=time_col, target_col=target_col,
+        )  # fmt: skip
+        if i and ax is None:
+            own.get_legend().remove()  # that of the first is that of all
+    return axes
+
+
+def _panel_axes(ax: Any, count: int, note: str) -> np.ndarray:
+    """Axes of panels one below the other, side by side where they are many and even."""
+    if ax is not None:
+        axes = np.ravel(np.asarray(ax, dtype=object))
+        if len(axes) != count:
+            raise ValueError(
+                f"`ax` must be one axes a panel, {count}; got {len(axes)}. Choose panels by "
+                "series= and columns=."
+            )
+        return axes
+    import matplotlib.pyplot as plt
+
+    wide = 2 if count > _PANELS and count % 2 == 0 else 1
+    high = count // wide
+    size = (8.0 if wide == 1 else 12.0, 3.6 if count == 1 else 0.6 + 2.1 * high)
+    figure, grid = plt.subplots(high, wide, figsize=size, layout="constrained", squeeze=False)
+    if note:
+        figure.supxlabel(note, fontsize=SMALL, color=GREY, x=0.01, ha="left")
+    return np.asarray(grid.ravel())
+
+
+def _as_list(labels: Any) -> list[Any]:
+    return [labels] if isinstance(labels, str) or not np.iterable(labels) else list(labels)
 
 
 def _levels(picture: Picture, levels: Sequence[float] | None) -> list[float]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-__all__ = ["Names", "Picture", "read_picture"]
+__all__ = ["Names", "Picture", "panel_labels", "read_picture"]
 
 _BOUND = re.compile(r"(?P<base>.+)-(?P<side>lo|hi)-(?P<level>\d+(\.\d+)?)")
 
@@ -53,6 +53,20 @@ def read_picture(history: Any, forecast: Any, actual: Any, names: Names) -> Pict
     return Picture(label, past, table[column], _bands(table, column), held_out)
 
 
+def panel_labels(
+    forecast: Any, id_col: str, time_col: str, target_col: str
+) -> tuple[list[Any], list[Any]]:
+    """Series of a forecast, None for the only one without an id, and its columns of points."""
+    names = Names(None, None, id_col, time_col, target_col)
+    if not _is_long(forecast, names):
+        return [None], _points(_one_table(forecast, "forecast", names), names)
+    has_ids = id_col in forecast.columns
+    ids = list(forecast[id_col].unique()) if has_ids else [None]
+    front = {id_col, time_col, "cutoff"} if has_ids else {time_col, "cutoff"}
+    rest = forecast[[name for name in forecast.columns if name not in front]]
+    return ids, _points(rest, names)
+
+
 def _is_long(frame: Any, names: Names) -> bool:
     return isinstance(frame, pd.DataFrame) and names.time_col in frame.columns
 
@@ -96,10 +110,8 @@ def _one_table(frame: Any, what: str, names: Names) -> pd.DataFrame:
     return frame.drop(columns="cutoff", errors="ignore").set_index(names.time_col)
 
 
-def _point_column(table: pd.DataFrame, names: Names) -> str:
-    points = [name for name in table.columns if not _is_bound(name, table)]
-    if names.column is None and len(points) > 1 and names.target_col in points:
-        points.remove(names.target_col)
+def _point_column(table: pd.DataFrame, names: Names) -> Any:
+    points = _points(table, names)
     if names.column is None and len(points) == 1:
         return points[0]
     if names.column not in points:
@@ -108,6 +120,14 @@ def _point_column(table: pd.DataFrame, names: Names) -> str:
             f"`column` must be one of the forecast's columns ({_listed(points)}); {came}."
         )
     return names.column
+
+
+def _points(table: pd.DataFrame, names: Names) -> list[Any]:
+    """Columns of point forecasts; the actual values of a backtest are none."""
+    points = [name for name in table.columns if not _is_bound(name, table)]
+    if names.column is None and len(points) > 1 and names.target_col in points:
+        points.remove(names.target_col)
+    return points
 
 
 def _is_bound(name: Any, table: pd.DataFrame) -> bool:

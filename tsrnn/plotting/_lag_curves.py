@@ -19,7 +19,10 @@ __all__ = ["plot_lag_curves"]
 
 _DEFAULT_LAGS = (12, 200)
 _FADED = 0.05
+_FAINT = 0.01
 _DASHES = ("-", "--", ":")
+_MARKERS = ("o", "s", "^")
+_ZIGZAG = 2 * math.pi / 3  # angle of a period of three steps
 
 
 def plot_lag_curves(
@@ -29,7 +32,9 @@ def plot_lag_curves(
 
     Each curve is the response of a feature to a unit impulse at lag 0, scaled to the maximum 1:
     gamma^j, gamma^j cos(j theta), or, for order n > 1, the last of its `lag_curves`, which carries
-    the binomial coefficient binom(j, n - 1).
+    the binomial coefficient binom(j, n - 1). Of a feature with a period below three steps, which a
+    line would fill with its zigzag, each lag is a dot inside the shaded envelope plus and minus
+    gamma^j, as long as that is 1% at least.
 
     Parameters
     ----------
@@ -75,19 +80,28 @@ def plot_lag_curves(
     ax = new_axes(ax, 10.0, 3.8)
     ax.axhline(0, color=GREY, linewidth=0.6)
     for i, row in enumerate(chosen.itertuples()):
+        curve, envelope = _curve(row, lags)
         style: dict[str, Any] = {"color": colour(i), "linestyle": _DASHES[i // 6 % 3]}
-        ax.plot(lags * step, _curve(row, lags), label=_label(row, features), **style)
+        angle: Any = row.angle
+        if angle > _ZIGZAG:
+            ax.fill_between(lags * step, -envelope, envelope, color=colour(i), alpha=0.1, lw=0)
+            curve = np.where(envelope < _FAINT, np.nan, curve)  # dots on the axis hide others
+            style |= {"linestyle": "", "marker": _MARKERS[i // 6 % 3], "markersize": 4}
+        ax.plot(lags * step, curve, label=_label(row, features), **style)
     ax.set(xlabel=f"Lag ({unit})", ylabel="Response to an impulse", xlim=(0, last * step))
     tidy(ax)
     legend_beside(ax, inside=given)
     return ax
 
 
-def _curve(feature: Any, lags: np.ndarray) -> np.ndarray:
+def _curve(feature: Any, lags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Response at each lag and the size of the wave that it lies on, of the maximum 1."""
     curves = lag_curves(feature.modulus, feature.angle, feature.order, lags)
-    curve = curves[:, -2] if feature.type.startswith("C") else curves[:, -1]
+    wave = feature.type.startswith("C")
+    curve = curves[:, -2] if wave else curves[:, -1]
+    envelope = np.hypot(curves[:, -2], curves[:, -1]) if wave else np.abs(curve)
     peak = np.abs(curve).max()
-    return curve / peak if peak > 0 else curve
+    return (curve / peak, envelope / peak) if peak > 0 else (curve, envelope)
 
 
 def _last_lag(features: pd.DataFrame) -> int:

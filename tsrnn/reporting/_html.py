@@ -22,30 +22,51 @@ h2 { font-size: 1.2rem; margin: 2rem 0 0.5rem; border-top: 1px solid var(--line)
 h3 { font-size: 1rem; margin: 1rem 0 0.25rem; }
 p, li { max-width: 44rem; }
 .small { color: var(--grey); font-size: 0.85rem; }
-.wide { overflow-x: auto; }
+.picture { overflow-x: auto; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.85rem;
   margin: 0.5rem 0; }
 th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
+th, td.text { white-space: normal; overflow-wrap: anywhere; }
+td.text { text-align: left; }
 th { font-weight: 600; }
 thead th { border-bottom: 1px solid var(--ink); }
-tbody th { text-align: left; font-weight: 500; }
+tbody th, th.stub { text-align: left; }
+tbody th { font-weight: 500; }
 tbody tr + tr { border-top: 1px solid var(--line); }
 td.best { background: var(--best); font-weight: 600; }
 img { display: block; max-width: 100%; height: auto; margin: 0.5rem 0; }
 pre { font-size: 0.75rem; line-height: 1.35; overflow-x: auto; padding: 0.5rem;
   border: 1px solid var(--line); }
+@media screen and (max-width: 57rem) {
+  thead { display: none; }
+  table, tbody { display: block; }
+  tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr));
+    column-gap: 1rem; padding: 0.3rem 0; }
+  th, td.text { grid-column: 1 / -1; }
+  th, td { padding: 0.05rem 0; }
+  td { display: flex; justify-content: space-between; gap: 0.5rem; }
+  td::before, tbody th::before { content: attr(data-label); color: var(--grey);
+    font-weight: 400; white-space: normal; overflow-wrap: anywhere; text-align: left; }
+  tbody th:first-child { font-weight: 600; }
+  tbody th::before { margin-right: 0.5rem; }
+  .picture img { max-width: none; min-width: min(100%, 30rem); width: 34rem; }
+}
 @media print {
   body { font-size: 10pt; max-width: none; padding: 0; }
   h2 { break-after: avoid; }
   table, img, tr { break-inside: avoid; }
-  .wide, pre { overflow: visible; }
+  .picture, pre { overflow: visible; }
+  .panels { grid-template-columns: 1fr 1fr; }
   pre { white-space: pre-wrap; font-size: 7pt; }
   table { font-size: 8pt; }
   th, td { padding: 0.1rem 0.35rem; }
 }
 """
 
-_BEST, _NOTHING = ' class="best"', "–"
+_NOTHING = "–"
+# In letters of a table: the width of the page, the space around a cell, and where text is wrapped.
+_PAGE, _GAP, _LONG = 104, 3, 40
 
 
 def page(title: str, body: Iterable[str]) -> str:
@@ -81,6 +102,15 @@ def text_block(text: str) -> str:
 
 def picture(svg: str, alt: str) -> str:
     """A drawing inside the page; `alt` says what it shows."""
+    return f'<div class="picture">{_image(svg, alt)}</div>'
+
+
+def panels(drawings: Iterable[tuple[str, str]]) -> str:
+    """Drawings side by side, or one below the other where the page is narrow."""
+    return f'<div class="panels">{"".join(_image(svg, alt) for svg, alt in drawings)}</div>'
+
+
+def _image(svg: str, alt: str) -> str:
     data = base64.b64encode(svg.encode()).decode()
     return f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">'
 
@@ -88,24 +118,49 @@ def picture(svg: str, alt: str) -> str:
 def table(frame: pd.DataFrame, best: pd.DataFrame | None = None, digits: int = 4) -> str:
     """A frame as a table; cells where `best` is true stand out.
 
-    Numbers of a column have as many decimals as give the largest of them `digits` digits.
+    Numbers of a column have as many decimals as give the largest of them `digits` digits. Columns
+    that are too many for the page stand in further tables below; on a phone each row is a block.
     """
-    names = frame.index.names if frame.index.nlevels > 1 else [frame.index.name or ""]
-    head = "".join(f"<th>{escape(str(name or ''))}</th>" for name in [*names, *frame.columns])
     marks = np.zeros(frame.shape, dtype=bool) if best is None else best.to_numpy()
     columns = [_texts(frame.iloc[:, j], digits) for j in range(frame.shape[1])]
+    names = [escape(str(name)) for name in frame.columns]
+    front = [escape(str(name or "")) for name in frame.index.names]
+    labels = [label if isinstance(label, tuple) else (label,) for label in frame.index]
+    stub = sum(
+        max(len(name), *(min(len(str(label[k])), _LONG) for label in labels)) + _GAP
+        for k, name in enumerate(front)
+    )
+    widths = [
+        max(min(len(name), _LONG), min(max(map(len, column)), _LONG)) + _GAP
+        for name, column in zip(names, columns, strict=True)
+    ]
     lines = []
-    for i, label in enumerate(frame.index):
-        labels = label if isinstance(label, tuple) else (label,)
-        cells = [f'<th scope="row">{escape(str(part))}</th>' for part in labels]
-        cells += [
-            f"<td{_BEST if mark else ''}>{escape(column[i])}</td>"
-            for column, mark in zip(columns, marks[i], strict=True)
-        ]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    body = "\n".join(lines)
-    whole = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
-    return f'<div class="wide">{whole}</div>'
+    for part in _parts(widths, _PAGE - stub):
+        head = "".join(f'<th class="stub">{name}</th>' for name in front)
+        head += "".join(f"<th>{names[j]}</th>" for j in part)
+        lines.append(f"<table><thead><tr>{head}</tr></thead>\n<tbody>")
+        for i, label in enumerate(labels):
+            cells = [
+                f'<th scope="row" data-label="{name}">{escape(str(one))}</th>'
+                for name, one in zip(front, label, strict=True)
+            ]
+            for j in part:
+                kind = " best" * bool(marks[i, j]) + " text" * (widths[j] == _LONG + _GAP)
+                kind = f' class="{kind.strip()}"' if kind else ""
+                cells.append(f'<td{kind} data-label="{names[j]}">{escape(columns[j][i])}</td>')
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        lines.append("</tbody></table>")
+    return "\n".join(lines)
+
+
+def _parts(widths: list[int], room: int) -> list[list[int]]:
+    """Numbers of columns in parts no wider than the room."""
+    parts: list[list[int]] = [[]]
+    for j, width in enumerate(widths):
+        if parts[-1] and sum(widths[i] for i in parts[-1]) + width > room:
+            parts.append([])
+        parts[-1].append(j)
+    return parts
 
 
 def p_values(frame: pd.DataFrame) -> pd.DataFrame:

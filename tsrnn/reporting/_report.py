@@ -19,6 +19,7 @@ from tsrnn.reporting._sections import (
     forecast_section,
     models_section,
     notes_section,
+    set_aside_section,
     tests_section,
     words_section,
 )
@@ -93,6 +94,7 @@ def report(
         *forecast_section(result, n_series),
         *diagnostics_section(result),
         *models_section(models),
+        *set_aside_section(result),
         *notes_section(result),
         paragraph(f"Made by tsrnn {version('tsrnn')}.", small=True),
     ]

@@ -27,6 +27,7 @@ from tsrnn.reporting._html import (
     bullets,
     heading,
     p_values,
+    panels,
     paragraph,
     picture,
     table,
@@ -45,6 +46,7 @@ _LOWER_IS_BETTER = (
     "CRPS",
     "QLIKE",
 )
+_ASIDE = 20  # series set aside that are shown
 _FEW = 8  # series of which each test is shown
 _TESTS = ("ljung_box", "arch_lm", "jarque_bera", "pit")
 _P_VALUE = "p-value"
@@ -54,9 +56,10 @@ def data_section(result: Comparison) -> Iterator[str]:
     """What was compared."""
     series = "1 series" if result.n_series == 1 else f"{result.n_series} series"
     cutoffs = result.forecasts["cutoff"]
+    first, last = pd.Index([cutoffs.min(), cutoffs.max()]).astype(str)
     yield paragraph(
         f"{', '.join(result.models)}: forecasts of {series}, {result.horizon} steps ahead, after "
-        f"{cutoffs.nunique()} cutoffs from {cutoffs.min()} to {cutoffs.max()}."
+        f"{cutoffs.nunique()} cutoffs from {first} to {last}."
     )
 
 
@@ -85,11 +88,23 @@ def accuracy_section(result: Comparison) -> Iterator[str]:
         "that of the level.",
         small=True,
     )
-    yield picture(figure_svg(plot_comparison(result)), f"{result.measure} by step, coverage, ranks")
+    yield panels(
+        (figure_svg(plot_comparison(result, panels=[name])), alt) for name, alt in _panels(result)
+    )
     if result.horizon > 1:
         by_step = result.by_step[result.measure].unstack("model")[result.models]
         yield heading(f"{result.measure} by step", 3)
         yield table(by_step, by_step.eq(by_step.min(axis=1), axis=0))
+
+
+def _panels(result: Comparison) -> Iterator[tuple[str, str]]:
+    """Panels of the picture of a comparison, and what each shows."""
+    yield result.measure, f"{result.measure} by step"
+    for name in result.by_step.columns:
+        if str(name).startswith("coverage-"):
+            yield name, f"{name} by step"
+    if len(result.ranks):
+        yield "ranks", "mean ranks"
 
 
 def _best(accuracy: pd.DataFrame) -> pd.DataFrame:
@@ -263,6 +278,23 @@ def _of_network(name: str, model: Any) -> Iterator[str]:
         parts, whose = parts.loc[first], f" of {first}"
     drawn = figure_svg(plot_contributions(parts))
     yield picture(drawn, f"contributions to the forecast{whose} by {name}")
+
+
+def set_aside_section(result: Comparison) -> Iterator[str]:
+    """Series without forecasts, with the reason."""
+    if result.set_aside.empty:
+        return
+    yield heading("Series set aside")
+    shown = result.set_aside.head(_ASIDE)
+    shown = shown.assign(model=shown["model"].fillna("all"))
+    yield table(
+        shown.rename(columns={"n_windows": "windows", "error": "reason"}).set_index("unique_id")
+    )
+    if len(result.set_aside) > len(shown):
+        yield paragraph(
+            f"The first {len(shown)} of {len(result.set_aside)}; all are in Comparison.set_aside.",
+            small=True,
+        )
 
 
 def notes_section(result: Comparison) -> Iterator[str]:
