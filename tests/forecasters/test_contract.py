@@ -23,7 +23,7 @@ import tsrnn
 from tsrnn.storage import HOMES
 
 MULTIVARIATE_TOO = EVERY_NETWORK = True
-NOT_OF_ALL = ("predict_rolling", "contributions")  # promised by some forecasters only
+NOT_OF_ALL = ("contributions",)  # promised by some forecasters only
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from arch import arch_model
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._memory import RowsMemory
@@ -25,14 +24,12 @@ from tsrnn.contract import (
     seed_of,
     with_shared_arguments,
 )
-from tsrnn.data import future_times, write_frame
 
 MEANS = ("Constant", "Zero", "AR", "HAR", "LS", "ARX", "HARX")
 WITH_REGRESSORS = ("LS", "ARX", "HARX")
 WITH_LAGS = ("AR", "ARX", "HAR", "HARX")
 VOLATILITIES = ("GARCH", "ARCH", "EGARCH", "FIGARCH", "APARCH", "HARCH")
 DISTRIBUTIONS = ("normal", "t", "skewt", "ged")
-VARIANCE = "variance"
 
 
 @dataclass(frozen=True)
@@ -131,6 +128,16 @@ class VolatilityModel(UnitModel):
             simulations=self.n_simulations if simulated else 1,
             **ahead,
         )
+
+    def paths(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
+    ) -> np.ndarray:
+        model = replace(self, seed=seed).build(rows, fitted.spec["scale"])
+        ahead = {} if future is None else {"x": future.T[:, None]}
+        forecast = model.fix(fitted.params).forecast(
+            horizon=h, method="simulation", simulations=n, **ahead
+        )
+        return forecast.simulations.values[-1] / fitted.spec["scale"]
 
     @property
     def closed(self) -> bool:
@@ -243,29 +250,10 @@ class ArchModel(FittedForecaster):
         self.rescale = rescale
         self.n_simulations = n_simulations
 
-    def predict_variance(self, h: int | None = None, X: Any = None) -> Any:
-        """Forecasts of the variance of the residuals.
-
-        Parameters
-        ----------
-        h : int, optional
-            Number of steps; `horizon_` by default.
-        X : frame, optional
-            Data to forecast after; by default those seen so far.
-
-        Returns
-        -------
-        frame
-            In the shape of the data; a column ``variance`` in a long frame.
-        """
-        check_is_fitted(self, "memory_")
-        h = self.horizon_ if h is None else positive_integer("h", h)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+    def _residual_variances(self, memory: RowsMemory, h: int) -> np.ndarray:
+        """Forecasts (S, h, C) of the variance of the residuals."""
         parts = self._run("variance", memory, self._no_regressors(memory, h), h)
-        layout = self._panel_shape[0]
-        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-        variance = {"": self._joined(memory, parts, h)}
-        return write_frame(layout, memory.ids, times, variance, model=VARIANCE)
+        return self._joined(memory, parts, h)
 
     def _no_regressors(self, memory: RowsMemory, h: int) -> np.ndarray | None:
         """Regressors ahead that are zero: variances do not depend on them."""

@@ -105,15 +105,23 @@ class SmoothingModel(ScaledModel):
     ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
         """Quantiles of simulated paths."""
         errors = np.random.default_rng(self.seed).normal(size=(h, self.n_simulations))
-        paths = results.simulate(
-            h, anchor="end", repetitions=self.n_simulations, random_errors=sigma * errors
-        )
-        paths = np.asarray(paths).reshape(h, -1)
+        paths = simulated(results, sigma * errors)
         ends = {level: (0.5 - level / 200, 0.5 + level / 200) for level in levels}
         return {
             level: (np.quantile(paths, low, axis=1), np.quantile(paths, high, axis=1))
             for level, (low, high) in ends.items()
         }
+
+    def draw(
+        self,
+        fitted: Fitted,
+        rows: Rows,
+        future: np.ndarray | None,
+        shape: tuple[int, int],
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        errors = np.sqrt(fitted.params[-1]) * generator.standard_normal(shape[::-1])
+        return simulated(self.smoothed(fitted, rows), errors).T
 
     def page(self, fitted: Fitted, rows: Rows) -> str:
         return str(self.smoothed(fitted, rows).summary())
@@ -121,6 +129,13 @@ class SmoothingModel(ScaledModel):
     def orders(self, fitted: Fitted) -> str:
         trend = (self.trend or "n")[0].upper() + "d" * self.damped_trend
         return f"ETS({self.error[0].upper()},{trend},{(self.seasonal or 'n')[0].upper()})"
+
+
+def simulated(results: Any, errors: np.ndarray) -> np.ndarray:
+    """Paths (h, n) of statsmodels' results under errors (h, n)."""
+    h, n = errors.shape
+    paths = results.simulate(h, anchor="end", repetitions=n, random_errors=errors)
+    return np.asarray(paths).reshape(h, n)
 
 
 def too_long(season: int, implied: bool) -> str:

@@ -122,8 +122,33 @@ class FittedForecaster(Results, RowsForecaster):
                 forecasts[f"-{suffix}-{level_name(level)}"] = self._joined(memory, ends, h)
         return forecasts
 
+    def _draw_paths(
+        self,
+        memory: RowsMemory,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) that the models of the units draw, each with a seed of its own."""
+        n_series, n_targets = len(memory.ids), memory.values.shape[1]
+        per_series = self._per_series(memory)
+        seeds = rng.integers(2**32, size=n_series * per_series).tolist()
+        answers = self._run("paths", memory, self._all_ahead(future), h, n, seeds=seeds)
+        paths = np.full((len(answers), n, h, n_targets // per_series), np.nan)
+        for own, answer in zip(paths, answers, strict=True):
+            if answer is not None:
+                own[:] = answer.reshape(own.shape)
+        by_series = paths.reshape(n_series, per_series, *paths.shape[1:])
+        return by_series.transpose(2, 0, 3, 1, 4).reshape(n, n_series, h, n_targets)
+
     def _run(
-        self, question: str, memory: RowsMemory, future: np.ndarray | None, *arguments: Any
+        self,
+        question: str,
+        memory: RowsMemory,
+        future: np.ndarray | None,
+        *arguments: Any,
+        seeds: list[int] | None = None,
     ) -> list[Any]:
         """Answers of the model about every unit, None where it has no parameters."""
         model, per_series = self._model(), self._per_series(memory)
@@ -134,7 +159,8 @@ class FittedForecaster(Results, RowsForecaster):
             fitted = self.estimates_[series[i] * per_series + j]
             if not fitted.reason:
                 ahead = None if future is None else future[i]
-                tasks.append((question, model, fitted, rows, ahead, *arguments))
+                seed = () if seeds is None else (seeds[place],)
+                tasks.append((question, model, fitted, rows, ahead, *arguments, *seed))
                 places.append(place)
         done = self._shared_out(attempt, tasks)
         answers: list[Any] = [None] * (len(memory.ids) * per_series)

@@ -99,6 +99,10 @@ class SeasonalNaive(NaiveMethod):
         sigma = root_mean_square(errors, memory.indptr, m)
         return mean, sigma * np.sqrt(steps // m + 1)[:, None]
 
+    def _factor(self, length: int, h: int) -> np.ndarray:
+        apart = np.subtract.outer(np.arange(h), np.arange(h))
+        return ((apart >= 0) & (apart % self.season_ == 0)).astype(float)
+
 
 class Drift(NaiveMethod):
     r"""The line through the first and the last value.
@@ -148,6 +152,10 @@ class Drift(NaiveMethod):
         mean = last[:, None] + steps * slope[:, None]
         return mean, sigma * np.sqrt(steps * (1 + steps / (memory.lengths - 1)[:, None, None]))
 
+    def _factor(self, length: int, h: int) -> np.ndarray:
+        of_slope = np.arange(1, h + 1) / np.sqrt(length - 1)
+        return np.column_stack([np.tri(h), of_slope])
+
 
 class Mean(NaiveMethod):
     r"""The mean of all values, for every step ahead.
@@ -184,3 +192,6 @@ class Mean(NaiveMethod):
         sigma = root_mean_square(errors, memory.indptr, 1)
         one = sigma * np.sqrt(1 + 1 / counts)[:, None]
         return np.repeat(means[:, None], h, 1), np.repeat(one, h, 1)
+
+    def _factor(self, length: int, h: int) -> np.ndarray:
+        return np.column_stack([np.eye(h), np.full(h, 1 / np.sqrt(length))])

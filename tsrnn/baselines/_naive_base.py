@@ -58,6 +58,15 @@ class NaiveMethod(RowsForecaster):
     def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
         """Forecasts and their standard errors, each (S, h, C), of series that are long enough."""
 
+    def _known(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forecasts and their standard errors, NaN of series that are too short."""
+        shape = len(memory.ids), h, memory.values.shape[1]
+        mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
+        long = np.flatnonzero(memory.lengths >= self._fewest)
+        if len(long):
+            mean[long], error[long] = self._ahead(memory.select(long), h)
+        return mean, error
+
     def _fit_panel(self, panel: Panel) -> RowsMemory:
         # 1 step where the method has no season
         self.season_ = self._season(self.arguments_.as_dict().get("season_length", 1))
@@ -83,11 +92,8 @@ class NaiveMethod(RowsForecaster):
     def _forecast(
         self, memory: RowsMemory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        shape = len(memory.ids), h, memory.values.shape[1]
-        mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
+        mean, error = self._known(memory, h)
         long = np.flatnonzero(memory.lengths >= self._fewest)
-        if len(long):
-            mean[long], error[long] = self._ahead(memory.select(long), h)
         degrees = np.maximum(memory.lengths - self._degrees_lost, 1)
         few = long[degrees[long] < FEW_ERRORS]
         if levels and len(few):
@@ -101,6 +107,30 @@ class NaiveMethod(RowsForecaster):
             )
         quantiles = {level: stdtrit(degrees, 0.5 + level / 200) for level in levels}
         return with_intervals(mean, {p: t[:, None, None] * error for p, t in quantiles.items()})
+
+    def _draw_paths(
+        self,
+        memory: RowsMemory,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) with normal errors, whose unknown variance all steps share."""
+        mean, error = self._known(memory, h)
+        degrees = np.maximum(memory.lengths - self._degrees_lost, 1)
+        paths = np.empty((n, *mean.shape))
+        for i, length in enumerate(memory.lengths):
+            factor = self._factor(int(length), h)
+            factor /= np.linalg.norm(factor, axis=1, keepdims=True)
+            draws = factor @ rng.standard_normal((n, factor.shape[1], mean.shape[2]))
+            # as in the intervals, Student's t: the variance is estimated from so many errors
+            paths[:, i] = draws / np.sqrt(rng.chisquare(degrees[i], (n, 1, 1)) / degrees[i])
+        return mean + error * paths
+
+    def _factor(self, length: int, h: int) -> np.ndarray:
+        """Errors (h, k) of h steps by independent ones, up to scale: those of the steps add up."""
+        return np.tri(h)
 
     def summary(self) -> BaselineSummary:
         """What the forecasts follow from; print the result."""

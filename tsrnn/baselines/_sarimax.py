@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from statsmodels.tsa.statespace import sarimax
 
-from tsrnn.baselines._standardized import StandardizedForecaster
-from tsrnn.baselines._statespace import StateSpaceModel
+from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
 
@@ -62,7 +61,7 @@ class SARIMAXModel(StateSpaceModel):
 
 
 @with_shared_arguments
-class SARIMAX(StandardizedForecaster):
+class SARIMAX(StateSpaceForecaster):
     r"""Seasonal ARIMA with regressors by maximum likelihood: statsmodels' SARIMAX.
 
     .. math::

@@ -38,6 +38,17 @@ class ScaledModel(UnitModel):
     ) -> Ahead:
         """Forecasts after scaled rows, at the parameters of scaled rows."""
 
+    def draw(
+        self,
+        fitted: Fitted,
+        rows: Rows,
+        future: np.ndarray | None,
+        shape: tuple[int, int],
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, h) or (n, h, C) after scaled rows, for shape = (n, h)."""
+        raise NotImplementedError
+
     @abstractmethod
     def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
         """What each parameter (k,) of scaled rows is multiplied by in the unit of the data."""
@@ -75,12 +86,24 @@ class ScaledModel(UnitModel):
         self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
     ) -> Ahead:
         scale = np.asarray(fitted.spec["scale"])
-        own = replace(fitted, params=self.inner(fitted))
-        if future is not None:
-            future = future / fitted.spec["exog_scale"]
-        found = self.run(own, scaled(rows, fitted.spec), future, h, levels)
+        found = self.run(*self.in_scale(fitted, rows, future), h, levels)
         ends = {level: (low * scale, high * scale) for level, (low, high) in found.ends.items()}
         return Ahead(found.mean * scale, ends)
+
+    def paths(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
+    ) -> np.ndarray:
+        generator = np.random.default_rng(seed)
+        drawn = self.draw(*self.in_scale(fitted, rows, future), (n, h), generator)
+        return drawn * np.asarray(fitted.spec["scale"])
+
+    def in_scale(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None
+    ) -> tuple[Fitted, Rows, np.ndarray | None]:
+        """Parameters, rows and regressors ahead in units of the scales."""
+        own = replace(fitted, params=self.inner(fitted))
+        ahead = None if future is None else future / fitted.spec["exog_scale"]
+        return own, scaled(rows, fitted.spec), ahead
 
     def unit_of(self, y: np.ndarray) -> np.ndarray:
         """What rows are divided by, () or (C,)."""

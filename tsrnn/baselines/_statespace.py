@@ -8,8 +8,10 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.baselines._scaled import ScaledModel, scaled
+from tsrnn.baselines._standardized import StandardizedForecaster
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
 from tsrnn.contract import Kind, real, refuse
 
@@ -85,6 +87,39 @@ class StateSpaceModel(ScaledModel):
         forecast = results.get_forecast(h, **({} if future is None else {"exog": future}))
         return normal(forecast.predicted_mean + origin, forecast.se_mean, levels)
 
+    def draw(
+        self,
+        fitted: Fitted,
+        rows: Rows,
+        future: np.ndarray | None,
+        shape: tuple[int, int],
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """Forecasts plus errors: of the state after the rows, of its shocks, of observation."""
+        n, h = shape
+        lowered, origin = self.lowered(rows, fitted.spec)
+        results = self.build(lowered, fitted.spec).filter(fitted.params, cov_type="none")
+        forecast = results.get_forecast(h, **({} if future is None else {"exog": future}))
+        names = ("transition", "selection", "state_cov", "design", "obs_cov")
+        T, R, Q, Z, H = (np.atleast_3d(results.model.ssm[name])[..., -1] for name in names)
+
+        def normal_draws(covariance: np.ndarray) -> np.ndarray:
+            return generator.multivariate_normal(np.zeros(len(covariance)), covariance, n)
+
+        state, errors = normal_draws(results.predicted_state_cov[..., -1]), []
+        for _ in range(h):
+            errors.append(state @ Z.T + normal_draws(H))
+            state = state @ T.T + normal_draws(Q) @ R.T
+        mean = np.asarray(forecast.predicted_mean) + origin
+        return mean + np.stack(errors, 1).reshape(n, *mean.shape)
+
+    def transition(self, fitted: Fitted, rows: Rows, future: np.ndarray | None) -> np.ndarray:
+        """Matrix (r, r) that takes the state one step on."""
+        own, near, _ = self.in_scale(fitted, rows, None)
+        model = self.build(self.lowered(near, own.spec)[0], own.spec)
+        model.update(own.params)
+        return np.atleast_3d(model.ssm["transition"])[..., -1]
+
     def placed(self, rows: Rows, spec: dict[str, Any]) -> dict[str, Any]:
         """The spec with the mean of scaled rows that an intercept is estimated without."""
         if not (self.standardize and self.centres(spec)):
@@ -147,6 +182,23 @@ class StateSpaceModel(ScaledModel):
         for name in ("cov_type", "cov_kwds", "_rank"):
             setattr(results, name, getattr(own, name))
         return str(results.summary())
+
+
+class StateSpaceForecaster(StandardizedForecaster):
+    """Base of the forecasters of which all units have one state space; not to be used by itself."""
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        """Transition matrices of the fitted state spaces, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            "transition", shape (U, r, r), of the units that were fitted: how states, and with them
+            forecasts, move. Differences, levels and seasons that wander are eigenvalues of one.
+        """
+        check_is_fitted(self, "memory_")
+        answers = self._run("transition", self.memory_, None)
+        return [{"transition": np.stack([one for one in answers if one is not None])}]
 
 
 def fitted_of(results: Any, spec: dict[str, Any]) -> Fitted:

@@ -200,6 +200,9 @@ class Theta(StandardizedForecaster):
         self.method = method
         self.theta = theta
 
+    # the variances of single steps, which are statsmodels', are not those of its own recursion
+    _draw_paths = None  # type: ignore[assignment]
+
     def _settings(self) -> TwoLines:
         arguments = self.arguments_
         season, adjusts = (

@@ -97,6 +97,12 @@ class UnitModel(ABC):
     ) -> Ahead:
         """Forecasts after `rows` at the parameters of `fitted`; `future` is (h, n)."""
 
+    def paths(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
+    ) -> np.ndarray:
+        """Paths (n, h) or (n, h, C) that go on from `rows`; `future` is (h, exogenous)."""
+        raise NotImplementedError
+
     @abstractmethod
     def page(self, fitted: Fitted, rows: Rows) -> str:
         """The library's own summary of the fit to `rows`."""
@@ -142,6 +148,28 @@ class UnitModel(ABC):
         if len(still):
             return f"is constant, {seen.reshape(len(seen), -1)[0, still[0]]:g}. Drop it"
         return ""
+
+
+def moving_errors(
+    weights: np.ndarray, covariance: np.ndarray, n: int, generator: np.random.Generator
+) -> np.ndarray:
+    r"""Errors (n, h, C) of forecasts, :math:`\sum_{i<k} \Psi_i e_{k-i}` with normal innovations.
+
+    Parameters
+    ----------
+    weights : array of shape (h, C, C)
+        The moving average, from the identity on.
+    covariance : array of shape (C, C)
+        Of the innovations.
+    n : int
+    generator : numpy.random.Generator
+    """
+    h, size = weights.shape[:2]
+    e = generator.multivariate_normal(np.zeros(size), covariance, (n, h))
+    errors = np.zeros_like(e)
+    for i, weight in enumerate(weights):
+        errors[:, i:] += e[:, : h - i] @ weight.T
+    return errors
 
 
 def observed(rows: Rows) -> np.ndarray:

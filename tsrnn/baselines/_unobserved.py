@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from statsmodels.tsa.statespace import structural
 
 from tsrnn.baselines._ets import too_long
-from tsrnn.baselines._standardized import StandardizedForecaster
-from tsrnn.baselines._statespace import StateSpaceModel
+from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
 
@@ -81,7 +80,7 @@ class Components(StateSpaceModel):
 
 
 @with_shared_arguments
-class UnobservedComponents(StandardizedForecaster):
+class UnobservedComponents(StateSpaceForecaster):
     r"""Structural time series by maximum likelihood: statsmodels' UnobservedComponents.
 
     .. math::

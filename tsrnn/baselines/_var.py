@@ -11,7 +11,7 @@ from statsmodels.tsa.vector_ar import var_model
 
 from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._sarimax import is_count
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, moving_errors, normal
 from tsrnn.contract import (
     Kind,
     choice,
@@ -88,6 +88,20 @@ class Autoregression(UnitModel):
     def ahead(
         self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
     ) -> Ahead:
+        mean, moving, covariance = self.moments(fitted, rows, future, h)
+        variance = np.diagonal(var_model.forecast_cov(moving, covariance, h), axis1=1, axis2=2)
+        return normal(mean, np.sqrt(variance), levels)
+
+    def paths(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
+    ) -> np.ndarray:
+        mean, moving, covariance = self.moments(fitted, rows, future, h)
+        return mean + moving_errors(moving[:h], covariance, n, np.random.default_rng(seed))
+
+    def moments(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Forecasts (h, k), the moving average (h + 1, k, k), covariance of the innovations."""
         lags, k = fitted.spec["lags"], rows.y.shape[1]
         if len(rows.y) < lags:
             raise ValueError(f"forecasts need {lags} rows; there are {len(rows.y)}")
@@ -97,9 +111,7 @@ class Autoregression(UnitModel):
         lagged = coefficients[n:].reshape(lags, k, k).swapaxes(1, 2)
         last = rows.y[len(rows.y) - lags :]
         mean = var_model.forecast(last, lagged, regressors @ coefficients[:n], h)
-        moving = var_model.ma_rep(lagged, h)
-        variance = np.diagonal(var_model.forecast_cov(moving, covariance, h), axis1=1, axis2=2)
-        return normal(mean, np.sqrt(variance), levels)
+        return mean, var_model.ma_rep(lagged, h), covariance
 
     def regressors(self, rows: Rows, future: np.ndarray | None, h: int) -> np.ndarray:
         """Deterministic terms and exogenous columns (h, n) of the steps ahead."""

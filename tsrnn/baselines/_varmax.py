@@ -11,8 +11,7 @@ import numpy as np
 from statsmodels.tsa.statespace import varmax
 
 from tsrnn.baselines._sarimax import TRENDS, counts
-from tsrnn.baselines._standardized import StandardizedForecaster
-from tsrnn.baselines._statespace import StateSpaceModel
+from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
 
@@ -69,7 +68,7 @@ def factor(name: str, scale: np.ndarray) -> float:
 
 
 @with_shared_arguments
-class VARMAX(StandardizedForecaster):
+class VARMAX(StateSpaceForecaster):
     r"""Vector ARMA with regressors by maximum likelihood: statsmodels' VARMAX.
 
     .. math::

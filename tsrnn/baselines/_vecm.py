@@ -11,7 +11,7 @@ from statsmodels.tsa.vector_ar import var_model, vecm
 
 from tsrnn.baselines._fitted import FittedForecaster
 from tsrnn.baselines._sarimax import is_count
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, moving_errors, normal
 from tsrnn.contract import (
     Kind,
     by_name,
@@ -112,6 +112,20 @@ class ErrorCorrection(UnitModel):
     def ahead(
         self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
     ) -> Ahead:
+        mean, moving, sigma = self.moments(fitted, rows, h)
+        variance = np.diagonal(var_model.forecast_cov(moving, sigma, h), axis1=1, axis2=2)
+        return normal(mean, np.sqrt(variance), levels)
+
+    def paths(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
+    ) -> np.ndarray:
+        mean, moving, sigma = self.moments(fitted, rows, h)
+        return mean + moving_errors(moving[:h], sigma, n, np.random.default_rng(seed))
+
+    def moments(
+        self, fitted: Fitted, rows: Rows, h: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Forecasts (h, k), the moving average (h + 1, k, k), covariance of the innovations."""
         lags, k = fitted.spec["lags"], rows.y.shape[1]
         if len(rows.y) <= lags:
             raise ValueError(f"forecasts need {lags + 1} rows; there are {len(rows.y)}")
@@ -119,10 +133,7 @@ class ErrorCorrection(UnitModel):
         levels_form = in_levels(value, lags, k)
         terms = self.terms(value, rows, h)
         mean = var_model.forecast(rows.y[-lags - 1 :], levels_form, terms, h)
-        moving = var_model.ma_rep(levels_form, h)
-        covariances = var_model.forecast_cov(moving, value["sigma"], h)
-        variance = np.diagonal(covariances, axis1=1, axis2=2)
-        return normal(mean, np.sqrt(variance), levels)
+        return mean, var_model.ma_rep(levels_form, h), value["sigma"]
 
     def terms(self, value: dict[str, np.ndarray], rows: Rows, h: int) -> np.ndarray:
         """Deterministic terms (h, k) of the steps ahead."""

@@ -18,8 +18,10 @@ from tsrnn.contract._frozen import Arguments, Frozen
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
 from tsrnn.contract._magnitude import check_not_too_large
 from tsrnn.contract._memory import Memory
+from tsrnn.contract._offered import classes_with
 from tsrnn.contract._pipeline import last_step
 from tsrnn.contract._recorded import recorded, tell
+from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import arguments_of, check_argument_names, saved_arguments
 from tsrnn.contract._schema import (
     MOST_STEPS,
@@ -58,6 +60,7 @@ __all__ = [
     "IntervalWarning",
     "Kind",
     "Memory",
+    "Origins",
     "anything",
     "arguments_of",
     "as_saved",
@@ -69,6 +72,7 @@ __all__ = [
     "check_levels",
     "check_not_too_large",
     "choice",
+    "classes_with",
     "file_place",
     "flag",
     "habits",

@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract._arguments import choice, positive_integer, verbosity
+from tsrnn.contract._arguments import choice, positive_integer, seed_of, verbosity
 from tsrnn.contract._capacity import check_fits
 from tsrnn.contract._file import write_file
 from tsrnn.contract._frozen import Frozen
@@ -30,7 +30,9 @@ from tsrnn.contract._known import (
     with_calendar,
 )
 from tsrnn.contract._memory import Memory
+from tsrnn.contract._offered import offered_with
 from tsrnn.contract._plot import draw_forecasts
+from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import (
     COMMON_ARRAYS,
     check_common,
@@ -53,6 +55,7 @@ from tsrnn.data import (
     read_future,
     read_panel,
     write_frame,
+    write_paths,
 )
 
 BYTES_OF_A_FORECAST = 32  # of float64: as it is made, transformed back, written and beside its time
@@ -67,7 +70,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
     A subclass stores constructor arguments beside the common ones, sets `horizon_` when
     fitted, and answers four questions about panels: `_fit_panel`, `_memory_of`, `_advance`,
     `_forecast`. `_header`, `_arrays` and `_revive` write and read what it has fitted;
-    `summary` says it in words.
+    `summary` says it in words. Some answer more: `_draw_paths` for `sample_paths`,
+    `_residual_variances` for `predict_variance`; `predict_covariances`; `recurrent_blocks`.
 
     Parameters
     ----------
@@ -250,6 +254,204 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         future = self._read_future(X_future, memory, h)
         forecasts = self._forecast(memory, h, levels, future)
         return self._written(memory.ids, times, forecasts, levels, zeros)
+
+    def predict_rolling(
+        self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
+    ) -> Any:
+        """Forecast from many origins, without fitting again.
+
+        The rows of `df` follow the data. The first origin is the last row known, then
+        every `step_size`-th row of `df`, as long as h rows of `df` follow: the rolling
+        evaluation of a model that is estimated once. The forecaster itself is left as
+        it is. Columns of `known_ahead` are taken from `df`. With ``missing="interpolate"``
+        gaps of `df` are filled from the rows on both sides, before the first forecast.
+
+        Recurrent forecasters need one pass for all origins. Others forecast from one after the
+        other, those of `tsrnn.baselines` each time by a pass over all rows seen.
+
+        Parameters
+        ----------
+        df : frame
+            Rows that follow the last ones known, of some or all series.
+        h : int, optional
+            Number of steps; `horizon_` by default, which recurrent forecasters cannot exceed.
+        step_size : int, default 1
+            Rows from one origin to the next.
+        level : float or list of float, optional
+            Coverage of prediction intervals in percent.
+
+        Returns
+        -------
+        frame
+            As `predict` gives it, with a column ``cutoff``: the last time known.
+
+        Raises
+        ------
+        ValueError
+            If a series has fewer than h new rows, or h is too large for the model.
+
+        Examples
+        --------
+        >>> from tsrnn.baselines import Drift
+        >>> from tsrnn.datasets import load_nile
+        >>> flow = load_nile()
+        >>> model = Drift().fit(flow[:-4])
+        >>> model.predict_rolling(flow[-4:], h=2).shape
+        (6, 2)
+        """
+        check_is_fitted(self, "memory_")
+        h = self._steps("predict_rolling", h)
+        step = positive_integer("step_size", step_size)
+        levels = check_levels(level)
+        panel = self._read(df)
+        which = self._check_follows(panel)
+        memory = self.memory_.select(which)
+        origins = Origins.of(panel, h, step)
+        return self._written(
+            memory.ids[origins.series],
+            origins.times(panel, h),
+            self._rolling(memory, panel, origins, h, levels),
+            levels,
+            self._zero_shares[which][origins.series],
+            origins.cutoffs(panel, memory.last_times),
+        )
+
+    @offered_with("_draw_paths")
+    def sample_paths(
+        self,
+        n: int = 100,
+        h: int | None = None,
+        X: Any = None,
+        X_future: Any = None,
+        random_state: Any = None,
+    ) -> Any:
+        """Draw whole trajectories from the distribution of the forecasts.
+
+        Errors of the steps of a path go together as the model has it, so that quantiles of sums or
+        maxima over the steps are those of the model. Parameters are taken as known, as in the
+        intervals.
+
+        A path of a recurrent forecaster is the forecast plus the errors of all steps that one
+        origin of the validation part had, scaled by the local spread. Where a distribution is
+        learned, errors are its quantiles at the ranks of those. Targets that are forecast
+        independently are drawn independently. Paths have the guarantee of the intervals, step by
+        step. A path of a classical model goes on from the state of the series with innovations of
+        the distribution that the model has.
+
+        Parameters
+        ----------
+        n : int, default 100
+            Paths of every series.
+        h : int, optional
+            Number of steps; `horizon_` by default, which recurrent forecasters cannot exceed.
+        X, X_future : frame, optional
+            As in `predict`.
+        random_state : int, numpy random generator or None
+            By default that of the fit.
+
+        Returns
+        -------
+        frame
+            As `predict` gives it, with a column ``path`` from 1 to n, path by path.
+
+        Raises
+        ------
+        AttributeError
+            If forecasts of this class have no joint distribution; the message says of which they
+            do.
+        ValueError
+            If h is too large for the model, or no origin of the validation part of a recurrent
+            forecaster has errors of all steps.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from tsrnn.linear import ARMA
+        >>> y = pd.Series(np.random.default_rng(0).normal(size=100), name="y")
+        >>> paths = ARMA(order=(1, 0), random_state=0).fit(y).sample_paths(50, h=3)
+        >>> paths.groupby("path")["y"].sum().shape
+        (50,)
+        """
+        check_is_fitted(self, "memory_")
+        n, h = positive_integer("n", n), self._steps("sample_paths", h)
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        future = self._read_future(X_future, memory, h)
+        given = self.arguments_.random_state if random_state is None else random_state
+        rng = np.random.default_rng(seed_of(given))
+        paths = self._draw_paths(memory, h, n, future, rng)  # type: ignore[attr-defined]
+        layout = self._panel_shape[0]
+        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
+        return write_paths(layout, memory.ids, times, paths, model=self.column_name)
+
+    @offered_with("_residual_variances")
+    def predict_variance(self, h: int | None = None, X: Any = None) -> Any:
+        """Forecasts of the conditional variance of the residuals.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+
+        Returns
+        -------
+        frame
+            In the shape of the data; a column ``variance`` in a long frame.
+
+        Raises
+        ------
+        AttributeError
+            If the model has no conditional variance; the message says which have.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from tsrnn.linear import CCC
+        >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+        >>> CCC().fit(y).predict_variance(h=3).shape
+        (3, 2)
+        """
+        return self._variance_frame(h, X)
+
+    @offered_with("predict_covariances")
+    def predict_covariances(self, h: int | None = None, X: Any = None) -> Any:
+        """Forecasts of conditional variances and covariances of the residuals.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+
+        Returns
+        -------
+        DataFrame
+            A row a time and pair of targets.
+
+        Raises
+        ------
+        AttributeError
+            If the model has no conditional covariances; the message says which have.
+        """
+        raise NotImplementedError
+
+    @offered_with("recurrent_blocks")
+    def recurrent_blocks(self) -> Any:
+        """Recurrent matrices of the fitted model, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list
+            By layer, of stacks of square matrices, or dicts of them by name.
+
+        Raises
+        ------
+        AttributeError
+            If the model is no recurrence with fixed matrices; the message says which are.
+        """
+        raise NotImplementedError
 
     def update(self, df: Any) -> Self:
         """Take in new rows without fitting again.
@@ -546,6 +748,40 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         return read_panel(
             df, id_col=arguments.id_col, time_col=arguments.time_col, missing=missing, **shape
         )
+
+    def _steps(self, method: str, h: int | None) -> int:
+        """Number of steps that a method is asked for, `horizon_` by default."""
+        return self.horizon_ if h is None else positive_integer("h", h)
+
+    def _rolling(
+        self, memory: M, panel: Panel, origins: Origins, h: int, levels: list[float]
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (n, h, C) from n origins within a panel that follows `memory`."""
+        columns = [panel.exog_names.index(name) for name in self.known_ahead_]
+        forecasts: dict[str, np.ndarray] = {}
+        known = np.zeros_like(origins.counts)  # new rows taken in
+        for ordinal in range(origins.counts.max()):
+            at = np.flatnonzero(origins.ordinal == ordinal)
+            if ordinal:  # go on with the series that have another origin
+                on = origins.counts > ordinal
+                memory = memory.select(np.flatnonzero(on[origins.counts >= ordinal]))
+                new = panel.select(on).between(known[on], known[on] + origins.step)
+                memory, known = self._advance(memory, new), known + origins.step
+            rows = origins.first[at][:, None] + np.arange(h)
+            future = panel.exog[rows][..., columns] if columns else None
+            for name, values in self._forecast(memory, h, levels, future).items():
+                shape = len(origins.series), *values.shape[1:]
+                forecasts.setdefault(name, np.empty(shape))[at] = values
+        return forecasts
+
+    def _variance_frame(self, h: int | None, X: Any, **options: Any) -> Any:
+        check_is_fitted(self, "memory_")
+        h = self._steps("predict_variance", h)
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        variances = self._residual_variances(memory, h, **options)  # type: ignore[attr-defined]
+        layout = self._panel_shape[0]
+        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
+        return write_frame(layout, memory.ids, times, {"": variances}, model="variance")
 
     def _after(self, memory: M) -> Self:
         """The same fitted forecaster after other rows of its series."""

@@ -23,7 +23,7 @@ from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler
 from tsrnn.data._stamps import write_stamps
 from tsrnn.data._windows import windows
-from tsrnn.data._write import in_library, write_frame
+from tsrnn.data._write import in_library, write_frame, write_paths
 
 __all__ = [
     "Layout",
@@ -47,5 +47,6 @@ __all__ = [
     "to_polars",
     "windows",
     "write_frame",
+    "write_paths",
     "write_stamps",
 ]

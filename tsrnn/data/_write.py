@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -17,7 +18,7 @@ from tsrnn.data._libraries import to_polars
 from tsrnn.data._stamps import write_stamps
 from tsrnn.data._text import quoted
 
-__all__ = ["in_library", "write_frame"]
+__all__ = ["in_library", "write_frame", "write_paths"]
 
 
 def write_frame(
@@ -88,6 +89,52 @@ def write_frame(
     if layout.kind == "series" and list(forecasts) == [""] and cutoffs is None:
         return pd.Series(next(iter(columns.values())), index=index, name=layout.series_name)
     return pd.DataFrame(columns, index=index)
+
+
+def write_paths(
+    layout: Layout, ids: Any, times: np.ndarray, paths: np.ndarray, *, model: str = "ParaRNN"
+) -> Any:
+    """Give paths of forecasts back in the shape of the data, one below the other.
+
+    Parameters
+    ----------
+    layout : Layout
+        Layout of the data.
+    ids : array_like, shape (S,)
+    times : ndarray, shape (S, h)
+        Of the kind of `Panel.times`.
+    paths : ndarray, shape (n, S, h, n_targets)
+    model : str
+        Name of the column of a long frame with one target.
+
+    Returns
+    -------
+    pandas.DataFrame or polars.DataFrame
+        Of each path as `write_frame` gives it, with a column "path" from 1 to n before the values.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import future_times, read_panel, write_paths
+    >>> panel = read_panel(pd.Series([1.0, 2.0], pd.RangeIndex(2), name="sales"))
+    >>> times = future_times(panel, 1)
+    >>> write_paths(panel.layout, panel.ids, times, np.array([3.0, 4.0]).reshape(2, 1, 1, 1))
+       path  sales
+    2     1    3.0
+    2     2    4.0
+    """
+    n, n_series, h, n_targets = paths.shape
+    in_pandas = replace(layout, backend="pandas")
+    first = write_frame(in_pandas, ids, times, {"": paths[0]}, model=model)
+    first = first.to_frame() if isinstance(first, pd.Series) else first
+    frame = first.iloc[np.tile(np.arange(n_series * h), n)].copy()
+    for j, name in enumerate(frame.columns[-n_targets:]):
+        frame[name] = paths[..., j].ravel()
+    number = np.repeat(np.arange(1, n + 1), n_series * h)
+    frame.insert(len(frame.columns) - n_targets, "path", number)
+    return in_library(
+        frame.reset_index(drop=True) if layout.time_col is not None else frame, layout
+    )
 
 
 def in_library(frame: pd.DataFrame, layout: Layout) -> Any:

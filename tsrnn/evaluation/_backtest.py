@@ -13,6 +13,7 @@ from tqdm import tqdm
 from tsrnn.contract import (
     check_levels,
     choice,
+    classes_with,
     habits,
     last_step,
     positive_integer,
@@ -203,8 +204,8 @@ def _check_variances(models: Mapping[str, Any], levels: list[float]) -> None:
     for name, model in models.items():
         if not hasattr(last_step(model), "predict_variance"):
             raise TypeError(
-                f"kind='variance' needs models with predict_variance, such as GARCH(); {name!r} "
-                f"is {model!r}"
+                "kind='variance' needs models with predict_variance, of tsrnn "
+                f"{', '.join(classes_with('predict_variance'))}; {name!r} is {model!r}"
             )
 
 

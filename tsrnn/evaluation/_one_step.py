@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tsrnn.contract import Forecaster
-from tsrnn.data import Panel, check_continues, panel_frame, read_panel, write_stamps
+from tsrnn.data import Panel, check_continues, read_panel, write_stamps
 from tsrnn.evaluation._forecasts import KEYS
 from tsrnn.evaluation._plan import units
 from tsrnn.evaluation._reading import read_forecasts, suffixes
@@ -66,11 +65,8 @@ def one_step(model: Forecaster, df: Any) -> pd.DataFrame:
             "shortest"
         )
     times, layout = panel.times.reshape(-1, n), panel.layout
-    if hasattr(model, "predict_rolling"):
-        made = model.predict_rolling(df, h=1, level=LEVELS).drop(columns="cutoff")
-        found = read_forecasts(made, layout, panel.ids, times, suffixes(LEVELS))
-    else:
-        found = _by_updates(model, panel, times)
+    made = model.predict_rolling(df, h=1, level=LEVELS).drop(columns="cutoff")
+    found = read_forecasts(made, layout, panel.ids, times, suffixes(LEVELS))
     tidy: dict[str, Any] = {
         "unique_id": units(panel).repeat(n),
         "ds": write_stamps(np.repeat(times, len(layout.target_names), 0).ravel(), layout),
@@ -88,18 +84,3 @@ def _new_rows(model: Forecaster, df: Any) -> Panel:
         df, target=arguments.target, id_col=arguments.id_col, time_col=arguments.time_col,
         freq=model.freq_, missing=arguments.missing,
     )  # fmt: skip
-
-
-def _by_updates(model: Forecaster, panel: Panel, times: np.ndarray) -> dict[str, np.ndarray]:
-    """Forecast, take in a row, and so on; for models without a pass of their own."""
-    model, rows, columns = copy.deepcopy(model), [], model.known_ahead_
-    for step in range(times.shape[1]):
-        row = panel.between(*(np.full(panel.n_series, place) for place in (step, step + 1)))
-        asked: dict[str, Any] = {"X_future": panel_frame(row, columns)} if columns else {}
-        made = model.predict(h=1, level=LEVELS, **asked)
-        if panel.layout.id_col is not None:  # df may hold some of the series
-            made = made.set_index(panel.layout.id_col).loc[panel.ids].reset_index()
-        at = times[:, step : step + 1]
-        rows.append(read_forecasts(made, panel.layout, panel.ids, at, suffixes(LEVELS)))
-        model.update(panel_frame(row))
-    return {suffix: np.concatenate([row[suffix] for row in rows], 1) for suffix in rows[0]}

@@ -14,14 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     Forecaster,
-    check_levels,
+    Origins,
     check_not_too_large,
-    positive_integer,
     seed_of,
     with_intervals,
 )
-from tsrnn.data import Panel, future_times
-from tsrnn.forecasters._ahead import Ahead, look_ahead, point_forecasts, within_horizon
+from tsrnn.data import Panel
+from tsrnn.forecasters._ahead import (
+    Ahead,
+    look_ahead,
+    of_series,
+    point_forecasts,
+    within_horizon,
+)
 from tsrnn.forecasters._boxcox import boxcox_lambda, check_positive
 from tsrnn.forecasters._contributions import additive_parts, contribution_frame
 from tsrnn.forecasters._distribution import HEADS
@@ -34,8 +39,8 @@ from tsrnn.forecasters._mapping import continued_units, fitted_units, units_of
 from tsrnn.forecasters._memory import Memory, fit_scaling, standardise
 from tsrnn.forecasters._model import ForecastModel, check_model_size, empty_model
 from tsrnn.forecasters._remember import carried_on, memory_after, memory_of
-from tsrnn.forecasters._rolling import origins_of, rolling_forecasts
-from tsrnn.forecasters._sample_paths import drawn_paths, path_frame
+from tsrnn.forecasters._rolling import rolling_forecasts
+from tsrnn.forecasters._sample_paths import drawn_paths
 from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
 from tsrnn.forecasters._shared import SharedArguments
 from tsrnn.forecasters._shares import sample_inputs
@@ -143,45 +148,13 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         future = self._read_future(X_future, memory, h)
         return memory, look_ahead(self.model_, self.settings_, memory, future)
 
-    def predict_rolling(
-        self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
-    ) -> Any:
-        """Forecast from many origins in one pass, without fitting again.
+    def _steps(self, method: str, h: int | None) -> int:
+        return within_horizon(method, h, self.horizon_)
 
-        The rows of `df` follow the data. The first origin is the last row known, then
-        every `step_size`-th row of `df`, as long as h rows of `df` follow: the rolling
-        evaluation of a model that is estimated once. The forecaster itself is left as
-        it is. Columns of `known_ahead` are taken from `df`.
-
-        Parameters
-        ----------
-        df : frame
-            Rows that follow the last ones known, of some or all series.
-        h : int, optional
-            Number of steps, at most `horizon_`, which is the default.
-        step_size : int, default 1
-            Rows from one origin to the next.
-        level : float or list of float, optional
-            Coverage of prediction intervals in percent.
-
-        Returns
-        -------
-        frame
-            As `predict` gives it, with a column ``cutoff``: the last time known.
-
-        Raises
-        ------
-        ValueError
-            If h exceeds `horizon_` or a series has fewer than h new rows.
-        """
-        check_is_fitted(self, "memory_")
-        h = within_horizon("predict_rolling", h, self.horizon_)
-        step = positive_integer("step_size", step_size)
-        levels = check_levels(level)
-        panel = self._read(df)
-        which = self._check_follows(panel)
-        memory = self.memory_.select(which)
-        origins = origins_of(panel, h, step)
+    def _rolling(
+        self, memory: Memory, panel: Panel, origins: Origins, h: int, levels: list[float]
+    ) -> dict[str, np.ndarray]:
+        """Forecasts from all origins, in one pass over the rows."""
         units, begin = continued_units(memory, panel, self.settings_)
         learned = self.settings_.intervals in HEADS
         found = rolling_forecasts(
@@ -196,62 +169,33 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             ends = each_end(by_series, lambda end: end[origins.series, :h])
         point = scaling.inverse(found.points, series=origins.series)
         forecasts = with_intervals(point, each_end(ends, lambda end: end * spreads))
-        return self._written(
-            memory.ids[origins.series],
-            origins.times(panel, h),
-            {name: memory.scaling.back(values) for name, values in forecasts.items()},
-            levels,
-            self._zero_shares[which][origins.series],
-            origins.cutoffs(panel, memory.last_times),
+        return {name: memory.scaling.back(values) for name, values in forecasts.items()}
+
+    def _draw_paths(
+        self,
+        memory: Memory,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) of the forecast distribution."""
+        ahead = look_ahead(self.model_, self.settings_, memory, future)
+        paths = drawn_paths(self.model_, self.calibration_, ahead, fitted_units(memory), n, rng)
+        return np.stack(
+            [memory.scaling.back(of_series(paths[:, i], memory))[:, :h] for i in range(n)]
         )
 
-    def sample_paths(
-        self,
-        n: int = 100,
-        h: int | None = None,
-        X: Any = None,
-        X_future: Any = None,
-        random_state: Any = None,
-    ) -> Any:
-        """Draw whole trajectories from the distribution of the forecasts.
-
-        A path is the forecast plus the errors of all steps that one origin of the validation part
-        had, scaled by the local spread: errors of different steps go together as they did there.
-        Where a distribution is learned, errors are its quantiles at the ranks of those. Targets
-        that are forecast independently are drawn independently. Paths have the guarantee of the
-        intervals, step by step.
-
-        Parameters
-        ----------
-        n : int, default 100
-            Paths of every series.
-        h : int, optional
-            Number of steps, at most `horizon_`, which is the default.
-        X, X_future : frame, optional
-            As in `predict`.
-        random_state : int, numpy random generator or None
-            By default that of the fit.
+    def recurrent_blocks(self) -> Any:
+        """Recurrent matrices of the network, for `tsrnn.recurrence_features`.
 
         Returns
         -------
-        frame
-            As `predict` gives it, with a column ``path`` from 1 to n, path by path.
-
-        Raises
-        ------
-        ValueError
-            If h exceeds `horizon_`, or no origin of the validation part has errors of all steps.
+        list
+            By layer, those of all networks where `n_estimators` is more than one.
         """
         check_is_fitted(self, "memory_")
-        n, h = positive_integer("n", n), within_horizon("sample_paths", h, self.horizon_)
-        memory, ahead = self._look_ahead(X, X_future, h)
-        units = fitted_units(memory)
-        given = self.arguments_.random_state if random_state is None else random_state
-        rng = np.random.default_rng(seed_of(given))
-        paths = drawn_paths(self.model_, self.calibration_, ahead, units, n, rng)
-        layout = self._panel_shape[0]
-        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-        return path_frame(paths, memory, layout, times, self.column_name)
+        return self.network_.recurrent_blocks()
 
     def contributions(self, X: Any = None, X_future: Any = None) -> pd.DataFrame:
         r"""Additive parts of the forecasts of the next `horizon_` steps.

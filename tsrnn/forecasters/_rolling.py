@@ -8,43 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsrnn.data import Panel
+from tsrnn.contract import Origins
 from tsrnn.forecasters._filter import run_filter
 from tsrnn.forecasters._intervals import learned_bounds
 from tsrnn.forecasters._memory import Memory
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._units import Units
-
-
-class Origins(NamedTuple):
-    """Where rolling forecasts begin: at the last row known, then at every step-th new row.
-
-    Attributes
-    ----------
-    counts : integer ndarray of shape (S,)
-        Origins of each series.
-    series : integer ndarray of shape (n,)
-        Series of each origin.
-    ordinal : integer ndarray of shape (n,)
-        Number of the origin within its series, from 0.
-    first : integer ndarray of shape (n,)
-        Row of the panel that the first step forecasts.
-    step : int
-    """
-
-    counts: np.ndarray
-    series: np.ndarray
-    ordinal: np.ndarray
-    first: np.ndarray
-    step: int
-
-    def cutoffs(self, panel: Panel, last_times: np.ndarray) -> np.ndarray:
-        """Last time known at each origin, (n,)."""
-        return np.where(self.ordinal == 0, last_times[self.series], panel.times[self.first - 1])
-
-    def times(self, panel: Panel, h: int) -> np.ndarray:
-        """Times forecast, (n, h)."""
-        return panel.times[self.first[:, None] + np.arange(h)]
 
 
 class Rolling(NamedTuple):
@@ -62,26 +31,6 @@ class Rolling(NamedTuple):
     points: np.ndarray
     spreads: np.ndarray
     bounds: dict[float, tuple[np.ndarray, np.ndarray]]
-
-
-def origins_of(panel: Panel, h: int, step: int) -> Origins:
-    """Origins of the rows of a panel, each with h rows to forecast.
-
-    Raises
-    ------
-    ValueError
-        If a series has fewer than h rows.
-    """
-    shortest = int(np.argmin(panel.lengths))
-    if panel.lengths[shortest] < h:
-        raise ValueError(
-            f"{panel.axis.where(shortest)}rolling forecasts of h={h} steps need at least {h} new "
-            f"rows; there are {panel.lengths[shortest]}. Give more rows, or take a smaller h"
-        )
-    counts = (panel.lengths - h) // step + 1
-    series = np.repeat(np.arange(len(counts)), counts)
-    ordinal = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return Origins(counts, series, ordinal, panel.indptr[series] + ordinal * step, step)
 
 
 def rolling_forecasts(

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
-from tsrnn.data import Layout, in_library, write_frame
-from tsrnn.forecasters._ahead import Ahead, of_series
+from tsrnn.forecasters._ahead import Ahead
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._intervals import Calibration
-from tsrnn.forecasters._memory import Memory
 from tsrnn.forecasters._model import ForecastModel
 
 GRID = np.linspace(0.005, 0.995, 100)  # probabilities between which learned quantiles are read
@@ -44,32 +38,6 @@ def drawn_paths(
     if calibration.method in HEADS:
         errors = learned_errors(model, ahead.states.float(), errors, calibration)
     return ahead.parts.total()[:, None].numpy() + ahead.spread.numpy()[:, None, None] * errors
-
-
-def path_frame(
-    paths: np.ndarray, memory: Memory, layout: Layout, times: np.ndarray, column: str
-) -> Any:
-    """A frame of standardised paths (U, n, h, C) in the units of the data, path by path.
-
-    Parameters
-    ----------
-    paths : ndarray
-    memory : Memory
-        Of the series.
-    layout : Layout
-    times : ndarray of shape (S, steps)
-        The first `steps` of the h steps are written.
-    column : str
-        Name of the forecasts in a long frame.
-    """
-    in_pandas, frames = replace(layout, backend="pandas"), []
-    for i in range(paths.shape[1]):
-        values = memory.scaling.back(of_series(paths[:, i], memory))[:, : times.shape[1]]
-        frame = write_frame(in_pandas, memory.ids, times, {"": values}, model=column)
-        frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
-        frame.insert(len(frame.columns) - values.shape[2], "path", i + 1)
-        frames.append(frame)
-    return in_library(pd.concat(frames, ignore_index=layout.time_col is not None), layout)
 
 
 def drawn_errors(

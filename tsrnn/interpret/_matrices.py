@@ -96,6 +96,11 @@ def recurrent_matrices(model: Any) -> RecurrentMatrices:
 def _stacks(model: Any) -> list[Stack]:
     if callable(getattr(model, "recurrent_blocks", None)):
         return _layer_stacks(model.recurrent_blocks())
+    if hasattr(type(model), "recurrent_blocks"):  # a forecaster of a kind without them
+        try:
+            model.recurrent_blocks()
+        except AttributeError as error:
+            raise TypeError(f"recurrence_features reads a recurrence: {error}") from None
     if hasattr(model, "weight_hh"):
         return [Stack("weight_hh", _single_gate(model, model.weight_hh))]
     if hasattr(model, "weight_hh_l0"):

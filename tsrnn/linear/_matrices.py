@@ -47,7 +47,7 @@ class Forecast(NamedTuple):
 class MatrixForecaster(LinearForecaster):
     """Base of the models whose conditional covariance is a matrix; not to be used by itself.
 
-    A subclass answers in addition `_paths`, `_forecasts` and `_draw`.
+    A subclass answers in addition `_paths`, `_forecasts`, `_draw` and `_draw_ahead`.
     """
 
     multivariate: ClassVar[bool] = True
@@ -191,6 +191,28 @@ class MatrixForecaster(LinearForecaster):
     ) -> np.ndarray:
         """Draws (rows[0], K, n) after a burn-in of rows[1], of fitted series by number."""
 
+    @abstractmethod
+    def _draw_ahead(
+        self, memory: LinearMemory, h: int, n: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draws (S, n, h, C) of what follows a memory of fitted series."""
+
+    def _draw_paths(
+        self,
+        memory: LinearMemory,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) with normal innovations from the state on."""
+        params = self._fitted().params[self._series_of(memory.ids)]
+        usable = np.flatnonzero(np.isfinite(params).all(1))
+        paths = np.full((n, len(params), h, memory.target_scale.shape[1]), np.nan)
+        if len(usable):
+            paths[:, usable] = self._draw_ahead(memory.select(usable), h, n, rng).swapaxes(0, 1)
+        return paths
+
     def _forecast(
         self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
@@ -199,6 +221,10 @@ class MatrixForecaster(LinearForecaster):
         return with_intervals(
             found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
         )
+
+    def _residual_variances(self, memory: LinearMemory, h: int) -> np.ndarray:
+        """Forecasts (S, h, n) of the diagonal of the covariance."""
+        return np.diagonal(self._forecasts(memory, h).covariance, axis1=2, axis2=3)
 
     def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
         fitted, scaled = (np.full_like(panel.values, np.nan) for _ in range(2))

@@ -59,3 +59,9 @@ def draws_frame(y: np.ndarray, units: pd.Index, targets: Sequence[object]) -> pd
         return pd.DataFrame(y[:, 0], columns=list(targets))
     columns = pd.MultiIndex.from_product([units, targets])
     return pd.DataFrame(y.reshape(len(y), -1), columns=columns)
+
+
+def draw_normal(cov: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Normal draws (..., d, paths) from independent ones, of covariances (..., d, d)."""
+    values, vectors = np.linalg.eigh(cov)  # not by Cholesky: covariances may be singular
+    return (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]) @ z

@@ -24,6 +24,7 @@ from tsrnn.linear.arma._results import ARMAResults, check_admissible
 from tsrnn.linear.arma._specification import Specification
 from tsrnn.linear.arma._state import (
     begin,
+    draw_errors,
     forecast,
     innovations,
     inputs_of,
@@ -220,6 +221,22 @@ class ARMA(ARMAResults):
             name: values.reshape(n_series, n_targets, h).swapaxes(1, 2)
             for name, values in forecasts.items()
         }
+
+    def _draw_paths(
+        self,
+        memory: LinearMemory,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C): forecasts and errors of normal innovations from the state on."""
+        mean, params = self._forecast(memory, h, [], future)[""], self._params_of(memory.ids)
+        state = memory.arrays["memory"].reshape(len(params), -1)
+        errors = np.full((len(params), h, n), np.nan)
+        fitted = np.isfinite(params).all(1)
+        errors[fitted] = draw_errors(self._spec(), params[fitted], state[fitted], (h, n), rng)
+        return mean + errors.reshape(len(mean), -1, h, n).transpose(3, 0, 2, 1)
 
     def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
         spec, params = self._spec(), self._params_of(panel.ids)

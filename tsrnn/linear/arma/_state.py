@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from tsrnn.kernels import Lanes, recurrence, sums
+from tsrnn.linear._multivariate import draw_normal
 from tsrnn.linear.arma._entries import Matrix, add, dot, product
 from tsrnn.linear.arma._filter_cell import filter_cell, observation, system
 from tsrnn.linear.arma._form import Form, lower_triangle
@@ -175,6 +176,41 @@ def forecast(
         P = [[add(TPT[i][j], K[i] * K[j]) for j in range(n)] for i in range(n)]
     inputs = inputs_of(spec, np.zeros((len(params), h)), exog, steps)
     return mean + trend_of(form, params, inputs), variance * params[:, -1:]
+
+
+def draw_errors(
+    spec: Specification,
+    params: np.ndarray,
+    memory: np.ndarray,
+    shape: tuple[int, int],
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Errors (n, h, paths) of forecasts of all steps, for shape = (h, paths).
+
+    Deviations of the state from its mean are drawn with their variance after the last row, which is
+    zero but where rows are missing or few.
+
+    Parameters
+    ----------
+    spec : Specification
+    params : array of shape (n, k)
+    memory : array of shape (n, fields)
+    shape : tuple of int
+    rng : numpy.random.Generator
+    """
+    form, (h, paths), n = filter_form(spec), shape, len(params)
+    _, phi, theta = form.split(tuple(params.T[:, :, None]))
+    (T, K), Z = system(form, phi, theta), observation(form)
+    P = np.zeros((n, form.dimension, form.dimension))
+    for i, row in enumerate(_variance(form, memory, spec.exact)):
+        for j, entry in enumerate(row):
+            P[:, i, j] = entry
+    state = list(draw_normal(P, rng.standard_normal((n, form.dimension, paths))).swapaxes(0, 1))
+    e, errors = rng.standard_normal((n, h, paths)), np.empty((n, h, paths))
+    for k in range(h):
+        errors[:, k] = dot(Z, state) + e[:, k]
+        state = [dot(row, state) + gain * e[:, k] for row, gain in zip(T, K, strict=True)]
+    return errors * np.sqrt(params[:, -1])[:, None, None]
 
 
 def trend_of(form: Form, params: np.ndarray, inputs: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tsrnn.linear._multivariate import draw_normal
 from tsrnn.linear.arma._entries import dot
 from tsrnn.linear.arma._filter_cell import observation, system
 from tsrnn.linear.arma._polynomials import impulse_response_derivatives, impulse_responses
@@ -102,6 +103,4 @@ def _draw_state(r: int, P: list, n: int, rng: np.random.Generator) -> np.ndarray
     for i in range(r):
         for j in range(r):
             matrix[:, i, j] = P[i][j]
-    values, vectors = np.linalg.eigh(matrix)
-    root = vectors * np.sqrt(np.clip(values, 0.0, None))[:, None]
-    return (root @ rng.standard_normal((n, r, 1)))[:, :, 0].T
+    return draw_normal(matrix, rng.standard_normal((n, r, 1)))[:, :, 0].T

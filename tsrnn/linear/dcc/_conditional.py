@@ -20,7 +20,7 @@ from tsrnn.linear._results import Results
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._arguments import initial_of
 from tsrnn.linear.dcc._constancy import constancy_statistic
-from tsrnn.linear.dcc._draw import draw
+from tsrnn.linear.dcc._draw import draw, draw_ahead
 from tsrnn.linear.dcc._equations import FirstStep
 from tsrnn.linear.dcc._estimate import Fit, fit_series
 from tsrnn.linear.dcc._fit import Order
@@ -28,6 +28,7 @@ from tsrnn.linear.dcc._forecast import forecast
 from tsrnn.linear.dcc._given import at_given
 from tsrnn.linear.dcc._specification import Parts, Specification
 from tsrnn.linear.dcc._state import State, advance, run
+from tsrnn.linear.garch._moments import transition
 
 COVARIANCES = ("robust", "hessian")
 VOLATILITIES = ("garch", "gjr")
@@ -68,6 +69,29 @@ class ConditionalCorrelation(MatrixForecaster):
         if cov_type is not None:
             choice("cov_type", cov_type, COVARIANCES)
         return super().summary(unit, cov_type)
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of variances and correlations, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            "variance", shape (S n, r, r): the companion matrices by which forecasts of variances
+            move, as those of `GARCH`, series by series and target by target. With dynamic
+            correlations "correlation", (S, r, r): that of :math:`a_i + b_i`, by which forecasts of
+            :math:`Q` return to its mean.
+        """
+        spec, estimates = self._specification(), self._fitted()
+        parts = spec.parts(estimates.params[estimates.fitted])
+        variance = parts.variance.reshape(-1, parts.variance.shape[2])
+        blocks = {"variance": transition(spec.step.model(), variance)[0]}
+        p, q = parts.a.shape[1], parts.b.shape[1]
+        if p:
+            matrices = np.tile(np.eye(max(p, q), k=1), (len(parts.a), 1, 1))
+            matrices[:, :p, 0] += parts.a
+            matrices[:, :q, 0] += parts.b
+            blocks["correlation"] = matrices
+        return [blocks]
 
     def _restriction_to(self, smaller: Results) -> Restriction | None:
         if not isinstance(smaller, ConditionalCorrelation):
@@ -206,6 +230,13 @@ class ConditionalCorrelation(MatrixForecaster):
     ) -> np.ndarray:
         spec = self._specification()
         return draw(spec, spec.parts(params), rows, rng)
+
+    def _draw_ahead(
+        self, memory: LinearMemory, h: int, n: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        spec, state = self._specification(), State(*(memory.arrays[k] for k in State._fields))
+        shocks = rng.standard_normal((len(memory.ids), n, h, spec.n))
+        return draw_ahead(spec, self._parts_of(memory), state, shocks)
 
     def _run(
         self, panel: Panel, params: np.ndarray, presample: np.ndarray

@@ -31,7 +31,7 @@ from tsrnn.linear.garch._forecast import analytic_quantiles, simulated_quantiles
 from tsrnn.linear.garch._model import Model
 from tsrnn.linear.garch._moments import half_life, persistence, unconditional_variance
 from tsrnn.linear.garch._panels import rows_of, units_of
-from tsrnn.linear.garch._simulate import expected_mean
+from tsrnn.linear.garch._simulate import expected_mean, simulate
 from tsrnn.linear.garch._variance import VarianceResults, state_of
 from tsrnn.linear.garch._vol_egarch import EGARCH_TSP
 
@@ -229,6 +229,22 @@ class GARCH(VarianceResults):
             name: values.reshape(n_series, -1, h).swapaxes(1, 2)
             for name, values in forecasts.items()
         }
+
+    def _draw_paths(
+        self,
+        memory: LinearMemory,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) with innovations of the model's distribution from the state on."""
+        model, params = self._model(), self._params_of(memory.ids)
+        z = np.full((len(params), h, n), np.nan)
+        for i in np.flatnonzero(np.isfinite(params).all(1)):
+            z[i] = model.density.draw(rng, (h, n), params[i : i + 1, model.shape_part])[0]
+        paths = simulate(model, params, state_of(memory), z).y
+        return paths.reshape(len(memory.ids), -1, h, n).transpose(3, 0, 2, 1)
 
     def _quantiles(
         self, model: Model, params: np.ndarray, state: State, h: int, ends: list[float]

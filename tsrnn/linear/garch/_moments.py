@@ -25,7 +25,7 @@ def half_life(model: Model, params: np.ndarray) -> np.ndarray:
     :math:`\rho` is the largest root of the recursion of its forecasts, the persistence for
     orders (1, 1); inf from one on, NaN at zero or below.
     """
-    rho = np.abs(np.linalg.eigvals(_transition(model, params)[0])).max(1)
+    rho = np.abs(np.linalg.eigvals(transition(model, params)[0])).max(1)
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = np.log(0.5) / np.log(rho)
     return np.where(rho > 1 - _ROUNDING, np.inf, np.where(rho > 0, steps, np.nan))
@@ -55,8 +55,8 @@ def resting_variance(model: Model, params: np.ndarray) -> np.ndarray:
 
 def _exponential(model: Model, row: np.ndarray) -> float:
     """Unconditional variance of a normal EGARCH."""
-    transition = _transition(model, row[None])[0][0]
-    if np.abs(np.linalg.eigvals(transition)).max() >= 1:
+    moves = transition(model, row[None])[0][0]
+    if np.abs(np.linalg.eigvals(moves)).max() >= 1:
         return np.inf
     part = [row[model.shock_coefficients(s)] for s in range(2)]
     state = np.zeros((model.n_vol, 2))
@@ -65,7 +65,7 @@ def _exponential(model: Model, row: np.ndarray) -> float:
     for _ in range(_FAR):
         a, b = state[0]
         log_variance += _log_moment(a, b)
-        state = transition @ state
+        state = moves @ state
         if np.abs(state).max() < 1e-17:
             break
     return float(np.exp(log_variance))
@@ -89,7 +89,7 @@ def fourth_moment_root(model: Model, params: np.ndarray) -> np.ndarray:
         return np.full(len(params), np.nan)
     kurtosis = model.density.kurtosis(params[:, model.shape_part])
     finite = np.isfinite(kurtosis)
-    mean, news = _transition(model, params)
+    mean, news = transition(model, params)
     second = _kron(mean, mean)
     for s, weight in enumerate(model.vol.expected):
         for r, other in enumerate(model.vol.expected):
@@ -101,8 +101,8 @@ def fourth_moment_root(model: Model, params: np.ndarray) -> np.ndarray:
     return np.where(finite | ~moved, root, np.inf)
 
 
-def _transition(model: Model, params: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Expected transition of the memory of the variance (N, r, r), and what each shock adds."""
+def transition(model: Model, params: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Expected transition (N, r, r) of the memory of the variance, and what each shock adds."""
     n, r = len(params), model.n_vol
     mean = np.tile(np.eye(r, k=1), (n, 1, 1))
     mean[:, : model.q, 0] += params[:, model.beta]

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import choice, positive_integer, seed_of
-from tsrnn.data import Panel, future_times, write_frame
+from tsrnn.data import Panel
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, in_shape_of_data
 from tsrnn.linear._memory import LinearMemory
@@ -23,6 +22,7 @@ from tsrnn.linear.garch._moments import (
     half_life,
     persistence,
     resting_variance,
+    transition,
     unconditional_variance,
 )
 from tsrnn.linear.garch._panels import units_of
@@ -91,15 +91,7 @@ class VarianceResults(LinearForecaster):
         ValueError
             If the method does not exist for this model or horizon.
         """
-        check_is_fitted(self, "memory_")
-        choice("method", method, METHODS)
-        h = self.horizon_ if h is None else positive_integer("h", h)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
-        variance = self._variances(memory, h, method)
-        layout, n_series = self._panel_shape[0], len(memory.ids)
-        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-        by_series = variance.reshape(n_series, -1, h).swapaxes(1, 2)
-        return write_frame(layout, memory.ids, times, {"": by_series}, model="variance")
+        return self._variance_frame(h, X, method=choice("method", method, METHODS))
 
     def news_impact(self, z: Any = None) -> pd.DataFrame:
         r"""Variance after a shock, all before it being at rest (Engle and Ng, 1993).
@@ -183,6 +175,32 @@ class VarianceResults(LinearForecaster):
             z[i] = model.density.draw(generator, shape, rows[i : i + 1, model.shape_part])[0]
         y = simulate(model, rows, state, z).y[:, burn:, 0]
         return pd.DataFrame(y.T, columns=units)
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of the variances, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            "variance", shape (U, r, r) with r = max(p, q): the companion matrix of
+            :math:`\alpha_i + \gamma_i / 2 + \beta_i`, by which forecasts of the variance move
+            ("egarch": of :math:`\beta_i`, by which the logarithm does); for orders (1, 1) it is the
+            persistence. "beta": that of :math:`\beta_i`, the network's own recurrence, by which
+            squared residuals are forgotten. No such entry where q is 0, and for "egarch".
+        """
+        model, estimates = self._model(), self._fitted()
+        params = estimates.params[estimates.fitted]
+        blocks = {"variance": transition(model, params)[0]}
+        if model.q and not model.vol.log:
+            beta = np.tile(np.eye(model.q, k=1), (len(params), 1, 1))
+            beta[:, :, 0] += params[:, model.beta]
+            blocks["beta"] = beta
+        return [blocks]
+
+    def _residual_variances(self, memory: LinearMemory, h: int, method: str = "auto") -> np.ndarray:
+        """Forecasts (S, h, C) of variances."""
+        variance = self._variances(memory, h, method)
+        return variance.reshape(len(memory.ids), -1, h).swapaxes(1, 2)
 
     def _variances(self, memory: LinearMemory, h: int, method: str) -> np.ndarray:
         """Forecasts (S C, h) of variances."""

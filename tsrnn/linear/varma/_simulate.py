@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from tsrnn.linear._multivariate import draw_normal
 from tsrnn.linear.varma._forecast import start
 from tsrnn.linear.varma._panels import trend_of
 from tsrnn.linear.varma._sample import Sample, offsets
 from tsrnn.linear.varma._shape import Shape
-from tsrnn.linear.varma._system import system
+from tsrnn.linear.varma._system import System, system
 
 
 def draw(
@@ -35,7 +36,8 @@ def draw(
     rows = np.full(units, steps)
     first = start(coefficients, Sample(shape, nothing, design, np.zeros((units, n)), rows))
     effect = offsets(shape, design, coefficients.design)
-    state = first.mean + _normal(first.cov, generator.standard_normal((units, shape.d)))
+    z = generator.standard_normal((units, shape.d, 1))
+    state = first.mean + draw_normal(first.cov, z)[..., 0]
     shocks = generator.standard_normal((units, steps, n)) @ coefficients.chol.swapaxes(1, 2)
     y = np.empty_like(nothing)
     for t in range(steps):
@@ -45,8 +47,25 @@ def draw(
     return y
 
 
-def _normal(cov: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Normal draws (U, d) from independent ones; covariances may be singular."""
-    values, vectors = np.linalg.eigh(cov)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
-    return (root @ z[..., None])[..., 0]
+def draw_errors(
+    matrices: System, cov: np.ndarray, shape: tuple[int, int], generator: np.random.Generator
+) -> np.ndarray:
+    """Draw errors (U, n, h, paths) of forecasts of all steps, for shape = (h, paths).
+
+    Parameters
+    ----------
+    matrices : System
+    cov : array of shape (U, d, d)
+        Of the state after the last row.
+    shape : tuple of int
+    generator : numpy.random.Generator
+    """
+    T, K, sigma = matrices
+    (h, paths), (units, n) = shape, sigma.shape[:2]
+    state = draw_normal(cov, generator.standard_normal((*cov.shape[:2], paths)))
+    errors = np.empty((units, n, h, paths))
+    for k in range(h):
+        shocks = draw_normal(sigma, generator.standard_normal((units, n, paths)))
+        errors[:, :, k] = state[:, :n] + shocks
+        state = T @ state + K @ shocks
+    return errors

@@ -39,6 +39,7 @@ from tsrnn.linear.varma._recursion import named, recursion
 from tsrnn.linear.varma._results import DynamicsResults
 from tsrnn.linear.varma._sample import Sample
 from tsrnn.linear.varma._shape import TRENDS, Coefficients, Shape
+from tsrnn.linear.varma._simulate import draw_errors
 from tsrnn.linear.varma._system import spectral_radius, system
 
 LIKELIHOODS = ("exact", "conditional")
@@ -206,6 +207,22 @@ class VARMA(DynamicsResults):
         return with_intervals(
             found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
         )
+
+    def _draw_paths(
+        self,
+        memory: LinearMemory,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C): forecasts and errors of normal innovations from the state on."""
+        mean, params = self._forecast(memory, h, [], future)[""], self._params_of(memory.ids)
+        usable, shape = np.isfinite(params).all(1), self._shape()
+        matrices = system(shape, shape.unpack(params[usable]))
+        errors = np.full((len(params), shape.n, h, n), np.nan)
+        errors[usable] = draw_errors(matrices, memory.arrays["cov"][usable], (h, n), rng)
+        return mean + errors.transpose(3, 0, 2, 1)
 
     def _forecasts(self, memory: LinearMemory, effect: np.ndarray) -> Forecast:
         shape = self._shape()

@@ -91,14 +91,28 @@ class Dynamics(MatrixForecaster):
         """
         check_is_fitted(self, "memory_")
         model = self._model(self._usable(unit))
-        sums = np.zeros((max(len(model.theta), len(model.phi)), *model.theta.shape[1:]))
-        sums[: len(model.theta)] += model.theta
-        sums[: len(model.phi)] += model.phi
-        radius = np.abs(np.linalg.eigvals(companion(list(sums)))).max()
+        radius = np.abs(np.linalg.eigvals(_of_forecasts(model))).max()
         return {
             "b": model.constant, "theta": model.theta, "phi": model.phi,
             "persistence": np.array(radius),
         }  # fmt: skip
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of vech H, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            "covariance": the companion matrices of :math:`\Theta_i + \Phi_i`, by which forecasts of
+            the covariances move, a matrix a fitted unit; "Phi": those of :math:`\Phi_i`, the
+            network's own recurrence, by which products of residuals are forgotten. No such entry
+            where q is 0.
+        """
+        models = [self._model(int(i)) for i in np.flatnonzero(self._fitted().fitted)]
+        blocks = {"covariance": np.stack([_of_forecasts(model) for model in models])}
+        if len(models[0].phi):
+            blocks["Phi"] = np.stack([companion(list(model.phi)) for model in models])
+        return [blocks]
 
     def _usable(self, unit: Any) -> int:
         """Number of a unit that has parameters."""
@@ -163,3 +177,11 @@ def _shock_of(shock: Any, n: int) -> np.ndarray:
     if e.shape != (n,) or not np.isfinite(e).all():
         raise ValueError(message)
     return e
+
+
+def _of_forecasts(model: Model) -> np.ndarray:
+    """Companion matrix of theta + phi."""
+    sums = np.zeros((max(len(model.theta), len(model.phi)), *model.theta.shape[1:]))
+    sums[: len(model.theta)] += model.theta
+    sums[: len(model.phi)] += model.phi
+    return companion(list(sums))

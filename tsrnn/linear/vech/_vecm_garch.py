@@ -28,7 +28,7 @@ from tsrnn.linear.vech._fit import Fit, at_given, fit_series
 from tsrnn.linear.vech._inference import face_covariance
 from tsrnn.linear.vech._nested import is_nested_kind
 from tsrnn.linear.vech._specification import Model, Specification
-from tsrnn.linear.vech._state import State, advance, begin, forecast
+from tsrnn.linear.vech._state import State, advance, begin, draw, forecast
 from tsrnn.linear.vech._structure import STRUCTURES
 
 
@@ -225,6 +225,16 @@ class VECMGARCH(Dynamics):
             for i, k in enumerate(self._series_of(panel.ids))
             if usable[k]
         }
+
+    def _draw_ahead(
+        self, memory: LinearMemory, h: int, n: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        shape, paths = (n, h, memory.target_scale.shape[1]), []
+        for i, k in enumerate(self._series_of(memory.ids)):
+            model, z = self._model(k), rng.standard_normal(shape)
+            state = State(*(memory.arrays[name][i] for name in State._fields))
+            paths.append([draw(model, state, own) for own in z])
+        return np.array(paths)
 
     def _covariance(self, cov_type: str | None) -> np.ndarray:
         result = super()._covariance(cov_type)

@@ -1,0 +1,70 @@
+"""Origins of rolling forecasts within new rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tsrnn.data import Panel
+
+
+class Origins(NamedTuple):
+    """Where rolling forecasts begin: at the last row known, then at every step-th new row.
+
+    Attributes
+    ----------
+    counts : integer ndarray of shape (S,)
+        Origins of each series.
+    series : integer ndarray of shape (n,)
+        Series of each origin.
+    ordinal : integer ndarray of shape (n,)
+        Number of the origin within its series, from 0.
+    first : integer ndarray of shape (n,)
+        Row of the panel that the first step forecasts.
+    step : int
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.contract import Origins
+    >>> from tsrnn.data import read_panel
+    >>> panel = read_panel(pd.Series(range(6), pd.date_range("2024-01-01", periods=6)))
+    >>> Origins.of(panel, h=2, step=2).first
+    array([0, 2, 4])
+    """
+
+    counts: np.ndarray
+    series: np.ndarray
+    ordinal: np.ndarray
+    first: np.ndarray
+    step: int
+
+    @classmethod
+    def of(cls, panel: Panel, h: int, step: int) -> Origins:
+        """Origins of the rows of a panel, each with h rows to forecast.
+
+        Raises
+        ------
+        ValueError
+            If a series has fewer than h rows.
+        """
+        shortest = int(np.argmin(panel.lengths))
+        if panel.lengths[shortest] < h:
+            raise ValueError(
+                f"{panel.axis.where(shortest)}rolling forecasts of h={h} steps need at least {h} "
+                f"new rows; there are {panel.lengths[shortest]}. Give more rows, or take a "
+                "smaller h"
+            )
+        counts = (panel.lengths - h) // step + 1
+        series = np.repeat(np.arange(len(counts)), counts)
+        ordinal = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return cls(counts, series, ordinal, panel.indptr[series] + ordinal * step, step)
+
+    def cutoffs(self, panel: Panel, last_times: np.ndarray) -> np.ndarray:
+        """Last time known at each origin, (n,)."""
+        return np.where(self.ordinal == 0, last_times[self.series], panel.times[self.first - 1])
+
+    def times(self, panel: Panel, h: int) -> np.ndarray:
+        """Times forecast, (n, h)."""
+        return panel.times[self.first[:, None] + np.arange(h)]
