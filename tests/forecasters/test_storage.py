@@ -252,6 +252,10 @@ class TestLoading:
         rewrite(saved, {"format": 99})
         refused(saved, "in format 99, written by tsrnn", "Install a newer tsrnn")
 
+    def test_format_of_a_development_version(self, saved):
+        rewrite(saved, {"format": 1})
+        refused(saved, "in format 1, of a development version", "Fit the model and save it again")
+
     def test_unknown_class(self, saved):
         header, arrays = read_file(saved)
         write_file(saved, header | {"class": "OtherForecaster"}, arrays)

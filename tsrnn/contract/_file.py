@@ -20,7 +20,8 @@ from tsrnn.contract._schema import DamagedFileError
 from tsrnn.contract._schema import text as text_kind
 from tsrnn.contract._whole_file import file_place, put_file
 
-FORMAT = 1
+FORMAT = 2
+OLDEST = 2  # that is read; 1 was written by development versions alone
 HEADER, DIGEST = "tsrnn", "sha256"
 MOST_NESTING = 64  # of a header: of combinations of combinations, about twenty
 
@@ -149,7 +150,8 @@ def _checked_header(
     text = metadata[HEADER]
     try:
         header = json.loads(text)
-        newer = header["format"] > FORMAT
+        written = header["format"]
+        newer, older = written > FORMAT, written < OLDEST
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedFileError(
             f"{path} is damaged: its header cannot be read. Save the model again"
@@ -158,6 +160,11 @@ def _checked_header(
         raise DamagedFileError(
             f"{path} is in format {header['format']}, written by tsrnn {header.get('version')}; "
             f"this version reads formats up to {FORMAT}. Install a newer tsrnn"
+        )
+    if older:
+        raise DamagedFileError(
+            f"{path} is in format {written}, of a development version of tsrnn; this version reads "
+            f"formats from {OLDEST} on. Fit the model and save it again"
         )
     if metadata.get(DIGEST) != digest(text, arrays):
         raise DamagedFileError(
