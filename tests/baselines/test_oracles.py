@@ -261,7 +261,7 @@ class TestRegressors:
                 "mean",
             ),
             (
-                UnobservedComponents("local level", known_ahead="x"),
+                UnobservedComponents("local level", seasonal=None, known_ahead="x"),
                 lambda y, x: direct.UnobservedComponents(y, "local level", exog=x),
                 "first",
             ),

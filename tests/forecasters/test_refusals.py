@@ -237,7 +237,7 @@ class TestHorizon:
         told(TypeError, lambda: after.predict(h=h), f"h must be a positive integer; got {h!r}")
 
     def test_twice(self, after):
-        told(ValueError, lambda: after.predict(3, h=4), "once; got predict(3, h=4)")
+        told(ValueError, lambda: after.predict(3, h=4), "once; got 3 and h=4")
 
     def test_by_position_it_is_a_number(self, after):
         told(
@@ -276,7 +276,11 @@ class TestFuture:
         def predict(future):
             return lambda: with_exog.predict(X_future=future)
 
-        told(ValueError, predict(cut(exog, 6)[1]), "must be 'x'; not needed 'y', 'z'. Drop")
+        further = cut(exog, 6)[1]
+        with pytest.warns(UserWarning, match=r"not known ahead, \['y', 'z'\]"):
+            forecast = predict(further)()
+        pd.testing.assert_frame_equal(forecast, predict(ahead)())
+        told(ValueError, predict(ahead.assign(new=1.0)), "must be 'x'; not needed 'new'. Drop")
         told(ValueError, predict(ahead.drop(columns="x")), "missing 'x'. Add")
 
     def test_rows(self, with_exog, ahead):

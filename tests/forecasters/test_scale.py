@@ -152,7 +152,8 @@ def long_panel(n_series=12, rows=60):
 class TestPooledErrors:
     @pytest.mark.parametrize("most", [50, 20_000])
     def test_are_those_that_all_would_give(self, small, monkeypatch, most):
-        model = small().fit(long_panel()).model_
+        fitted = small().fit(long_panel())
+        model, settings = fitted.model_, fitted.settings_
         constant = np.arange(12)[:, None] == 2
         rows = np.where(constant, 0.0, np.random.default_rng(1).normal(size=(12, 60)))
         indptr = np.arange(13) * 60
@@ -162,10 +163,10 @@ class TestPooledErrors:
         ).to(torch.float32)  # fmt: skip
         split = units.indptr[1:] - 20
         monkeypatch.setattr(_evaluation, "MOST_ERRORS", most)
-        pooled = ValidationErrors(model, units, split, 12)
+        pooled = ValidationErrors(model, model, units, split, settings)
         assert pooled.scaled.shape[:2] == (1, min(most, 11 * 20))
         monkeypatch.setattr(_evaluation, "OWN_ERRORS", 0)
-        whole = ValidationErrors(model, units, split, 12)
+        whole = ValidationErrors(model, model, units, split, settings)
         assert whole.scaled.shape[0] == 12
         monkeypatch.setattr("tsrnn.forecasters._intervals.MOST_ERRORS", most)
         expected = calibrate(whole.scaled, "conformal").errors
@@ -181,11 +182,11 @@ class TestPooledErrors:
         ).to(torch.float32)  # fmt: skip
         split = units.indptr[1:] - 20
         monkeypatch.setattr(_evaluation, "MOST_ORIGINS", 100)
-        some = ValidationErrors(model.model_, units, split, 12)
+        some = ValidationErrors(model.model_, model.model_, units, split, model.settings_)
         chosen = some_units(split, units.indptr[1:], 100)
         assert chosen.sum() == 5
         monkeypatch.undo()
-        every = ValidationErrors(model.model_, units, split, 12)
+        every = ValidationErrors(model.model_, model.model_, units, split, model.settings_)
         expected = every.scaled.reshape(12, 20, -1)[chosen.numpy()].reshape(100, -1)
         np.testing.assert_array_equal(some.scaled.reshape(100, -1), expected)
         torch.testing.assert_close(some.state, every.state, rtol=0, atol=0)

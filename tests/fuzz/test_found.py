@@ -101,7 +101,7 @@ class TestTimes:
 
     @pytest.mark.parametrize("h", [10**9, 2**62, 2**70])
     def test_a_horizon_beyond_memory_is_refused(self, h):
-        with pytest.raises(ValueError, match="fewer than 100,000,000 rows.*Take a smaller h"):
+        with pytest.raises(ValueError, match="would take about .* of memory.*Take a smaller h"):
             Naive().fit(pd.Series(NOISE)).predict(h)
 
     @pytest.mark.parametrize("freq", ["9" * 30 + "D", "99999999h", "9" * 5000 + "s"])

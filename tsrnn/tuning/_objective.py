@@ -82,7 +82,7 @@ def objective(
     def error(trial: Any) -> float:
         model, parts, value = suggest(trial, forecaster, space), [], np.nan
         for window, frame in enumerate(frames):
-            part = backtest({NAME: model}, frame, h, level=level)
+            part = backtest({NAME: model}, frame, h, n_windows=1, level=level)
             _check_whole(part)
             parts.append(part)
             value = _measured(parts, metric)
