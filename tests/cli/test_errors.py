@@ -31,6 +31,10 @@ DAYS = "ds,y\n2024-01-01,1\n2024-01-02,{}\n2024-01-03,3\n2024-01-04,4\n"
         ("ds,y,\n2024-01-01,1,2\n", "must name its columns; number 3 has no name"),
         ("ds,y\n2024-01-01,1,7\n2024-01-02,2,7\n", "cannot be read as CSV"),
         ("a,b\nx,1\nz,2\n", "which column of stdin holds time is not known"),
+        ("a,b\n03.01.2024,1\n04.01.2024,2\n", "if these are dates, say how they are written by"),
+        ("ds;y\n2024-01-01;1\n2024-01-02;2\n", "are parted by ';', say so by --sep ';'"),
+        ("ds;y\n2024-01-01;1,5\n2024-01-02;2,5\n", "are parted by ';', say so by --sep ';'"),
+        ("ds\ty\n2024-01-01\t1\n2024-01-02\t2\n", "are parted by '\\t', say so by --sep '\\t'"),
         ("a,b\n1,1\n2,2\n", "say --wide if time is in the first column"),
         ("unique_id,y\na,1\na,2\n", "stdin has no column 'ds'; its columns are 'unique_id', 'y'"),
         ("unique_id,ds\na,2024-01-01\na,2024-01-02\n", "the target 'y' is not a column"),
@@ -42,6 +46,13 @@ DAYS = "ds,y\n2024-01-01,1\n2024-01-02,{}\n2024-01-03,3\n2024-01-04,4\n"
 )
 def test_data(refused, content, message):
     assert message in refused("forecast - --model naive --h 1", content)
+
+
+def test_advice_on_grouped_numbers_is_given_once_and_whole(refused):
+    content = "ds;y\n2024-01-01;1052,51\n2024-01-02;2\n"
+    message = refused("forecast - --sep ; --model naive --h 1", content)
+    assert message.count("how numbers are written") == 1
+    assert "between thousands; leave the column out by --drop y, or name it by --id-col" in message
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

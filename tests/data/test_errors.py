@@ -116,6 +116,14 @@ class TestColumns:
     def test_target_that_is_no_number(self, values, came):
         told(TypeError, long(y=values), "the target 'y' must be numeric", came, "Convert it")
 
+    def test_numbers_written_as_text(self):
+        text = [f"1.03{i},5" for i in range(6)]
+        parts = "written as text, such as '1.030,5'", 'pd.read_csv(..., decimal=","'
+        told(TypeError, long(y=text), "target 'y' must be numeric", *parts)
+        told(TypeError, wide(b=text).rename_axis("ds"), "'b' must be numeric", *parts)
+        told(TypeError, long(x=text), "'x' holds numbers", *parts)
+        told(TypeError, long(x=list("uvwxyz")), "pd.get_dummies")
+
     def test_polars_decimals(self):
         frame = pl.DataFrame({"ds": [1, 2], "y": [Decimal("1.5"), Decimal("2.5")]})
         told(TypeError, frame, "the target 'y' must be numeric", "Decimal")

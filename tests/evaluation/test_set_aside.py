@@ -105,6 +105,7 @@ def test_several_are_told_apart_in_words_and_in_the_report(tmp_path):
     assert list(result.set_aside["unique_id"]) == ["b", "h", "e"]
     assert result.set_aside["model"].tolist()[2] == "ARMA"
     assert "of 5 series" in result.words()[0]
+    assert f"Series: 5; windows of all series: {result.n_windows};" in str(result)
     assert (
         "3 series set aside: b, h, e. The reason for the first: the column 'y' must be"
         in (result.words()[1])

@@ -230,6 +230,8 @@ class TestTests:
         smaller = ols_estimates(y, X[:, :2])
         with pytest.raises(ValueError, match="must have more parameters"):
             lr_test(estimates, smaller)
+        with pytest.raises(ValueError, match="Neither is nested in the other; compare them by aic"):
+            lr_test(estimates, estimates)
 
 
 class TestDeltaMethod:

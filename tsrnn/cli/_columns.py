@@ -85,8 +85,8 @@ def check_numbers(
                 f"leave the column out by --drop {name}, or name it by --id-col if it holds ids"
             )
             if GROUPED.fullmatch(text):
-                advice = "say by --decimal and --sep how numbers are written, without a mark "
-                advice += f"between thousands; {advice}"
+                written = "say by --decimal and --sep how numbers are written, without a mark "
+                advice = f"{written}between thousands; {advice}"
             raise ValueError(
                 f"the column {name!r} of {path} must hold numbers; {place(int(wrong[0]))} has "
                 f"{text!r}. Correct it, {advice}"

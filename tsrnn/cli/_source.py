@@ -97,7 +97,8 @@ class Source:
             raise ValueError(
                 f"which column of {name} holds time is not known: none is called ds, and the "
                 f"first, {column.name!r}, holds no dates (such as {column.iloc[0]!r}). Name it by "
-                "--time-col, or say --wide if time is in the first column"
+                "--time-col, or say --wide if time is in the first column; if these are dates, say "
+                "how they are written by --time-format, such as %d.%m.%Y"
             )
         return parse_times(column, name, self.time_format, place)
 

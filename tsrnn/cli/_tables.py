@@ -24,6 +24,7 @@ from tsrnn.data import to_pandas
 __all__ = ["STDIN", "Table", "open_table"]
 
 STDIN = "-"
+SEPARATORS = ";\t|,"  # of CSV files, the least likely in a name first
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 
@@ -83,6 +84,13 @@ class _Csv:
             raise ValueError(f"{name} must hold a table; it is empty")
         header = self._rows(header=None, nrows=1, dtype=str, keep_default_na=False)
         self.columns = _names(name, header.iloc[0].tolist())
+        other = next((mark for mark in SEPARATORS if mark in self.columns[0]), None)
+        if len(self.columns) == 1 and other is not None:
+            mark = repr(other)
+            raise ValueError(
+                f"{name} must have several columns; read with --sep {sep!r} its header is one, "
+                f"{self.columns[0]!r}. If fields are parted by {mark}, say so by --sep {mark}"
+            )
 
     def read(self, time: str, ids: str | None) -> pd.DataFrame:
         text = {name: str for name in (time, ids) if name is not None}

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from tsrnn.data._dates import is_text
 from tsrnn.data._layout import Layout, Name
 from tsrnn.data._text import listed, quote, quoted
 
 if TYPE_CHECKING:
     from tsrnn.data._frames import Table
 
-__all__ = ["choose_columns", "exact_columns", "is_real", "numeric"]
+__all__ = ["CONVERT", "choose_columns", "exact_columns", "is_real", "numeric", "written_number"]
+
+CONVERT = (
+    'Convert it: pd.read_csv(..., decimal=",", thousands=".") where numbers are written so, or '
+    "pd.to_numeric; drop rows that hold none, such as totals"
+)
 
 
 def choose_columns(
@@ -81,9 +87,13 @@ def numeric(
     for j, name in enumerate(names):
         column = columns[name]
         if not is_real(column) or (not booleans and pd.api.types.is_bool_dtype(column.dtype)):
+            numeral = written_number(column)
+            advice, example = "Convert it, for example by astype('float64')", _example(column)
+            if numeral is not None:
+                advice, example = CONVERT, f", numbers written as text, such as {quote(numeral)}"
             raise TypeError(
                 f"{what} {name!r} must be numeric (integer or float); got dtype {column.dtype}"
-                f"{_example(column)}. Convert it, for example by astype('float64')."
+                f"{example}. {advice}."
             )
         out[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     return out
@@ -118,11 +128,29 @@ def _refuse_text(columns: pd.DataFrame, names: Sequence[Name]) -> None:
     text = [name for name in names if not is_real(columns[name])]
     if text:
         dtypes = ", ".join(sorted({str(columns[name].dtype) for name in text}))
+        for name in text:
+            numeral = written_number(columns[name])
+            if numeral is not None:
+                raise TypeError(
+                    f"columns besides targets must be numeric or boolean; {quote(name)} holds "
+                    f"numbers written as text, such as {quote(numeral)}. {CONVERT}."
+                )
         raise TypeError(
             f"columns besides targets must be numeric or boolean; not so {quoted(text)} "
             f"(dtype {dtypes}). Drop them or encode them as numbers, as pd.get_dummies(df, "
             f"columns={text!r}, dtype=float) does."
         )
+
+
+def written_number(column: pd.Series) -> str | None:
+    """Return one text of a column of numbers written as text, None of any other column."""
+    if not is_text(column):
+        return None
+    known = column.dropna()
+    if known.str.fullmatch(r"\s*[-+]?[\d.,' ]*\d[\d.,' ]*%?\s*").mean() <= 0.5:
+        return None
+    unread = known[pd.to_numeric(known, errors="coerce").isna()]
+    return str((unread if len(unread) else known).iloc[0])
 
 
 def is_real(column: pd.Series) -> bool:

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._columns import is_real
+from tsrnn.data._columns import CONVERT, is_real, written_number
 from tsrnn.data._dates import is_text, looks_like_dates
 from tsrnn.data._layout import Layout, Name
 from tsrnn.data._libraries import pandas_column
@@ -200,21 +200,15 @@ def _no_numbers(
     drop = f"if it is not needed, use df.drop(columns={text!r})"
     if not is_text(column):
         return ValueError(f"{must} (dtype {column.dtype}). Convert it; {drop}.")
-    known = column.dropna()
-    readable = pd.to_numeric(known, errors="coerce").notna()
-    written = known.str.fullmatch(r"\s*[-+]?[\d.,' ]*\d[\d.,' ]*%?\s*")
-    if written.mean() > 0.5:
-        row = np.flatnonzero(~readable)[:1]
-        shown = quote(known.iloc[row[0]]) if len(row) else quote(known.iloc[0])
+    numeral = written_number(column)
+    if numeral is not None:
         return ValueError(
-            f"{must}, which are written as text, such as {shown}. Convert it: "
-            'pd.read_csv(..., decimal=",", thousands=".") where numbers are written so, or '
-            f"pd.to_numeric; drop rows that hold none, such as totals; {drop}."
+            f"{must}, which are written as text, such as {quote(numeral)}. {CONVERT}; {drop}."
         )
     numbers = [other for other in others if other not in text]
     target = repr(numbers[0]) if len(numbers) == 1 else "..."
     return ValueError(
-        f"{must}, such as {quote(known.iloc[0])}. If {quote(name)} names series, give "
+        f"{must}, such as {quote(column.dropna().iloc[0])}. If {quote(name)} names series, give "
         f"id_col={name!r}, time_col={day!r}, target={target}; {drop}."
     )
 

@@ -65,7 +65,7 @@ def comparison_page(comparison: Comparison) -> ComparisonSummary:
     """Put the page of a comparison together."""
     facts: dict[str, object] = {
         "Series": comparison.n_series,
-        "windows": comparison.n_windows,
+        "windows" if comparison.n_series == 1 else "windows of all series": comparison.n_windows,
         "steps": comparison.horizon,
         "loss of the tests": comparison.loss,
     }

@@ -113,10 +113,12 @@ def lr_test(restricted: Estimates, unrestricted: Estimates) -> ChiSquareTest:
     """
     df = len(unrestricted.names) - len(restricted.names)
     if df < 1:
+        advice = "Call larger.lr_test(smaller)"
+        if df == 0:
+            advice = "Neither is nested in the other; compare them by aic_ or bic_"
         raise ValueError(
             "the unrestricted model must have more parameters than the restricted one; it has "
-            f"{len(unrestricted.names)} and the other {len(restricted.names)}. Call "
-            "larger.lr_test(smaller)"
+            f"{len(unrestricted.names)} and the other {len(restricted.names)}. {advice}"
         )
     statistic = 2 * (unrestricted.loglik - restricted.loglik)
     return ChiSquareTest(statistic, df, chi2.sf(statistic, df))
