@@ -158,3 +158,18 @@ def test_new_frames_have_their_dates_in_the_same_place():
     assert read_panel(frame.iloc[:, ::-1], layout=column.layout).layout == column.layout
     refused(frame.set_index("when"), "time in the column 'when'", layout=column.layout)
     refused(frame, "must be wide (time in the index)", "in the column 'when'", layout=index.layout)
+
+
+class TestYears:
+    frame = pd.DataFrame({"year": range(1990, 2000), "gdp": np.arange(10.0)})
+
+    def test_in_a_column_are_no_variable(self):
+        with pytest.raises(ValueError, match=r"has years in the column 'year'. Use df.set_index"):
+            read_panel(self.frame)
+
+    @pytest.mark.parametrize("moved", [0, -1900, 300])
+    def test_in_the_index_or_other_counts_are_read(self, moved):
+        frame = self.frame.assign(year=self.frame["year"] + moved)
+        if moved == 0:
+            frame = frame.set_index("year")
+        assert read_panel(frame).values.shape == (10, 1 if moved == 0 else 2)

@@ -108,7 +108,8 @@ def test_time_scales_leave_padding_out():
     padded = x.clone()
     padded[1] = torch.nan
     table = time_scales(lem, padded, lengths=[50, 0])
-    assert table.equals(time_scales(lem, x[:1]))
+    # a product of matrices rounds by their number of rows
+    pd.testing.assert_frame_equal(table, time_scales(lem, x[:1]), rtol=1e-12)
 
 
 def test_the_time_scale_is_the_mean_age_of_what_a_state_holds():

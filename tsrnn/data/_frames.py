@@ -23,6 +23,7 @@ _ACCEPTED = (
     "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
     "pandas or polars DataFrame with a time column"
 )
+YEARS = 1500, 2200  # whole numbers in between that rise by one are years, not a variable
 DEFAULT_TIME = "ds"  # name of the time column where none is given
 _LOST = "Give one with rows; a filter or a join before may have left none."
 
@@ -130,7 +131,34 @@ def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = 
             f"a long frame needs the time column {time_col!r}; its columns are "
             f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
         )
+    if layout is None:
+        _check_no_years(frame)
     return _read_wide(frame, backend, None, dates)
+
+
+def _check_no_years(frame: pd.DataFrame) -> None:
+    """Refuse a frame whose index says nothing and one of whose columns counts years.
+
+    Raises
+    ------
+    ValueError
+        Saying how to make that column the time.
+    """
+    index = frame.index
+    says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
+    if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
+        return
+    for name in frame.columns:
+        column = frame[name]
+        if not pd.api.types.is_integer_dtype(column.dtype) or column.hasnans:
+            continue
+        years = column.to_numpy()
+        if YEARS[0] <= years[0] <= years[-1] <= YEARS[1] and (np.diff(years) == 1).all():
+            raise ValueError(
+                f"time must be in the index; the frame counts its rows and has years in the column "
+                f"{name!r}. Use df.set_index({name!r}); if they are a variable, give the frame an "
+                "index of its own times."
+            )
 
 
 def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name) -> Name | None:
