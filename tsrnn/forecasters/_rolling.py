@@ -78,10 +78,17 @@ def origins_of(panel: Panel, h: int, step: int) -> Origins:
             f"{panel.axis.where(shortest)}rolling forecasts of h={h} steps need at least {h} new "
             f"rows; there are {panel.lengths[shortest]}. Give more rows, or take a smaller h"
         )
+    step = min(step, int(panel.lengths.max()))  # a longer one passes every row, too
     counts = (panel.lengths - h) // step + 1
     series = np.repeat(np.arange(len(counts)), counts)
     ordinal = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return Origins(counts, series, ordinal, panel.indptr[series] + ordinal * step, step)
+    return Origins(
+        counts,
+        series,
+        ordinal,
+        panel.indptr[series] + ordinal * step,
+        step,
+    )
 
 
 def rolling_forecasts(
