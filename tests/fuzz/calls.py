@@ -49,35 +49,79 @@ def function(*args):
 
 
 NUMBERS = {
-    "-1": lambda: -1, "0": lambda: 0, "2**70": lambda: 2**70, "10**6": lambda: 10**6,
-    "1e300": lambda: 1e300, "nan": lambda: np.nan, "inf": lambda: np.inf, "True": lambda: True,
-    "0.5": lambda: 0.5, "np.int64(0)": lambda: np.int64(0), "np.float32(nan)": lambda: np.float32("nan"),
-    "np.True_": lambda: np.True_, "Decimal": lambda: decimal.Decimal("1.5"), "1j": lambda: 1j,
-    "NaN decimal": lambda: decimal.Decimal("nan"), "array(2)": lambda: np.array(2),
-    "np.uint8(255)": lambda: np.uint8(255), "text 3": lambda: "3",
-}  # fmt: skip
+    "-1": lambda: -1,
+    "0": lambda: 0,
+    "2**70": lambda: 2**70,
+    "10**6": lambda: 10**6,
+    "1e300": lambda: 1e300,
+    "nan": lambda: np.nan,
+    "inf": lambda: np.inf,
+    "True": lambda: True,
+    "0.5": lambda: 0.5,
+    "np.int64(0)": lambda: np.int64(0),
+    "np.float32(nan)": lambda: np.float32("nan"),
+    "np.True_": lambda: np.True_,
+    "Decimal": lambda: decimal.Decimal("1.5"),
+    "1j": lambda: 1j,
+    "NaN decimal": lambda: decimal.Decimal("nan"),
+    "array(2)": lambda: np.array(2),
+    "np.uint8(255)": lambda: np.uint8(255),
+    "text 3": lambda: "3",
+}
 TEXTS = {
-    "''": lambda: "", "abc": lambda: "abc", "NUL": lambda: "a\0b", "bytes": lambda: b"abc",
-    "np.str_": lambda: np.str_("y"), "long text": lambda: "x" * 10_000, "blank": lambda: " ",
-    "surrogate": lambda: "\ud800", "[abc]": lambda: ["abc"],
-}  # fmt: skip
+    "''": lambda: "",
+    "abc": lambda: "abc",
+    "NUL": lambda: "a\0b",
+    "bytes": lambda: b"abc",
+    "np.str_": lambda: np.str_("y"),
+    "long text": lambda: "x" * 10_000,
+    "blank": lambda: " ",
+    "surrogate": lambda: "\ud800",
+    "[abc]": lambda: ["abc"],
+}
 THINGS = {
-    "None": lambda: None, "[]": list, "[None]": lambda: [None], "()": tuple, "{}": dict,
-    "nested": lambda: {"a": {"b": [{}]}}, "set": lambda: {1, 2}, "generator": lambda: (i for i in "ab"),
-    "function": lambda: function, "class": lambda: int, "object": object, "pd.NA": lambda: pd.NA,
-    "pd.NaT": lambda: pd.NaT, "Timestamp": lambda: pd.Timestamp("2024-01-01", tz="Europe/Rome"),
-    "date": lambda: datetime.date(2024, 1, 1), "Unprintable": Unprintable,
-    "timedelta": lambda: pd.Timedelta("1h"), "period": lambda: pd.Period("2024-01"),
-    "array 0": lambda: np.zeros(0), "array 2x3": lambda: np.ones((2, 3)),
-    "array 4d": lambda: np.ones((2, 2, 2, 2)), "array of objects": lambda: np.array([None, "a"], object),
-    "array of NaN": lambda: np.full((3, 6, 2), np.nan), "array of text": lambda: np.array(["a", "b"]),
-    "complex array": lambda: np.ones(3) * 1j, "range": lambda: range(3), "slice": lambda: slice(3),
-    "(1, 2, 3)": lambda: (1, 2, 3), "(-1, 1)": lambda: (-1, 1), "(2**70, 1)": lambda: (2**70, 1),
-    "(nan, nan)": lambda: (np.nan, np.nan), "[80, 80]": lambda: [80, 80], "[101]": lambda: [101],
-    "frozenset": frozenset, "memoryview": lambda: memoryview(b"ab"), "tensor": lambda: torch.ones(2),
-    "empty tensor": lambda: torch.ones(0), "module": lambda: torch.nn.Linear(2, 2),
-    "unfitted": Naive, "Drift": lambda: Drift, "list of itself": lambda: _loop(),
-}  # fmt: skip
+    "None": lambda: None,
+    "[]": list,
+    "[None]": lambda: [None],
+    "()": tuple,
+    "{}": dict,
+    "nested": lambda: {"a": {"b": [{}]}},
+    "set": lambda: {1, 2},
+    "generator": lambda: (i for i in "ab"),
+    "function": lambda: function,
+    "class": lambda: int,
+    "object": object,
+    "pd.NA": lambda: pd.NA,
+    "pd.NaT": lambda: pd.NaT,
+    "Timestamp": lambda: pd.Timestamp("2024-01-01", tz="Europe/Rome"),
+    "date": lambda: datetime.date(2024, 1, 1),
+    "Unprintable": Unprintable,
+    "timedelta": lambda: pd.Timedelta("1h"),
+    "period": lambda: pd.Period("2024-01"),
+    "array 0": lambda: np.zeros(0),
+    "array 2x3": lambda: np.ones((2, 3)),
+    "array 4d": lambda: np.ones((2, 2, 2, 2)),
+    "array of objects": lambda: np.array([None, "a"], object),
+    "array of NaN": lambda: np.full((3, 6, 2), np.nan),
+    "array of text": lambda: np.array(["a", "b"]),
+    "complex array": lambda: np.ones(3) * 1j,
+    "range": lambda: range(3),
+    "slice": lambda: slice(3),
+    "(1, 2, 3)": lambda: (1, 2, 3),
+    "(-1, 1)": lambda: (-1, 1),
+    "(2**70, 1)": lambda: (2**70, 1),
+    "(nan, nan)": lambda: (np.nan, np.nan),
+    "[80, 80]": lambda: [80, 80],
+    "[101]": lambda: [101],
+    "frozenset": frozenset,
+    "memoryview": lambda: memoryview(b"ab"),
+    "tensor": lambda: torch.ones(2),
+    "empty tensor": lambda: torch.ones(0),
+    "module": lambda: torch.nn.Linear(2, 2),
+    "unfitted": Naive,
+    "Drift": lambda: Drift,
+    "list of itself": lambda: _loop(),
+}
 
 
 def _loop():
@@ -89,7 +133,9 @@ def _loop():
 def _frame(**columns):
     rows = 5
     days = pd.date_range("2024-03-01", periods=rows)
-    return pd.DataFrame({"unique_id": ["s0"] * rows, "ds": days, "y": np.arange(rows) + 0.5} | columns)
+    return pd.DataFrame(
+        {"unique_id": ["s0"] * rows, "ds": days, "y": np.arange(rows) + 0.5} | columns
+    )
 
 
 FRAMES = {
@@ -112,22 +158,38 @@ FRAMES = {
     "no y": lambda: _frame().drop(columns="y"),
     "y twice": lambda: pd.concat([_frame(), _frame()[["y"]]], axis=1),
     "MultiIndex": lambda: _frame().set_index(["unique_id", "ds"]),
-    "MultiIndex columns": lambda: pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])),
+    "MultiIndex columns": lambda: pd.DataFrame(
+        [[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])
+    ),
     "series": lambda: pd.Series([1.0, 2.0, 3.0]),
     "series of text": lambda: pd.Series(["a", "b"]),
-    "polars": lambda: pl.DataFrame({"unique_id": ["s0"], "ds": [datetime.date(2024, 3, 1)], "y": [1.0]}),
+    "polars": lambda: pl.DataFrame(
+        {"unique_id": ["s0"], "ds": [datetime.date(2024, 3, 1)], "y": [1.0]}
+    ),
     "empty polars": pl.DataFrame,
     "lazy": lambda: pl.DataFrame({"unique_id": ["s0"], "y": [1.0]}).lazy(),
     "columns of dict": lambda: _frame().to_dict("list"),
     "records": lambda: _frame().to_dict("records"),
     "groups": lambda: _frame().groupby("unique_id"),
-}  # fmt: skip
+}
 POOL = NUMBERS | TEXTS | THINGS | FRAMES
 DATA = {"df", "X", "y", "X_future", "frame", "source", "train", "forecasts", "sample_weight"}
 
-# More rounds, draws or starts are legal: what takes as long as was asked does not hang.
-BUDGETS = {"max_epochs", "max_iter", "n_starts", "n_simulations", "n_boot", "n_estimators", "patience"}
-HUGE = {"2**70", "10**6", "1e300"}
+# More layers, rounds, draws or starts are legal: what takes as long as was asked does not hang.
+BUDGETS = {
+    "max_epochs",
+    "max_iter",
+    "n_starts",
+    "n_simulations",
+    "n_boot",
+    "n_estimators",
+    "patience",
+    "n_layers",
+    "num_layers",
+    "state_units",
+    "mean_order",
+}
+HUGE = {"2**70", "10**6", "1e300", "np.uint8(255)"}
 
 
 def kind_of(parameter):
@@ -298,7 +360,22 @@ def layer_subjects():
     yield "recurrence", Subject(recurrence, run, parameters_of(recurrence))
 
 
-TYPED = ("", "abc", "-1", "0", "nan", "1e300", "9" * 40, "a,b", "{}", "é", " ", "x" * 5000, "1.5", "/")
+TYPED = (
+    "",
+    "abc",
+    "-1",
+    "0",
+    "nan",
+    "1e300",
+    "9" * 40,
+    "a,b",
+    "{}",
+    "é",
+    " ",
+    "x" * 5000,
+    "1.5",
+    "/",
+)
 
 
 def command_lines(rng, number, file, saved):
