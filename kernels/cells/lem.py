@@ -1,6 +1,7 @@
 """Long expressive memory of Rusch et al. (2022)."""
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from torch import sigmoid, tanh
@@ -60,7 +61,7 @@ def lem(block_size: int = 1, dt: float = 1.0) -> Cell:
     >>> cell.n, cell.m, cell.p
     (4, 8, 16)
     """
-    if not 0 < dt < float("inf"):
+    if not isinstance(dt, Real) or not 0 < dt < float("inf"):
         raise ValueError(f"dt must be a positive number; got {dt!r}")
     name = "lem" if dt == 1 else f"lem_dt{dt:g}".replace("+", "")
     form = MatrixForm(

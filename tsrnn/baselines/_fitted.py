@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -91,7 +91,9 @@ class FittedForecaster(Results, RowsForecaster):
         units = self.units_
         if unit is None and len(units) > 1:
             return BaselineSummary(type(self).__name__, self._table())
-        i = 0 if unit is None else units.get_indexer_for(pd.Index([unit]))[0]
+        i = 0
+        if unit is not None:
+            i = units.get_indexer_for(pd.Index([unit]))[0] if isinstance(unit, Hashable) else -1
         if i < 0:
             raise KeyError(f"unit must be one of {listed(units)}; got {unit!r}")
         title = f"{type(self).__name__} of {self._named(units[[i]])}"

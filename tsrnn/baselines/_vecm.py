@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -287,7 +288,7 @@ class VECM(FittedForecaster):
             if value is not None and not is_count(value):
                 raise ValueError(f"{name} must be an integer of at least 0, or None; got {value!r}")
         significance = arguments.significance
-        if significance not in SIGNIFICANCES:
+        if not isinstance(significance, Real) or significance not in SIGNIFICANCES:
             raise ValueError(f"significance must be 0.01, 0.05 or 0.1; got {significance!r}")
         return ErrorCorrection(
             arguments.lags,

@@ -10,7 +10,7 @@ from typing import Any
 
 from tsrnn.batch._files import polars
 from tsrnn.batch._forecast_frame import Problem
-from tsrnn.contract import inside, put_file, remove_unfinished
+from tsrnn.contract import as_path, inside, put_file, remove_unfinished
 
 __all__ = ["Counts", "Folder", "problem_frame"]
 
@@ -35,7 +35,7 @@ class Folder:
     """
 
     def __init__(self, path: Any) -> None:
-        self.path = Path(path).expanduser().resolve()  # workers may be elsewhere
+        self.path = as_path(path).resolve()  # workers may be elsewhere
 
     def check_apart(self, files: Iterable[Path]) -> None:
         """Refuse a folder that holds files to be read, which a run would remove or replace.

@@ -46,7 +46,7 @@ from tsrnn.contract._schema import (
 from tsrnn.contract._shared import CommonArguments, with_shared_arguments
 from tsrnn.contract._units import target_scales, unit_index
 from tsrnn.contract._warnings import IntervalWarning, warn_user
-from tsrnn.contract._whole_file import file_place, inside, put_file, remove_unfinished
+from tsrnn.contract._whole_file import as_path, file_place, inside, put_file, remove_unfinished
 
 __all__ = [
     "MOST_STEPS",
@@ -63,6 +63,7 @@ __all__ = [
     "Origins",
     "anything",
     "arguments_of",
+    "as_path",
     "as_saved",
     "by_name",
     "check_argument_names",

@@ -6,7 +6,7 @@ import copy
 import numbers
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any, ClassVar, Generic, Self, TypeVar
 
 import narwhals as nw
@@ -675,13 +675,13 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
     def _check_takes_columns(self) -> None:
         """Refuse kinds of columns that the class has no use for."""
         calendar, static = self.arguments_.calendar, self.arguments_.static
-        if calendar and not self.takes_exog:
+        if _names_columns(calendar) and not self.takes_exog:
             raise ValueError(
                 f"{type(self).__name__} takes no exogenous columns, and so no calendar; got "
                 f"calendar={calendar!r}. Leave it out, or take a forecaster that does, such "
                 "as ParaRNNForecaster, ARMA or SARIMAX"
             )
-        if static and not self.takes_static:
+        if _names_columns(static) and not self.takes_static:
             raise ValueError(
                 f"{type(self).__name__} takes no static columns; got static={static!r}. "
                 "Within a series they are part of its mean, so that they help only models which "
@@ -830,3 +830,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             "them out, or name those whose future is known in known_ahead and fit again"
         )
         return nw.from_native(X_future).drop(others).to_native()
+
+
+def _names_columns(value: Any) -> bool:
+    """Whether an argument asks for columns; frames and arrays have no truth value."""
+    return value is not None and (not isinstance(value, bool | str | Sequence) or bool(value))

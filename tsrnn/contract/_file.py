@@ -109,10 +109,12 @@ def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.
     """
     if not isinstance(path, str | os.PathLike):
         name, content = "the open file", _binary(path).read()
-    elif Path(path).is_file():
+    elif os.path.isfile(path):
         name, content = str(path), Path(path).read_bytes()
     else:
-        raise FileNotFoundError(f"no saved model at {path}")
+        raise FileNotFoundError(
+            f"no saved model at {str(path)!r}. Give the path that save was given"
+        )
     try:
         arrays = load(content)
         metadata = _metadata(content)

@@ -41,9 +41,12 @@ def check_levels(level: Any) -> list[float]:
     """
     if level is None:
         return []
-    levels = list(level) if isinstance(level, Sequence | np.ndarray | set) else [level]
+    levels = list(np.atleast_1d(level)) if isinstance(level, np.ndarray) else level
+    levels = list(levels) if isinstance(levels, Sequence | set) else [level]
     for value in levels:
-        if isinstance(value, bool | str) or not isinstance(value, int | float | np.number):
+        if isinstance(value, bool | str) or not isinstance(
+            value, int | float | np.integer | np.floating
+        ):
             raise TypeError(f"level must be percentages such as level=[80, 95]; got {level!r}")
         if not 0 < value < 100:
             raise ValueError(f"level must lie strictly between 0 and 100 percent; got {value!r}")

@@ -56,6 +56,7 @@ class Origins(NamedTuple):
                 f"new rows; there are {panel.lengths[shortest]}. Give more rows, or take a "
                 "smaller h"
             )
+        step = min(step, int(panel.lengths.max()))  # a longer one passes every row, too
         counts = (panel.lengths - h) // step + 1
         series = np.repeat(np.arange(len(counts)), counts)
         ordinal = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)

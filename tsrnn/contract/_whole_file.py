@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 try:
@@ -56,7 +57,7 @@ def file_place(path: PathLike, inputs: Mapping[str, PathLike | None] | None = No
     >>> file_place("model.tsrnn").name
     'model.tsrnn'
     """
-    place = Path(path).expanduser()
+    place = as_path(path)
     _destination(place)
     for name, given in (inputs or {}).items():
         if given is not None and _same_file(place, Path(given).expanduser()):
@@ -89,6 +90,7 @@ def put_file(path: Path, write: Callable[[Path], object]) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    from typing import Any
     >>> from tsrnn.contract import put_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     put_file(Path(folder, "words"), lambda place: place.write_text("whole"))
@@ -127,6 +129,7 @@ def remove_unfinished(folder: Path, name: str | None = None) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    from typing import Any
     >>> from tsrnn.contract import remove_unfinished
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Path(folder, ".model.0123456789abcdef0123456789abcdef.tmp").touch()
@@ -165,9 +168,21 @@ def inside(path: PathLike, folder: PathLike) -> bool:
     return Path(path).expanduser().resolve().is_relative_to(Path(folder).expanduser().resolve())
 
 
+def as_path(path: Any) -> Path:
+    """The argument as a path, the home folder written out."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"a path must be text or a pathlib.Path; got {path!r}")
+    return Path(path).expanduser()
+
+
 def _destination(place: Path) -> Path:
     """The file that a path leads to, links followed, if one can be written there."""
-    target = Path(os.path.realpath(place))
+    try:
+        target = Path(os.path.realpath(place))
+    except ValueError as error:  # of characters that no name has
+        raise ValueError(
+            f"{str(place)!r} cannot be the name of a file: {error}. Name another"
+        ) from error
     if not target.parent.is_dir():
         folder = target.parent if place.is_symlink() else place.parent
         raise FileNotFoundError(f"the folder {folder} does not exist; make it first")

@@ -169,9 +169,9 @@ def _slices(place: Path, lazy: Any, n_rows: int) -> Iterator[tuple[int, Any]]:
 
 
 def _source(place: Path) -> str:
-    if place.is_file():
+    if os.path.isfile(place):  # of a name that no file can have: not, where `Path` raises
         return str(place)
-    if not place.is_dir():
+    if not os.path.isdir(place):
         raise FileNotFoundError(
             f"there is no parquet file or folder {str(place)!r}. Give the path of one, or a frame"
         )

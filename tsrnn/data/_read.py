@@ -193,6 +193,12 @@ def _open(
     if layout is not None:
         id_col = layout.id_col or id_col
         time_col = time_col if layout.time_col is None else layout.time_col  # type: ignore[assignment]
+    for argument, name in (("id_col", id_col), ("time_col", time_col)):
+        if not isinstance(name, str | int):
+            raise TypeError(
+                f"{argument} must be the name of one column; got {name!r}. Join several columns "
+                "into one, such as df['store'] + '/' + df['item'], and name that"
+            )
 
     def choose(table: Table) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
         if layout is not None:

@@ -81,7 +81,7 @@ def diagnose(forecasts: Any, df: Any = None, *, lags: int | None = None) -> Diag
         lags = positive_integer("lags", lags)
     if isinstance(forecasts, pd.DataFrame):
         if df is not None:
-            raise ValueError("df is for a fitted forecaster; a backtest has its rows")
+            raise ValueError("df is for a fitted forecaster; a backtest has its rows. Leave df out")
         if forecasts.attrs.get("backtest", {}).get("kind") == "variance":
             raise ValueError("a backtest of variances has no errors of one step to test")
         frame = first_steps(forecasts)

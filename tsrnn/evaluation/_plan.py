@@ -150,7 +150,6 @@ def make_plan(
     ValueError
         If a series has no row before the first window.
     """
-    ahead = h + step_size * np.arange(n_windows)[::-1]
     short = too_short(panel, h, n_windows, step_size)
     if short:
         worst = min(short, key=lambda i: int(panel.lengths[i]))
@@ -158,6 +157,7 @@ def make_plan(
             f"{panel.axis.where(worst)}{short[worst]}. Take fewer windows, or a smaller h or "
             "step_size"
         )
+    ahead = h + step_size * np.arange(n_windows)[::-1]
     return Plan(panel, panel.lengths - ahead[:, None], h, step_size, refit_every, levels, kind)
 
 

@@ -11,7 +11,7 @@ from tsrnn.layers._brt_layer import TransformerLayer
 from tsrnn.layers._brt_memory import RECURRENT_MATRICES, Memory
 from tsrnn.layers._brt_state import Carried, Shape
 from tsrnn.layers._brt_windows import Windows
-from tsrnn.layers._checks import check_sizes
+from tsrnn.layers._checks import check_bias, check_dropout, check_sizes
 from tsrnn.layers._recurrent import Recurrent
 
 
@@ -152,13 +152,14 @@ class BlockRecurrentAttention(Recurrent):
                 f"recurrent_layer must be one of the layers 1 to {num_layers}; got "
                 f"{recurrent_layer!r}"
             )
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1); got {dropout!r}")
+        check_dropout(dropout)
+        check_bias(bias)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.block_size = block_size
         self.n_states = n_states
+        window = int(window)  # sums of it overflow in small dtypes of numpy
         self.window = window
         self.n_heads = n_heads
         self.recurrent_layer = recurrent_layer

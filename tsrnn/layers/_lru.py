@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tsrnn.kernels import cells, prepare_projected, without_padding
-from tsrnn.layers._checks import check_sizes
+from tsrnn.layers._checks import check_dropout, check_sizes
 from tsrnn.layers._lru_init import Ring, draw_normal, draw_ring
 from tsrnn.layers._lru_layer import (
     LOGARITHMS,
@@ -136,8 +136,7 @@ class LRU(Recurrent):
         )
         self.ring = Ring(r_min, r_max, max_phase)
         self.ring.check()
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1); got {dropout!r}")
+        check_dropout(dropout)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -18,6 +19,9 @@ class Ring(NamedTuple):
 
     def check(self) -> None:
         """Raise unless it lies in the unit disk."""
+        for name, value in self._asdict().items():
+            if not isinstance(value, Real):
+                raise TypeError(f"{name} must be a real number; got {value!r}")
         if not (0 <= self.r_min <= self.r_max <= 1 and self.r_min < 1 and self.r_max > 0):
             raise ValueError(
                 "r_min and r_max must satisfy 0 <= r_min <= r_max <= 1, not both 0 and not both 1; "

@@ -81,6 +81,12 @@ class Recurrent(nn.Module, ABC):
         ValueError
             If shapes do not fit or lengths lie outside 0 to T.
         """
+        for name, value in (("x", x), ("hx", hx)):
+            if not isinstance(value, Tensor) and (name == "x" or value is not None):
+                raise TypeError(
+                    f"{name} must be a torch.Tensor; got {type(value).__name__}. Convert it with "
+                    "torch.as_tensor"
+                )
         if x.ndim == 2:
             output, h_n = self(x[None], None if hx is None else hx[:, None], lengths)
             return output[0], h_n[:, 0]

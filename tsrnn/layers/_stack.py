@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from tsrnn.kernels import Cell, prepare_projected, projected_recurrence
 from tsrnn.layers._cells import matrices_of, matrix_names, weight_shape
-from tsrnn.layers._checks import check_sizes
+from tsrnn.layers._checks import check_bias, check_dropout, check_sizes
 from tsrnn.layers._recurrent import Recurrent
 
 
@@ -83,8 +83,8 @@ class CellStack(Recurrent):
                 f"hidden_size must be a multiple of block_size; got hidden_size={hidden_size}, "
                 f"block_size={self.block_size}"
             )
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1); got {dropout!r}")
+        check_dropout(dropout)
+        check_bias(bias)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers

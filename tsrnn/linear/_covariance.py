@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tsrnn.contract import choice
 from tsrnn.linear._estimates import Estimates
 
 KINDS = (
@@ -77,8 +78,7 @@ def check_kind(kind: str, estimates: Estimates | None = None) -> None:
     ------
     ValueError
     """
-    if kind not in KINDS:
-        raise ValueError(f"cov_type must be one of {KINDS}; got {kind!r}")
+    kind = choice("cov_type", kind, KINDS)
     needs = kind in ("information", "bollerslev-wooldridge")
     if estimates is not None and needs and estimates.information is None:
         raise ValueError(

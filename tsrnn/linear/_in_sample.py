@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import positive_integer, unit_index
+from tsrnn.contract import flag, positive_integer, unit_index
 from tsrnn.data import Panel
 from tsrnn.linear._diagnostics import COLUMNS, diagnose
 from tsrnn.linear._frames import in_shape_of_data
@@ -53,6 +53,7 @@ class InSample:
             In the shape of the data; a column ``residual`` in a long frame. NaN in rows that
             are missing or that the likelihood does not use.
         """
+        standardized = flag("standardized", standardized)
         panel = self._data(df)
         fitted, scaled = self._in_sample(panel)
         return in_shape_of_data(

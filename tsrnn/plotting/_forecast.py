@@ -180,6 +180,11 @@ def plot_forecasts(
         note = note or f"{room} of {len(named):,} series; name others by series="
         named = named[:room]
     panels = [(one, column) for one in named for column in chosen]
+    if not panels:
+        raise ValueError(
+            f"series= and columns= must name at least one panel to draw; got series={series!r}, "
+            f"columns={columns!r}. Leave them out to draw all"
+        )
     axes = _panel_axes(ax, len(panels), note)
     for i, (own, (one, column)) in enumerate(zip(axes, panels, strict=True)):
         plot_forecast(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -83,7 +84,7 @@ def _the_series(forecast: Any, names: Names) -> Any:
     ids = forecast[names.id_col].unique()
     if names.series is None and len(ids) == 1:
         return ids[0]
-    if names.series is None or names.series not in ids:
+    if not isinstance(names.series, Hashable) or names.series is None or names.series not in ids:
         came = "none was given" if names.series is None else f"got {names.series!r}"
         raise ValueError(
             f"`series` must be one of the {len(ids)} series of the forecast "

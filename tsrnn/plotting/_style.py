@@ -41,6 +41,8 @@ def colour(i: int) -> str:
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """`ax` itself, or the axes of a new figure whose layout leaves room for labels outside."""
     if ax is not None:
+        if not hasattr(ax, "xaxis"):
+            raise TypeError(f"ax must be the Axes of a matplotlib figure to draw on; got {ax!r}")
         return ax
     import matplotlib.pyplot as plt
 
