@@ -226,7 +226,10 @@ def named(section):
 
 def arguments(value):
     """Arguments by name; none for a class that is only read, such as a protocol."""
-    parameters = inspect.signature(value).parameters.values()
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except ValueError:  # of an exception without a constructor of its own
+        return set()
     return {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 

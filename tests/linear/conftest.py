@@ -88,7 +88,10 @@ class Normal(LinearForecaster):
         super().__init__(**shared)
         self.mean = mean
 
-    def _param_names(self, panel):
+    def _state_shapes(self):
+        return {"n": ("float64", ())}
+
+    def _param_names(self):
         return ("sigma2",) if self.mean is not None else ("mu", "sigma2")
 
     def _model_name(self):

@@ -155,10 +155,21 @@ def check_common(cls: type[Forecaster], header: Any) -> None:
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
     """Check that arguments in a file are those of a class, and which of them are tuples.
 
+    Parameters
+    ----------
+    cls : type
+    header : dict
+
     Raises
     ------
     DamagedFileError
         Naming the field.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.contract import arguments_of, check_argument_names
+    >>> check_argument_names(ARMA, arguments_of(ARMA(order=(1, 0))))
     """
     params = header["params"]
     # All of them: a release that adds an argument raises FORMAT, and fills it in for older files.

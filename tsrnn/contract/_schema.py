@@ -76,6 +76,10 @@ def as_saved(place: str) -> Iterator[None]:
     place : str
         Of the arguments in the file.
 
+    Yields
+    ------
+    None
+
     Raises
     ------
     DamagedFileError
@@ -206,11 +210,7 @@ def anything(value: Any, place: str) -> None:
 
 
 def one_of(*legal: Any) -> Kind:
-    """Kind of a few values.
-
-    Parameters
-    ----------
-    *legal : object
+    """Kind of a few values, those given.
 
     Returns
     -------

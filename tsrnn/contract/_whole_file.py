@@ -90,7 +90,6 @@ def put_file(path: Path, write: Callable[[Path], object]) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    from typing import Any
     >>> from tsrnn.contract import put_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     put_file(Path(folder, "words"), lambda place: place.write_text("whole"))
@@ -129,7 +128,6 @@ def remove_unfinished(folder: Path, name: str | None = None) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    from typing import Any
     >>> from tsrnn.contract import remove_unfinished
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Path(folder, ".model.0123456789abcdef0123456789abcdef.tmp").touch()
@@ -169,7 +167,27 @@ def inside(path: PathLike, folder: PathLike) -> bool:
 
 
 def as_path(path: Any) -> Path:
-    """The argument as a path, the home folder written out."""
+    """The argument as a path, the home folder written out.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import as_path
+    >>> as_path("models").name
+    'models'
+    """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"a path must be text or a pathlib.Path; got {path!r}")
     return Path(path).expanduser()

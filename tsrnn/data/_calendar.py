@@ -116,6 +116,17 @@ def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
 def calendar_names(features: Sequence[str], layout: Layout) -> list[str]:
     """Names of the columns of some cycles, such as "month_sin1".
 
+    Parameters
+    ----------
+    features : sequence of str
+        What `calendar_features` gave.
+    layout : Layout
+        Of the data.
+
+    Returns
+    -------
+    list of str
+
     Examples
     --------
     >>> from tsrnn.data import calendar_names, read_panel
@@ -170,6 +181,17 @@ def calendar_columns(times: np.ndarray, features: Sequence[str], layout: Layout)
 
 def cycle_steps(feature: str, layout: Layout) -> float:
     """Steps of the data in a cycle of the calendar.
+
+    Parameters
+    ----------
+    feature : str
+        One of those that `calendar_features` gives.
+    layout : Layout
+        Of the data.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

@@ -167,7 +167,7 @@ def plot_forecasts(
     >>> history = load_macrodata()[["infl", "unemp"]]
     >>> axes = plot_forecasts(history, Drift().fit(history).predict(8, level=80), last=60)
     >>> [ax.get_ylabel() for ax in axes]
-    ['infl', 'unemp']
+    ['infl (percent a year)', 'unemp (percent of the labour force)']
     """
     ids, points = panel_labels(forecast, id_col, time_col, target_col)
     chosen = points if columns is None else _as_list(columns)
