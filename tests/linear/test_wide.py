@@ -50,7 +50,7 @@ def test_a_varma_has_rows_for_its_coefficients_and_its_covariance():
     ("model", "words"),
     [
         (VARMA(), "9 parameters of 1 series"),
-        (VECMGARCH(n_starts=1, random_state=0), "1 starts, 13 parameters"),
+        (VECMGARCH(n_starts=1, random_state=0), "2 starts, 13 parameters"),
         (DCC(), "correlations of 2 targets"),
     ],
     ids=str,

@@ -92,11 +92,13 @@ class Layout:
         return layout
 
     def _check(self) -> None:
-        long, one = self.kind == "long", len(self.target_names) == 1
+        long, wide = self.kind == "long", self.kind == "wide"
+        one = len(self.target_names) == 1
         stamps = _STAMPS.get(self.time_kind)
         rules = {
             "kind": self.kind in ("series", "wide", "long") and (one or self.kind != "series"),
-            "backend": self.backend == "pandas" or (self.backend == "polars" and long),
+            "backend": self.backend == "pandas"
+            or (self.backend == "polars" and (long or (wide and self.time_col is not None))),
             "target_names": all(map(_is_name, self.target_names))
             and len(set(self.target_names)) == len(self.target_names) > 0,
             "time_kind": stamps is not None,
@@ -108,7 +110,9 @@ class Layout:
                 and bool(len(str(self.tz)) < 64 and _ZONE.fullmatch(str(self.tz)))
             ),
             "id_col": self.id_col is None or (long and isinstance(self.id_col, str)),
-            "time_col": isinstance(self.time_col, str) if long else self.time_col is None,
+            "time_col": (long and isinstance(self.time_col, str))
+            or (not long and self.time_col is None)
+            or (wide and _is_name(self.time_col) and self.time_col not in self.target_names),
             "index_name": self.index_name is None or _is_name(self.index_name),
             "series_name": self.series_name is None or _is_name(self.series_name),
         }
