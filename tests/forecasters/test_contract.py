@@ -166,7 +166,7 @@ class TestPredict:
 
     def test_does_not_change_the_forecaster(self, fitted, data, same):
         before = fitted.predict(3)
-        fitted.predict(data.iloc[:20], h=6, level=[50])
+        fitted.predict(data.iloc[:24], h=6, level=[50])
         same(fitted.predict(3), before, rtol=0)
 
 
@@ -251,7 +251,8 @@ class TestUpdate:
         rows = cut(data, 9)[1]
         turned = pd.concat([rows[rows["unique_id"] == name] for name in "cab"])
         one, other = copy.deepcopy(early).update(turned), copy.deepcopy(early).update(rows)
-        same(one.predict(3), other.predict(3), rtol=0)
+        # a product of matrices in float32 rounds by the place of a row
+        same(one.predict(3), other.predict(3), rtol=1e-6)
 
     def test_that_fails_changes_nothing(self, early, data, cut, same):
         model = copy.deepcopy(early)
