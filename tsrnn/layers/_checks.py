@@ -20,7 +20,7 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
 
 def check_dropout(value: Any) -> None:
     """Raise unless it is a share of at least 0 and below 1."""
-    if not isinstance(value, Real) or not 0 <= value < 1:
+    if not isinstance(value, Real) or not 0 <= value < 1:  # type: ignore[operator]
         raise ValueError(f"dropout must lie in [0, 1); got {value!r}")
 
 
