@@ -87,7 +87,7 @@ def test_binary_garbage(refused, tmp_path, suffix):
         ("panel.csv --model naive --out no/f.csv", "the folder no does not exist"),
         ("panel.csv --model naive --save no/m.tsrnn", "the folder no does not exist"),
         ("panel.csv --model naive --save .", ". is a folder; name a file in it"),
-        ("panel.csv --load none.tsrnn", "no saved model at none.tsrnn"),
+        ("panel.csv --load none.tsrnn", "no saved model at 'none.tsrnn'"),
         ("panel.csv --load panel.csv", "damaged or no model saved by tsrnn"),
     ],
 )

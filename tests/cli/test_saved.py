@@ -61,7 +61,7 @@ def test_summary(answer, document, saved):
 
 @pytest.mark.parametrize("command", ["features", "summary"])
 def test_files_that_are_none(refused, files, command):
-    assert "no saved model at none.tsrnn" in refused(f"{command} none.tsrnn")
+    assert "no saved model at 'none.tsrnn'" in refused(f"{command} none.tsrnn")
     assert "no model saved by tsrnn" in refused(f"{command} panel.csv")
 
 
