@@ -125,7 +125,7 @@ class TestArguments:
         assert own == {
             key: value
             for key, value in theirs.items()
-            if key not in ("target", "known_ahead", "id_col", "time_col")
+            if key not in ("target", "known_ahead", "static", "id_col", "time_col")
         }
 
     def test_unknown_ones_are_refused(self):

@@ -263,8 +263,9 @@ def other_arguments(model):
     table = OTHER | OTHER_OF.get(type(model).__name__, {})
     values = {name: table[name] for name in sorted(inspect.signature(type(model)).parameters)}
     # an example that has the value of the table gets that of the constructor
+    given = model.get_params()
     return {
-        name: _default(model, name) if np.array_equal(model.get_params()[name], value) else value
+        name: _default(model, name) if repr(given[name]) == repr(value) else value
         for name, value in values.items()
     }
 

@@ -190,8 +190,9 @@ class ArchModel(FittedForecaster):
         "APARCH", and a power other than 2, beyond the first step. They are drawn by `random_state`.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters. Exogenous columns, for the means that have regressors, are all to
         be named in `known_ahead`.
 

@@ -19,8 +19,9 @@ class Naive(NaiveMethod):
 
     Parameters
     ----------
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 
     References
@@ -59,8 +60,9 @@ class SeasonalNaive(NaiveMethod):
     ----------
     season_length : int, optional
         Steps m of a season; by frequency where it is None. 1 is the naive method.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 
     References
@@ -113,8 +115,9 @@ class Drift(NaiveMethod):
 
     Parameters
     ----------
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 
     References
@@ -165,8 +168,9 @@ class Mean(NaiveMethod):
 
     Parameters
     ----------
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 
     References

@@ -32,8 +32,9 @@ class Naive2(NaiveMethod):
     ----------
     season_length : int, optional
         Steps m of a season; by frequency where it is None.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 
     Notes

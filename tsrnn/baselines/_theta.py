@@ -144,8 +144,9 @@ class Theta(StandardizedForecaster):
         depends on the unit. With False numbers are those of a direct call on the same data.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 
     Notes

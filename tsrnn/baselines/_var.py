@@ -161,8 +161,9 @@ class VAR(FittedForecaster):
         Constant, and the number of the row from 1 and its square.
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`.
 

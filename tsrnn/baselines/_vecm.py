@@ -233,8 +233,9 @@ class VECM(FittedForecaster):
         Level of the trace test, whose polynomial is a constant with any "c", a line with any "l".
     n_jobs : int, default 1
         Processes that share the series; -1 takes all cores.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 
     Notes

@@ -75,8 +75,9 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     Parameters
     ----------
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As `CommonArguments` has them.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As `CommonArguments` has them.
 
     Attributes

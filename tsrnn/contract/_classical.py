@@ -24,8 +24,9 @@ class Classical(Forecaster[M]):
 
     Parameters
     ----------
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As `CommonArguments` has them.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As `CommonArguments` has them.
 
     Examples

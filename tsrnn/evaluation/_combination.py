@@ -59,8 +59,9 @@ class Combination(Classical[CombinedMemory]):
         members by name or in their order.
     n_windows : int, default 5
         Horizons of which errors are taken to estimate weights.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters. A member is given `known_ahead` if it names the same columns; one
         that takes no exogenous columns is not shown them.
 

@@ -62,8 +62,9 @@ class DCC(ConditionalCorrelation):
     cov_type : {"robust", "hessian"}
         Standard errors that allow for all steps of the estimation and for other distributions
         than the normal (Engle and Sheppard, 2001), or those of each step by itself.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all linear models. DCC takes no exogenous columns.
 
     Notes

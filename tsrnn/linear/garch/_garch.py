@@ -95,9 +95,10 @@ class GARCH(VarianceResults):
     cov_type : str, default "robust"
         Kind of standard errors: that of quasi maximum likelihood, "hessian", "opg",
         "information", "bollerslev-wooldridge" or "arch-robust".
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, verbose
         As in all linear models. GARCH takes no exogenous columns.
+    random_state : int, numpy random generator or None
+        For intervals that are simulated.
 
     Notes
     -----

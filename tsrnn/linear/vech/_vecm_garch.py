@@ -86,8 +86,9 @@ class VECMGARCH(Dynamics):
     cov_type : str, default "robust"
         Standard errors: the sandwich of quasi maximum likelihood, "hessian", "opg",
         "information" or "bollerslev-wooldridge".
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing, random_state,
-    verbose
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As of every linear model.
 
     Attributes
