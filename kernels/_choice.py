@@ -20,7 +20,7 @@ _COMPILED = ("sequential", "scan", "shooting")
 
 def chosen_engine(engine: str, cell: Cell, inputs: Tensor) -> str:
     """Name of the engine to run, or the reason why it cannot."""
-    if engine not in NAMES:
+    if not isinstance(engine, str) or engine not in NAMES:
         raise ValueError(f"engine must be one of {NAMES}; got {engine!r}")
     if engine == "reference" or (engine == "auto" and not _has_kernels(cell, inputs)):
         return "reference"

@@ -137,6 +137,9 @@ def recurrence(
     (torch.Size([3, 10, 2, 4]), torch.Size([3, 2, 4]))
     """
     _check_tensors(cell, inputs, params, initial)
+    for name, value in (("outputs_only", outputs_only), ("full_output", full_output)):
+        if not isinstance(value, bool | int):  # True, False, or what torch makes of them
+            raise TypeError(f"{name} must be True or False; got {value!r}")
     batch, steps, _, units = inputs.shape
     if initial is None:
         initial = inputs.new_zeros(batch, cell.n, units)

@@ -12,12 +12,12 @@ from tsrnn.batch import forecast_batches
 from tsrnn.data import to_polars
 
 SCRIPT = Path(__file__).with_name("_killed.py")
-KILLS = 20
+KILLS = int(os.environ.get("TSRNN_KILLS", 8))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills children that are made by fork")
-def test_twenty_kills_leave_the_same_bytes(broken, simulate, tmp_path):
+def test_kills_leave_the_same_bytes(broken, simulate, tmp_path):
     more = simulate(120, 40, seed=2)
     more["unique_id"] = "t" + more["unique_id"]
     table = to_polars(broken).vstack(to_polars(more))
@@ -34,7 +34,7 @@ def test_twenty_kills_leave_the_same_bytes(broken, simulate, tmp_path):
     assert done.returncode == 0, done.stderr
     killed, at_files, finished = map(int, done.stdout.split())
     assert killed >= KILLS
-    assert at_files >= 5
+    assert at_files >= KILLS // 4
     assert finished == 1
     calm = forecast_batches(
         tmp_path / "source.parquet",

@@ -167,7 +167,11 @@ REFUSED = {
     "none": (None, TypeError, "X must be a table.*got None"),
     "scalar": (3.0, ValueError, "Expected 2D array, got scalar"),
     "dict": ({"a": 1}, TypeError, "X must be a table.*got a dict"),
-    "generator": ((row for row in RAGGED), TypeError, "list of sequences.*got a generator"),
+    "generator": (
+        (row for row in RAGGED),
+        TypeError,
+        "a list or a frame; got a generator. Give a list",
+    ),
     "one axis": (np.ones(6), ValueError, "Expected 2D array, got 1D array"),
     "empty list": ([], ValueError, "X must be.*got an empty list"),
     "no samples": (ARRAY[:0], ValueError, r"Found array with 0 sample\(s\)"),

@@ -190,6 +190,15 @@ BUDGETS = {
     "mean_order",
 }
 HUGE = {"2**70", "10**6", "1e300", "np.uint8(255)"}
+# Rows that are computed one after the other, of which a million take as long as they take.
+LOOPS = {
+    "simulate": {"n", "burn"},
+    "sample_paths": {"h", "n"},
+    "impulse_responses": {"h"},
+    "predict_covariances": {"h"},
+    "predict_variance": {"h"},
+    "forecast_covariance": {"h"},
+}
 
 
 def kind_of(parameter):
@@ -209,6 +218,7 @@ class Subject:
     parameters: tuple[inspect.Parameter, ...]
     model: Any = None  # that the call may not change when it fails
     numbers: bool = False  # whether the answer must be finite
+    loops: frozenset[str] = frozenset()  # parameters that are numbers of rows, see LOOPS
 
     def draw(self, rng):
         """Draw odd arguments; their names, and all arguments of the call."""
@@ -217,7 +227,8 @@ class Subject:
         for i in rng.choice(len(self.parameters), count, replace=False):
             parameter = self.parameters[i]
             pool = kind_of(parameter) if rng.random() < 0.6 else POOL
-            labels = sorted(set(pool) - (HUGE if parameter.name in BUDGETS else set()))
+            bounded = parameter.name in BUDGETS or parameter.name in self.loops
+            labels = sorted(set(pool) - (HUGE if bounded else set()))
             label = labels[rng.integers(len(labels))]
             odd[parameter.name] = POOL[label]()
             names.append(f"{parameter.name}={label}")
@@ -295,7 +306,14 @@ def estimator_subjects(label, example):
 
         yield (
             f"{label}.{name}",
-            Subject(call, legal, found, (model, example), name in FORECASTS),
+            Subject(
+                call,
+                legal,
+                found,
+                (model, example),
+                name in FORECASTS,
+                frozenset(LOOPS.get(name, ())),
+            ),
         )
 
 

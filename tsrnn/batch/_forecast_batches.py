@@ -23,7 +23,7 @@ from tsrnn.batch._request import Request, make_request, zone_of
 from tsrnn.batch._run import BatchRun
 from tsrnn.batch._source import Partition, Source, open_future, open_source
 from tsrnn.batch._work import one_thread, work
-from tsrnn.contract import Forecaster, job_count, last_step, positive_integer, verbosity
+from tsrnn.contract import Forecaster, flag, job_count, last_step, positive_integer, verbosity
 
 __all__ = ["forecast_batches"]
 
@@ -132,7 +132,7 @@ def forecast_batches(
     start = time.perf_counter()
     polars()  # said before any work, if it is missing
     verbosity(verbose)
-    n_jobs = job_count(n_jobs)
+    n_jobs, overwrite = job_count(n_jobs), flag("overwrite", overwrite)
     request = make_request(model, h, level, X_future, (sep, decimal))
     rows_per_batch = positive_integer("rows_per_batch", rows_per_batch)
     opened = open_source(source, request, rows_per_batch)

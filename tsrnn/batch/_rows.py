@@ -74,15 +74,18 @@ class Given:
 
 
 def check_columns(own: list[Any], needed: list[Any], id_col: str) -> None:
-    """Refuse data without a column that is needed.
+    """Refuse data in which a column that is needed is missing, or there twice.
 
     Raises
     ------
     ValueError
-        Naming what is missing.
+        Naming it.
     """
     missing = [name for name in needed if name not in own]
     if not missing:
+        twice = [name for name in needed if own.count(name) > 1]
+        if twice:
+            raise ValueError(f"column names must be unique; twice there are {twice}. Rename one")
         return
     advice = "Name the columns by the model's id_col, time_col and target"
     if id_col in missing:

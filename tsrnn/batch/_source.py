@@ -129,7 +129,13 @@ def frame_digest(frame: Any) -> str:
     """Checksum of the values of a frame, the order of its rows included."""
     made = hashlib.sha256(repr(list(frame.columns)).encode())
     if isinstance(frame, pd.DataFrame):
-        hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+        try:
+            hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+        except TypeError as error:
+            raise TypeError(
+                f"columns of the source must hold numbers, text or times; {error}. Convert or drop "
+                "the column"
+            ) from error
     else:
         hashes = frame.hash_rows().to_numpy()
     made.update(np.ascontiguousarray(hashes).tobytes())

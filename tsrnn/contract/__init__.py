@@ -6,6 +6,7 @@ from tsrnn.contract._arguments import (
     job_count,
     number,
     positive_integer,
+    real_array,
     seed_of,
     verbosity,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "put_file",
     "read_file",
     "real",
+    "real_array",
     "record",
     "recorded",
     "refuse",

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+MOST_JOBS = 10_000
+
 
 def positive_integer(name: str, value: Any) -> int:
     """`value` as an int, or an error that names the argument.
@@ -62,7 +64,7 @@ def job_count(n_jobs: Any) -> int | None:
     Raises
     ------
     TypeError, ValueError
-        If it is neither None nor an integer other than 0.
+        If it is neither None nor an integer other than 0 of a size that a machine may have.
 
     Examples
     --------
@@ -77,6 +79,8 @@ def job_count(n_jobs: Any) -> int | None:
         raise TypeError(message)
     if n_jobs == 0:
         raise ValueError(message)
+    if abs(int(n_jobs)) > MOST_JOBS:
+        raise ValueError(f"n_jobs must be at most {MOST_JOBS:,} processes; got {n_jobs!r}")
     return int(n_jobs)
 
 
@@ -219,6 +223,40 @@ def number(
     if value > highest:
         raise ValueError(f"{name} must be a number of at most {highest:g}; got {value!r}")
     return float(value)
+
+
+def real_array(name: str, value: Any) -> np.ndarray:
+    """`value` as an array of floats, or an error that names the argument.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    value : object
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        If it holds something else than real numbers, or rows of different lengths.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import real_array
+    >>> real_array("values", [1, 2]).tolist()
+    [1.0, 2.0]
+    >>> real_array("values", "two")
+    Traceback (most recent call last):
+        ...
+    ValueError: values must be numbers, or an array of them; got 'two'
+    """
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, or an array of them; got {value!r}") from error
 
 
 def seed_of(random_state: Any) -> int:

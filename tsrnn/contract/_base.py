@@ -830,6 +830,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             f"X_future has columns that are not known ahead, {others}: they are not used. Leave "
             "them out, or name those whose future is known in known_ahead and fit again"
         )
+        if isinstance(X_future, pd.DataFrame):  # columns may be there twice, which is said later
+            return X_future.drop(columns=others)
         return nw.from_native(X_future).drop(others).to_native()
 
 

@@ -54,7 +54,7 @@ def check_levels(level: Any) -> list[float]:
             raise ValueError(
                 f"level is in percent; for a coverage of {value:g} write {100 * value:g}"
             )
-    return levels
+    return [value.item() if isinstance(value, np.generic) else value for value in levels]
 
 
 def level_name(level: float) -> str:

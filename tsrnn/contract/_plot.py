@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ def draw_forecasts(
     panel = None if X is None else forecaster._read(X)
     every = forecaster.memory_.ids if panel is None else panel.ids
     layout = replace(forecaster._panel_shape[0], backend="pandas")
-    room = SHOWN if ax is None else np.size(ax)
+    room = SHOWN if ax is None else len(ax) if isinstance(ax, list | tuple) else np.size(ax)
     points = _point_columns(forecaster, layout)
     chosen = points[:room] if columns is None else _listed(columns)
     which = _numbers(every, layout, series, max(room // max(len(chosen), 1), 1))
@@ -98,8 +99,9 @@ def _numbers(ids: pd.Index, layout: Layout, series: Any, room: int) -> np.ndarra
             f"among {list(layout.target_names)} by columns="
         )
     asked = _listed(series)
-    which = ids.get_indexer(pd.Index(asked))
-    unknown = [label for label, i in zip(asked, which, strict=True) if i < 0]
+    hashable = all(isinstance(label, Hashable) for label in asked)
+    which = ids.get_indexer(pd.Index(asked)) if hashable else np.array([-1])
+    unknown = not hashable or (which < 0).any()
     if unknown or not asked:
         more = ", ..." if len(ids) > SHOWN else ""
         raise ValueError(

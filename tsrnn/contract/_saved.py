@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from tsrnn.contract._arguments import MOST_JOBS
 from tsrnn.contract._file import plain
 from tsrnn.contract._history import History
 from tsrnn.contract._schema import (
@@ -27,7 +28,7 @@ from tsrnn.contract._schema import (
 )
 from tsrnn.data import Layout, calendar_features, calendar_names, future_times, write_stamps
 
-MOST_DRAWS, MOST_JOBS = 1_000_000, 10_000  # that a file may ask for at predict
+MOST_DRAWS = 1_000_000  # that a file may ask for at predict
 # Of every forecaster.
 COMMON_ARRAYS = (
     "last_times", "static", "zero_shares", "history.values", "history.times", "history.lengths",

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from tsrnn.contract import Frozen, saved_arguments, seed_of, write_file
+from tsrnn.contract import Frozen, check_fits, saved_arguments, seed_of, write_file
 from tsrnn.erm._data import SampleEpoch, TrainingData, counted_samples
 from tsrnn.erm._guard import check_outputs
 from tsrnn.erm._holdout import hold_out
@@ -321,6 +321,12 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
 
     def _make_network(self, n_inputs: int) -> None:
         settings = settings_of(self.arguments_.as_dict() | {"device": "cpu"})
+        shapes = self._network_without_memory(n_inputs).parameters()
+        check_fits(
+            f"a network of hidden_size={settings.hidden_size} and n_layers={settings.n_layers}",
+            16.0 * sum(parameter.numel() for parameter in shapes),  # value, gradient, two moments
+            "Take smaller sizes; by default hidden_size=64 and n_layers=1",
+        )
         with torch.random.fork_rng(devices=[]):  # layers draw parameters, which are drawn anew
             self.network_ = settings.make(n_inputs, self._n_outputs())
         self._moments: dict[Any, Any] | None = None

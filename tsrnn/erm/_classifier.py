@@ -192,7 +192,10 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         """
         first = not hasattr(self, "network_")
         if classes is not None:
-            given = np.unique(np.asarray(classes))
+            try:
+                given = np.unique(np.asarray(classes))
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"classes must be labels of one type; got {classes!r}") from error
             if not first and not np.array_equal(given, self.classes_):
                 raise ValueError(
                     f"classes must be those of the first call, {self.classes_.tolist()}; got "
@@ -325,7 +328,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         return len(self.classes_)
 
     def _output_bounds(self, bound: float) -> tuple[Tensor, Tensor]:
-        ends = torch.full((2, self._n_outputs()), bound)
+        ends = torch.full((2, self._n_outputs()), float(bound))
         ends[0] *= -1
         return ends[0], ends[1]
 

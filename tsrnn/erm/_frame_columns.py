@@ -1,11 +1,43 @@
-"""Columns of a frame that hold no numbers, said by name."""
+"""Samples that are no array, list or frame, and columns of frames that hold no numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.typing import DataFrameGroupBy, SeriesGroupBy
+
+
+def check_is_table(values: Any, what: str) -> None:
+    """Refuse what has samples, but not as rows that can be counted.
+
+    Parameters
+    ----------
+    values : object
+    what : str
+        How messages call it, such as "sample_weight".
+
+    Raises
+    ------
+    TypeError
+        If it is a generator, a lazy frame, or the groups of a frame.
+    ValueError
+        If columns of a frame share a name.
+    """
+    lazy = hasattr(values, "collect")
+    if lazy or isinstance(values, Iterator | DataFrameGroupBy | SeriesGroupBy):
+        instead = "Call its collect()" if lazy else "Give a list of what it iterates over"
+        raise TypeError(
+            f"{what} must be an array, a list or a frame; got a {type(values).__name__}. {instead}"
+        )
+    if isinstance(values, pd.DataFrame) and not values.columns.is_unique:
+        twice = values.columns[values.columns.duplicated()][0]
+        raise ValueError(
+            f"{what} must have columns of different names; {twice!r} is there more than once. "
+            "Rename one, or drop it"
+        )
 
 
 def check_columns_are_numbers(frame: Any, what: str) -> None:
@@ -23,6 +55,8 @@ def check_columns_are_numbers(frame: Any, what: str) -> None:
     ValueError
         Naming the first such column and one of its values.
     """
+    if isinstance(frame, pd.Series):
+        frame = frame.to_frame()
     if not hasattr(frame, "columns"):
         return
     for j, name in enumerate(frame.columns):

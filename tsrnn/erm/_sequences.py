@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from tsrnn.erm._frame_columns import check_columns_are_numbers
+from tsrnn.erm._frame_columns import check_columns_are_numbers, check_is_table
 
 Kind = Literal["table", "array", "list"]
 LEGAL = (
@@ -78,6 +78,7 @@ def read_sequences(X: Any, estimator: Any, *, reset: bool) -> Sequences:
     ValueError, TypeError
         With scikit-learn's words where it has any; others name the sample, the step and the input.
     """
+    check_is_table(X, "X")
     if isinstance(X, pd.Series) and X.dtype == object:
         X = X.tolist()
     shapes = _shapes_of_items(X)

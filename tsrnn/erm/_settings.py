@@ -10,10 +10,11 @@ from tsrnn.contract import choice, flag, number, positive_integer, verbosity
 from tsrnn.erm._layer import layer_choice
 from tsrnn.layers import LayerChoice, RecurrentNetwork, make_layer
 from tsrnn.layers._network import AGGREGATIONS
-from tsrnn.training import checked_device
+from tsrnn.training import LARGEST_RATE, checked_device
 
 SPLITS = ("random", "last")
 POOLINGS = ("last", "mean", "max")
+MOST_SAMPLES = 2**40  # more than a batch can have
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,13 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         layer=layer_choice(params),
         aggregation=choice("aggregation", params["aggregation"], AGGREGATIONS),
         bound=None if bound is None else number("bound", bound, lowest=0.0, open_=True),
-        learning_rate=number("learning_rate", params["learning_rate"], lowest=0.0, open_=True),
+        learning_rate=number(
+            "learning_rate", params["learning_rate"], lowest=0.0, open_=True, highest=LARGEST_RATE
+        ),
         weight_decay=number("weight_decay", params["weight_decay"], lowest=0.0, open_=False),
-        batch_size=None if batch_size is None else positive_integer("batch_size", batch_size),
+        batch_size=None
+        if batch_size is None
+        else min(positive_integer("batch_size", batch_size), MOST_SAMPLES),
         validation_fraction=number(
             "validation_fraction", params["validation_fraction"], lowest=0.0, open_=True,
             highest=0.5,

@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
+from tsrnn.erm._frame_columns import check_columns_are_numbers, check_is_table
 from tsrnn.erm._sequences import Sequences
 
 
@@ -34,6 +35,7 @@ def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray
     ValueError
         If they do not match the sequences; the message names the first sample that does not.
     """
+    check_is_table(y, "y")
     if many_to_many:
         return _of_steps(y, sequences)
     if _is_ragged(y):
@@ -183,6 +185,8 @@ def read_weights(sample_weight: Any, sequences: Sequences, many_to_many: bool) -
     """
     if sample_weight is None:
         return None
+    check_is_table(sample_weight, "sample_weight")
+    check_columns_are_numbers(sample_weight, "sample_weight")
     if many_to_many and any(np.ndim(item) for item in _items(sample_weight)[:1]):
         weights = _weights_of_steps(sample_weight, sequences)
     else:

@@ -140,6 +140,8 @@ def compare(
     settings = _settings(facts, loss, alpha, over, n_boot, random_state)
     if benchmark is not None:
         choice("benchmark", benchmark, forecasts.models)
+    if not isinstance(owa_benchmark, str):
+        raise TypeError(f"owa_benchmark must be the name of a model; got {owa_benchmark!r}")
     forecasts, notes = common_rows(forecasts, facts)
     if settings.kind == "variance":
         check_variances(forecasts)

@@ -22,6 +22,7 @@ from tsrnn.forecasters._boxcox import boxcox_lambda
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.layers import LayerChoice
 from tsrnn.layers._network import AGGREGATIONS
+from tsrnn.training import LARGEST_RATE
 
 Presets = dict[str, dict[str, Any]]
 
@@ -74,7 +75,6 @@ MANY_SERIES = 30  # that validate together, so that less of each does
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
 _FLAGS = ("local_level", "linear_path", "refit")
 LOSSES = ("mse", "mae")
-LARGEST_RATE = 1e37  # Adam's first step takes ten times the rate, in float32
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -11,7 +12,7 @@ from tsrnn.layers._brt_layer import TransformerLayer
 from tsrnn.layers._brt_memory import RECURRENT_MATRICES, Memory
 from tsrnn.layers._brt_state import Carried, Shape
 from tsrnn.layers._brt_windows import Windows
-from tsrnn.layers._checks import check_bias, check_dropout, check_sizes
+from tsrnn.layers._checks import check_dropout, check_flag, check_sizes, check_tensor_kind
 from tsrnn.layers._recurrent import Recurrent
 
 
@@ -147,20 +148,23 @@ class BlockRecurrentAttention(Recurrent):
         _check_divisors(hidden_size, block_size, n_heads)
         if recurrent_layer is None:
             recurrent_layer = max(num_layers - 1, 1)
-        if recurrent_layer not in range(1, num_layers + 1):
+        legal = range(1, num_layers + 1)
+        if not isinstance(recurrent_layer, int | np.integer) or recurrent_layer not in legal:
             raise ValueError(
                 f"recurrent_layer must be one of the layers 1 to {num_layers}; got "
                 f"{recurrent_layer!r}"
             )
         check_dropout(dropout)
-        check_bias(bias)
+        check_flag("bias", bias)
+        check_tensor_kind(device, dtype)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.block_size = block_size
-        self.n_states = n_states
-        window = int(window)  # sums of it overflow in small dtypes of numpy
+        # products of them overflow in small dtypes of numpy
+        window, n_states = int(window), int(n_states)
         self.window = window
+        self.n_states = n_states
         self.n_heads = n_heads
         self.recurrent_layer = recurrent_layer
         self.bias = bias

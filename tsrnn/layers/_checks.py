@@ -4,17 +4,34 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+import torch
+
+LARGEST_SIZE = 2**31 - 1  # of what torch and the kernels count
+
 
 def check_sizes(**sizes: int) -> None:
     """Raise unless every size is a positive integer."""
     for name, value in sizes.items():
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive integer; got {value!r}")
+        if value > LARGEST_SIZE:
+            raise ValueError(f"{name} must be at most {LARGEST_SIZE:,}; got {value!r}")
+
+
+def check_block_size(hidden_size: int, block_size: int) -> None:
+    """Raise unless blocks of that size make up the layer: before a cell of it is traced."""
+    check_sizes(hidden_size=hidden_size, block_size=block_size)
+    if hidden_size % block_size:
+        raise ValueError(
+            f"hidden_size must be a multiple of block_size; got hidden_size={hidden_size}, "
+            f"block_size={block_size}"
+        )
 
 
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     """Raise unless the value is one of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {tuple(choices)}; got {value!r}")
 
 
@@ -24,7 +41,21 @@ def check_dropout(value: Any) -> None:
         raise ValueError(f"dropout must lie in [0, 1); got {value!r}")
 
 
-def check_bias(value: Any) -> None:
+def check_flag(name: str, value: Any) -> None:
     """Raise unless it is True or False."""
-    if not isinstance(value, bool):
-        raise TypeError(f"bias must be either True or False; got {value!r}")
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be either True or False; got {value!r}")
+
+
+def check_tensor_kind(device: Any, dtype: Any) -> None:
+    """Raise unless weights can be on this device and of this type, both None by default."""
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise TypeError(f"dtype must be a type of real numbers of torch, or None; got {dtype!r}")
+    if device is None or isinstance(device, torch.device):
+        return
+    try:
+        torch.device(device)
+    except Exception as error:
+        raise ValueError(
+            f"device must be one of torch, such as 'cpu' or 'cuda', or None; got {device!r}"
+        ) from error

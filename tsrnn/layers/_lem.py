@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from tsrnn.kernels import cells
-from tsrnn.layers._checks import check_choice, check_sizes
+from tsrnn.layers._checks import check_block_size, check_choice, check_sizes
 from tsrnn.layers._init import draw_uniform
 from tsrnn.layers._stack import CellStack
 
@@ -106,6 +106,8 @@ class LEM(CellStack):
         dtype: torch.dtype | None = None,
     ) -> None:
         check_sizes(hidden_size=hidden_size)
+        if block_size is not None:
+            check_block_size(hidden_size, block_size)
         cell = cells.lem(hidden_size if block_size is None else block_size, dt)
         check_choice("init", init, INITIALISATIONS)
         _check_chrono(init, chrono_length, dt, bias)

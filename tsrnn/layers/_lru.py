@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tsrnn.kernels import cells, prepare_projected, without_padding
-from tsrnn.layers._checks import check_dropout, check_sizes
+from tsrnn.layers._checks import check_dropout, check_flag, check_sizes, check_tensor_kind
 from tsrnn.layers._lru_init import Ring, draw_normal, draw_ring
 from tsrnn.layers._lru_layer import (
     LOGARITHMS,
@@ -137,12 +137,14 @@ class LRU(Recurrent):
         self.ring = Ring(r_min, r_max, max_phase)
         self.ring.check()
         check_dropout(dropout)
+        check_tensor_kind(device, dtype)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.state_units = units
         self.state_size = 2 * units + hidden_size
         self.widths = inner_widths(mlp, hidden_size)
+        check_flag("trainable_recurrence", trainable_recurrence)
         self.trainable_recurrence = trainable_recurrence
         self.dropout = dropout
         for layer in range(num_layers):

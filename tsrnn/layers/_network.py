@@ -40,6 +40,8 @@ class RecurrentNetwork(nn.Module):
 
     Raises
     ------
+    TypeError
+        If `rnn` is no recurrent layer.
     ValueError
         If a size is no positive integer, or a choice is unknown.
 
@@ -63,6 +65,11 @@ class RecurrentNetwork(nn.Module):
     ) -> None:
         super().__init__()
         check_choice("aggregation", aggregation, AGGREGATIONS)
+        if not isinstance(rnn, Recurrent):
+            raise TypeError(
+                "rnn must be a recurrent layer of tsrnn.layers, such as ParaRNN(3, 16); got "
+                f"{rnn!r}"
+            )
         hidden = rnn.hidden_size
         inner = 4 * hidden if ffn_size is None else ffn_size
         check_sizes(output_size=output_size, ffn_size=inner)

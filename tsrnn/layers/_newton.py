@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tsrnn.kernels import Cell, cells
-from tsrnn.layers._checks import check_choice
+from tsrnn.layers._checks import check_block_size, check_choice
 from tsrnn.layers._init import draw_stable, draw_uniform
 from tsrnn.layers._stack import CellStack
 
@@ -233,6 +233,7 @@ class NewtonLSTM(_NewtonStack):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        check_block_size(hidden_size, block_size)
         super().__init__(
             input_size, hidden_size, num_layers, cells.newton_lstm(block_size), bias=bias,
             dropout=dropout, init=init, device=device, dtype=dtype,

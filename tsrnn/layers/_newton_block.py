@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tsrnn.kernels import cells, prepare, without_padding
 from tsrnn.layers._cells import matrices_of, matrix_names
-from tsrnn.layers._checks import check_choice, check_sizes
+from tsrnn.layers._checks import check_choice, check_sizes, check_tensor_kind
 from tsrnn.layers._init import draw_uniform
 from tsrnn.layers._newton_parts import MLP, Mixer, draw_linear, last_steps, make_norm
 from tsrnn.layers._recurrent import Recurrent
@@ -118,7 +118,8 @@ class NewtonBlocks(Recurrent):
         )  # fmt: skip
         width = -(-8 * hidden_size // 3) if mlp_size is None else mlp_size
         check_sizes(mlp_size=width)
-        self.units = expansion * hidden_size
+        check_tensor_kind(device, dtype)
+        self.units = int(expansion) * int(hidden_size)  # small dtypes of numpy overflow
         if self.units % n_heads:
             raise ValueError(
                 f"n_heads must divide the units of a block, expansion * hidden_size = "

@@ -5,7 +5,7 @@ from torch import nn
 
 from tsrnn.kernels import Cell
 from tsrnn.layers._cells import block_size_of, check_cell, gate, make_cell
-from tsrnn.layers._checks import check_choice
+from tsrnn.layers._checks import check_block_size, check_choice
 from tsrnn.layers._init import draw_chrono, draw_stable, draw_uniform
 from tsrnn.layers._stack import CellStack
 
@@ -112,6 +112,8 @@ class ParaRNN(CellStack):
         dtype: torch.dtype | None = None,
     ) -> None:
         check_cell(cell)
+        if block_size is not None:
+            check_block_size(hidden_size, block_size)
         made = make_cell(cell, block_size_of(cell, block_size), nonlinearity)
         check_choice("init", init, INITIALISATIONS)
         _check_chrono(init, chrono_length, made, bias)

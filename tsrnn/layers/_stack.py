@@ -7,7 +7,13 @@ from torch import Tensor, nn
 
 from tsrnn.kernels import Cell, prepare_projected, projected_recurrence
 from tsrnn.layers._cells import matrices_of, matrix_names, weight_shape
-from tsrnn.layers._checks import check_bias, check_dropout, check_sizes
+from tsrnn.layers._checks import (
+    check_block_size,
+    check_dropout,
+    check_flag,
+    check_sizes,
+    check_tensor_kind,
+)
 from tsrnn.layers._recurrent import Recurrent
 
 
@@ -77,14 +83,12 @@ class CellStack(Recurrent):
     ) -> None:
         super().__init__()
         check_sizes(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        hidden_size = int(hidden_size)  # multiples of it overflow in small dtypes of numpy
         self.block_size = cell.n_outputs
-        if hidden_size % self.block_size:
-            raise ValueError(
-                f"hidden_size must be a multiple of block_size; got hidden_size={hidden_size}, "
-                f"block_size={self.block_size}"
-            )
+        check_block_size(hidden_size, self.block_size)
         check_dropout(dropout)
-        check_bias(bias)
+        check_flag("bias", bias)
+        check_tensor_kind(device, dtype)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers

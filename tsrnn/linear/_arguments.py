@@ -6,12 +6,16 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+MOST_LAGS, MOST_ROWS = 10_000, 10**9
+
 
 def order_of(name: str, value: Any, what: str, least: tuple[int, int] = (1, 0)) -> tuple[int, int]:
     """Two lags (p, q) of at least so many each, at least one in all."""
     legal = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
     if not legal or not all(_is_count(n) for n in value):
         raise ValueError(f"{name} must be two integers (p, q), {what}; got {value!r}")
+    if max(value) > MOST_LAGS:
+        raise ValueError(f"{name}=(p, q), {what}, must be at most {MOST_LAGS:,}; got {value!r}")
     for letter, n, lowest in zip("pq", value, least, strict=True):
         if n < lowest:
             raise ValueError(f"{name}=(p, q), {what}, needs {letter} >= {lowest}; got {value!r}")
@@ -24,6 +28,8 @@ def burn_of(value: Any) -> int:
     """Rows drawn and thrown away before a simulation."""
     if not _is_count(value):
         raise ValueError(f"burn must be an integer of at least 0; got {value!r}")
+    if value > MOST_ROWS:
+        raise ValueError(f"burn must be at most {MOST_ROWS:,} rows; got {value!r}")
     return int(value)
 
 

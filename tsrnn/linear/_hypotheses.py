@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from tsrnn.contract import warn_user
+from tsrnn.contract import real_array, warn_user
 from tsrnn.data import Panel
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._inference import ChiSquareTest
@@ -26,13 +26,15 @@ def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
     """
     if isinstance(restrictions, str):
         restrictions = [restrictions]
-    if np.ndim(restrictions) == 0 or len(restrictions) == 0:
+    listed = isinstance(restrictions, Sequence | pd.Index | pd.Series | pd.DataFrame)
+    listed |= isinstance(restrictions, np.ndarray) and restrictions.ndim > 0
+    if not listed or len(restrictions) == 0:
         raise ValueError(
             f"restrictions must be names of parameters, some of {tuple(names)}, or a matrix with a "
             f"column for each; got {restrictions!r}"
         )
     if not all(isinstance(item, str) for item in restrictions):
-        return np.atleast_2d(np.asarray(restrictions, float))
+        return np.atleast_2d(real_array("restrictions", restrictions))
     unknown = [name for name in restrictions if name not in names]
     if unknown:
         raise ValueError(f"restrictions must name some of {tuple(names)}; got {unknown}")
@@ -47,7 +49,7 @@ def restriction_values(values: Any, n: int) -> np.ndarray:
     ValueError
         If there are neither one nor as many as restrictions.
     """
-    array = np.asarray(values, float)
+    array = real_array("values", values)
     if array.shape not in {(), (n,)}:
         raise ValueError(
             f"values must be one number or {n}, one for each restriction; got shape {array.shape}"

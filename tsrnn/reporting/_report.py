@@ -98,7 +98,8 @@ def report(
         *notes_section(result),
         paragraph(f"Made by tsrnn {version('tsrnn')}.", small=True),
     ]
-    put_file(path, lambda place: place.write_text(page(title, body), encoding="utf-8"))
+    text = page(title, body).encode("utf-8", "backslashreplace")  # names may hold lone surrogates
+    put_file(path, lambda place: place.write_bytes(text))
     return path
 
 

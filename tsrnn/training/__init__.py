@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsrnn.training._device import checked_device
 from tsrnn.training._epoch import Epoch, Share
-from tsrnn.training._groups import parameter_groups
+from tsrnn.training._groups import LARGEST_RATE, parameter_groups
 from tsrnn.training._processes import Processes, checked_processes
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LAZY = ("train", "train_for")
 
 __all__ = [
+    "LARGEST_RATE",
     "Epoch",
     "Processes",
     "Share",

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 SLOW_RATE = 0.1
+LARGEST_RATE = 1e37  # the first step of Adam takes ten times the rate, in float32
 
 
 def parameter_groups(

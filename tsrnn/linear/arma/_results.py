@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from tsrnn.contract import positive_integer, seed_of
+from tsrnn.contract import check_fits, positive_integer, real_array, seed_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import by_parameter, given_params
 from tsrnn.linear._inference import one_level
@@ -54,6 +54,7 @@ class ARMAResults(LinearForecaster):
         """
         level = one_level(level)
         h = positive_integer("h", h)
+        check_fits(f"h={h} steps", 8.0 * h * self._fitted().params.size, "Take a smaller h")
         psi, errors = responses(self._spec(), self._fitted().params, self._covariance(cov_type), h)
         half = ndtri(0.5 + level / 200) * errors
         columns = {"response": psi, "std_err": errors, "lower": psi - half, "upper": psi + half}
@@ -113,6 +114,7 @@ class ARMAResults(LinearForecaster):
             unit whose AR is not stationary.
         """
         spec, params, h = self._spec(), self._fitted().params, positive_integer("h", h)
+        check_fits(f"h={h} lags of {len(params)} units", 8.0 * h * len(params), "Take a smaller h")
         values = np.full((len(params), h + 1), np.nan)
         with np.errstate(invalid="ignore"):  # of units without parameters
             fine = is_stable(params.T[spec.n_mean : spec.n_mean + spec.p])
@@ -212,7 +214,7 @@ def check_admissible(spec: Specification, params: np.ndarray) -> None:
 
 def _regressors(spec: Specification, X: Any, n: int, n_units: int) -> np.ndarray | None:
     m = len(spec.regressors)
-    values = np.zeros((n, 0)) if X is None else np.asarray(X, dtype=float)
+    values = np.zeros((n, 0)) if X is None else real_array("X", X)
     if values.shape != (n, m):
         raise ValueError(
             f"X must have shape ({n}, {m}) for the regressors {list(spec.regressors)}; got "

@@ -306,7 +306,8 @@ class GARCH(VarianceResults):
         """The model, with a mark of the ends of series where these differ."""
         flag("stationary", self.arguments_.stationary)
         model = self._model(padded=len(np.unique(panel.lengths)) > 1)
-        zero_residuals = model.vol.log and self.arguments_.initial_variance == "tsp"
+        initial = self.arguments_.initial_variance
+        zero_residuals = model.vol.log and isinstance(initial, str) and initial == "tsp"
         return replace(model, vol=EGARCH_TSP) if zero_residuals else model
 
     def _params_of(self, ids: pd.Index) -> np.ndarray:
@@ -352,7 +353,7 @@ class GARCH(VarianceResults):
         if model.vol.log:
             raise ValueError(
                 "an EGARCH is no linear network: its input, the standardised residual, depends on "
-                "its state. GARCH and GJR-GARCH are"
+                "its state. GARCH and GJR-GARCH are: use vol='garch' or 'gjr'"
             )
         r, shocks = model.n_vol, range(1 + (model.vol.name == "gjr"))
         inputs = [padded(params[model.shock_coefficients(s)], r) for s in shocks]

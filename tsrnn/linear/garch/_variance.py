@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from tsrnn.contract import choice, positive_integer, seed_of
+from tsrnn.contract import choice, number, positive_integer, real_array, seed_of
 from tsrnn.data import Panel
+from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, in_shape_of_data
 from tsrnn.linear._memory import LinearMemory
@@ -108,7 +109,7 @@ class VarianceResults(LinearForecaster):
             which the recursion rests: :math:`\omega / (1 - P)` with the persistence P, or its
             exponential for "egarch". NaN for a unit whose recursion does not rest anywhere.
         """
-        sizes = np.linspace(-4, 4, 81) if z is None else np.asarray(z, float).reshape(-1)
+        sizes = np.linspace(-4, 4, 81) if z is None else real_array("z", z).reshape(-1)
         model, params = self._model(), self._fitted().params
         columns = torch.from_numpy(np.array(params.T))[..., None].unbind(0)
         memory = initial_memory(model, params, resting_variance(model, params))
@@ -154,7 +155,9 @@ class VarianceResults(LinearForecaster):
             If an argument cannot be used, or the recursion rests nowhere and no variance is
             given.
         """
-        n = positive_integer("n", n)
+        n, burn = positive_integer("n", n), burn_of(burn)
+        if variance is not None:
+            variance = number("variance", variance, lowest=0, open_=True)
         model = self._model()
         units = pd.Index(["y"]) if params is not None else self.units_
         rows = self._fitted().params if params is None else given_params(params, units, model.names)

@@ -10,7 +10,14 @@ import pandas as pd
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import check_levels, flag, level_name, positive_integer, seed_of
+from tsrnn.contract import (
+    check_fits,
+    check_levels,
+    flag,
+    level_name,
+    positive_integer,
+    seed_of,
+)
 from tsrnn.data import future_times
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params
@@ -187,6 +194,8 @@ class DynamicsResults(LinearForecaster):
         check_is_fitted(self, "memory_")
         h = self.horizon_ if h is None else positive_integer("h", h)
         memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        pairs = len(memory.ids) * self._shape().n ** 2
+        check_fits(f"h={h} steps of {pairs} pairs", 8.0 * h * pairs, "Take a smaller h")
         effect = np.zeros((len(memory.ids), h, self._shape().n))
         matrices = self._forecasts(memory, effect).cov
         layout = self._panel_shape[0]
