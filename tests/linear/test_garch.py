@@ -333,3 +333,18 @@ def test_unconditional_variance_of_a_normal_egarch_is_that_of_its_integral():
     np.testing.assert_allclose(found, math.exp(log_variance), rtol=1e-7)
     student = Model(Mean(False), VOLATILITIES["egarch"], DENSITIES["t"], 1, 1)
     assert np.isinf(unconditional_variance(student, np.array([[*params, 8.0]])))[0]
+
+
+def test_prices_are_told_from_returns():
+    returns = pd.Series(np.random.default_rng(0).normal(size=600))
+    prices = 100 * np.exp(0.01 * returns.cumsum())
+    assert "Give returns, such as 100 * np" in GARCH().fit(prices).messages_.iloc[0][-1]
+    for model, series in ((GARCH(mean="ar"), prices), (GARCH(), returns)):
+        assert not any("prices" in one for one in model.fit(series).messages_.iloc[0])
+
+
+def test_no_persistence_is_shown_where_shocks_have_no_effect():
+    noise = pd.Series(np.random.default_rng(3).normal(size=80))
+    page = str(GARCH().fit(noise).summary())
+    assert "none: no effect of shocks" in page
+    assert "Half-life" not in page

@@ -21,7 +21,7 @@ def estimates_of(model: Model, sample: Sample, found: Found, at: Curvatures) -> 
     params = np.einsum("nij,nj->ni", matrix, found.params) + offset
     inverse = np.linalg.inv(matrix)
     reduced = inverse @ reductions(model, found)
-    fixed, messages = judged(model, params, found)
+    fixed, messages = judged(model, params, found, sample.first_autocorrelation())
     transposed = reduced.swapaxes(1, 2)
     return Estimates(
         names=model.names,

@@ -392,6 +392,8 @@ class GARCH(VarianceResults):
         if not np.isfinite(row).all():
             return {"Distribution": distribution}
         model = self._model()
+        if not row[0, model.omega + 1 : model.beta.start].any():  # beta is not identified
+            return {"Distribution": distribution, "Persistence": "none: no effect of shocks"}
         return {
             "Distribution": distribution,
             "Persistence": f"{persistence(model, row)[0]:.4f}",

@@ -9,13 +9,17 @@ from tsrnn.linear.garch._found import Found
 from tsrnn.linear.garch._model import Model
 from tsrnn.linear.garch._moments import fourth_moment_root, persistence
 
+LIKE_LEVELS = 0.9  # first autocorrelation; that of returns is close to zero
 _NO_LIMIT = "its estimator has no normal limit there"
 
 
 def judged(
-    model: Model, params: np.ndarray, found: Found
+    model: Model, params: np.ndarray, found: Found, autocorrelation: np.ndarray
 ) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
-    """Parameters without a standard error, (N, k), and warnings, at parameters (N, k)."""
+    """Parameters without a standard error, (N, k), and warnings, at parameters (N, k).
+
+    `autocorrelation` (N,) is that of the series at lag one.
+    """
     fixed = found.at_bound.copy()
     held = np.asarray(found.dropped >= 0)
     fixed[np.flatnonzero(held), found.dropped[held]] = True
@@ -40,6 +44,12 @@ def judged(
             said.append(
                 "the likelihood has kinks in the mean, at each residual of zero, and its maximum "
                 "is on one: the gradient is not zero there"
+            )
+        if autocorrelation[i] > LIKE_LEVELS and not (model.mean.lags or model.mean.n_ma):
+            said.append(
+                f"the series has a first autocorrelation of {autocorrelation[i]:.3f}, as prices "
+                "and other levels, and the mean has no lags: the variance follows the level. Give "
+                "returns, such as 100 * np.log(y).diff(), or mean='ar'"
             )
         if not found.converged[i]:
             said.append(f"the search did not converge in {found.iterations[i]} iterations")

@@ -39,6 +39,13 @@ class Sample:
         """Where there is an observation, shape (N, T)."""
         return np.arange(self.inputs.shape[1]) < self.n_obs[:, None]
 
+    def first_autocorrelation(self) -> np.ndarray:
+        """Autocorrelation of each series at lag one, (N,)."""
+        seen = self.observed
+        mean = np.sum(self.inputs[:, :, 0], 1, where=seen) / self.n_obs
+        centred = np.where(seen, self.inputs[:, :, 0] - mean[:, None], 0.0)
+        return np.sum(centred[:, 1:] * centred[:, :-1], 1) / np.sum(centred**2, 1)
+
     def select(self, units: np.ndarray) -> Sample:
         """Some of the series, by number."""
         return Sample(self.inputs[units], self.n_obs[units], self.centre[units], self.scale[units])
