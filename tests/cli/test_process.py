@@ -85,8 +85,9 @@ def test_a_reader_that_has_seen_enough(long_csv):
 def test_an_interrupt(long_csv):
     """By a signal that the process sends itself in the midst of its work."""
     code = (
-        "import os, signal, sys; from tsrnn.baselines import Naive; from tsrnn.cli import main; "
-        "Naive.fit = lambda self, df: os.kill(os.getpid(), signal.SIGINT); "
+        "import os, signal, sys, time; from tsrnn.baselines import Naive; "
+        "from tsrnn.cli import main; "
+        "Naive.fit = lambda self, df: (os.kill(os.getpid(), signal.SIGINT), time.sleep(30)); "
         f"sys.argv = ['tsrnn', 'forecast', {str(long_csv)!r}, '--model', 'naive']; main()"
     )
     command = [sys.executable, "-c", code]
