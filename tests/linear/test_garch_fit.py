@@ -12,6 +12,7 @@ from tsrnn.linear.garch._fit import at_given, fit
 from tsrnn.linear.garch._mean import Mean
 from tsrnn.linear.garch._model import DENSITIES, VOLATILITIES, Model
 from tsrnn.linear.garch._moments import resting_variance
+from tsrnn.linear.garch._sample import Sample
 from tsrnn.linear.garch._simulate import simulate
 
 MARKS = Path(__file__).parents[2].parent / "shared/data/finance/dem2gbp.csv.gz"
@@ -233,3 +234,12 @@ def test_optimum_does_not_depend_on_where_lanes_stand():
     y = simulated(model_of(), TRUE["garch"], 37, 250)
     found, turned = fitted(model_of(), y), fitted(model_of(), y[::-1].copy())
     np.testing.assert_allclose(turned.loglik[::-1], found.loglik, rtol=1e-12)
+
+
+def test_the_first_autocorrelation_is_that_of_the_rows_there_are():
+    rng, n = np.random.default_rng(0), np.array([50, 30, 41])
+    y = 3 + rng.normal(size=(3, 50)).cumsum(1)  # rows from n on are of no series
+    found = Sample(y[:, :, None], n, np.zeros(3), np.ones(3)).first_autocorrelation()
+    for i, rows in enumerate(n):
+        centred = y[i, :rows] - y[i, :rows].mean()
+        assert found[i] == pytest.approx(centred[1:] @ centred[:-1] / (centred @ centred))

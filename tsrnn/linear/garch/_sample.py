@@ -41,10 +41,15 @@ class Sample:
 
     def first_autocorrelation(self) -> np.ndarray:
         """Autocorrelation of each series at lag one, (N,)."""
-        seen = self.observed
-        mean = np.sum(self.inputs[:, :, 0], 1, where=seen) / self.n_obs
-        centred = np.where(seen, self.inputs[:, :, 0] - mean[:, None], 0.0)
-        return np.sum(centred[:, 1:] * centred[:, :-1], 1) / np.sum(centred**2, 1)
+        y, n = self.inputs[:, :, 0], self.n_obs
+        if (n < y.shape[1]).any():
+            y = np.where(self.observed, y, 0.0)
+        # From sums of products: the centred series would be an array as large as the data.
+        mean = y.sum(1) / n
+        ends = y[:, 0] + np.take_along_axis(y, n[:, None] - 1, 1)[:, 0]
+        products = np.einsum("nt,nt->n", y[:, 1:], y[:, :-1])
+        covariance = products - mean * (2 * n * mean - ends) + (n - 1) * mean**2
+        return covariance / (np.einsum("nt,nt->n", y, y) - n * mean**2)
 
     def select(self, units: np.ndarray) -> Sample:
         """Some of the series, by number."""
