@@ -41,7 +41,10 @@ def draw_forecasts(
     panel = None if X is None else forecaster._read(X)
     every = forecaster.memory_.ids if panel is None else panel.ids
     layout = replace(forecaster._panel_shape[0], backend="pandas")
-    room = SHOWN if ax is None else len(ax) if isinstance(ax, list | tuple) else np.size(ax)
+    axes = (
+        ax.ravel() if isinstance(ax, np.ndarray) else ax if isinstance(ax, list | tuple) else [ax]
+    )
+    room = SHOWN if ax is None else len(axes)
     points = _point_columns(forecaster, layout)
     chosen = points[:room] if columns is None else _listed(columns)
     which = _numbers(every, layout, series, max(room // max(len(chosen), 1), 1))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_any_real_numeric_dtype
 
 from tsrnn.contract import positive_integer
 from tsrnn.evaluation._forecasts import Forecasts, shown
@@ -117,7 +117,14 @@ def _from_train(frame: pd.DataFrame, train: Any, season: int) -> pd.DataFrame:
     _check_train(train)
     first = frame.groupby("unique_id", sort=False)["cutoff"].min()
     rows = train[["unique_id", "ds", "y"]].sort_values(["unique_id", "ds"], kind="stable")
-    rows = rows[(rows["ds"] <= rows["unique_id"].map(first)).to_numpy(dtype=bool)]
+    try:
+        early = rows["ds"] <= rows["unique_id"].map(first)
+    except TypeError as error:
+        raise TypeError(
+            "train must have times in column 'ds' that compare with those of the frame, of its "
+            f"time zone: {rows['ds'].dtype} with {first.dtype}. Convert one of them"
+        ) from error
+    rows = rows[early.to_numpy(dtype=bool)]
     naive = rows.groupby("unique_id", sort=False)["y"].shift(season)
     rows = rows.assign(naive=naive).dropna()
     measures = {"mae": mae, "mse": mse}
@@ -137,7 +144,9 @@ def _check_train(train: Any) -> None:
             f"train must have the columns unique_id, ds, y; it lacks {missing} and has "
             f"{list(map(str, train.columns))}"
         )
-    if not is_numeric_dtype(train["y"]) or is_bool_dtype(train["y"]):
+    if not train.columns.is_unique:
+        raise ValueError(f"train must have each column once; it has {list(train.columns)}")
+    if not is_any_real_numeric_dtype(train["y"]):
         raise TypeError(f"column 'y' of train must be numbers; its dtype is {train['y'].dtype}")
     if train.duplicated(["unique_id", "ds"]).any():
         raise ValueError("train must have each unique_id and ds once; some rows are repeated")

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 LARGEST_SIZE = 2**31 - 1  # of what torch and the kernels count
+LARGEST_BLOCK = 2048  # a cell names each entry of its matrices, whose number is quadratic
 
 
 def check_sizes(**sizes: int) -> None:
@@ -22,6 +23,11 @@ def check_sizes(**sizes: int) -> None:
 def check_block_size(hidden_size: int, block_size: int) -> None:
     """Raise unless blocks of that size make up the layer: before a cell of it is traced."""
     check_sizes(hidden_size=hidden_size, block_size=block_size)
+    if block_size > LARGEST_BLOCK:
+        raise ValueError(
+            f"blocks must have at most {LARGEST_BLOCK:,} units; got {block_size:,}. Take a "
+            "block_size that divides hidden_size"
+        )
     if hidden_size % block_size:
         raise ValueError(
             f"hidden_size must be a multiple of block_size; got hidden_size={hidden_size}, "

@@ -106,9 +106,9 @@ class LEM(CellStack):
         dtype: torch.dtype | None = None,
     ) -> None:
         check_sizes(hidden_size=hidden_size)
-        if block_size is not None:
-            check_block_size(hidden_size, block_size)
-        cell = cells.lem(hidden_size if block_size is None else block_size, dt)
+        size = hidden_size if block_size is None else block_size
+        check_block_size(hidden_size, size)
+        cell = cells.lem(size, dt)
         check_choice("init", init, INITIALISATIONS)
         _check_chrono(init, chrono_length, dt, bias)
         super().__init__(

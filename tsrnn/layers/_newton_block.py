@@ -119,7 +119,9 @@ class NewtonBlocks(Recurrent):
         width = -(-8 * hidden_size // 3) if mlp_size is None else mlp_size
         check_sizes(mlp_size=width)
         check_tensor_kind(device, dtype)
-        self.units = int(expansion) * int(hidden_size)  # small dtypes of numpy overflow
+        # products of them overflow in small dtypes of numpy
+        hidden_size, conv_size = int(hidden_size), int(conv_size)
+        self.units = int(expansion) * hidden_size
         if self.units % n_heads:
             raise ValueError(
                 f"n_heads must divide the units of a block, expansion * hidden_size = "

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import positive_integer, seed_of, with_intervals
+from tsrnn.contract import check_fits, positive_integer, seed_of, with_intervals
 from tsrnn.data import Panel, future_times
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
@@ -252,6 +252,8 @@ class MatrixForecaster(LinearForecaster):
         check_is_fitted(self, "memory_")
         h = self.horizon_ if h is None else positive_integer("h", h)
         memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        n_values = len(memory.ids) * len(self._panel_shape[0].target_names) ** 2
+        check_fits(f"h={h} steps of {n_values} covariances", 8.0 * h * n_values, "Take a smaller h")
         matrices = self._forecasts(memory, h).covariance
         times = future_times((memory.last_times, self.freq_), h, tz=self._panel_shape[0].tz)
         flat = matrices.reshape(-1, *matrices.shape[2:])
