@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -115,4 +115,9 @@ def _numbers(ids: pd.Index, layout: Layout, series: Any, room: int) -> np.ndarra
 
 
 def _listed(labels: Any) -> list[Any]:
-    return [labels] if isinstance(labels, str) or not np.iterable(labels) else list(labels)
+    if isinstance(labels, np.ndarray):
+        return list(labels.ravel())
+    listed = isinstance(labels, Sequence | set | pd.Index | pd.Series) and not isinstance(
+        labels, str
+    )
+    return list(labels) if listed else [labels]

@@ -112,7 +112,8 @@ def _targets(table: Table, target: Name | Sequence[Name] | None) -> tuple[Name, 
 
 def _listed(target: Any) -> tuple[Name, ...]:
     """Names as a tuple; empty if they are no names."""
-    names = tuple(target) if isinstance(target, Iterable) else ()
+    iterates = isinstance(target, Iterable) and getattr(target, "shape", None) != ()
+    names = tuple(target) if iterates else ()
     return names if all(isinstance(name, str | int) for name in names) else ()
 
 
