@@ -115,7 +115,8 @@ def _point_column(table: pd.DataFrame, names: Names) -> Any:
     points = _points(table, names)
     if names.column is None and len(points) == 1:
         return points[0]
-    if names.column is pd.NA or names.column not in points:
+    is_label = isinstance(names.column, Hashable) and names.column is not pd.NA
+    if not is_label or names.column not in points:
         came = "none was given" if names.column is None else f"got {names.column!r}"
         raise ValueError(
             f"`column` must be one of the forecast's columns ({_listed(points)}); {came}."
