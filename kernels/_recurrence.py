@@ -138,7 +138,7 @@ def recurrence(
     """
     _check_tensors(cell, inputs, params, initial)
     for name, value in (("outputs_only", outputs_only), ("full_output", full_output)):
-        if not isinstance(value, bool | int):  # True, False, or what torch makes of them
+        if not isinstance(value, bool):
             raise TypeError(f"{name} must be True or False; got {value!r}")
     batch, steps, _, units = inputs.shape
     if initial is None:

@@ -243,3 +243,5 @@ def test_the_first_autocorrelation_is_that_of_the_rows_there_are():
     for i, rows in enumerate(n):
         centred = y[i, :rows] - y[i, :rows].mean()
         assert found[i] == pytest.approx(centred[1:] @ centred[:-1] / (centred @ centred))
+    single = Sample(y[:1, :, None], np.array([1]), np.zeros(1), np.ones(1))
+    assert single.first_autocorrelation() == 0.0

@@ -41,10 +41,7 @@ def draw_forecasts(
     panel = None if X is None else forecaster._read(X)
     every = forecaster.memory_.ids if panel is None else panel.ids
     layout = replace(forecaster._panel_shape[0], backend="pandas")
-    axes = (
-        ax.ravel() if isinstance(ax, np.ndarray) else ax if isinstance(ax, list | tuple) else [ax]
-    )
-    room = SHOWN if ax is None else len(axes)
+    room = SHOWN if ax is None else len(_listed(ax))
     points = _point_columns(forecaster, layout)
     chosen = points[:room] if columns is None else _listed(columns)
     which = _numbers(every, layout, series, max(room // max(len(chosen), 1), 1))
@@ -115,6 +112,7 @@ def _numbers(ids: pd.Index, layout: Layout, series: Any, room: int) -> np.ndarra
 
 
 def _listed(labels: Any) -> list[Any]:
+    """Labels or axes as a list; a single one is a list of its own."""
     if isinstance(labels, np.ndarray):
         return list(labels.ravel())
     listed = isinstance(labels, Sequence | set | pd.Index | pd.Series) and not isinstance(

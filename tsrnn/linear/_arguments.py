@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+# Far beyond any use, and few enough that nothing is built of more before it is refused.
 MOST_LAGS, MOST_ROWS = 10_000, 10**9
 
 

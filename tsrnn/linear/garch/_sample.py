@@ -40,7 +40,7 @@ class Sample:
         return np.arange(self.inputs.shape[1]) < self.n_obs[:, None]
 
     def first_autocorrelation(self) -> np.ndarray:
-        """Autocorrelation of each series at lag one, (N,)."""
+        """Autocorrelation of each series at lag one, (N,); 0 for one that does not vary."""
         y, n = self.inputs[:, :, 0], self.n_obs
         if (n < y.shape[1]).any():
             y = np.where(self.observed, y, 0.0)
@@ -49,7 +49,8 @@ class Sample:
         ends = y[:, 0] + np.take_along_axis(y, n[:, None] - 1, 1)[:, 0]
         products = np.einsum("nt,nt->n", y[:, 1:], y[:, :-1])
         covariance = products - mean * (2 * n * mean - ends) + (n - 1) * mean**2
-        return covariance / (np.einsum("nt,nt->n", y, y) - n * mean**2)
+        variance = np.einsum("nt,nt->n", y, y) - n * mean**2
+        return np.divide(covariance, variance, out=np.zeros(len(y)), where=variance > 0)
 
     def select(self, units: np.ndarray) -> Sample:
         """Some of the series, by number."""
