@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsrnn.contract import habits
-from tsrnn.contract._frequency import Habits
+from tsrnn.contract import Habits, habits
 
 # As in the docstring of ParaRNNForecaster: horizon, season, input sizes.
 DOCUMENTED = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsrnn.contract._score import r_squared
+from tsrnn.contract._rolling import r_squared
 from tsrnn.data import read_panel
 
 

@@ -297,7 +297,7 @@ def test_what_breaks_off_leaves_the_file_that_was_there(tmp_path, error):
 @pytest.mark.parametrize("windows", [False, True])
 def test_systems_without_locks_and_owners(tmp_path, monkeypatch, windows):
     """Files that are old have no writer; younger ones may have one."""
-    monkeypatch.setattr("tsrnn.contract._whole_file.fcntl", None)
+    monkeypatch.setattr("tsrnn.contract._atomic.fcntl", None)
     if windows:
         for name in ("chown", "mkfifo", "O_NOFOLLOW", "O_NONBLOCK"):
             monkeypatch.delattr(os, name, raising=False)

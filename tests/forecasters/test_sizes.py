@@ -2,7 +2,7 @@
 
 import pytest
 
-from tsrnn.contract import _capacity
+from tsrnn.contract import _checks
 from tsrnn.forecasters import _model
 
 EVERY_NETWORK = True
@@ -45,7 +45,7 @@ def test_parameters_are_counted_without_making_them(network, wave):
 
 def test_a_horizon_of_predict_beyond_the_memory(make, wave, monkeypatch):
     model = make().fit(wave)
-    monkeypatch.setattr(_capacity, "_memory", lambda: 2.0**20)
+    monkeypatch.setattr(_checks, "_memory", lambda: 2.0**20)
     assert len(model.predict(12)) == 12
     message = r"h=100000 steps of 1 series would take about .*; this machine has .* smaller h"
     with pytest.raises(ValueError, match=message):

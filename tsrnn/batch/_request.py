@@ -72,7 +72,9 @@ class Request:
         if last_step(self.model) is not self.model or not isinstance(self.model, Forecaster):
             return None
         shape = self._shape()
-        exogenous = self.model._given_columns() if shape else _listed(self.model.known_ahead)
+        exogenous = (
+            self.model._data_shape.given_columns if shape else _listed(self.model.known_ahead)
+        )
         return [self.id_col, self.time_col, *self.targets, *exogenous]
 
     @property
@@ -80,7 +82,9 @@ class Request:
         """Columns of the steps ahead, ids and timestamps included."""
         if self.columns is None:
             return None
-        ahead = self.model._given_ahead() if self.fitted else _listed(self.model.known_ahead)
+        ahead = (
+            self.model._data_shape.given_ahead if self.fitted else _listed(self.model.known_ahead)
+        )
         return [self.id_col, self.time_col, *ahead]
 
     @property

@@ -1,6 +1,10 @@
-"""What all forecasters have in common: `fit` and `predict` on frames, arguments, files."""
+"""Contract of all forecasters: `fit` and `predict` on frames, arguments, files."""
 
-from tsrnn.contract._arguments import (
+from tsrnn.contract._atomic import as_path, file_place, inside, put_file, remove_unfinished
+from tsrnn.contract._base import Forecaster, Memory
+from tsrnn.contract._checks import (
+    check_fits,
+    check_not_too_large,
     choice,
     flag,
     job_count,
@@ -10,18 +14,18 @@ from tsrnn.contract._arguments import (
     seed_of,
     verbosity,
 )
-from tsrnn.contract._base import Forecaster
-from tsrnn.contract._capacity import check_fits
 from tsrnn.contract._classical import Classical
+from tsrnn.contract._estimator import (
+    Arguments,
+    CommonArguments,
+    Frozen,
+    classes_with,
+    last_step,
+    with_shared_arguments,
+)
 from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._frequency import Habits, habits
-from tsrnn.contract._frozen import Arguments, Frozen
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
-from tsrnn.contract._magnitude import check_not_too_large
-from tsrnn.contract._memory import Memory
-from tsrnn.contract._offered import classes_with
-from tsrnn.contract._pipeline import last_step
-from tsrnn.contract._recorded import recorded, tell
 from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import arguments_of, check_argument_names, saved_arguments
 from tsrnn.contract._schema import (
@@ -44,10 +48,8 @@ from tsrnn.contract._schema import (
     text,
     truth,
 )
-from tsrnn.contract._shared import CommonArguments, with_shared_arguments
-from tsrnn.contract._units import target_scales, unit_index
-from tsrnn.contract._warnings import IntervalWarning, warn_user
-from tsrnn.contract._whole_file import as_path, file_place, inside, put_file, remove_unfinished
+from tsrnn.contract._shape import target_scales, unit_index
+from tsrnn.contract._warnings import IntervalWarning, recorded, tell, warn_user
 
 __all__ = [
     "MOST_STEPS",

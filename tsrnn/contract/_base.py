@@ -7,32 +7,19 @@ import numbers
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import IO, Any, ClassVar, Generic, Self, TypeVar
+from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract._arguments import choice, positive_integer, seed_of, verbosity
-from tsrnn.contract._capacity import check_fits
+from tsrnn.contract._checks import check_fits, choice, positive_integer, seed_of, verbosity
+from tsrnn.contract._estimator import CommonArguments, Frozen, offered_with
 from tsrnn.contract._file import write_file
-from tsrnn.contract._frozen import Frozen
-from tsrnn.contract._history import History
 from tsrnn.contract._intervals import check_levels, honest_intervals, zero_shares
-from tsrnn.contract._known import (
-    check_static_unchanged,
-    known_columns,
-    known_values,
-    static_values,
-    warn_of_short_calendar,
-    with_calendar,
-)
-from tsrnn.contract._memory import Memory
-from tsrnn.contract._offered import offered_with
-from tsrnn.contract._plot import draw_forecasts
-from tsrnn.contract._rolling import Origins
+from tsrnn.contract._plot import History, draw_forecasts
+from tsrnn.contract._rolling import Origins, r_squared
 from tsrnn.contract._saved import (
     COMMON_ARRAYS,
     check_common,
@@ -42,21 +29,58 @@ from tsrnn.contract._saved import (
     saved_arguments,
 )
 from tsrnn.contract._schema import MOST_STEPS, as_saved
-from tsrnn.contract._score import r_squared
-from tsrnn.contract._shared import CommonArguments
-from tsrnn.contract._warnings import warn_user
+from tsrnn.contract._shape import (
+    DataShape,
+    known_values,
+    warn_of_short_calendar,
+    with_calendar,
+)
 from tsrnn.data import (
+    Layout,
     Panel,
-    calendar_columns,
     calendar_features,
-    calendar_names,
     check_continues,
     future_times,
-    read_future,
     read_panel,
     write_frame,
     write_paths,
 )
+
+
+class Memory(Protocol):
+    """State of S series after their last rows, enough to go on from there.
+
+    Attributes
+    ----------
+    ids : pandas.Index of shape (S,)
+    last_times : ndarray of shape (S,)
+    target_scale : ndarray of shape (S, C)
+        Standard deviation of each target in the data fitted to; not zero.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Naive
+    >>> from tsrnn.datasets import load_macrodata
+    >>> memory = Naive(target="realgdp").fit(load_macrodata()[["realgdp"]]).memory_
+    >>> len(memory.ids), memory.last_times.shape, memory.target_scale.shape
+    (1, (1,), (1, 1))
+    """
+
+    @property
+    def ids(self) -> pd.Index: ...
+
+    @property
+    def last_times(self) -> np.ndarray: ...
+
+    @property
+    def target_scale(self) -> np.ndarray: ...
+
+    def select(self, series: np.ndarray, /) -> Self:
+        """Memory of the series of these numbers, in that order."""
+
+    def replaced(self, series: np.ndarray, new: Self, /) -> Self:
+        """Copy in which the series of these numbers are those of `new`."""
+
 
 BYTES_OF_A_FORECAST = 32  # of float64: as it is made, transformed back, written and beside its time
 M = TypeVar("M", bound=Memory)
@@ -113,7 +137,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     @abstractmethod
     def _fit_panel(self, panel: Panel) -> M:
-        """Estimate; returns what is to be remembered."""
+        """Estimate; returns the state of the series after their last rows."""
 
     @abstractmethod
     def _memory_of(self, panel: Panel) -> M:
@@ -131,11 +155,11 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     @abstractmethod
     def _header(self) -> dict[str, Any]:
-        """What was fitted, as far as it is JSON values."""
+        """Fitted values that are JSON values, by name."""
 
     @abstractmethod
     def _arrays(self) -> dict[str, np.ndarray]:
-        """What was fitted, as far as it is arrays, that of the memory included."""
+        """Fitted values and the memory as arrays, by name."""
 
     @abstractmethod
     def _revive(
@@ -165,7 +189,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     @abstractmethod
     def summary(self) -> Any:
-        """What was fitted and how well; print the result."""
+        """Describe the fitted model and its fit; print the result."""
 
     def fit(self, df: Any, y: None = None) -> Self:
         """Fit to the series of a frame.
@@ -244,7 +268,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         else:
             panel = self._read(X)
             memory, zeros = self._memory_of(panel), zero_shares(panel)
-        layout = self._panel_shape[0]
+        layout = self._data_shape.layout
         n_numbers = len(memory.ids) * len(layout.target_names) * (1 + 2 * len(levels))
         check_fits(
             f"h={h} steps of {len(memory.ids)} series",
@@ -305,15 +329,15 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         step = positive_integer("step_size", step_size)
         levels = check_levels(level)
         panel = self._read(df)
-        which = self._check_follows(panel)
-        memory = self.memory_.select(which)
+        continued = self._check_follows(panel)
+        memory = self.memory_.select(continued)
         origins = Origins.of(panel, h, step)
         return self._written(
             memory.ids[origins.series],
             origins.times(panel, h),
             self._rolling(memory, panel, origins, h, levels),
             levels,
-            self._zero_shares[which][origins.series],
+            self._zero_shares[continued][origins.series],
             origins.cutoffs(panel, memory.last_times),
         )
 
@@ -380,7 +404,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         given = self.arguments_.random_state if random_state is None else random_state
         rng = np.random.default_rng(seed_of(given))
         paths = self._draw_paths(memory, h, n, future, rng)  # type: ignore[attr-defined]
-        layout = self._panel_shape[0]
+        layout = self._data_shape.layout
         times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
         return write_paths(layout, memory.ids, times, paths, model=self.column_name)
 
@@ -476,11 +500,10 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         """
         check_is_fitted(self, "memory_")
         panel = self._read(df)
-        which = self._check_follows(panel)
-        self.memory_ = self.memory_.replaced(
-            which, self._advance(self.memory_.select(which), panel)
-        )
-        self._history = self._history.followed_by(which, panel)
+        continued = self._check_follows(panel)
+        advanced = self._advance(self.memory_.select(continued), panel)
+        self.memory_ = self.memory_.replaced(continued, advanced)
+        self._history = self._history.followed_by(continued, panel)
         return self
 
     def score(self, df: Any, y: None = None) -> float:
@@ -501,8 +524,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         """
         check_is_fitted(self, "memory_")
         panel = self._read(df)
-        which = self._check_follows(panel)
-        memory = self.memory_.select(which)
+        continued = self._check_follows(panel)
+        memory = self.memory_.select(continued)
         h = int(panel.lengths.max())
         future = known_values(panel, self.known_ahead_, h) if self.known_ahead_ else None
         forecast = self._forecast(memory, h, [], future)[""]
@@ -606,8 +629,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header and arrays of the file."""
-        own = {"fitted": self._header()}
-        return common_header(self) | own, self._arrays() | common_arrays(self)
+        header = common_header(self) | {"fitted": self._header()}
+        return header, self._arrays() | common_arrays(self)
 
     @classmethod
     def _restore(
@@ -642,8 +665,42 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         self.memory_ = self._fit_panel(panel)
 
     @property
+    def freq_(self) -> str | int:
+        """Frequency of the data: a pandas alias, or the step of an integer index."""
+        return self._fitted_shape().layout.freq
+
+    @property
+    def known_ahead_(self) -> list[Any]:
+        """Exogenous columns whose future is known, those of the calendar last."""
+        return self._fitted_shape().known_ahead
+
+    @property
+    def static_(self) -> list[Any]:
+        """Exogenous columns that are constant within each series."""
+        return self._fitted_shape().static
+
+    @property
+    def calendar_(self) -> tuple[str, ...]:
+        """Cycles of the calendar that enter the model."""
+        return self._fitted_shape().calendar
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the frames: targets and exogenous ones."""
+        shape = self._fitted_shape()
+        return len(shape.layout.target_names) + len(shape.given_columns)
+
+    def _fitted_shape(self) -> DataShape:
+        check_is_fitted(self, "_data_shape")
+        return self._data_shape
+
+    @property
+    def _panel_shape(self) -> tuple[Layout, tuple[Any, ...]]:
+        return self._data_shape.layout, self._data_shape.exog_names
+
+    @property
     def interval_guarantee_(self) -> str:
-        """What prediction intervals promise, and what must hold for it."""
+        """Guarantee of prediction intervals, and its assumptions."""
         return self._guarantee
 
     def _written(
@@ -666,7 +723,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         zeros : ndarray of shape (S, C)
             Share of zeros in the history of each target.
         """
-        layout = self._panel_shape[0]
+        layout = self._data_shape.layout
         forecasts = honest_intervals(forecasts, levels, zeros, layout, ids)
         frame = write_frame(layout, ids, times, forecasts, model=self.column_name, cutoffs=cutoffs)
         if levels and isinstance(frame, pd.DataFrame):
@@ -691,57 +748,22 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             )
 
     def _set_shape(self, panel: Panel) -> None:
-        """Keep what later frames must agree with."""
+        """Keep the columns and the last rows of the data fitted to."""
         self._check_takes_columns()
-        self._zero_shares = zero_shares(panel)
         arguments = self.arguments_
-        self.calendar_ = calendar_features(arguments.calendar, panel.layout)
-        made = calendar_names(self.calendar_, panel.layout)
-        given = known_columns(arguments.known_ahead, panel)
-        self.known_ahead_ = [*(name for name in given if name not in made), *made]
-        self._set_static(panel)
-        self._panel_shape = panel.layout, panel.exog_names
-        self._history = History.of(panel)
-        self.freq_ = panel.freq
-        self.n_features_in_ = len(panel.target_names) + len(panel.exog_names) - len(made)
-
-    def _set_static(self, panel: Panel) -> None:
-        """Check and keep the columns that are constant within each series."""
-        self.static_ = known_columns(self.arguments_.static, panel, "static")
-        if self.static_ and panel.layout.id_col is None:
-            raise ValueError(
-                f"static columns tell series of a long frame apart; got {self.static_} for a frame "
-                "without ids. Leave static out and drop these columns"
-            )
-        both = [name for name in self.static_ if name in self.known_ahead_]
-        if both:
-            raise ValueError(
-                f"a column is either static or known_ahead; {both} are in both. Leave them out of "
-                "known_ahead: they need not be given in X_future"
-            )
-        self._static_values = static_values(panel, self.static_)
-
-    def _made_columns(self) -> list[str]:
-        """Names of the columns that are made from the calendar."""
-        return calendar_names(self.calendar_, self._panel_shape[0])
-
-    def _given_columns(self) -> list[Any]:
-        """Names of the exogenous columns that frames hold."""
-        made = self._made_columns()
-        return [name for name in self._panel_shape[1] if name not in made]
-
-    def _given_ahead(self) -> list[Any]:
-        """Names of the columns of `X_future`."""
-        made = self._made_columns()
-        return [name for name in self.known_ahead_ if name not in made]
+        self._data_shape = DataShape.of(
+            panel, known_ahead=arguments.known_ahead, static=arguments.static,
+            calendar=arguments.calendar,
+        )  # fmt: skip
+        self._zero_shares, self._history = zero_shares(panel), History.of(panel)
 
     def _read(self, df: Any) -> Panel:
         """Read a frame in the shape of the data fitted to."""
+        shape = self._data_shape
         panel = self._read_frame(
-            df, freq=self.freq_, exog=self._given_columns(), layout=self._panel_shape[0]
+            df, freq=shape.layout.freq, exog=shape.given_columns, layout=shape.layout
         )
-        static_values(panel, self.static_)
-        return with_calendar(panel, self.calendar_)
+        return shape.complete(panel)
 
     def _read_frame(self, df: Any, **shape: Any) -> Panel:
         arguments = self.arguments_
@@ -780,7 +802,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         h = self._steps("predict_variance", h)
         memory = self.memory_ if X is None else self._memory_of(self._read(X))
         variances = self._residual_variances(memory, h, **options)  # type: ignore[attr-defined]
-        layout = self._panel_shape[0]
+        layout = self._data_shape.layout
         times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
         return write_frame(layout, memory.ids, times, {"": variances}, model="variance")
 
@@ -791,48 +813,14 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         return other
 
     def _check_follows(self, panel: Panel) -> np.ndarray:
-        check_continues(panel, self.memory_.ids, self.memory_.last_times, self.freq_)
-        check_static_unchanged(panel, self.static_, self.memory_.ids, self._static_values)
-        return self.memory_.ids.get_indexer(panel.ids)
+        """Numbers of the series that the rows of a panel continue."""
+        ids = self.memory_.ids
+        check_continues(panel, ids, self.memory_.last_times, self.freq_)
+        self._data_shape.check_static_unchanged(panel, ids)
+        return ids.get_indexer(panel.ids)
 
     def _read_future(self, X_future: Any, memory: M, h: int) -> np.ndarray | None:
-        """Columns known ahead (S, h, n): given, then those of the calendar."""
-        given, layout = self._given_ahead(), self._panel_shape[0]
-        if X_future is None and given:
-            raise ValueError(
-                f"the model uses {given} of the {h} steps ahead; give them as X_future"
-            )
-        if X_future is not None and not given:
-            raise ValueError(
-                "X_future was given, but no column was declared known ahead. Construct with "
-                "known_ahead=[...] and fit again, or leave X_future out"
-            )
-        parts = []
-        if given:
-            parts.append(
-                read_future(
-                    self._without_others(X_future, given), h=h, columns=given, ids=memory.ids,
-                    last_times=memory.last_times, freq=self.freq_, layout=layout,
-                )
-            )  # fmt: skip
-        if self.calendar_:
-            times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-            parts.append(calendar_columns(times, self.calendar_, layout))
-        return np.concatenate(parts, 2) if parts else None
-
-    def _without_others(self, X_future: Any, given: list[Any]) -> Any:
-        """X_future without columns of the data that are not known ahead, of which is warned."""
-        known = {*self._panel_shape[0].target_names, *self._given_columns()} - {*given}
-        others = [name for name in getattr(X_future, "columns", ()) if name in known]
-        if not others:
-            return X_future
-        warn_user(
-            f"X_future has columns that are not known ahead, {others}: they are not used. Leave "
-            "them out, or name those whose future is known in known_ahead and fit again"
-        )
-        if isinstance(X_future, pd.DataFrame):  # columns may be there twice, which is said later
-            return X_future.drop(columns=others)
-        return nw.from_native(X_future).drop(others).to_native()
+        return self._data_shape.read_future(X_future, memory.ids, memory.last_times, h)
 
 
 def _names_columns(value: Any) -> bool:

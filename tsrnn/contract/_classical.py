@@ -1,4 +1,4 @@
-"""What forecasters share whose parameters are those of one series or panel: no networks."""
+"""Base of forecasters with parameters of one series or panel: no networks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract._arguments import positive_integer, seed_of, verbosity
 from tsrnn.contract._base import Forecaster, M
+from tsrnn.contract._checks import (
+    check_not_too_large,
+    check_not_too_small,
+    positive_integer,
+    seed_of,
+    verbosity,
+)
 from tsrnn.contract._frequency import habits
-from tsrnn.contract._magnitude import check_not_too_large, check_not_too_small
 from tsrnn.data import Panel
 
 _SHOWN = 3
@@ -71,14 +76,14 @@ class Classical(Forecaster[M]):
         """
         if len(self.memory_.ids) == 1:
             return np.zeros(len(ids), np.int64)
-        which = self.memory_.ids.get_indexer(ids)
-        if np.any(which < 0):
-            unknown = ", ".join(repr(label) for label in ids[which < 0][:_SHOWN])
+        fitted = self.memory_.ids.get_indexer(ids)
+        if np.any(fitted < 0):
+            unknown = ", ".join(repr(label) for label in ids[fitted < 0][:_SHOWN])
             raise ValueError(
                 f"{type(self).__name__} has parameters for each series it was fitted to; not "
                 f"among them: {unknown}. Fit to these series, or fit one alone and apply it"
             )
-        return which
+        return fitted
 
     def _all_ahead(self, future: np.ndarray | None) -> np.ndarray | None:
         """Exogenous columns of the steps ahead, in the order of those fitted to.
@@ -88,7 +93,7 @@ class Classical(Forecaster[M]):
         ValueError
             If the future of one is not known.
         """
-        names = self._panel_shape[1]
+        names = self._data_shape.exog_names
         absent = [name for name in names if name not in self.known_ahead_]
         if absent:
             raise ValueError(

@@ -16,9 +16,9 @@ import pandas as pd
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from tsrnn.contract._atomic import file_place, put_file
 from tsrnn.contract._schema import DamagedFileError
 from tsrnn.contract._schema import text as text_kind
-from tsrnn.contract._whole_file import file_place, put_file
 
 FORMAT = 2
 OLDEST = 2  # that is read; 1 was written by development versions alone
@@ -136,8 +136,8 @@ def _binary(file: IO[bytes]) -> IO[bytes]:
 def _metadata(content: bytes) -> dict[str, str]:
     """The part of a safetensors header that is free; `load` has checked the header."""
     size = int.from_bytes(content[:8], "little")
-    found: dict[str, str] = json.loads(content[8 : 8 + size]).get("__metadata__", {})
-    return found
+    metadata: dict[str, str] = json.loads(content[8 : 8 + size]).get("__metadata__", {})
+    return metadata
 
 
 def _checked_header(
@@ -196,12 +196,12 @@ def is_deeper(value: Any, most: int) -> bool:
 
 def digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:
     """Checksum of everything in a file."""
-    made = hashlib.sha256(header.encode())
+    checksum = hashlib.sha256(header.encode())
     for name in sorted(arrays):
         array = arrays[name]
-        made.update(f"{name} {array.dtype} {array.shape}".encode())
-        made.update(array.tobytes())
-    return made.hexdigest()
+        checksum.update(f"{name} {array.dtype} {array.shape}".encode())
+        checksum.update(array.tobytes())
+    return checksum.hexdigest()
 
 
 def plain(value: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a frequency suggests: horizon, season and how much of the past to look at."""
+"""Defaults by frequency: horizon, season and windows of the past."""
 
 import re
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class Habits(NamedTuple):
 
     @property
     def seasons(self) -> tuple[int, ...]:
-        """All of them; none where there is no season."""
+        """Steps of every season; none where there is no season."""
         return (self.season, *self.longer) if self.season > 1 else ()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract._units import unit_index
+from tsrnn.contract._shape import unit_index
 from tsrnn.contract._warnings import IntervalWarning, warn_user
 from tsrnn.data import Layout, Panel
 
@@ -151,13 +151,14 @@ def honest_intervals(
     IntervalWarning
         If an interval was widened or has no width.
     """
-    found, widened, flat = dict(forecasts), np.zeros(zeros.shape, bool), np.zeros(zeros.shape, bool)
+    intervals = dict(forecasts)
+    widened, flat = np.zeros(zeros.shape, bool), np.zeros(zeros.shape, bool)
     for level in levels:
         name = level_name(level)
-        low, high = found[f"-lo-{name}"], found[f"-hi-{name}"]
+        low, high = intervals[f"-lo-{name}"], intervals[f"-hi-{name}"]
         without_zero = ((low > 0) | (high < 0)) & (zeros > 1 - level / 100 + 1e-9)[:, None]
-        found[f"-lo-{name}"] = low = np.where(without_zero, np.minimum(low, 0.0), low)
-        found[f"-hi-{name}"] = high = np.where(without_zero, np.maximum(high, 0.0), high)
+        intervals[f"-lo-{name}"] = low = np.where(without_zero, np.minimum(low, 0.0), low)
+        intervals[f"-hi-{name}"] = high = np.where(without_zero, np.maximum(high, 0.0), high)
         widened |= without_zero.any(1)
         flat |= (low == high).any(1)
     if widened.any():
@@ -175,7 +176,7 @@ def honest_intervals(
             "varies",
             IntervalWarning,
         )
-    return found
+    return intervals
 
 
 def _listed(layout: Layout, ids: pd.Index, chosen: np.ndarray) -> str:

@@ -1,21 +1,23 @@
-"""Forecasts drawn after their history, out of a fitted forecaster."""
+"""Last rows of the series, and forecasts drawn after them."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract._arguments import positive_integer
+from tsrnn.contract._checks import positive_integer
 from tsrnn.contract._intervals import check_levels, honest_intervals, zero_shares
-from tsrnn.data import future_times, panel_frame, write_frame
+from tsrnn.contract._schema import refuse
+from tsrnn.data import Panel, future_times, panel_frame, write_frame
 
 if TYPE_CHECKING:
     from tsrnn.contract._base import Forecaster
     from tsrnn.data import Layout
+
 
 SHOWN = 4  # panels without being asked for more
 SHORTEST = 40  # rows of history
@@ -40,37 +42,37 @@ def draw_forecasts(
     levels = check_levels(level)
     panel = None if X is None else forecaster._read(X)
     every = forecaster.memory_.ids if panel is None else panel.ids
-    layout = replace(forecaster._panel_shape[0], backend="pandas")
+    layout = replace(forecaster._data_shape.layout, backend="pandas")
     room = SHOWN if ax is None else len(_listed(ax))
     points = _point_columns(forecaster, layout)
     chosen = points[:room] if columns is None else _listed(columns)
-    which = _numbers(every, layout, series, max(room // max(len(chosen), 1), 1))
+    shown = _chosen_series(every, layout, series, max(room // max(len(chosen), 1), 1))
     if panel is None:
-        memory = forecaster.memory_.select(which)
+        memory = forecaster.memory_.select(shown)
         if not forecaster._history.most:
             raise ValueError(
                 f"of its {len(every)} series the model keeps no rows to draw; give those of some "
                 "as X, as in plot(df, h=12)"
             )
-        past = forecaster._history.frame(which, memory.ids, layout)
-        zeros = forecaster._zero_shares[which]
+        past = forecaster._history.frame(shown, memory.ids, layout)
+        zeros = forecaster._zero_shares[shown]
     else:
-        panel = panel.select(every[which])
+        panel = panel.select(every[shown])
         memory, zeros = forecaster._memory_of(panel), zero_shares(panel)
         past = panel_frame(replace(panel, layout=layout))
     times = future_times((memory.last_times, forecaster.freq_), h, tz=layout.tz)
     future = forecaster._read_future(X_future, memory, h)
     forecasts = forecaster._forecast(memory, h, levels, future)
     forecasts = honest_intervals(forecasts, levels, zeros, layout, memory.ids)
-    made = write_frame(layout, memory.ids, times, forecasts, model=forecaster.column_name)
+    forecast_frame = write_frame(layout, memory.ids, times, forecasts, model=forecaster.column_name)
     note = ""
     if columns is None and len(chosen) < len(points):
         note = f"{len(chosen)} of {len(points):,} columns; name others by columns="
-    elif series is None and len(which) < len(every):
-        note = f"{len(which)} of {len(every):,} series; name others by series="
+    elif series is None and len(shown) < len(every):
+        note = f"{len(shown)} of {len(every):,} series; name others by series="
     return plot_forecasts(
         past,
-        made,
+        forecast_frame,
         ax,
         columns=chosen,
         series=None if layout.id_col is None else list(memory.ids),
@@ -89,7 +91,7 @@ def _point_columns(forecaster: Forecaster[Any], layout: Layout) -> list[Any]:
     return [forecaster.column_name] if alone or unnamed else list(layout.target_names)
 
 
-def _numbers(ids: pd.Index, layout: Layout, series: Any, room: int) -> np.ndarray:
+def _chosen_series(ids: pd.Index, layout: Layout, series: Any, room: int) -> np.ndarray:
     """Numbers of the series asked for, by default of the first ones."""
     if series is None:
         return np.arange(min(room, len(ids)))
@@ -100,15 +102,15 @@ def _numbers(ids: pd.Index, layout: Layout, series: Any, room: int) -> np.ndarra
         )
     asked = _listed(series)
     hashable = all(isinstance(label, Hashable) for label in asked)
-    which = ids.get_indexer(pd.Index(asked)) if hashable else np.array([-1])
-    unknown = not hashable or (which < 0).any()
+    chosen = ids.get_indexer(pd.Index(asked)) if hashable else np.array([-1])
+    unknown = not hashable or (chosen < 0).any()
     if unknown or not asked:
         more = ", ..." if len(ids) > SHOWN else ""
         raise ValueError(
             f"series must be ids among the {len(ids)} there are, "
             f"{', '.join(map(repr, ids[:SHOWN]))}{more}; got {series!r}"
         )
-    return which
+    return chosen
 
 
 def _listed(labels: Any) -> list[Any]:
@@ -119,3 +121,96 @@ def _listed(labels: Any) -> list[Any]:
         labels, str
     )
     return list(labels) if listed else [labels]
+
+
+LONGEST = 500  # rows of a series
+MOST = 200_000  # values of all series: 3 MB with their times, however many series there are
+FEWEST = 10  # rows that are worth a picture
+
+
+@dataclass(frozen=True)
+class History:
+    """Last rows of the targets of S series; of very many series none.
+
+    Attributes
+    ----------
+    most : int
+        Rows of a series that are kept; 0 if none are.
+    values : list of S ndarrays of shape (<= most, C)
+    times : list of S ndarrays of shape (<= most,)
+    """
+
+    most: int
+    values: list[np.ndarray]
+    times: list[np.ndarray]
+
+    @classmethod
+    def of(cls, panel: Panel) -> Self:
+        """The last rows of a panel."""
+        most = min(LONGEST, MOST // max(panel.values.shape[1] * panel.n_series, 1))
+        if most < FEWEST:
+            return cls(0, [], [])
+        tail = panel.tail(most)
+        cuts = tail.indptr[1:-1]
+        return cls(most, np.split(tail.values.copy(), cuts), np.split(tail.times.copy(), cuts))
+
+    def followed_by(self, series: np.ndarray, panel: Panel) -> History:
+        """History with further rows of the series of these numbers."""
+        if not self.most:
+            return self
+        values, times = list(self.values), list(self.times)
+        for i, low, high in zip(series, panel.indptr[:-1], panel.indptr[1:], strict=True):
+            values[i] = np.concatenate([values[i], panel.values[low:high]])[-self.most :]
+            times[i] = np.concatenate([times[i], panel.times[low:high]])[-self.most :]
+        return History(self.most, values, times)
+
+    def frame(self, series: np.ndarray, ids: pd.Index, layout: Layout) -> pd.DataFrame | pd.Series:
+        """Rows of the series of these numbers, of ids `ids`, in the shape of the data."""
+        lengths = [len(self.times[i]) for i in series]
+        values = np.concatenate([self.values[i] for i in series])
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        times = np.concatenate([self.times[i] for i in series])
+        return panel_frame(Panel(values, indptr, ids, times, values[:, :0], (), layout))
+
+    def arrays(self, n_targets: int) -> dict[str, np.ndarray]:
+        """Rows as arrays of a file."""
+        times = [stamps.astype("int64") for stamps in self.times]
+        return {
+            "history.values": np.concatenate([np.zeros((0, n_targets)), *self.values]),
+            "history.times": np.concatenate([np.zeros(0, "int64"), *times]),
+            "history.lengths": np.array([self.most, *map(len, self.times)]),
+        }
+
+    @staticmethod
+    def shapes(n_targets: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Dtype and shape of the arrays of a file."""
+        return {
+            "history.values": ("float64", (-1, n_targets)),
+            "history.times": ("int64", (-1,)),
+            "history.lengths": ("int64", (-1,)),
+        }
+
+    @classmethod
+    def revived(cls, arrays: dict[str, np.ndarray], times_dtype: str, n_series: int) -> Self:
+        """The history of which `arrays` holds the parts.
+
+        Raises
+        ------
+        DamagedFileError
+            If these are not the last rows of so many series.
+        """
+        rows = [len(arrays["history.values"]), len(arrays["history.times"])]
+        most, *lengths = arrays["history.lengths"].tolist() or [-1]
+        if not (
+            0 <= most <= LONGEST
+            and len(lengths) == (n_series if most else 0)
+            and all(0 <= length <= most for length in lengths)
+            and rows == [sum(lengths)] * 2
+        ):
+            required = f"rows to keep and those of each of {n_series} series, {rows} in all"
+            raise refuse("the array 'history.lengths'", required, [most, *lengths[:8]])
+        if not most:
+            return cls(0, [], [])
+        cuts = np.cumsum(lengths)[:-1]
+        times = arrays["history.times"].astype(times_dtype)
+        return cls(most, np.split(arrays["history.values"], cuts), np.split(times, cuts))

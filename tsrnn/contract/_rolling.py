@@ -1,4 +1,4 @@
-"""Origins of rolling forecasts within new rows."""
+"""Origins of rolling forecasts, and the score of forecasts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tsrnn.data import Panel
 
 
 class Origins(NamedTuple):
-    """Where rolling forecasts begin: at the last row known, then at every step-th new row.
+    """Origins of rolling forecasts: the last row known, then every step-th new row.
 
     Attributes
     ----------
@@ -69,3 +69,43 @@ class Origins(NamedTuple):
     def times(self, panel: Panel, h: int) -> np.ndarray:
         """Times forecast, (n, h)."""
         return panel.times[self.first[:, None] + np.arange(h)]
+
+
+def r_squared(panel: Panel, forecast: np.ndarray, scale: np.ndarray) -> float:
+    """1 - MSE / s^2, averaged over series and targets.
+
+    Missing values of the panel do not count, nor does a target of which all are missing.
+
+    Parameters
+    ----------
+    panel : Panel
+        What came.
+    forecast : ndarray of shape (S, h, C)
+        With h at least the length of the longest series.
+    scale : ndarray of shape (S, C)
+        Standard deviations s.
+
+    Raises
+    ------
+    ValueError
+        If all values of the panel are missing, or squared errors overflow.
+    """
+    scores: list[float] = []
+    for i in range(panel.n_series):
+        actual = panel.series(i)
+        with np.errstate(over="ignore"):
+            squares = ((actual - forecast[i, : len(actual)]) / scale[i]) ** 2
+        scores += [
+            1 - float(column[seen].mean())
+            for column, seen in zip(squares.T, ~np.isnan(actual.T), strict=True)
+            if seen.any()
+        ]
+    if not scores:
+        raise ValueError("a score needs values to compare with; all values of df are missing")
+    score = float(np.mean(scores))
+    if np.isinf(score):
+        raise ValueError(
+            "a score needs squared errors in units of the training data's variance that are "
+            "numbers; they overflow. Replace the values of df that lie so far from the data"
+        )
+    return score

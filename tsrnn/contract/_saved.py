@@ -1,4 +1,4 @@
-"""What a file holds of every forecaster: its arguments, the shape of its data, the series."""
+"""Parts that the files of all forecasters have: arguments, shape of the data, series."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract._arguments import MOST_JOBS
+from tsrnn.contract._checks import MOST_JOBS
 from tsrnn.contract._file import plain
-from tsrnn.contract._history import History
+from tsrnn.contract._plot import History
 from tsrnn.contract._schema import (
     MOST_STEPS,
     Kind,
@@ -26,7 +26,8 @@ from tsrnn.contract._schema import (
     refuse,
     text,
 )
-from tsrnn.data import Layout, calendar_features, calendar_names, future_times, write_stamps
+from tsrnn.contract._shape import DataShape
+from tsrnn.data import Layout, future_times, write_stamps
 
 MOST_DRAWS = 1_000_000  # that a file may ask for at predict
 # Of every forecaster.
@@ -40,16 +41,15 @@ if TYPE_CHECKING:
 
 def common_header(forecaster: Forecaster) -> dict[str, Any]:
     """JSON values that every forecaster has."""
-    layout, exog_names = forecaster._panel_shape
-    memory = forecaster.memory_
+    shape, memory = forecaster._data_shape, forecaster.memory_
     return {
         "class": type(forecaster).__name__,
         **arguments_of(forecaster),
-        "layout": layout.to_dict(),
-        "exog_names": plain(exog_names, "exogenous columns"),
-        "known_ahead": plain(forecaster.known_ahead_, "known_ahead"),
-        "static": plain(forecaster.static_, "static"),
-        "calendar": list(forecaster.calendar_),
+        "layout": shape.layout.to_dict(),
+        "exog_names": plain(shape.exog_names, "exogenous columns"),
+        "known_ahead": plain(shape.known_ahead, "known_ahead"),
+        "static": plain(shape.static, "static"),
+        "calendar": list(shape.calendar),
         "ids": plain(memory.ids, "series ids"),
         "id_dtype": str(memory.ids.dtype),
         "times_dtype": str(memory.last_times.dtype),
@@ -58,67 +58,45 @@ def common_header(forecaster: Forecaster) -> dict[str, Any]:
 
 def common_arrays(forecaster: Forecaster) -> dict[str, np.ndarray]:
     """Arrays that every forecaster has."""
-    n_targets = len(forecaster._panel_shape[0].target_names)
-    own = {
+    return {
         "last_times": forecaster.memory_.last_times.astype("int64"),
-        "static": forecaster._static_values,
+        "static": forecaster._data_shape.static_values,
         "zero_shares": forecaster._zero_shares,
+        **forecaster._history.arrays(len(forecaster._data_shape.layout.target_names)),
     }
-    return own | forecaster._history.arrays(n_targets)
 
 
 def restore_common(
     forecaster: Forecaster, header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> tuple[pd.Index, np.ndarray]:
-    """Set what every forecaster has; returns the ids and last times of its series.
+    """Set the fields that every forecaster has; returns the ids and last times of its series.
 
     Raises
     ------
     DamagedFileError
-        If these parts of the file are no shape of data.
+        If these parts of the file do not describe data.
     """
-    exog_names, known = tuple(header["exog_names"]), header["known_ahead"]
-    with as_saved("layout"):
-        layout = Layout.from_dict(header["layout"])
-    if len({*layout.target_names, *exog_names}) < len(layout.target_names) + len(exog_names):
-        raise refuse("exog_names", "names other than each other's and the targets'", exog_names)
-    if len(set(known)) < len(known) or not set(known) <= set(exog_names):
-        raise refuse("known_ahead", f"some of the columns {list(exog_names)}", known)
-    forecaster._panel_shape = layout, exog_names
-    forecaster.freq_, forecaster.known_ahead_ = layout.freq, known
-    with as_saved("calendar"):
-        forecaster.calendar_ = calendar_features(header["calendar"] or None, layout)
-    if not set(calendar_names(forecaster.calendar_, layout)) <= set(exog_names):
-        raise refuse("calendar", f"cycles of which {list(exog_names)} are", header["calendar"])
-    forecaster.static_ = _restored_static(header, exog_names)
-    forecaster.n_features_in_ = len(layout.target_names) + len(forecaster._given_columns())
+    shape = DataShape.revived(header, arrays.get("static", np.empty((0, 0))))
+    layout, n_targets = shape.layout, len(shape.layout.target_names)
     ids = _restored_ids(header, layout)
     one_of("datetime64[ns]" if layout.time_kind == "datetime" else "int64")(
         header["times_dtype"], "times_dtype"
     )
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "last_times": ("int64", (len(ids),)),
-        "static": ("float64", (len(ids), len(forecaster.static_))),
-        "zero_shares": ("float64", (len(ids), len(layout.target_names))),
-        **History.shapes(len(layout.target_names)),
+        "static": ("float64", (len(ids), len(shape.static))),
+        "zero_shares": ("float64", (len(ids), n_targets)),
+        **History.shapes(n_targets),
     }
     check_arrays({name: arrays[name] for name in COMMON_ARRAYS if name in arrays}, shapes)
+    forecaster._data_shape = shape
     forecaster._history = History.revived(arrays, header["times_dtype"], len(ids))
-    forecaster._static_values = arrays["static"]
     forecaster._zero_shares = arrays["zero_shares"]
     last_times = arrays["last_times"].astype(header["times_dtype"])
     with as_saved("layout, its freq and tz, and the array 'last_times'"):
         future_times((last_times, layout.freq), 1, tz=layout.tz)
         write_stamps(last_times, layout)
     return ids, last_times
-
-
-def _restored_static(header: dict[str, Any], exog_names: tuple[Any, ...]) -> list[Any]:
-    """Columns that are constant within a series, apart from those known ahead."""
-    names = header["static"]
-    if len(set(names)) < len(names) or not set(names) <= {*exog_names} - {*header["known_ahead"]}:
-        raise refuse("static", f"columns of {list(exog_names)} that are not known ahead", names)
-    return list(names)
 
 
 def _restored_ids(header: dict[str, Any], layout: Layout) -> pd.Index:

@@ -1,4 +1,4 @@
-"""What the parts of a saved model must be: kinds of JSON values, and shapes of arrays."""
+"""Kinds of the JSON values in a saved model, and shapes of its arrays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,13 @@
-"""Warnings that point at the user's line."""
+"""Warnings that point at the user's line, shown or collected."""
+
+from __future__ import annotations
 
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 
 class IntervalWarning(UserWarning):
@@ -55,3 +61,88 @@ def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+# Filters of warnings belong to the process: while a thread collects, they let everything pass, and
+# what other threads warn of is shown.
+_TURN = threading.RLock()
+_COLLECTED: dict[int, list[list[str]]] = {}  # by thread, the innermost last
+_BEFORE: list[Any] = []  # what to go back to when no thread collects
+
+
+@contextmanager
+def recorded() -> Iterator[list[str]]:
+    """Collect what this thread warns of in a list, each text once.
+
+    Yields
+    ------
+    list of str
+        Texts on one line, in the order they came.
+
+    Notes
+    -----
+    Several threads may collect at the same time, each its own. Filters of warnings are those of
+    the process: as long as a thread collects, what others warn of is shown whatever their filters.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from tsrnn.contract import recorded
+    >>> with recorded() as texts:
+    ...     warnings.warn("the series is short")
+    >>> texts
+    ['the series is short']
+    """
+    texts: list[str] = []
+    me = threading.get_ident()
+    with _TURN:
+        if not _COLLECTED:
+            _begin()
+        _COLLECTED.setdefault(me, []).append(texts)
+    try:
+        yield texts
+    finally:
+        with _TURN:
+            _COLLECTED[me].pop()
+            if not _COLLECTED[me]:
+                del _COLLECTED[me]
+            if not _COLLECTED:
+                _BEFORE.pop().__exit__(None, None, None)
+
+
+def _begin() -> None:
+    """Send warnings to the thread that they come from."""
+    before = warnings.catch_warnings()
+    before.__enter__()
+    _BEFORE.append(before)
+    shown = warnings.showwarning
+
+    def keep(message: Warning | str, *where: Any, **other: Any) -> None:
+        collections = _COLLECTED.get(threading.get_ident())
+        text = " ".join(str(message).split())
+        if not collections:
+            shown(message, *where, **other)
+        elif text not in collections[-1]:
+            collections[-1].append(text)
+
+    warnings.showwarning = keep  # type: ignore[assignment]
+    warnings.simplefilter("always")
+
+
+def tell(message: str) -> None:
+    """Warn the user, not another thread that collects warnings.
+
+    Parameters
+    ----------
+    message : str
+        Of a UserWarning.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import recorded, tell
+    >>> with recorded() as texts:
+    ...     tell("the series is short")
+    >>> texts
+    ['the series is short']
+    """
+    warn_user(message)

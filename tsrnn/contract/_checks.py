@@ -1,13 +1,17 @@
-"""Constructor arguments of any forecaster, checked one by one; the messages name them."""
+"""Checks of arguments and of data; the messages name what was refused."""
 
 from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tsrnn.data import Panel
 
 MOST_JOBS = 10_000
 
@@ -300,3 +304,132 @@ def seed_of(random_state: Any) -> int:
     if not 0 <= random_state < 2**63:
         raise ValueError(f"random_state must lie between 0 and 2**63 - 1; got {random_state!r}")
     return int(random_state)
+
+
+UNKNOWN = 2**40  # bytes, where the system does not say: more than most machines have
+CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")  # limit of a container
+
+
+def check_fits(asked: str, n_bytes: float, advice: str) -> None:
+    """Refuse work whose arrays would not fit in the memory of this machine.
+
+    Parameters
+    ----------
+    asked : str
+        What is asked for and of how much data, the beginning of the message.
+    n_bytes : float
+        Estimate of the memory that it takes, of which only the size counts.
+    advice : str
+        What to do, the end of the message.
+
+    Raises
+    ------
+    ValueError
+        If there is less memory.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import check_fits
+    >>> check_fits("h=12 steps of 3 series", 3 * 12 * 8, "Take a smaller h")
+    >>> check_fits("h=10**15 steps of 3 series", 3e15 * 8, "Take a smaller h")
+    Traceback (most recent call last):
+        ...
+    ValueError: h=10**15 steps of 3 series would take about 22,000 TiB of memory...
+    """
+    available = _memory()
+    if n_bytes > available:
+        raise ValueError(
+            f"{asked} would take about {_shown(n_bytes)} of memory; this machine has "
+            f"{_shown(available)}. {advice}"
+        )
+
+
+def _memory() -> float:
+    """Bytes of memory that this process may use at most."""
+    try:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return UNKNOWN
+    try:
+        return min(physical, int(CONTROL_GROUP.read_text()))
+    except (OSError, ValueError):  # no container, or one without a limit
+        return physical
+
+
+def _shown(n_bytes: float) -> str:
+    """Two digits of a number of bytes."""
+    unit = "TiB" if n_bytes >= 2**40 else "GiB"
+    value = n_bytes / (2**40 if unit == "TiB" else 2**30)
+    return f"{float(f'{value:.2g}'):,.10g} {unit}"
+
+
+LARGEST, LEAST = 1e70, 1e-70  # their fourth powers, and sums of these, are numbers of float64
+
+
+def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
+    """Refuse values whose differences, squares or fourth powers would overflow.
+
+    Parameters
+    ----------
+    panel : Panel
+    largest : float
+        By default that of models that sum fourth powers.
+
+    Raises
+    ------
+    ValueError
+        Naming column, series and rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.contract import check_not_too_large
+    >>> from tsrnn.data import read_panel
+    >>> y = pd.Series([1.0, 2.0, 1e200], pd.date_range("2024-01-01", periods=3), name="y")
+    >>> check_not_too_large(read_panel(y[:2]))
+    >>> check_not_too_large(read_panel(y))
+    Traceback (most recent call last):
+        ...
+    ValueError: values of the column 'y' must be at most 1e+70 in size...
+    """
+    for name, column in _columns(panel):
+        with np.errstate(invalid="ignore"):
+            rows = np.flatnonzero(np.abs(column) > largest)
+        if len(rows):
+            raise ValueError(
+                f"values of the column {name!r} must be at most {largest:g} in size, so that no "
+                f"result overflows; larger are {panel.axis.describe(rows)}, the first "
+                f"{column[rows[0]]:.3g}. Divide the column by a constant, or replace these values"
+            )
+
+
+def check_not_too_small(panel: Panel) -> None:
+    """Refuse series whose values are not 0 but all so small that their squares would be.
+
+    Parameters
+    ----------
+    panel : Panel
+
+    Raises
+    ------
+    ValueError
+        Naming column and series.
+    """
+    for name, column in _columns(panel):
+        size = np.where(np.isnan(column), 0.0, np.abs(column))
+        largest = np.maximum.reduceat(size, panel.indptr[:-1])
+        small = np.flatnonzero((largest > 0) & (largest < LEAST))
+        if len(small):
+            i = small[0]
+            more = f" So it is in {len(small) - 1} more series." if len(small) > 1 else ""
+            raise ValueError(
+                f"{panel.axis.where(i)}values of the column {name!r} must reach {LEAST:g} in size "
+                f"or be 0, so that their squares are not lost; the largest is {largest[i]:.3g}. "
+                f"Multiply the column by a constant.{more}"
+            )
+
+
+def _columns(panel: Panel) -> list[tuple[object, np.ndarray]]:
+    """Names and values of all columns."""
+    names = (*panel.target_names, *panel.exog_names)
+    return list(zip(names, [*panel.values.T, *panel.exog.T], strict=True))

@@ -1,0 +1,340 @@
+"""Columns and series of the data that a forecaster was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract._schema import as_saved, refuse
+from tsrnn.contract._warnings import warn_user
+from tsrnn.data import (
+    Layout,
+    Panel,
+    calendar_columns,
+    calendar_features,
+    calendar_names,
+    cycle_steps,
+    future_times,
+    read_future,
+)
+
+
+@dataclass(frozen=True)
+class DataShape:
+    """Layout and columns of the data of a fit, with which later frames must agree.
+
+    Attributes
+    ----------
+    layout : Layout
+    exog_names : tuple
+        Exogenous columns: those of the frames, then those made from the calendar.
+    known_ahead : list
+        Exogenous columns whose future is known: given as `X_future`, then made from the calendar.
+    static : list
+        Exogenous columns that are constant within each series.
+    static_values : ndarray of shape (S, n)
+    calendar : tuple of str
+        Cycles of the calendar.
+    """
+
+    layout: Layout
+    exog_names: tuple[Any, ...]
+    known_ahead: list[Any]
+    static: list[Any]
+    static_values: np.ndarray
+    calendar: tuple[str, ...]
+
+    @classmethod
+    def of(cls, panel: Panel, *, known_ahead: Any, static: Any, calendar: Any) -> DataShape:
+        """Shape of a panel that has the columns of its calendar, and arguments about it checked.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not name columns of the panel that are as it says.
+        """
+        features = calendar_features(calendar, panel.layout)
+        cycles = calendar_names(features, panel.layout)
+        given = known_columns(known_ahead, panel)
+        known = [*(name for name in given if name not in cycles), *cycles]
+        constant = known_columns(static, panel, "static")
+        if constant and panel.layout.id_col is None:
+            raise ValueError(
+                f"static columns tell series of a long frame apart; got {constant} for a frame "
+                "without ids. Leave static out and drop these columns"
+            )
+        both = [name for name in constant if name in known]
+        if both:
+            raise ValueError(
+                f"a column is either static or known_ahead; {both} are in both. Leave them out of "
+                "known_ahead: they need not be given in X_future"
+            )
+        values = static_values(panel, constant)
+        return cls(panel.layout, panel.exog_names, known, constant, values, features)
+
+    @classmethod
+    def revived(cls, header: dict[str, Any], values: np.ndarray) -> DataShape:
+        """Shape in a file, with its static values.
+
+        Raises
+        ------
+        DamagedFileError
+            If the fields do not describe columns of data.
+        """
+        exog_names, known = tuple(header["exog_names"]), header["known_ahead"]
+        static, fields = header["static"], {*header["exog_names"]}
+        with as_saved("layout"):
+            layout = Layout.from_dict(header["layout"])
+        if len({*layout.target_names, *exog_names}) < len(layout.target_names) + len(exog_names):
+            raise refuse("exog_names", "names other than each other's and the targets'", exog_names)
+        if len(set(known)) < len(known) or not set(known) <= fields:
+            raise refuse("known_ahead", f"some of the columns {list(exog_names)}", known)
+        with as_saved("calendar"):
+            features = calendar_features(header["calendar"] or None, layout)
+        if not set(calendar_names(features, layout)) <= fields:
+            raise refuse("calendar", f"cycles of which {list(exog_names)} are", header["calendar"])
+        if len(set(static)) < len(static) or not set(static) <= fields - {*known}:
+            required = f"columns of {list(exog_names)} that are not known ahead"
+            raise refuse("static", required, static)
+        return cls(layout, exog_names, known, static, values, features)
+
+    @property
+    def calendar_columns(self) -> list[str]:
+        """Names of the columns made from the calendar."""
+        return calendar_names(self.calendar, self.layout)
+
+    @property
+    def given_columns(self) -> list[Any]:
+        """Names of the exogenous columns that frames hold."""
+        return [name for name in self.exog_names if name not in self.calendar_columns]
+
+    @property
+    def given_ahead(self) -> list[Any]:
+        """Names of the columns of `X_future`."""
+        return [name for name in self.known_ahead if name not in self.calendar_columns]
+
+    def complete(self, panel: Panel) -> Panel:
+        """Panel of a later frame with the columns of the calendar, its static columns checked."""
+        static_values(panel, self.static)
+        return with_calendar(panel, self.calendar)
+
+    def check_static_unchanged(self, panel: Panel, ids: pd.Index) -> None:
+        """Refuse new rows whose static columns differ from those of their series, of ids `ids`.
+
+        Raises
+        ------
+        ValueError
+            Naming series, column and both values.
+        """
+        now = static_values(panel, self.static)
+        before = self.static_values[ids.get_indexer(panel.ids)]
+        differs = np.argwhere(now != before)
+        if len(differs):
+            i, j = differs[0]
+            raise ValueError(
+                f"{panel.axis.where(i)}the static column {self.static[j]!r} must be what it was, "
+                f"{before[i, j]:g}; new rows have {now[i, j]:g}. Correct it, or fit again"
+            )
+
+    def read_future(
+        self, X_future: Any, ids: pd.Index, last_times: np.ndarray, h: int
+    ) -> np.ndarray | None:
+        """Columns known ahead (S, h, n): given, then those of the calendar; None without any.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `X_future` is missing, not needed, or not of the h steps after `last_times`.
+        """
+        given, layout, parts = self.given_ahead, self.layout, []
+        if X_future is None and given:
+            raise ValueError(
+                f"the model uses {given} of the {h} steps ahead; give them as X_future"
+            )
+        if X_future is not None and not given:
+            raise ValueError(
+                "X_future was given, but no column was declared known ahead. Construct with "
+                "known_ahead=[...] and fit again, or leave X_future out"
+            )
+        if given:
+            values = read_future(
+                self._without_others(X_future), h=h, columns=given, ids=ids,
+                last_times=last_times, freq=layout.freq, layout=layout,
+            )  # fmt: skip
+            parts.append(values)
+        if self.calendar:
+            times = future_times((last_times, layout.freq), h, tz=layout.tz)
+            parts.append(calendar_columns(times, self.calendar, layout))
+        return np.concatenate(parts, 2) if parts else None
+
+    def _without_others(self, X_future: Any) -> Any:
+        """X_future without columns of the data that are not known ahead, with a warning."""
+        known = {*self.layout.target_names, *self.given_columns} - {*self.given_ahead}
+        others = [name for name in getattr(X_future, "columns", ()) if name in known]
+        if not others:
+            return X_future
+        warn_user(
+            f"X_future has columns that are not known ahead, {others}: they are not used. Leave "
+            "them out, or name those whose future is known in known_ahead and fit again"
+        )
+        if isinstance(X_future, pd.DataFrame):  # a column may be there twice, refused later
+            return X_future.drop(columns=others)
+        return nw.from_native(X_future).drop(others).to_native()
+
+
+def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> list[Any]:
+    """The argument `known_ahead`, or `static`, as a list of exogenous columns of the panel.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no such list, or names other columns.
+    """
+    given = [] if given is None else given
+    known = [given] if isinstance(given, str | int) and not isinstance(given, bool) else given
+    if not isinstance(known, Sequence):
+        raise TypeError(f"{argument} must be a column name or a list of them; got {given!r}")
+    absent = [name for name in known if name not in panel.exog_names]
+    if absent:
+        there = f"which are {list(panel.exog_names)}" if panel.exog_names else "which has none"
+        raise ValueError(
+            f"{argument} must name exogenous columns of the data, {there}; got {absent}. "
+            "Columns besides the targets are exogenous"
+        )
+    return list(known)
+
+
+def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
+    """Values (S, n) of columns that are constant within each series.
+
+    Raises
+    ------
+    ValueError
+        If one is not, naming column, series and rows.
+    """
+    columns = [panel.exog_names.index(name) for name in names]
+    first = panel.exog[panel.indptr[:-1]][:, columns]
+    varies = panel.exog[:, columns] != np.repeat(first, panel.lengths, 0)
+    for j, name in enumerate(names):
+        rows = np.flatnonzero(varies[:, j])
+        if len(rows):
+            i = int(panel.axis.codes[rows[0]])
+            differing = rows[panel.axis.codes[rows] == i]
+            value = panel.exog[differing[0], columns[j]]
+            raise ValueError(
+                f"{panel.axis.where(i)}the static column {name!r} must be constant within the "
+                f"series; it begins with {first[i, j]:g} and is {value:g} "
+                f"at {panel.axis.show(differing[:1])}. Correct it, or leave it out of static"
+            )
+    return first
+
+
+def with_calendar(panel: Panel, features: Sequence[str]) -> Panel:
+    """The panel with the columns of cycles of the calendar behind its exogenous ones.
+
+    Raises
+    ------
+    ValueError
+        If a column of the data has the name of one of them.
+    """
+    names = calendar_names(features, panel.layout)
+    if not names:
+        return panel
+    taken = [name for name in names if name in (*panel.exog_names, *panel.target_names)]
+    if taken:
+        raise ValueError(
+            f"the calendar makes columns {', '.join(names)}; the data have {taken} already. Drop "
+            "or rename them"
+        )
+    columns = calendar_columns(panel.times, features, panel.layout)
+    exog = np.column_stack([panel.exog, columns])
+    return replace(panel, exog=exog, exog_names=(*panel.exog_names, *names))
+
+
+def warn_of_short_calendar(panel: Panel, features: Sequence[str]) -> None:
+    """Say that no series covers a whole cycle, so that its effect is that of a trend."""
+    for name in features:
+        steps = cycle_steps(name, panel.layout)
+        if panel.lengths.max() < steps:
+            warn_user(
+                f"calendar={name!r} has a cycle of {steps:.0f} rows, of which the longest series "
+                f"has {panel.lengths.max()}: what it repeats cannot be told from a trend. Leave "
+                "it out, or give more rows"
+            )
+
+
+def known_values(panel: Panel, names: Sequence[Any], h: int) -> np.ndarray:
+    """Columns of a panel as (S, h, n), the last row repeated after a series' end."""
+    columns = [panel.exog_names.index(name) for name in names]
+    rows = panel.indptr[:-1, None] + np.arange(h)
+    return panel.exog[np.minimum(rows, panel.indptr[1:, None] - 1)][..., columns]
+
+
+def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
+    """Labels of the units.
+
+    Parameters
+    ----------
+    layout : Layout
+    ids : pandas.Index of shape (S,)
+    multivariate : bool
+        Whether a unit is a series with all its targets, or each target by itself.
+
+    Returns
+    -------
+    pandas.Index
+        Ids of a long frame, names of the targets of a wide one, both as a MultiIndex where
+        there are several targets of several series.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.contract import unit_index
+    >>> from tsrnn.data import read_panel
+    >>> days = pd.date_range("2024-01-01", periods=3)
+    >>> panel = read_panel(pd.DataFrame({"gdp": [1.0, 2, 3], "cpi": [2.0, 4, 3]}, days))
+    >>> unit_index(panel.layout, panel.ids, multivariate=False).tolist()
+    ['gdp', 'cpi']
+    """
+    named = ids.rename(layout.id_col)
+    targets = pd.Index(layout.target_names, name="target")
+    if multivariate or (layout.id_col is not None and len(targets) == 1):
+        return named
+    if layout.id_col is None:
+        return targets.rename(None)
+    return pd.MultiIndex.from_product([named, targets])
+
+
+def target_scales(panel: Panel) -> np.ndarray:
+    """Standard deviation of what is there of each target; 1 where it does not vary.
+
+    Parameters
+    ----------
+    panel : Panel
+
+    Returns
+    -------
+    ndarray of shape (S, C)
+        A row a series, a column a target; the divisor is the number of values that are there.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.contract import target_scales
+    >>> from tsrnn.data import read_panel
+    >>> days = pd.date_range("2024-01-01", periods=4)
+    >>> target_scales(read_panel(pd.DataFrame({"a": [1, 1, 5, 5], "b": 3}, days)))
+    array([[2., 1.]])
+    """
+    seen = np.isfinite(panel.values)
+    starts = panel.indptr[:-1]
+    counts = np.maximum(np.add.reduceat(seen, starts, dtype=float), 1.0)
+    means = np.add.reduceat(np.where(seen, panel.values, 0.0), starts) / counts
+    deviations = np.where(seen, panel.values - np.repeat(means, panel.lengths, 0), 0.0)
+    scales = np.sqrt(np.add.reduceat(deviations**2, starts) / counts)
+    return np.where(scales > 0, scales, 1.0)
