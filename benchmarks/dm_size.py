@@ -14,7 +14,7 @@ import numpy as np
 from _timing import print_machine, print_table
 
 from tsrnn.evaluation._diebold_mariano import diebold_mariano
-from tsrnn.evaluation._units import Units, newey_west_lags
+from tsrnn.evaluation._losses import Observations, newey_west_lags
 
 SETTINGS = [(n, h) for n in (20, 50, 100, 200, 1000) for h in (1, 4, 12) if h < n / 2]
 
@@ -29,8 +29,8 @@ def losses(n: int, h: int, pairs: int, random: np.random.Generator) -> np.ndarra
 def rejected(n: int, h: int, pairs: int, random: np.random.Generator) -> np.ndarray:
     """Percent of the pairs told apart at the last step and over all steps."""
     values = losses(n, h, pairs, random)
-    units = Units("time", values, np.full(2 * pairs, h - 1), np.arange(n))
-    found = diebold_mariano(units, ["a", "b"])["p_value"].to_numpy() < 0.05
+    observations = Observations("time", values, np.full(2 * pairs, h - 1), np.arange(n))
+    found = diebold_mariano(observations, ["a", "b"])["p_value"].to_numpy() < 0.05
     return 100 * found.reshape(2, pairs).mean(axis=1)
 
 

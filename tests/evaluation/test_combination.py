@@ -12,7 +12,7 @@ from sklearn.base import clone
 import tsrnn
 from tsrnn import ARMA, Combination, ParaRNNForecaster, backtest
 from tsrnn.baselines import ETS, Mean, Naive
-from tsrnn.evaluation._weights import inverse_error_weights, stacked_weights
+from tsrnn.evaluation._combination import inverse_error_weights, stacked_weights
 
 SMALL = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1, "random_state": 0}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.evaluation._compare import compare
+from tsrnn.evaluation import compare
 
 
 def made(n_series=1, n_windows=25, steps=3, models=("A", "B", "C"), levels=(), step_size=1, seed=0):

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tsrnn.evaluation import format_p_value
 from tsrnn.evaluation._forecasts import model_columns
-from tsrnn.evaluation._numbers import p_value
 
 
 @pytest.mark.parametrize(
@@ -13,12 +13,12 @@ from tsrnn.evaluation._numbers import p_value
     [(0.0, "<0.001"), (0.000999, "<0.001"), (0.001, "0.001"), (0.05, "0.050"), (1.0, "1.000")],
 )
 def test_p_values(p, text):
-    assert p_value(p) == p_value(np.float64(p)) == text
+    assert format_p_value(p) == format_p_value(np.float64(p)) == text
 
 
 def test_missing_p_values():
-    assert p_value(np.nan) == "-"
-    assert p_value(np.nan, "none") == "none"
+    assert format_p_value(np.nan) == "-"
+    assert format_p_value(np.nan, "none") == "none"
 
 
 def test_columns_that_are_models():

@@ -11,7 +11,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from tsrnn.plotting._comparison import plot_comparison
+from tsrnn.plotting import plot_comparison
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +145,7 @@ def test_models_without_intervals_have_no_line_of_coverage():
 
 
 def test_comparisons_are_drawn():
-    from tsrnn.evaluation._compare import compare
+    from tsrnn.evaluation import compare
 
     draw = np.random.default_rng(0)
     w, h = (i.ravel() for i in np.indices((25, 1)))

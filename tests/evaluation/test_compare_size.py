@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tsrnn.evaluation._diebold_mariano import diebold_mariano
-from tsrnn.evaluation._units import Units
+from tsrnn.evaluation._losses import Observations
 
 PAIRS, LEVEL = 1000, 0.05
 # Bounds that a correct test leaves with probability 0.001.
@@ -15,8 +15,10 @@ LOWEST, HIGHEST = stats.binom.ppf([0.0005, 0.9995], PAIRS, LEVEL) / PAIRS
 def rejections(losses, overlap):
     """Share of pairs that are told apart; losses (pairs, n, 2), each pair as if it were a step."""
     pairs, n, _ = losses.shape
-    units = Units("time", np.moveaxis(losses, 0, 2), np.full(pairs, overlap), np.arange(n))
-    return (diebold_mariano(units, ["A", "B"])["p_value"] < LEVEL).mean()
+    observations = Observations(
+        "time", np.moveaxis(losses, 0, 2), np.full(pairs, overlap), np.arange(n)
+    )
+    return (diebold_mariano(observations, ["A", "B"])["p_value"] < LEVEL).mean()
 
 
 @pytest.mark.parametrize("n", [20, 200])

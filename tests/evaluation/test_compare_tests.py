@@ -11,9 +11,9 @@ from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.multitest import multipletests
 from statsmodels.tsa.stattools import diebold_mariano_test
 
-from tsrnn.evaluation._compare import compare
+from tsrnn.evaluation import compare
+from tsrnn.evaluation._losses import newey_west_lags
 from tsrnn.evaluation._ranks import rank_models
-from tsrnn.evaluation._units import newey_west_lags
 
 MODELS = ("A", "B", "C")
 

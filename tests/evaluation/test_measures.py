@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.evaluation._compare import compare
+from tsrnn.evaluation import compare
 
 LEVELS = (52.5, 80.0, 95.0)
 Z = {52.5: 0.7, 80.0: 1.3, 95.0: 2.0}

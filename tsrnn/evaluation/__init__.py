@@ -3,8 +3,15 @@
 from tsrnn.evaluation._backtest import backtest
 from tsrnn.evaluation._combination import Combination
 from tsrnn.evaluation._compare import compare
-from tsrnn.evaluation._comparison import Comparison
-from tsrnn.evaluation._diagnose import diagnose
-from tsrnn.evaluation._diagnostics import Diagnostics
+from tsrnn.evaluation._comparison import Comparison, format_p_value
+from tsrnn.evaluation._diagnostics import Diagnostics, diagnose
 
-__all__ = ["Combination", "Comparison", "Diagnostics", "backtest", "compare", "diagnose"]
+__all__ = [
+    "Combination",
+    "Comparison",
+    "Diagnostics",
+    "backtest",
+    "compare",
+    "diagnose",
+    "format_p_value",
+]

@@ -1,13 +1,15 @@
-"""Forecasts from rolling origins: what models would have said at times in the past."""
+"""Backtest: forecasts from rolling origins, each from the rows before it alone."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from tqdm import tqdm
 
 from tsrnn.contract import (
@@ -20,15 +22,21 @@ from tsrnn.contract import (
     verbosity,
     warn_user,
 )
-from tsrnn.data import read_series, write_stamps
-from tsrnn.evaluation._forecasts import shown
-from tsrnn.evaluation._models import named_models, reading
-from tsrnn.evaluation._plan import Plan, default_windows, make_plan, too_short, units
-from tsrnn.evaluation._reading import suffixes
-from tsrnn.evaluation._record import Record
-from tsrnn.evaluation._run import Outcome, Runner
+from tsrnn.data import read_series, tell_apart, write_stamps
+from tsrnn.evaluation._forecasts import list_names
+from tsrnn.evaluation._models import (
+    known_ahead,
+    named_models,
+    panel_shown,
+    read_forecasts,
+    reading_arguments,
+    suffixes,
+)
+from tsrnn.evaluation._record import Outcome, Record
+from tsrnn.evaluation._windows import Plan, choose_windows, make_plan, series_names, too_short
 
 _NAMED = 3  # failures in a warning
+_HOPELESS = 16  # series that fail alone, after which the fault is not theirs
 _REFIT = "refit, if not True or False,"
 
 
@@ -134,7 +142,7 @@ def backtest(
     (['unique_id', 'ds', 'cutoff', 'y', 'MA', 'AR'], 20)
     """
     named = named_models(models)
-    plan, aside, remark = _planned(named, df, h, n_windows, step_size, refit, level, kind)
+    plan, aside, remark = _plan_windows(named, df, h, n_windows, step_size, refit, level, kind)
     record = Record(path, plan, named)
     missing = [
         (name, w) for name in named for w in range(plan.n_windows) if (name, w) not in record
@@ -143,9 +151,9 @@ def backtest(
     inactive: dict[str, tuple[int, int]] = {}
     with record, tqdm(total=len(missing), desc="backtest", disable=quiet, leave=False) as progress:
         for name, model in named.items():
-            runner = Runner(model, plan)
+            runner = _Runner(model, plan)
             for window in (w for n, w in missing if n == name):
-                record.add(name, window, runner.window(window))
+                record.add(name, window, runner.forecast_window(window))
                 progress.update()
             if runner.n_inactive:
                 inactive[name] = runner.n_inactive, runner.n_fits
@@ -157,7 +165,7 @@ def backtest(
         "step_size": plan.step_size,
         "kind": plan.kind,
         **_scale(plan),
-        "seconds": {name: sum(o.seconds for o in made) for name, made in outcomes.items()},
+        "seconds": {name: sum(o.seconds for o in windows) for name, windows in outcomes.items()},
         "remark": remark,
         "failures": failures,
         "inactive_networks": inactive,
@@ -166,7 +174,7 @@ def backtest(
     return frame
 
 
-def _planned(
+def _plan_windows(
     models: Mapping[str, Any],
     df: Any,
     h: int,
@@ -176,21 +184,21 @@ def _planned(
     level: Any,
     kind: str,
 ) -> tuple[Plan, dict[Any, str], str]:
-    """The plan, the series that it is not for with the reason, and a remark on its windows."""
+    """Windows, the series that are too short or unreadable with the reason, and a remark."""
     h = positive_integer("h", h)
     n_windows = None if n_windows is None else positive_integer("n_windows", n_windows)
     step_size = None if step_size is None else positive_integer("step_size", step_size)
     every = None if isinstance(refit, bool | np.bool_) else positive_integer(_REFIT, refit)
     levels = check_levels(level)
     if choice("kind", kind, ("mean", "variance")) == "variance":
-        _check_variances(models, levels)
-    panel, aside = read_series(df, missing="keep", **reading(models))
+        _check_variance_models(models, levels)
+    panel, aside = read_series(df, missing="keep", **reading_arguments(models))
     remark = ""
     if n_windows is None:
-        n_windows, step_size, remark = default_windows(panel.lengths, h, step_size)
+        n_windows, step_size, remark = choose_windows(panel.lengths, h, step_size)
     step_size = h if step_size is None else step_size
     short = too_short(panel, h, n_windows, step_size)
-    if 0 < len(short) < panel.n_series:
+    if 0 < len(short) < panel.n_series:  # of all series too short, make_plan raises
         aside |= {panel.ids[i]: why for i, why in short.items()}
         panel = panel.select(np.isin(np.arange(panel.n_series), list(short), invert=True))
     if every is None:
@@ -198,7 +206,7 @@ def _planned(
     return make_plan(panel, h, n_windows, step_size, every, levels, kind), aside, remark
 
 
-def _check_variances(models: Mapping[str, Any], levels: list[float]) -> None:
+def _check_variance_models(models: Mapping[str, Any], levels: list[float]) -> None:
     if levels:
         raise ValueError("forecasts of variances have no intervals; leave level out")
     for name, model in models.items():
@@ -209,13 +217,154 @@ def _check_variances(models: Mapping[str, Any], levels: list[float]) -> None:
             )
 
 
+class _Runner:
+    """Model that is carried from window to window.
+
+    Series that it cannot be fitted to, or cannot take in or forecast, are told apart from the
+    others, which go on without them until the next fit.
+
+    Parameters
+    ----------
+    model : forecaster
+        Cloned for every fit, itself left as it is.
+    plan : Plan
+    """
+
+    def __init__(self, model: Any, plan: Plan) -> None:
+        self._model = model
+        self._plan = plan._replace(panel=panel_shown(model, plan.panel))
+        self._fitted: Any = None
+        self._anchor = -1  # the window it was fitted in
+        self._series = self._known = np.zeros(0, np.int64)  # it was fitted to, and rows it knows
+        self._faults: dict[int, str] = {}  # by number of the series, why it has no forecast
+        self._broken: tuple[int, str] | None = None  # a window in which it cannot be fitted
+        self.n_fits = self.n_inactive = 0  # of the latter, the network contributes nothing
+
+    def forecast_window(self, window: int) -> Outcome:
+        """Forecast in a window; windows come in order, but may be left out."""
+        start = time.perf_counter()
+        try:
+            forecasts, error = self._forecast(window), None
+        except Exception as raised:
+            forecasts, error = {}, f"{type(raised).__name__}: {raised}"
+        lost = [] if error else self._lost_series(forecasts[""])
+        return Outcome(forecasts, error, time.perf_counter() - start, lost)
+
+    def _forecast(self, window: int) -> dict[str, np.ndarray]:
+        plan = self._plan
+        anchor = window - window % plan.refit_every
+        if self._anchor != anchor:
+            self._fit(anchor)
+        if callable(getattr(self._fitted, "update", None)):
+            self._update(window)
+            parts = [(self._series, self._predict(self._series, self._known, {}))]
+        else:
+            known = plan.known[window]
+            # Every window is on its own: what could not be forecast in another one is tried.
+            self._faults = {i: why for i, why in self._faults.items() if i not in self._series}
+
+            def predict(part: list[int]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+                series = np.array(part)
+                return series, self._predict(series, known, {"X": plan.past(window, series)})
+
+            parts = self._attempt(predict, self._sound_series())
+        shape = plan.actual(window).shape
+        whole = {suffix: np.full(shape, np.nan) for suffix in suffixes(plan.levels)}
+        sound = self._sound_series()
+        for series, forecasts in parts:
+            kept = np.isin(series, sound)
+            for suffix, values in forecasts.items():
+                whole[suffix][series[kept]] = values[kept]
+        return whole
+
+    def _fit(self, anchor: int) -> None:
+        if self._broken is not None and self._broken[0] == anchor:
+            raise RuntimeError(f"not fitted, as in an earlier window: {self._broken[1]}")
+        self._fitted, self._anchor, self._faults = None, -1, {}
+        plan = self._plan
+
+        def fit(part: list[int]) -> Any:
+            return clone(self._model).fit(plan.past(anchor, np.array(part)))
+
+        try:
+            fits = self._attempt(fit, list(range(plan.panel.n_series)))
+            # What is estimated from all series is estimated from all that can be taken.
+            self._fitted = fits[0] if len(fits) == 1 else fit(self._sound_series())
+        except Exception as error:
+            self._broken = anchor, f"{type(error).__name__}: {error}"
+            raise
+        self._anchor, self._known = anchor, plan.known[anchor].copy()
+        self._series = np.array(self._sound_series())
+        self.n_fits += 1
+        self.n_inactive += not getattr(last_step(self._fitted), "network_active_", True)
+
+    def _update(self, window: int) -> None:
+        """Take in the rows since the last window."""
+        known = self._plan.known[window]
+
+        def update(part: list[int]) -> None:
+            series = np.array(part)
+            self._fitted.update(self._plan.rows(self._known, known, series))
+            self._known[series] = known[series]
+
+        behind = [i for i in self._sound_series() if self._known[i] < known[i]]
+        if behind:
+            self._attempt(update, behind)
+
+    def _predict(
+        self, series: np.ndarray, known: np.ndarray, past: dict[str, Any]
+    ) -> dict[str, np.ndarray]:
+        """Forecasts of given series after the rows that are known, by suffix, (s, h, C)."""
+        plan, panel = self._plan, self._plan.panel
+        arguments: dict[str, Any] = {"h": plan.h} | past
+        if plan.kind == "variance":
+            forecasts = self._fitted.predict_variance(**arguments)
+        else:
+            if plan.levels:
+                arguments["level"] = plan.levels
+            if columns := known_ahead(self._model):
+                arguments["X_future"] = plan.rows(known, known + plan.h, series, columns)
+            forecasts = self._fitted.predict(**arguments)
+        times = plan.times(known)[series]
+        wanted = suffixes(plan.levels)
+        return read_forecasts(forecasts, panel.layout, panel.ids[series], times, wanted)
+
+    def _attempt(self, attempt: Callable[[list[int]], Any], series: list[int]) -> list[Any]:
+        """Results of series, those at fault noted; an error if there are no others."""
+        results, faults = tell_apart(series, attempt, _HOPELESS)
+        self._faults |= {i: f"{type(error).__name__}: {error}" for i, error in faults.items()}
+        return results
+
+    def _sound_series(self) -> list[int]:
+        return [i for i in range(self._plan.panel.n_series) if i not in self._faults]
+
+    def _lost_series(self, point: np.ndarray) -> list[tuple[Any, str]]:
+        """Series without a forecast; with what was raised, or the model keeps in `messages_`."""
+        gone = np.isnan(point).all(1)  # (S, C)
+        if not gone.any():
+            return []
+        n_targets = gone.shape[1]
+        reasons = [[""] * n_targets for _ in gone]
+        messages = getattr(last_step(self._fitted), "messages_", None)
+        if messages is not None:
+            texts = [" ".join(parts) for parts in messages]
+            n = len(texts) // len(self._series)  # one a series, or one a target of it
+            for place, i in enumerate(self._series.tolist()):
+                reasons[i] = texts[n * place : n * (place + 1)] * (n_targets // n)
+        for i, text in self._faults.items():
+            reasons[i] = [text] * n_targets
+        names = series_names(self._plan.panel)
+        flat = [text for texts in reasons for text in texts]
+        return [(names[int(i)], flat[i] or "no forecast") for i in np.flatnonzero(gone)]
+
+
 def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
-    """One row a unit, window and step, in this order."""
+    """Frame of one row a series, window and step, in this order."""
     layout, shape = plan.panel.layout, plan.actual(0).shape
     windows = range(plan.n_windows)
 
     def column(arrays: list[np.ndarray]) -> np.ndarray:
-        """Of arrays (S, h, C), one a window."""
+        """Column of arrays (S, h, C), one a window."""
         return np.stack(arrays).transpose(1, 3, 0, 2).ravel()
 
     def spread(array: np.ndarray) -> np.ndarray:
@@ -224,20 +373,20 @@ def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
     times = column([spread(plan.times(plan.known[w])) for w in windows])
     cutoffs = column([spread(plan.cutoffs(w)[:, None]) for w in windows])
     columns: dict[str, Any] = {
-        "unique_id": units(plan.panel).repeat(plan.n_windows * plan.h),
+        "unique_id": series_names(plan.panel).repeat(plan.n_windows * plan.h),
         "ds": write_stamps(times, layout),
         "cutoff": write_stamps(cutoffs, layout),
         "y": column([plan.actual(w) for w in windows]),
     }
     nothing = np.full(shape, np.nan)
-    for name, made in outcomes.items():
+    for name, of_model in outcomes.items():
         for suffix in suffixes(plan.levels):
-            columns[name + suffix] = column([o.forecasts.get(suffix, nothing) for o in made])
+            columns[name + suffix] = column([o.forecasts.get(suffix, nothing) for o in of_model])
     return pd.DataFrame(columns)
 
 
 def _scale(plan: Plan) -> dict[str, Any]:
-    """Mean absolute and squared seasonal naive differences before the first cutoff, by unit."""
+    """Mean absolute and squared seasonal naive differences before the first cutoff, by series."""
     past, season = plan.first_past(), habits(plan.panel.freq).season
     change = np.full_like(past.values, np.nan)
     change[season:] = past.values[season:] - past.values[:-season]
@@ -249,60 +398,58 @@ def _scale(plan: Plan) -> dict[str, Any]:
     for name, power in (("mae", 1), ("mse", 2)):
         sums = np.add.reduceat(np.where(seen, np.abs(change), 0.0) ** power, past.indptr[:-1])
         means[name] = (sums / np.where(counts > 0, counts, np.nan)).ravel().tolist()
-    return {"season_length": season, "scale": {"unique_id": units(past).tolist(), **means}}
+    return {"season_length": season, "scale": {"unique_id": series_names(past).tolist(), **means}}
 
 
 def _failures(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> list[dict[str, Any]]:
     """Failures, of which a warning is given; an error if there is nothing else."""
-    windows = [(name, w, made) for name, all_ in outcomes.items() for w, made in enumerate(all_)]
-    found: list[dict[str, Any]] = [
-        {"model": name, "cutoff": _cutoff(plan, w), "error": made.error}
-        for name, w, made in windows
-        if made.error is not None
+
+    def place(name: str, window: int) -> dict[str, Any]:
+        last = plan.cutoffs(window).max(keepdims=True)  # series may end at different times
+        return {"model": name, "cutoff": str(write_stamps(last, plan.panel.layout).astype(str)[0])}
+
+    windows = [(name, w, o) for name, of_model in outcomes.items() for w, o in enumerate(of_model)]
+    failures: list[dict[str, Any]] = [
+        place(name, w) | {"error": o.error} for name, w, o in windows if o.error is not None
     ]
-    shown = "; ".join(f"{f['model']!r} at {f['cutoff']}: {f['error']}" for f in found[:_NAMED])
-    if len(found) == len(windows):
-        raise RuntimeError(f"all models failed in all windows; {shown}")
-    if found:
+    n, first = len(failures), failures[:_NAMED]
+    examples = "; ".join(f"{f['model']!r} at {f['cutoff']}: {f['error']}" for f in first)
+    if n == len(windows):
+        raise RuntimeError(f"all models failed in all windows; {examples}")
+    if n:
         warn_user(
-            f"{len(found)} of {len(windows)} windows of the models failed and have no forecasts "
-            f"(NaN), {'first ' * (len(found) > _NAMED)}{shown}"
+            f"{n} of {len(windows)} windows of the models failed and have no forecasts "
+            f"(NaN), {'first ' * (n > _NAMED)}{examples}"
         )
-    return found + [
-        {"model": name, "cutoff": _cutoff(plan, w), "unique_id": label, "error": reason}
-        for name, w, made in windows
-        for label, reason in made.lost
+    return failures + [
+        place(name, w) | {"unique_id": label, "error": reason}
+        for name, w, o in windows
+        for label, reason in o.lost
     ]
 
 
 def _set_aside(
     plan: Plan, aside: Mapping[Any, str], failures: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Series that have no forecasts, of which a warning is given; model None if of no model."""
+    """Series without forecasts, of which a warning is given; model None if it is for all."""
     rows = [
         {"unique_id": label, "model": None, "n_windows": plan.n_windows, "error": reason}
         for label, reason in aside.items()
     ]
-    told: dict[tuple[Any, str], dict[str, Any]] = {}
+    by_pair: dict[tuple[Any, str], dict[str, Any]] = {}
     for failure in failures:
         if "unique_id" in failure:
             key = failure["unique_id"], failure["model"]
             row = {"unique_id": key[0], "model": key[1], "n_windows": 0, "error": failure["error"]}
-            told.setdefault(key, row)["n_windows"] += 1
-    rows += told.values()
+            by_pair.setdefault(key, row)["n_windows"] += 1
+    rows += by_pair.values()
     if rows:
         names = list(dict.fromkeys(row["unique_id"] for row in rows))
         first = rows[0]
         whose = "" if first["model"] is None else f", by {first['model']}"
         warn_user(
-            f"{len(names)} series set aside: {shown(map(repr, names))}. The reason for the first"
-            f"{whose}: {first['error'].removesuffix('.')}. The others go on; see "
+            f"{len(names)} series set aside: {list_names(map(repr, names))}. The reason for the "
+            f"first{whose}: {first['error'].removesuffix('.')}. The others go on; see "
             "attrs['backtest']['set_aside'] of the frame"
         )
     return rows
-
-
-def _cutoff(plan: Plan, window: int) -> str:
-    """The last time known in a window, the latest if series end at different times."""
-    last = plan.cutoffs(window).max(keepdims=True)
-    return str(write_stamps(last, plan.panel.layout).astype(str)[0])

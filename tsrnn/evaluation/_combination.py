@@ -1,12 +1,14 @@
-"""Several forecasters as one: weighted means of their forecasts."""
+"""Combination of forecasters: weighted means of their forecasts, and rules for the weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,12 +32,53 @@ from tsrnn.contract import (
     with_shared_arguments,
 )
 from tsrnn.data import Panel
-from tsrnn.evaluation._combined_memory import CombinedMemory
-from tsrnn.evaluation._models import known_ahead, named_models, seen_by
-from tsrnn.evaluation._plan import make_plan
-from tsrnn.evaluation._weights import inverse_error_weights, stacked_weights
+from tsrnn.evaluation._models import known_ahead, named_models, panel_shown
+from tsrnn.evaluation._windows import make_plan
 
-_RULES = {"inverse-error": inverse_error_weights, "stacked": stacked_weights}
+_HEAVY = 1e4  # weight of the equation that weights sum to one, against errors of size one
+# Fields of a file beside those of every forecaster.
+FITTED: dict[str, Kind] = {
+    "horizon": integer(1, MOST_STEPS),
+    "members": by_name(by_name(anything)),
+    "horizons": by_name(anything),
+    "validated": truth,
+}
+
+
+@dataclass(frozen=True)
+class CombinedMemory:
+    """Memories of all members after the same rows.
+
+    Attributes
+    ----------
+    members : tuple of Memory
+    """
+
+    members: tuple[Any, ...]
+
+    @property
+    def ids(self) -> pd.Index:
+        """Names of the series, (S,)."""
+        return self.members[0].ids
+
+    @property
+    def last_times(self) -> np.ndarray:
+        """Last times of the series, (S,)."""
+        return self.members[0].last_times
+
+    @property
+    def target_scale(self) -> np.ndarray:
+        """Standard deviations (S, C) in the data fitted to."""
+        return self.members[0].target_scale
+
+    def select(self, series: np.ndarray) -> CombinedMemory:
+        """Memory of the series of these numbers, in that order."""
+        return CombinedMemory(tuple(member.select(series) for member in self.members))
+
+    def replaced(self, series: np.ndarray, new: CombinedMemory) -> CombinedMemory:
+        """Memory with the series of these numbers as they stand in `new`, a copy."""
+        pairs = zip(self.members, new.members, strict=True)
+        return CombinedMemory(tuple(old.replaced(series, newer) for old, newer in pairs))
 
 
 @with_shared_arguments
@@ -154,7 +197,7 @@ class Combination(Classical[CombinedMemory]):
             self.validation_ = pd.Series(rmse, [*members, "Combination"])
         self.weights_ = pd.Series(given, list(members))
         self._fitted_members = {
-            name: _fitted(name, member, panel) for name, member in members.items()
+            name: _fit_member(name, member, panel) for name, member in members.items()
         }
         return CombinedMemory(tuple(member.memory_ for member in self._fitted_members.values()))
 
@@ -171,11 +214,11 @@ class Combination(Classical[CombinedMemory]):
         for name, member in named_models(self.arguments_.forecasters).items():
             if not isinstance(member, Forecaster):
                 raise TypeError(f"members must be forecasters of tsrnn; {name!r} is {member!r}")
-            own, ours = known_ahead(member), known_ahead(self.arguments_)
-            if own and own != ours:
+            theirs, ours = known_ahead(member), known_ahead(self.arguments_)
+            if theirs and theirs != ours:
                 raise ValueError(
                     f"known_ahead of the member {name!r} must be None or that of the combination, "
-                    f"{ours}; got {own}"
+                    f"{ours}; got {theirs}"
                 )
             if member.calendar:
                 raise ValueError(
@@ -216,23 +259,23 @@ class Combination(Classical[CombinedMemory]):
         plan = make_plan(panel, h, n_windows, h, n_windows, [], "mean")
         by_member = []
         for name, member in members.items():
-            fitted = _fitted(name, clone(member), plan.first_past())
+            fitted = _fit_member(name, clone(member), plan.first_past())
             memory, errors = fitted.memory_, []
             scale = memory.target_scale[:, None]
             for window in range(plan.n_windows):
                 if window:
                     new = panel.between(plan.known[window - 1], plan.known[window])
-                    memory = fitted._advance(memory, seen_by(fitted, new))
+                    memory = fitted._advance(memory, panel_shown(fitted, new))
                 rows = panel.between(plan.known[window], plan.known[window] + h)
                 future = self._columns_ahead(fitted, rows.exog.reshape(panel.n_series, h, -1))
-                made = fitted._forecast(memory, h, [], future)[""]
-                errors.append((plan.actual(window) - made) / scale)
+                point = fitted._forecast(memory, h, [], future)[""]
+                errors.append((plan.actual(window) - point) / scale)
             by_member.append(np.concatenate(errors).ravel())
-        found = np.column_stack(by_member)
-        found = found[np.isfinite(found).all(1)]
-        if not len(found):
+        scaled = np.column_stack(by_member)
+        scaled = scaled[np.isfinite(scaled).all(1)]
+        if not len(scaled):
             raise ValueError("no row of the validation windows was forecast by all members")
-        return found
+        return scaled
 
     def _columns_ahead(self, member: Forecaster, exog: np.ndarray) -> np.ndarray | None:
         names = list(self._panel_shape[1])
@@ -241,32 +284,31 @@ class Combination(Classical[CombinedMemory]):
 
     def _memory_of(self, panel: Panel) -> CombinedMemory:
         return CombinedMemory(
-            tuple(m._memory_of(seen_by(m, panel)) for m in self._fitted_members.values())
+            tuple(m._memory_of(panel_shown(m, panel)) for m in self._fitted_members.values())
         )
 
     def _advance(self, memory: CombinedMemory, panel: Panel) -> CombinedMemory:
         pairs = zip(self._fitted_members.values(), memory.members, strict=True)
-        return CombinedMemory(tuple(m._advance(own, seen_by(m, panel)) for m, own in pairs))
+        return CombinedMemory(tuple(m._advance(past, panel_shown(m, panel)) for m, past in pairs))
 
     def _forecast(
         self, memory: CombinedMemory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        weights = self.weights_.to_numpy()
-        made = [
-            member._forecast(own, h, levels, self._known_by(member, future))
-            for member, own, weight in zip(
-                self._fitted_members.values(), memory.members, weights, strict=True
-            )
+        members = zip(self._fitted_members.values(), memory.members, self.weights_, strict=True)
+        forecasts = [
+            member._forecast(past, h, levels, self._known_by(member, future))
+            for member, past, weight in members
             if weight != 0
         ]
-        shares = self._shares(memory.ids, np.stack([own[""] for own in made]))
-        return {
-            suffix: (shares * np.stack([np.nan_to_num(own[suffix]) for own in made])).sum(0)
-            for suffix in made[0]
-        }
+        shares = self._shares(memory.ids, np.stack([parts[""] for parts in forecasts]))
+        averages = {}
+        for suffix in forecasts[0]:
+            values = np.stack([np.nan_to_num(parts[suffix]) for parts in forecasts])
+            averages[suffix] = (shares * values).sum(0)
+        return averages
 
     def _known_by(self, member: Forecaster, future: np.ndarray | None) -> np.ndarray | None:
-        """Of the columns known ahead (S, h, n) those that a member looks at."""
+        """Columns known ahead (S, h, n) that a member looks at."""
         columns = [self.known_ahead_.index(name) for name in member.known_ahead_]
         return future[:, :, columns] if future is not None and columns else None
 
@@ -281,7 +323,7 @@ class Combination(Classical[CombinedMemory]):
         total = weights.sum(0)
         lost = np.flatnonzero(~there.all((0, 2, 3)))
         if len(lost):
-            members = [name for name, own in zip(used.index, there, strict=True) if not own.all()]
+            members = [name for name, all_ in zip(used.index, there, strict=True) if not all_.all()]
             warn_user(
                 f"{len(lost)} of {len(ids)} series, the first {ids[lost[0]]!r}, are not forecast "
                 f"by {', '.join(map(repr, members))}: the weights go to the other members"
@@ -319,32 +361,31 @@ class Combination(Classical[CombinedMemory]):
                     raise refuse("the arrays", f"those of {len(parts)} members", key)
                 parts[int(place)][name] = array
         members = {}
-        for (name, own), own_arrays in zip(header["members"].items(), parts, strict=True):
+        for (name, part), part_arrays in zip(header["members"].items(), parts, strict=True):
             try:
-                members[name] = restore(own, own_arrays)
+                members[name] = restore(part, part_arrays)
             except DamagedFileError as error:
                 raise DamagedFileError(f"the member {name!r}: {error}") from error
             if not isinstance(members[name], Forecaster):
-                raise refuse(f"fitted.members.{name}.class", "a forecaster", own["class"])
+                raise refuse(f"fitted.members.{name}.class", "a forecaster", part["class"])
         return {"forecasters": members}
 
     def _check_member(
         self, name: str, member: Forecaster, ids: pd.Index, last_times: np.ndarray
     ) -> None:
         """Refuse a member of a file that is of other data than the combination."""
-        (layout, exog), (own_layout, own_exog) = self._panel_shape, member._panel_shape
+        (layout, exog), (member_layout, member_exog) = self._panel_shape, member._panel_shape
         memory, known = member.memory_, member.known_ahead_
         rules = {
-            "layout": own_layout == layout,
-            "exog_names": own_exog in ((), exog),
+            "layout": member_layout == layout,
+            "exog_names": member_exog in ((), exog),
             "known_ahead": known in ([], self.known_ahead_),
             "ids": memory.ids.equals(ids),
             "last_times": np.array_equal(memory.last_times, last_times),
         }
         for field, kept in rules.items():
             if not kept:
-                came = "another"
-                raise refuse(f"fitted.members.{name}.{field}", "that of the combination", came)
+                raise refuse(f"fitted.members.{name}.{field}", "that of the combination", "another")
 
     def _revive(
         self,
@@ -360,11 +401,11 @@ class Combination(Classical[CombinedMemory]):
         )
         for name, member in self._fitted_members.items():
             self._check_member(name, member, ids, last_times)
-        own = {key: array for key, array in arrays.items() if "/" not in key}
+        unprefixed = {key: array for key, array in arrays.items() if "/" not in key}
         shapes = {"weights": ("float64", (len(names),))}
         if header["validated"]:
             shapes["validation"] = "float64", (len(names) + 1,)
-        check_arrays(own, shapes)
+        check_arrays(unprefixed, shapes)
         if not np.isfinite(arrays["weights"]).all() or not arrays["weights"].any():
             came = arrays["weights"].tolist()
             raise refuse("the array 'weights'", "finite, and not all zero", came)
@@ -382,20 +423,65 @@ class Combination(Classical[CombinedMemory]):
         return CombinedMemory(tuple(member.memory_ for member in self._fitted_members.values()))
 
 
-# Fields of a file beside those of every forecaster.
-FITTED: dict[str, Kind] = {
-    "horizon": integer(1, MOST_STEPS),
-    "members": by_name(by_name(anything)),
-    "horizons": by_name(anything),
-    "validated": truth,
-}
-
-
-def _fitted(name: str, member: Forecaster, panel: Panel) -> Forecaster:
+def _fit_member(name: str, member: Forecaster, panel: Panel) -> Forecaster:
     try:
         with member._fitting():
-            member._fit_to(seen_by(member, panel))
+            member._fit_to(panel_shown(member, panel))
     except Exception as error:
         error.add_note(f"raised by the member {name!r} of the combination")
         raise
     return member
+
+
+def inverse_error_weights(errors: np.ndarray) -> np.ndarray:
+    r"""Weights proportional to one over the mean squared error (Bates and Granger, 1969).
+
+    .. math:: w_i = \frac{1 / \mathrm{MSE}_i}{\sum_j 1 / \mathrm{MSE}_j}
+
+    The best weights if errors of different models are uncorrelated.
+
+    Parameters
+    ----------
+    errors : array of shape (n, k)
+        Of k models.
+
+    Returns
+    -------
+    array of shape (k,)
+    """
+    mse = (errors**2).mean(0)
+    best = mse.min()
+    if best == 0:
+        return (mse == 0) / (mse == 0).sum()
+    return (best / mse) / (best / mse).sum()
+
+
+def stacked_weights(errors: np.ndarray) -> np.ndarray:
+    r"""Weights that make the mean squared error of the combination least (Breiman, 1996).
+
+    .. math:: \min_w \sum_t \Big( \sum_i w_i e_{it} \Big)^2, \quad
+              w_i \ge 0, \quad \sum_i w_i = 1
+
+    As weights sum to one, the error of the combination is that of the errors.
+
+    Parameters
+    ----------
+    errors : array of shape (n, k)
+
+    Returns
+    -------
+    array of shape (k,)
+    """
+    k = errors.shape[1]
+    # Errors of size one, beside which the weight of the other equation is large, whatever the data.
+    size = np.sqrt((errors**2).sum(0).max())
+    if size == 0:
+        return np.full(k, 1 / k)
+    # The triangle of a QR decomposition has the same sums of squares in k rows.
+    triangle = np.linalg.qr(errors / size, mode="r")
+    rows = np.vstack([triangle, np.full((1, k), _HEAVY)])
+    weights = nnls(rows, np.append(np.zeros(len(triangle)), _HEAVY))[0]
+    return weights / weights.sum()
+
+
+_RULES = {"inverse-error": inverse_error_weights, "stacked": stacked_weights}

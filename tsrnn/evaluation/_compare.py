@@ -1,4 +1,4 @@
-"""Compare the forecasts of several models."""
+"""Comparison of the forecasts of several models: their accuracy, and tests of the differences."""
 
 from __future__ import annotations
 
@@ -10,33 +10,25 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import choice, number, positive_integer, seed_of
-from tsrnn.evaluation._common_rows import common_rows
 from tsrnn.evaluation._comparison import Comparison
 from tsrnn.evaluation._confidence_set import confidence_set, superior_predictive_ability
 from tsrnn.evaluation._diebold_mariano import diebold_mariano
 from tsrnn.evaluation._encompassing import encompassing
-from tsrnn.evaluation._forecasts import Forecasts, lay_out
-from tsrnn.evaluation._losses import LOSSES, check_variances, window_losses
-from tsrnn.evaluation._measures import Measures, measure
+from tsrnn.evaluation._forecasts import Forecasts, common_rows, lay_out
+from tsrnn.evaluation._losses import (
+    LOSSES,
+    OVER,
+    check_variances,
+    choose_observations,
+    mean_losses,
+    window_losses,
+)
+from tsrnn.evaluation._measures import measure
 from tsrnn.evaluation._ranks import Ranks, rank_models
-from tsrnn.evaluation._scale import Scale, read_scale
-from tsrnn.evaluation._units import OVER, Units, choose_units, mean_losses
+from tsrnn.evaluation._scale import read_scale
 from tsrnn.evaluation._words import scope, set_aside
 
 FEW_RANKED = 10
-
-
-class _Settings(NamedTuple):
-    """Arguments of `compare`, checked."""
-
-    kind: str
-    loss: str
-    alpha: float
-    over: str
-    n_boot: int
-    seed: int
-    benchmark: str | None = None
-    measure: str = ""  # that models are sorted by
 
 
 def compare(
@@ -56,8 +48,8 @@ def compare(
     r"""Compare the accuracy of models on the forecasts of a backtest, and test the differences.
 
     All models are measured on the same rows: those with an actual value and a forecast of every
-    model. The tests compare the loss of each unit, as :math:`\bar d = n^{-1} \sum_t (L_{at} -
-    L_{bt})`; a unit is a window of one series, or of a panel
+    model. The tests compare the loss of each observation, as :math:`\bar d = n^{-1} \sum_t
+    (L_{at} - L_{bt})`; an observation is a window of one series, or of a panel
 
     - over time: the windows of all series at the same time, with the mean of their losses. Series
       may err together. Windows of different series are matched by cutoff, or counted from the last
@@ -90,8 +82,8 @@ def compare(
     alpha : float, default 0.05
         Level of the tests; the confidence set has level 1 - alpha.
     over : {"auto", "time", "series"}
-        Units of the tests. "auto" takes time where there are 20 windows, else series where there
-        are 20, else no tests; asked for, five are enough.
+        Observations of the tests. "auto" takes time where there are 20 windows, else series where
+        there are 20, else no tests; asked for, five are enough.
     n_boot : int, default 1000
         Bootstrap samples.
     random_state : int, Generator or None, default 0
@@ -135,32 +127,76 @@ def compare(
     'Mean is better than Naive at 5 percent.'
     """
     forecasts = lay_out(frame, models)
-    found = frame.attrs.get("backtest")
-    facts: dict[str, Any] = found if isinstance(found, dict) else {}
-    settings = _settings(facts, loss, alpha, over, n_boot, random_state)
+    attrs = frame.attrs.get("backtest")
+    facts: dict[str, Any] = attrs if isinstance(attrs, dict) else {}
+    settings = _read_settings(facts, loss, alpha, over, n_boot, random_state)
+    kind, loss, alpha = settings.kind, settings.loss, settings.alpha
     if benchmark is not None:
         choice("benchmark", benchmark, forecasts.models)
     if not isinstance(owa_benchmark, str):
         raise TypeError(f"owa_benchmark must be the name of a model; got {owa_benchmark!r}")
     forecasts, notes = common_rows(forecasts, facts)
-    if settings.kind == "variance":
+    if kind == "variance":
         check_variances(forecasts)
-    scale, missing = read_scale(
-        frame, forecasts, facts, train, season_length, settings.kind, settings.loss
-    )
-    notes += missing
-    settings = settings._replace(
-        benchmark=benchmark if benchmark in forecasts.models else None,
-        measure=_sort_by(settings, scale, forecasts),
-    )
-    tables = measure(forecasts, scale, settings.kind, owa_benchmark, settings.measure)
-    notes += tables.notes
-    notes += _inactive_networks(facts, forecasts.models)
+    scale, unscaled = read_scale(frame, forecasts, facts, train, season_length, kind, loss)
+    sort_by = _measure_of(loss, kind, scaled=scale is not None and forecasts.n_series > 1)
+    tables = measure(forecasts, scale, kind, owa_benchmark, sort_by)
     forecasts = forecasts.choose_models(list(tables.accuracy.index))
-    return _tested(frame, forecasts, tables, scale, settings, facts, notes)
+    notes += unscaled + tables.notes + _inactive_networks(facts, forecasts.models)
+    losses = window_losses(forecasts, loss, scale)
+    observations, why = None, ""
+    if len(forecasts.models) > 1:
+        observations, why, tested = choose_observations(forecasts, losses, settings.over)
+        notes += tested
+    pooled = observations  # of which errors of all series are regressed together
+    if observations is not None and forecasts.n_series > 1 and scale is None:
+        notes += _unscaled_notes(kind, loss)
+        pooled = None if kind == "variance" else observations
+    names, n_boot, seed = forecasts.models, settings.n_boot, settings.seed
+    best, reasons = confidence_set(observations, names, alpha, n_boot, seed)
+    ability = superior_predictive_ability(observations, names, n_boot, seed)
+    ranks = rank_models(mean_losses(forecasts, losses), names, alpha)
+    tested_over = None if observations is None else observations.over
+    sentences, aside = _scope(forecasts, facts, tested_over, why)
+    return Comparison(
+        forecasts=frame.copy(deep=False),
+        accuracy=tables.accuracy,
+        by_step=tables.by_step,
+        by_series=tables.by_series,
+        diebold_mariano=diebold_mariano(observations, names),
+        confidence_set=best,
+        superior_predictive_ability=ability,
+        ranks=ranks.table,
+        friedman_p_value=ranks.friedman_p_value,
+        critical_difference=ranks.critical_difference,
+        encompassing=encompassing(forecasts, pooled, scale, alpha),
+        scope=sentences,
+        set_aside=aside,
+        notes=notes + reasons + _rank_notes(ranks, forecasts) + _ties(forecasts),
+        kind=kind,
+        loss=loss,
+        measure=sort_by,
+        alpha=alpha,
+        benchmark=benchmark if benchmark in forecasts.models else None,
+        over=tested_over,
+        n_series=forecasts.n_series,
+        n_windows=len(forecasts.series),
+        horizon=forecasts.horizon,
+    )
 
 
-def _settings(
+class _Settings(NamedTuple):
+    """Arguments of `compare`, checked."""
+
+    kind: str
+    loss: str
+    alpha: float
+    over: str
+    n_boot: int
+    seed: int
+
+
+def _read_settings(
     facts: dict[str, Any], loss: Any, alpha: Any, over: Any, n_boot: Any, random_state: Any
 ) -> _Settings:
     kind = choice("kind of a backtest", facts.get("kind", "mean"), ("mean", "variance"))
@@ -180,101 +216,49 @@ def _settings(
     )
 
 
-def _sort_by(settings: _Settings, scale: Scale | None, forecasts: Forecasts) -> str:
-    """Measure that is next to the loss of the tests."""
-    if settings.kind == "variance":
-        return {"qlike": "QLIKE", "squared": "MSE", "absolute": "MAE"}[settings.loss]
-    scaled = scale is not None and forecasts.n_series > 1
-    if settings.loss == "squared":
+def _measure_of(loss: str, kind: str, *, scaled: bool) -> str:
+    """Measure that is next to the loss of the tests, by which models are sorted."""
+    if kind == "variance":
+        return {"qlike": "QLIKE", "squared": "MSE", "absolute": "MAE"}[loss]
+    if loss == "squared":
         return "RMSSE" if scaled else "RMSE"
     return "MASE" if scaled else "MAE"
 
 
-def _tested(
-    frame: pd.DataFrame,
-    forecasts: Forecasts,
-    tables: Measures,
-    scale: Scale | None,
-    settings: _Settings,
-    facts: dict[str, Any],
-    notes: list[str],
-) -> Comparison:
-    """Run the tests and put everything together."""
-    models, losses = forecasts.models, window_losses(forecasts, settings.loss, scale)
-    units, why, more = _units(forecasts, losses, scale, settings)
-    over = None if units is None else units.over
-    aside = pd.DataFrame(
-        facts.get("set_aside") or [], columns=["unique_id", "model", "n_windows", "error"]
-    )
-    aside = aside[aside["model"].isna() | aside["model"].isin(models)].reset_index(drop=True)
-    compared = forecasts.ids[np.unique(forecasts.series)]
-    lost = aside[~aside["unique_id"].isin(compared)].drop_duplicates("unique_id")
-    n_times = len(np.unique(forecasts.time))
-    said = scope(models, n_times, forecasts.horizon, len(compared), over, why)
-    best, reasons = confidence_set(units, models, settings.alpha, settings.n_boot, settings.seed)
-    ranks = rank_models(mean_losses(forecasts, losses), models, settings.alpha)
-    return Comparison(
-        forecasts=frame.copy(deep=False),
-        accuracy=tables.accuracy,
-        by_step=tables.by_step,
-        by_series=tables.by_series,
-        diebold_mariano=diebold_mariano(units, models),
-        confidence_set=best,
-        superior_predictive_ability=superior_predictive_ability(
-            units, models, settings.n_boot, settings.seed
-        ),
-        ranks=ranks.table,
-        friedman_p_value=ranks.friedman_p_value,
-        critical_difference=ranks.critical_difference,
-        encompassing=encompassing(
-            forecasts,
-            None if _no_unit(forecasts, scale, settings) else units,
-            scale,
-            settings.alpha,
-        ),
-        scope=[said, *filter(None, [facts.get("remark")]), *set_aside(lost)],
-        set_aside=aside,
-        notes=notes + more + reasons + _rank_notes(ranks, forecasts) + _ties(forecasts),
-        kind=settings.kind,
-        loss=settings.loss,
-        measure=settings.measure,
-        alpha=settings.alpha,
-        benchmark=settings.benchmark,
-        over=over,
-        n_series=forecasts.n_series,
-        n_windows=len(forecasts.series),
-        horizon=forecasts.horizon,
-    )
-
-
-def _units(
-    forecasts: Forecasts, losses: np.ndarray, scale: Scale | None, settings: _Settings
-) -> tuple[Units | None, str, list[str]]:
-    """Units of the tests, why there are none, and notes."""
-    if len(forecasts.models) == 1:
-        return None, "", []
-    units, why, notes = choose_units(forecasts, losses, settings.over)
-    unscaled = units is not None and forecasts.n_series > 1 and scale is None
-    if units is not None and _no_unit(forecasts, scale, settings):
+def _unscaled_notes(kind: str, loss: str) -> list[str]:
+    """Notes on tests of several series without a scale."""
+    notes = []
+    if kind == "variance":
         notes.append(
             "Encompassing is left out: errors of variances of several series are in units of "
             "their own, and there is no scale; see train=."
         )
-    if unscaled and settings.loss != "qlike":
+    if loss != "qlike":
         notes.append(
             "The losses of the series are not scaled, for lack of rows before the first cutoff: "
             "series of large values decide the tests."
         )
-    return units, why, notes
+    return notes
 
 
-def _no_unit(forecasts: Forecasts, scale: Scale | None, settings: _Settings) -> bool:
-    """Whether errors of several series cannot be put together."""
-    return settings.kind == "variance" and forecasts.n_series > 1 and scale is None
+def _scope(
+    forecasts: Forecasts, facts: dict[str, Any], over: str | None, why: str
+) -> tuple[list[str], pd.DataFrame]:
+    """First sentences of the words, and the table of series set aside."""
+    aside = pd.DataFrame(
+        facts.get("set_aside") or [], columns=["unique_id", "model", "n_windows", "error"]
+    )
+    aside = aside[aside["model"].isna() | aside["model"].isin(forecasts.models)]
+    compared = forecasts.ids[np.unique(forecasts.series)]
+    lost = aside[~aside["unique_id"].isin(compared)].drop_duplicates("unique_id")
+    n_times = len(np.unique(forecasts.time))
+    first = scope(forecasts.models, n_times, forecasts.horizon, len(compared), over, why)
+    sentences = [first, *filter(None, [facts.get("remark")]), *set_aside(lost)]
+    return sentences, aside.reset_index(drop=True)
 
 
 def _inactive_networks(facts: dict[str, Any], models: Sequence[str]) -> list[str]:
-    """Models of which something else than the network forecast."""
+    """Notes on models whose network contributed nothing."""
     return [
         f"In {count} of {fits} fits the network of {model} contributed nothing (epoch 0 was best): "
         "what it starts from, by default the local level and the linear path, forecast alone."
@@ -288,11 +272,11 @@ def _rank_notes(ranks: Ranks, forecasts: Forecasts) -> list[str]:
         return ["No ranks: they need two series, or two windows of one."] * (
             len(forecasts.models) > 1
         )
-    one = forecasts.n_series == 1
+    alone = forecasts.n_series == 1
     notes = []
     if ranks.n < FEW_RANKED:
-        notes.append(f"Ranks rest on {ranks.n} {'windows' if one else 'series'} only.")
-    if one and (forecasts.step_size or forecasts.horizon) < forecasts.horizon:
+        notes.append(f"Ranks rest on {ranks.n} {'windows' if alone else 'series'} only.")
+    if alone and (forecasts.step_size or forecasts.horizon) < forecasts.horizon:
         notes.append(
             "The test of ranks and its critical difference take windows to be independent, which "
             "overlapping ones are not."
@@ -301,11 +285,7 @@ def _rank_notes(ranks: Ranks, forecasts: Forecasts) -> list[str]:
 
 
 def _ties(forecasts: Forecasts) -> list[str]:
-    """Pairs of models that forecast the same."""
-    point = forecasts.point[:, forecasts.known]
-    same = [
-        f"{a} and {b}"
-        for (a, own), (b, other) in combinations(zip(forecasts.models, point, strict=True), 2)
-        if np.array_equal(own, other)
-    ]
+    """Note on pairs of models that forecast the same."""
+    points = zip(forecasts.models, forecasts.point[:, forecasts.known], strict=True)
+    same = [f"{a} and {b}" for (a, x), (b, y) in combinations(points, 2) if np.array_equal(x, y)]
     return [f"The same forecasts, which no test tells apart: {'; '.join(same)}."] if same else []

@@ -1,19 +1,28 @@
-"""The result of comparing models: tables, tests and words."""
+"""Result of comparing models: tables, tests, words and a page of at most 100 columns."""
 
 from __future__ import annotations
 
+import html
+import math
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.evaluation._comparison_page import ComparisonSummary, comparison_page
+from tsrnn.evaluation._diebold_mariano import ALL
+from tsrnn.evaluation._forecasts import KEYS, model_columns
 from tsrnn.evaluation._words import sentences
+
+WIDTH = 100
+LONGEST_NAME = 24
+MATRIX = 8  # models up to which the p-values of all pairs are shown
+ENCOMPASSING = 4  # models up to which every ordered pair is shown
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Accuracy of models on the same forecasts, and tests of it; made by `compare`.
+    """Accuracy of models on the same forecasts, and tests of it: the result of `compare`.
 
     In every table models stand in the order of `accuracy`, the most accurate first. Tables of
     tests that could not be computed have no rows; `words` or `notes` say why.
@@ -126,6 +135,62 @@ class Comparison:
             self.benchmark,
         )
 
+    def pairwise_tests(self, *, by_step: bool = False, most: int | None = None) -> pd.DataFrame:
+        """Tests of Diebold and Mariano over all steps together, or of each step.
+
+        Parameters
+        ----------
+        by_step : bool, default False
+            Of each step, instead of all together.
+        most : int, optional
+            With more models than that, pairs with the benchmark only, with the most accurate model
+            where there is none; by default all pairs.
+
+        Returns
+        -------
+        DataFrame
+            Rows of `diebold_mariano`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from tsrnn.evaluation import compare
+        >>> rng, cutoff = np.random.default_rng(0), np.arange(60)
+        >>> y = rng.normal(size=60)
+        >>> frame = pd.DataFrame({"unique_id": "a", "ds": cutoff + 1, "cutoff": cutoff, "y": y})
+        >>> result = compare(frame.assign(Mean=0.0, Naive=rng.normal(size=60), Up=1.0))
+        >>> len(result.pairwise_tests()), len(result.pairwise_tests(most=2))
+        (3, 2)
+        """
+        tests = self.diebold_mariano
+        tests = tests[(tests["step"] == ALL) != by_step]
+        if most is None or len(self.models) <= most:
+            return tests
+        reference = self.benchmark or self.models[0]
+        return tests[(tests["model_a"] == reference) | (tests["model_b"] == reference)]
+
+    def ordered_forecasts(self) -> pd.DataFrame:
+        """Forecasts of the models compared, their columns in the order of `accuracy`.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``unique_id, ds, cutoff, y`` and those of each model and its intervals.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from tsrnn.evaluation import compare
+        >>> y, cutoff = np.random.default_rng(0).normal(size=30), np.arange(30)
+        >>> frame = pd.DataFrame({"unique_id": "a", "ds": cutoff + 1, "cutoff": cutoff, "y": y})
+        >>> list(compare(frame.assign(Ten=10.0, Zero=0.0)).ordered_forecasts().columns[4:])
+        ['Zero', 'Ten']
+        """
+        columns: list[str] = list(KEYS)
+        for model, intervals in model_columns(self.forecasts, self.models).items():
+            columns += [model, *(end for pair in intervals.values() for end in pair)]
+        return self.forecasts[columns]
+
     def plot(self, measure: str | None = None) -> np.ndarray:
         """Draw a measure and the coverage by step, and the ranks: `tsrnn.plotting.plot_comparison`.
 
@@ -143,8 +208,16 @@ class Comparison:
         return plot_comparison(self, measure)
 
     def summary(self) -> ComparisonSummary:
-        """Everything on one page; print it."""
-        return comparison_page(self)
+        """Page with the tables, the words and the notes; print it."""
+        facts: dict[str, object] = {
+            "Series": self.n_series,
+            "windows" if self.n_series == 1 else "windows of all series": self.n_windows,
+            "steps": self.horizon,
+            "loss of the tests": self.loss,
+        }
+        if self.over is not None:
+            facts["tests over"] = self.over
+        return ComparisonSummary(facts, _tables(self), self.words(), self.notes)
 
     def __str__(self) -> str:
         return str(self.summary())
@@ -157,3 +230,165 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonSummary:
+    """Text and tables of a comparison; print it.
+
+    Attributes
+    ----------
+    facts : dict
+        Numbers of series, windows and steps, and the loss.
+    tables : dict
+        By heading, the tables as they are printed.
+    words, notes : list of str
+    """
+
+    facts: dict[str, object]
+    tables: dict[str, pd.DataFrame]
+    words: list[str]
+    notes: list[str]
+
+    def __str__(self) -> str:
+        lines = ["Comparison of forecasts".center(WIDTH).rstrip(), "=" * WIDTH]
+        lines += _wrap("; ".join(f"{key}: {value}" for key, value in self.facts.items()))
+        for heading, table in self.tables.items():
+            lines += ["-" * WIDTH, *_wrap(heading), *_print_table(table)]
+        lines.append("=" * WIDTH)
+        for text in self.words:
+            lines += _wrap(text)
+        if self.notes:
+            lines += ["", "Notes:"]
+        for i, note in enumerate(self.notes, 1):
+            lines += _wrap(f"[{i}] {note}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
+    """Tables of the page, by heading."""
+    tables = {f"Accuracy, sorted by {comparison.measure}": comparison.accuracy}
+    if len(comparison.diebold_mariano):
+        heading, table = _table_of_tests(comparison)
+        tables[heading] = table
+    if len(comparison.confidence_set):
+        level = f"{100 * (1 - comparison.alpha):g}"
+        key = f"Model confidence set of {level} percent, and superior predictive ability (SPA)"
+        ability = comparison.superior_predictive_ability.add_prefix("SPA ")
+        tables[key] = comparison.confidence_set.join(ability)
+    if len(comparison.ranks):
+        over = "series" if comparison.n_series > 1 else "windows"
+        p = comparison.friedman_p_value
+        friedman = "" if np.isnan(p) else f", Friedman's p-value {format_p_value(p)}"
+        difference = _format_number(comparison.critical_difference)
+        key = f"Mean ranks over {over}: critical difference {difference}{friedman}"
+        tables[key] = comparison.ranks
+    if len(comparison.encompassing) and len(comparison.models) <= ENCOMPASSING:
+        key = "Encompassing: weight of b in the best combination with a; 0 if a encompasses b"
+        pairs = comparison.encompassing.set_index(["model_a", "model_b"])
+        tables[key] = pairs.assign(p_value=pairs["p_value"].map(format_p_value))
+    return tables
+
+
+def _table_of_tests(comparison: Comparison) -> tuple[str, pd.DataFrame]:
+    """p-values of all pairs, or of the benchmark or best model against each other."""
+    tests, models = comparison.pairwise_tests(most=MATRIX), comparison.models
+    observations = f"{int(tests['n'].max())} {'windows' if comparison.over == 'time' else 'series'}"
+    lead = f"Diebold-Mariano, all steps together, {observations}"
+    if len(models) <= MATRIX:
+        cells = np.full((len(models), len(models)), "-", dtype=object)
+        a, b = ([models.index(name) for name in tests[side]] for side in ("model_a", "model_b"))
+        cells[a, b] = tests["p_value"].map(format_p_value)
+        cells[b, a] = tests["p_adjusted"].map(format_p_value)
+        matrix = pd.DataFrame(cells, models, models)
+        return f"{lead}: p-values; Holm's below the diagonal", matrix
+    first = comparison.benchmark or models[0]
+    turned = tests["model_b"] == first
+    table = pd.DataFrame(
+        {
+            "mean_difference": np.where(turned, -1, 1) * tests["mean_difference"],
+            "statistic": np.where(turned, -1, 1) * tests["statistic"],
+            "p_value": tests["p_value"].map(format_p_value),
+            "p_adjusted": tests["p_adjusted"].map(format_p_value),
+        }
+    )
+    others = tests["model_a"].where(turned, tests["model_b"])
+    return f"{lead}: {first} against", table.set_index(others)
+
+
+def _print_table(table: pd.DataFrame) -> list[str]:
+    """Lines of a table, its columns broken into parts that fit the page."""
+    text = pd.DataFrame(
+        {_shorten(name): [_format_cell(value) for value in table[name]] for name in table.columns}
+    )
+    labels = [
+        " - ".join(map(_shorten, label)) if isinstance(label, tuple) else _shorten(label)
+        for label in table.index
+    ]
+    stub = max(map(len, labels)) + 1
+    widths = {name: max(len(name), *map(len, text[name])) + 2 for name in text.columns}
+    parts: list[list[str]] = [[]]
+    for name, width in widths.items():
+        if parts[-1] and sum(widths[n] for n in parts[-1]) + width > WIDTH - stub:
+            parts.append([])
+        parts[-1].append(name)
+    lines: list[str] = []
+    for part in parts:
+        lines.append((" " * stub + "".join(f"{n:>{widths[n]}}" for n in part)).rstrip())
+        for i, label in enumerate(labels):
+            cells = "".join(f"{text[n].iloc[i]:>{widths[n]}}" for n in part)
+            lines.append(f"{label:<{stub}}{cells}".rstrip())
+    return lines
+
+
+def _shorten(name: object) -> str:
+    text = str(name)
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 3] + "..."
+
+
+def _format_cell(value: object) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return _format_number(value) if isinstance(value, float) else str(value)
+
+
+def _format_number(value: float) -> str:
+    """Three digits after the point, or three significant ones where these would not show it."""
+    if np.isnan(value):
+        return "-"
+    if value != 0 and not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.3g}"
+    return f"{value:.3f}"
+
+
+def format_p_value(p: float, missing: str = "-") -> str:
+    """Format a p-value: three decimals, and a bound where these would hide the number.
+
+    Parameters
+    ----------
+    p : float
+    missing : str, default "-"
+        Text where the p-value is NaN.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn.evaluation import format_p_value
+    >>> format_p_value(0.0471), format_p_value(1e-9), format_p_value(float("nan"))
+    ('0.047', '<0.001', '-')
+    """
+    if math.isnan(p):
+        return missing
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="    ")

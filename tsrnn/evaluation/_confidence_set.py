@@ -9,23 +9,27 @@ import pandas as pd
 from arch.bootstrap import MCS, SPA
 
 from tsrnn.evaluation._diebold_mariano import varies
-from tsrnn.evaluation._units import Units, newey_west_lags
+from tsrnn.evaluation._losses import Observations, newey_west_lags
 
 P_VALUES = ("lower", "consistent", "upper")
+_CONSTANT = (
+    "The model confidence set is left out: the losses of two models differ by the same number in "
+    "every observation."
+)
 
 
 def confidence_set(
-    units: Units | None, models: list[str], alpha: float, n_boot: int, seed: int
+    observations: Observations | None, models: list[str], alpha: float, n_boot: int, seed: int
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Models that hold the best one with probability 1 - alpha, in the limit of many units.
+    """Models that hold the best one with probability 1 - alpha, in the limit of many observations.
 
     Parameters
     ----------
-    units : Units or None
+    observations : Observations or None
     models : list of str
     alpha : float
     n_boot, seed : int
-        Samples of the stationary bootstrap, in blocks as long as units depend on each other.
+        Samples of the stationary bootstrap, in blocks as long as observations depend on each other.
 
     Returns
     -------
@@ -39,31 +43,33 @@ def confidence_set(
     79(2), 453-497.
     """
     nothing = pd.DataFrame({"p_value": [], "included": np.zeros(0, bool)}, _index([]))
-    if units is None or len(models) < 2:
+    if observations is None or len(models) < 2:
         return nothing, []
-    losses, block = _matrix(units)
+    losses, block = _losses_and_block(observations)
     first = _first_equal(losses)
     chosen = np.unique(first)
     p_values = np.ones(len(models))
     if len(chosen) > 1:
-        if not _all_vary(losses[:, chosen]):
+        # A difference that does not vary has no variance to divide by.
+        pairs = combinations(losses[:, chosen].T, 2)
+        if not all(varies(a - b, np.array([a, b])) for a, b in pairs):
             return nothing, [_CONSTANT]
-        found = MCS(losses[:, chosen], alpha, n_boot, block, seed=seed)
-        found.compute()
-        p_values[chosen] = found.pvalues["Pvalue"].sort_index().to_numpy()
+        procedure = MCS(losses[:, chosen], alpha, n_boot, block, seed=seed)
+        procedure.compute()
+        p_values[chosen] = procedure.pvalues["Pvalue"].sort_index().to_numpy()
     p_values = p_values[first]
     table = {"p_value": p_values, "included": p_values > alpha}
     return pd.DataFrame(table, _index(models)), []
 
 
 def superior_predictive_ability(
-    units: Units | None, models: list[str], n_boot: int, seed: int
+    observations: Observations | None, models: list[str], n_boot: int, seed: int
 ) -> pd.DataFrame:
     """Test for each model whether any other is better.
 
     Parameters
     ----------
-    units : Units or None
+    observations : Observations or None
     models : list of str
     n_boot, seed : int
 
@@ -71,47 +77,37 @@ def superior_predictive_ability(
     -------
     DataFrame
         A row a benchmark with the p-values ``lower``, ``consistent`` and ``upper`` of the
-        hypothesis that no other model has a smaller expected loss; no rows without units. NaN
-        where no other model differs.
+        hypothesis that no other model has a smaller expected loss; no rows without observations.
+        NaN where no other model differs.
 
     References
     ----------
     Hansen, P. R. (2005). A test for superior predictive ability. Journal of Business & Economic
     Statistics 23(4), 365-380.
     """
-    if units is None or len(models) < 2:
+    if observations is None or len(models) < 2:
         return pd.DataFrame(columns=list(P_VALUES), index=_index([]), dtype=float)
-    losses, block = _matrix(units)
+    losses, block = _losses_and_block(observations)
     first = _first_equal(losses)
     table = np.full((len(models), 3), np.nan)
     for i in range(len(models)):
         others = losses[:, np.setdiff1d(np.unique(first), first[i])]
         if others.shape[1]:
-            found = SPA(losses[:, i], others, block, n_boot, seed=seed)
-            found.compute()
-            table[i] = found.pvalues[list(P_VALUES)]
+            test = SPA(losses[:, i], others, block, n_boot, seed=seed)
+            test.compute()
+            table[i] = test.pvalues[list(P_VALUES)]
     return pd.DataFrame(table, _index(models), list(P_VALUES))
 
 
-_CONSTANT = (
-    "The model confidence set is left out: the losses of two models differ by the same number in "
-    "every unit."
-)
-
-
-def _matrix(units: Units) -> tuple[np.ndarray, int]:
+def _losses_and_block(observations: Observations) -> tuple[np.ndarray, int]:
     """Losses over all steps (n, M), and the length of a block."""
-    losses = units.losses[:, :, -1]
-    return losses, newey_west_lags(int(units.overlap[-1]), len(losses)) + 1
+    losses = observations.losses[:, :, -1]
+    return losses, newey_west_lags(int(observations.overlap[-1]), len(losses)) + 1
 
 
 def _first_equal(losses: np.ndarray) -> np.ndarray:
-    """For each model the first with the same losses."""
-    return np.array([int((losses == own[:, None]).all(axis=0).argmax()) for own in losses.T])
-
-
-def _all_vary(losses: np.ndarray) -> bool:
-    return all(varies(a - b, np.array([a, b])) for a, b in combinations(losses.T, 2))
+    """Number of the first model with the same losses, for each model."""
+    return np.array([int((losses == loss[:, None]).all(axis=0).argmax()) for loss in losses.T])
 
 
 def _index(models: list[str]) -> pd.Index:

@@ -1,21 +1,20 @@
-"""Frames of forecasts from several origins: checked, and laid out by window and step."""
+"""Frames of forecasts from several origins: checked, laid out by window, cut to common rows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_any_real_numeric_dtype
 
 KEYS = ("unique_id", "ds", "cutoff", "y")
 NAMES_SHOWN = 5
 _BOUND = re.compile(r"(?P<model>.+)-(?P<side>lo|hi)-(?P<level>\d+(\.\d+)?)")
-
-Ends = dict[float, dict[str, tuple[str, str]]]  # by level and model, columns of lower and upper
+_REPEATED = "RuntimeError: not fitted, as in an earlier window: "  # before that window's error
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Forecasts:
     cutoffs : str ndarray of shape (W,)
         For messages.
     time : int ndarray of shape (W,)
-        Windows of different series with the same number are at the same time; see `_times`.
+        Windows of different series with the same number are at the same time; see `_match_times`.
     step_size : int or None
         Fewest steps from a cutoff to the next of the same series, at most H; None where every
         series has a single window.
@@ -55,7 +54,7 @@ class Forecasts:
 
     @property
     def horizon(self) -> int:
-        """Steps of a window."""
+        """Number of steps of a window."""
         return self.y.shape[1]
 
     @property
@@ -65,26 +64,22 @@ class Forecasts:
 
     @property
     def n_series(self) -> int:
-        """Series that have a window."""
+        """Number of series that have a window."""
         return len(np.unique(self.series))
 
     def choose_models(self, models: Sequence[str]) -> Forecasts:
-        """Some models, in the order asked for."""
+        """Select models, in the order asked for."""
         at = [self.models.index(name) for name in models]
         bounds = {level: ends[:, at] for level, ends in self.bounds.items()}
         return replace(self, models=list(models), point=self.point[at], bounds=bounds)
 
     def choose_windows(self, chosen: np.ndarray) -> Forecasts:
-        """Some windows, by a mask of shape (W,)."""
-        return replace(
-            self,
-            series=self.series[chosen],
-            cutoffs=self.cutoffs[chosen],
-            time=self.time[chosen],
-            y=self.y[chosen],
-            point=self.point[:, chosen],
-            bounds={level: ends[:, :, chosen] for level, ends in self.bounds.items()},
-        )
+        """Select windows, by a mask of shape (W,)."""
+        by_window = {
+            name: getattr(self, name)[chosen] for name in ("series", "cutoffs", "time", "y")
+        }
+        bounds = {level: ends[:, :, chosen] for level, ends in self.bounds.items()}
+        return replace(self, **by_window, point=self.point[:, chosen], bounds=bounds)
 
 
 def lay_out(frame: Any, models: Sequence[str] | None = None) -> Forecasts:
@@ -99,40 +94,70 @@ def lay_out(frame: Any, models: Sequence[str] | None = None) -> Forecasts:
         have different numbers of steps, values are infinite or no actual value is known.
     """
     _check_frame(frame)
-    found = model_columns(frame, models)
-    names = list(found)
-    columns = ["y", *names, *(c for own in found.values() for pair in own.values() for c in pair)]
-    values = {name: _numbers(frame, name) for name in columns}
+    intervals = model_columns(frame, models)
+    names = list(intervals)
+    ends = [column for levels in intervals.values() for pair in levels.values() for column in pair]
+    values = {name: _read_floats(frame, name) for name in ("y", *names, *ends)}
     series, ids = pd.factorize(frame["unique_id"])
-    ds, cutoff = _ranks_in_time(frame)
+    ds, cutoff = _rank_times(frame)
     order = np.lexsort((ds, cutoff, series))
-    first, steps = _shape(frame.iloc[order], series[order], cutoff[order], ds[order])
-    grid = {name: value[order].reshape(-1, steps) for name, value in values.items()}
+    series, cutoff, ds = series[order], cutoff[order], ds[order]
+    first, steps = _find_windows(frame.iloc[order], series, cutoff, ds)
+    grid = {name: column[order].reshape(-1, steps) for name, column in values.items()}
     if np.isnan(grid["y"]).all():
         raise ValueError(
             "the frame must have actual values to compare with; all of column 'y' is missing"
         )
-    series, cutoff = series[order][first], cutoff[order][first]
+    bounds = {}
+    for level in sorted({level for levels in intervals.values() for level in levels}):
+        bounds[level] = np.full((2, len(names), *grid["y"].shape), np.nan)
+        for i, levels in enumerate(intervals.values()):
+            for side, column in enumerate(levels.get(level, ())):
+                bounds[level][side, i] = grid[column]
+    series, cutoff = series[first], cutoff[first]
     return Forecasts(
         models=names,
         ids=np.asarray(ids),
         series=series,
         cutoffs=frame["cutoff"].iloc[order[first]].astype(str).to_numpy(dtype=object),
-        time=_times(series, cutoff),
-        step_size=_step_size(series, cutoff, ds[order].reshape(-1, steps)),
+        time=_match_times(series, cutoff),
+        step_size=_step_size(series, cutoff, ds.reshape(-1, steps)),
         y=grid["y"],
         point=np.stack([grid[name] for name in names]),
-        bounds={
-            level: _ends(grid, names, {name: own.get(level, ()) for name, own in found.items()})
-            for level in sorted({level for own in found.values() for level in own})
-        },
+        bounds=bounds,
     )
+
+
+def _check_frame(frame: Any) -> None:
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(
+            "frame must be a pandas DataFrame as backtest gives it, with columns unique_id, ds, "
+            f"cutoff, y and one for each model; got {type(frame).__name__}"
+        )
+    missing = [name for name in KEYS if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"frame must have the columns {', '.join(KEYS)} and one for each model; it lacks "
+            f"{missing}. It has {list(map(str, frame.columns))}; rename columns, or reset_index() "
+            "where they are in the index"
+        )
+    if not len(frame):
+        raise ValueError("frame must have at least one row; it has none")
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise ValueError(
+            f"the columns of frame must have different names; twice: {list_names(twice)}"
+        )
+    for name in KEYS[:3]:
+        lacking = int(frame[name].isna().sum())
+        if lacking:
+            raise ValueError(f"column {name!r} must have no missing values; {lacking} rows have")
 
 
 def model_columns(
     frame: pd.DataFrame, models: Sequence[str] | None = None
 ) -> dict[str, dict[float, tuple[str, str]]]:
-    """Columns of a frame that are models, with their columns of intervals.
+    """Find the columns of a frame that are models, with their columns of intervals.
 
     Parameters
     ----------
@@ -151,56 +176,44 @@ def model_columns(
     ValueError
         If there is no model, one asked for is not there, or an interval lacks an end or a model.
     """
-    names = _models(frame, models)
-    ends = _bounds(frame, names)
-    return {
-        name: {level: own[name] for level, own in ends.items() if name in own} for name in names
-    }
+    names = _point_columns(frame, models)
+    sides: dict[float, dict[str, dict[str, str]]] = {}  # by level and model, columns by side
+    for column in frame.columns:
+        match = _BOUND.fullmatch(column) if isinstance(column, str) else None
+        if match is None or not 0 < float(match["level"]) < 100:
+            continue
+        if match["model"] not in frame.columns:
+            raise ValueError(
+                f"column {column!r} is the end of an interval of a model {match['model']!r}, of "
+                "which frame has no column; add the point forecasts or drop the interval"
+            )
+        if match["model"] in names:
+            by_model = sides.setdefault(float(match["level"]), {})
+            by_model.setdefault(match["model"], {})[match["side"]] = column
+    intervals: dict[str, dict[float, tuple[str, str]]] = {name: {} for name in names}
+    for level, by_model in sorted(sides.items()):
+        for name, ends in by_model.items():
+            if len(ends) == 1:
+                (column,) = ends.values()
+                raise ValueError(
+                    f"an interval needs both ends, -lo- and -hi-; of {column!r} the other is not "
+                    "there. Add it or drop this one"
+                )
+            intervals[name][level] = ends["lo"], ends["hi"]
+    return intervals
 
 
-def shown(names: Any) -> str:
-    """Some of many names, for a message."""
-    texts = [str(name) for name in list(names)]
-    more = len(texts) - NAMES_SHOWN
-    return ", ".join(texts[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _check_frame(frame: Any) -> None:
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(
-            "frame must be a pandas DataFrame as backtest gives it, with columns unique_id, ds, "
-            f"cutoff, y and one for each model; got {type(frame).__name__}"
-        )
-    missing = [name for name in KEYS if name not in frame.columns]
-    if missing:
-        raise ValueError(
-            f"frame must have the columns {', '.join(KEYS)} and one for each model; it lacks "
-            f"{missing}. It has {list(map(str, frame.columns))}; rename columns, or reset_index() "
-            "where they are in the index"
-        )
-    if not len(frame):
-        raise ValueError("frame must have at least one row; it has none")
-    twice = [str(name) for name in frame.columns[frame.columns.duplicated()]]
-    if twice:
-        raise ValueError(f"the columns of frame must have different names; twice: {shown(twice)}")
-    for name in KEYS[:3]:
-        lacking = int(frame[name].isna().sum())
-        if lacking:
-            raise ValueError(f"column {name!r} must have no missing values; {lacking} rows have")
-
-
-def _models(frame: pd.DataFrame, asked: Sequence[str] | None) -> list[str]:
-    """Columns of point forecasts."""
+def _point_columns(frame: pd.DataFrame, asked: Sequence[str] | None) -> list[str]:
     others = [c for c in frame.columns if c not in KEYS and isinstance(c, str)]
     points = [c for c in others if not _BOUND.fullmatch(c)]
     if asked is None:
-        found = [c for c in points if _is_number(frame[c])]
-        if not found:
+        numeric = [c for c in points if is_any_real_numeric_dtype(frame[c])]
+        if not numeric:
             raise ValueError(
                 "frame must have a numeric column of forecasts for each model beside "
                 f"{', '.join(KEYS)}; its other columns are {others or 'none'}"
             )
-        return found
+        return numeric
     if isinstance(asked, str) or not isinstance(asked, Sequence) or not len(asked):
         raise ValueError(f'models must be a list of columns such as ["ARMA"]; got {asked!r}')
     unknown = [name for name in asked if name not in points]
@@ -211,64 +224,22 @@ def _models(frame: pd.DataFrame, asked: Sequence[str] | None) -> list[str]:
     return list(asked)
 
 
-def _is_number(column: pd.Series) -> bool:
-    return is_numeric_dtype(column) and not is_bool_dtype(column)
-
-
-def _bounds(frame: pd.DataFrame, models: list[str]) -> Ends:
-    """Columns of lower and upper ends."""
-    found: dict[float, dict[str, dict[str, str]]] = {}
-    for column in frame.columns:
-        match = _BOUND.fullmatch(column) if isinstance(column, str) else None
-        if match is None or not 0 < float(match["level"]) < 100:
-            continue
-        if match["model"] not in frame.columns:
-            raise ValueError(
-                f"column {column!r} is the end of an interval of a model {match['model']!r}, of "
-                "which frame has no column; add the point forecasts or drop the interval"
-            )
-        if match["model"] in models:
-            own = found.setdefault(float(match["level"]), {}).setdefault(match["model"], {})
-            own[match["side"]] = column
-    ends: Ends = {}
-    for level in sorted(found):
-        for sides in found[level].values():
-            _check_both_ends(sides)
-        ends[level] = {model: (s["lo"], s["hi"]) for model, s in found[level].items()}
-    return ends
-
-
-def _check_both_ends(sides: dict[str, str]) -> None:
-    if len(sides) == 1:
-        (column,) = sides.values()
-        raise ValueError(
-            f"an interval needs both ends, -lo- and -hi-; of {column!r} the other is not there. "
-            "Add it or drop this one"
-        )
-
-
-def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """A column as floats, NaN where missing."""
+def _read_floats(frame: pd.DataFrame, name: str) -> np.ndarray:
+    """Column as floats, NaN where missing."""
     column = frame[name]
-    if not _is_number(column):
+    if not is_any_real_numeric_dtype(column):
         raise TypeError(f"column {name!r} must be numbers; its dtype is {column.dtype}")
     values = column.to_numpy(dtype=float, na_value=np.nan)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise ValueError(
             f"column {name!r} must be finite; {len(infinite)} rows are not, the first "
-            f"{_row(frame, infinite[0])}. Set them missing to leave them out"
+            f"{_place_of(frame, infinite[0])}. Set them missing to leave them out"
         )
     return values
 
 
-def _row(frame: pd.DataFrame, i: Any) -> str:
-    """Which row, for a message."""
-    row = frame.iloc[int(i)]
-    return f"of series {row['unique_id']!r}, cutoff {row['cutoff']}, ds {row['ds']}"
-
-
-def _ranks_in_time(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def _rank_times(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Timestamps and cutoffs as their ranks among all of both."""
     try:
         both = pd.concat([frame["ds"], frame["cutoff"]], ignore_index=True)
@@ -283,12 +254,18 @@ def _ranks_in_time(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     if len(early):
         raise ValueError(
             f"every ds must lie after its cutoff; {len(early)} rows do not, the first "
-            f"{_row(frame, early[0])}"
+            f"{_place_of(frame, early[0])}"
         )
     return ds, cutoff
 
 
-def _shape(
+def _place_of(frame: pd.DataFrame, i: Any) -> str:
+    """Series and times of a row, for a message."""
+    row = frame.iloc[int(i)]
+    return f"of series {row['unique_id']!r}, cutoff {row['cutoff']}, ds {row['ds']}"
+
+
+def _find_windows(
     rows: pd.DataFrame, series: np.ndarray, cutoff: np.ndarray, ds: np.ndarray
 ) -> tuple[np.ndarray, int]:
     """First rows of the windows and the number of steps of each, of rows in order."""
@@ -297,7 +274,7 @@ def _shape(
     if len(twice):
         raise ValueError(
             f"each unique_id, cutoff and ds must stand in one row; {len(twice)} are repeated, the "
-            f"first {_row(rows, twice[0])}"
+            f"first {_place_of(rows, twice[0])}"
         )
     first = np.concatenate([[0], np.flatnonzero(fresh) + 1])
     lengths = np.diff(np.append(first, len(rows)))
@@ -308,13 +285,13 @@ def _shape(
         windows = zip(names, cutoffs, lengths[odd], strict=True)
         raise ValueError(
             f"all windows must have the same number of steps, {steps} as most have; {len(odd)} "
-            f"have not: {shown(f'{name!r} at {c} ({n} steps)' for name, c, n in windows)}. Leave "
-            "them out, or keep rows without an actual value with y missing"
+            f"have not: {list_names(f'{name!r} at {c} ({n} steps)' for name, c, n in windows)}. "
+            "Leave them out, or keep rows without an actual value with y missing"
         )
     return first, steps
 
 
-def _times(series: np.ndarray, cutoff: np.ndarray) -> np.ndarray:
+def _match_times(series: np.ndarray, cutoff: np.ndarray) -> np.ndarray:
     """Number windows so that those of different series at the same time have the same number.
 
     They are matched by cutoff where one series has all cutoffs; else, as with series that end at
@@ -337,12 +314,90 @@ def _step_size(series: np.ndarray, cutoff: np.ndarray, ds: np.ndarray) -> int | 
     return max(1, int(passed[follows].min()))
 
 
-def _ends(
-    grid: dict[str, np.ndarray], models: list[str], ends: Mapping[str, Sequence[str]]
-) -> np.ndarray:
-    """Lower and upper ends, shape (2, M, W, H), NaN for models without the level."""
-    found = np.full((2, len(models), *grid["y"].shape), np.nan)
-    for i, name in enumerate(models):
-        for side, column in enumerate(ends[name]):
-            found[side, i] = grid[column]
-    return found
+def common_rows(forecasts: Forecasts, facts: dict[str, Any]) -> tuple[Forecasts, list[str]]:
+    """Keep the rows with an actual value and a forecast of every model, and note what is left out.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+    facts : dict
+        ``attrs["backtest"]`` of the frame; ``failures`` gives reasons.
+
+    Raises
+    ------
+    ValueError
+        If no row remains.
+    """
+    empty = np.isnan(forecasts.point).all(axis=(1, 2))
+    if empty.all():
+        raise ValueError(
+            f"at least one model must have forecasts; all of {', '.join(forecasts.models)} are "
+            "missing"
+        )
+    ids, series, names = forecasts.ids, forecasts.series, np.array(forecasts.models)
+    notes = [
+        f"{name} has no forecast at all and is left out{_reason(facts, name, ids)}."
+        for name in names[empty]
+    ]
+    forecasts = forecasts.choose_models(list(names[~empty]))
+
+    def series_of(windows: Any) -> np.ndarray:
+        return ids[np.unique(series[windows])]
+
+    missing = ~forecasts.known
+    if missing.any():
+        notes.append(
+            f"{_count(missing, 'row')} without an actual value left out for every model, of "
+            f"{list_names(series_of(missing.any(axis=1)))}."
+        )
+    failed = np.isnan(forecasts.point).all(axis=2)  # (M, W)
+    for name, windows in zip(forecasts.models, failed, strict=True):
+        if windows.any():
+            pairs = zip(ids[series[windows]], forecasts.cutoffs[windows], strict=True)
+            notes.append(
+                f"{name} has no forecast in {_count(windows, 'window')} "
+                f"({list_names(f'{label} at {cutoff}' for label, cutoff in pairs)})"
+                f"{_reason(facts, name, series_of(windows))}; left out for every model."
+            )
+    lacking = np.isnan(forecasts.point) & ~failed[:, :, None] & forecasts.known
+    notes += [
+        f"{name} lacks {_count(rows, 'forecast')} in windows it has otherwise, of "
+        f"{list_names(series_of(rows.any(axis=1)))}; these rows are left out for every model."
+        for name, rows in zip(forecasts.models, lacking, strict=True)
+        if rows.any()
+    ]
+    known = forecasts.known & ~np.isnan(forecasts.point).any(axis=0)
+    if not known.any():
+        raise ValueError(
+            "there must be rows with an actual value and a forecast of every model; there is none "
+            f"for {', '.join(forecasts.models)}. Choose fewer with models="
+        )
+    gone = np.setdiff1d(series, series[known.any(axis=1)])
+    if len(gone):
+        notes.append(f"{len(gone)} series without a row left: {list_names(ids[gone])}.")
+    kept = replace(forecasts, y=np.where(known, forecasts.y, np.nan))
+    return kept.choose_windows(known.any(axis=1)), notes
+
+
+def _reason(facts: dict[str, Any], model: str, ids: np.ndarray) -> str:
+    """Commonest error of a model in the backtest of these series."""
+    labels = set(map(str, ids))
+    errors = [
+        str(failure.get("error")).removeprefix(_REPEATED).rstrip(".: \n")
+        for failure in facts.get("failures") or []
+        if failure.get("model") == model
+        and ("unique_id" not in failure or str(failure["unique_id"]) in labels)
+    ]
+    return f": {max(errors, key=errors.count)}" if errors else ""
+
+
+def _count(mask: np.ndarray, noun: str) -> str:
+    n = int(mask.sum())
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def list_names(names: Iterable[Any]) -> str:
+    """First names of many, and how many more there are, for a message."""
+    texts = [str(name) for name in names]
+    more = len(texts) - NAMES_SHOWN
+    return ", ".join(texts[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

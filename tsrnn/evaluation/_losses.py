@@ -1,6 +1,9 @@
-"""Losses of forecasts, by window and step."""
+"""Losses of forecasts, by window and step, and by observation of the tests of accuracy."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,6 +11,9 @@ from tsrnn.evaluation._forecasts import Forecasts
 from tsrnn.evaluation._scale import Scale
 
 LOSSES = ("squared", "absolute", "qlike")
+OVER = ("auto", "time", "series")
+ENOUGH = 20  # observations for "auto" to test
+FEWEST = 5  # observations for any test
 
 
 def qlike(y: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -39,22 +45,18 @@ def window_losses(forecasts: Forecasts, loss: str, scale: Scale | None) -> np.nd
     """
     y, point = forecasts.y, forecasts.point
     if loss == "qlike":
+        # Rows that are not compared may hold any forecast, of which there may be no logarithm.
         losses = qlike(y, np.where(np.isnan(y), 1.0, point))
     else:
         error = np.abs(y - point)
         losses = error**2 if loss == "squared" else error
         if scale is not None and forecasts.n_series > 1:
-            own = scale.mse if loss == "squared" else scale.mae
-            losses = losses / own[forecasts.series, None]
-    return np.concatenate([losses, mean_of_known(losses, axis=2)[:, :, None]], axis=2)
-
-
-def mean_of_known(values: np.ndarray, axis: int) -> np.ndarray:
-    """Mean of what is not NaN; NaN where everything is."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=axis)
-    total = np.where(known, values, 0.0).sum(axis=axis)
-    return total / np.where(count > 0, count, np.nan)
+            divisor = scale.mse if loss == "squared" else scale.mae
+            losses = losses / divisor[forecasts.series, None]
+    known = ~np.isnan(losses)
+    count = known.sum(axis=2, keepdims=True)
+    total = np.where(known, losses, 0.0).sum(axis=2, keepdims=True)
+    return np.concatenate([losses, total / np.where(count > 0, count, np.nan)], axis=2)
 
 
 def check_variances(forecasts: Forecasts) -> None:
@@ -80,3 +82,131 @@ def check_variances(forecasts: Forecasts) -> None:
             "actual values of a variance must not be negative, such as squared returns or realised "
             f"variances; {negative} of column 'y' are"
         )
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Losses of n observations of the tests: windows in order of time, or series.
+
+    Attributes
+    ----------
+    over : {"time", "series"}
+    losses : ndarray of shape (n, M, H + 1)
+        Last the mean over the steps; NaN where an observation has no row of a step.
+    overlap : int ndarray of shape (H + 1,)
+        How many of the following observations a forecast error may be correlated with because
+        their forecasts share part of the future; 0 of series.
+    of_window : int ndarray of shape (W,)
+        Observation of each window; -1 where nothing of it is compared.
+    """
+
+    over: str
+    losses: np.ndarray
+    overlap: np.ndarray
+    of_window: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+
+def choose_observations(
+    forecasts: Forecasts, losses: np.ndarray, over: str
+) -> tuple[Observations | None, str, list[str]]:
+    """Observations of the tests, or why there are none; and notes.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+    losses : ndarray of shape (M, W, H + 1)
+    over : {"auto", "time", "series"}
+    """
+    known = ~np.isnan(losses[0, :, -1])
+    n_times = len(np.unique(forecasts.time[known]))
+    n_series = len(np.unique(forecasts.series[known]))
+    if over == "auto":
+        if max(n_times, n_series) < ENOUGH:
+            possible = [o for o, n in (("time", n_times), ("series", n_series)) if n >= FEWEST]
+            why = (
+                f"tests need at least {ENOUGH} windows or {ENOUGH} series; there are {n_times} and "
+                f"{n_series}"
+                + "".join(f'; over="{first}" tests all the same' for first in possible[:1])
+            )
+            return None, why, []
+        # Time before series: series may then err together.
+        over = "time" if n_times >= ENOUGH else "series"
+    n, noun = (n_times, "windows") if over == "time" else (n_series, "series")
+    if n < FEWEST:
+        return None, f"tests over {over} need at least {FEWEST} {noun}; there are {n}", []
+    code = forecasts.time if over == "time" else forecasts.series
+    means, of_window = _means_by(code, losses)
+    compared = ~np.isnan(means[:, 0, -1])
+    place = np.where(compared, np.cumsum(compared) - 1, -1)
+    overlap = np.zeros(forecasts.horizon + 1, dtype=int)
+    if over == "time" and forecasts.step_size is not None:
+        # Windows that begin before a forecast of so many steps is over, less that one itself.
+        steps = np.append(np.arange(1, forecasts.horizon + 1), forecasts.horizon)
+        overlap = -(-steps // forecasts.step_size) - 1
+    observations = Observations(over, means[compared], overlap, place[of_window])
+    return observations, "", _notes(observations, forecasts, known)
+
+
+def _means_by(code: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean known losses of windows with the same code, (n, M, H + 1), and of which each is part."""
+    values, group = np.unique(code, return_inverse=True)
+    losses = np.moveaxis(losses, 1, 0)
+    known = ~np.isnan(losses)
+    total, count = (np.zeros((len(values), *losses.shape[1:])) for _ in range(2))
+    np.add.at(total, group, np.where(known, losses, 0.0))
+    np.add.at(count, group, known)
+    return total / np.where(count > 0, count, np.nan), group
+
+
+def _notes(observations: Observations, forecasts: Forecasts, known: np.ndarray) -> list[str]:
+    """Notes on the evidence of the tests; `known` are the windows that have losses."""
+    n, n_series = len(observations), len(np.unique(forecasts.series[known]))
+    noun = "windows" if observations.over == "time" else "series"
+    notes = []
+    if n < ENOUGH:
+        notes.append(f"The tests rest on {n} {noun} only; take their p-values with care.")
+    if observations.over == "series":
+        notes.append(
+            f"Tests over series: each of {n} series is one observation, its mean loss over the "
+            "windows. They assume that series err independently of each other; with common shocks "
+            "they reject too often."
+        )
+    elif n_series > 1:
+        notes.append(
+            f"Tests over time: each of {n} windows is one observation, the mean loss over the "
+            "series. Series may err together."
+        )
+        counts = np.bincount(observations.of_window[known], minlength=n)
+        if counts.min() < counts.max():
+            notes.append(
+                f"Windows hold between {counts.min()} and {counts.max()} series; each counts as "
+                "one observation."
+            )
+    if observations.overlap[-1]:
+        notes.append(
+            f"Windows overlap ({forecasts.horizon} steps every {forecasts.step_size}): the tests "
+            "allow for the correlation of neighbours, but in simulations those at 5 percent still "
+            "reject 6 to 9 percent of true hypotheses."
+        )
+    return notes
+
+
+def newey_west_lags(overlap: int, n: int) -> int:
+    r"""Lags of the Bartlett kernel for n observations whose errors overlap.
+
+    None where forecasts do not overlap, else :math:`\max(\text{overlap}, \lceil n^{1/3} \rceil)`,
+    as statsmodels takes: with the overlap alone, the weights of the kernel would leave out part
+    of the variance however many observations there are.
+    """
+    # Less 1e-9, so that rounding of a cube root adds no lag.
+    return max(overlap, math.ceil(n ** (1 / 3) - 1e-9)) if overlap else 0
+
+
+def mean_losses(forecasts: Forecasts, losses: np.ndarray) -> np.ndarray:
+    """Mean loss of each series, of each window where there is one series: shape (n, M)."""
+    last = losses[:, :, -1]
+    means = last.T if forecasts.n_series == 1 else _means_by(forecasts.series, last)[0]
+    return means[~np.isnan(means).any(axis=1)]

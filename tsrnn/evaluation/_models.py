@@ -1,4 +1,4 @@
-"""The models of a backtest: their names, and what they agree on about the data."""
+"""Models of a backtest: their names, the data they are shown, and the forecasts they give."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
-from tsrnn.contract import last_step
-from tsrnn.data import Panel
+from tsrnn.contract import last_step, level_name
+from tsrnn.data import Layout, Panel, write_stamps
 from tsrnn.evaluation._forecasts import KEYS
 
-# Arguments by which forecasters read a frame, and what they are where no model says.
+# Arguments by which forecasters read a frame, and their values where no model has them.
 READING = {"target": None, "id_col": "unique_id", "time_col": "ds", "freq": None}
-_SUFFIXES = ("-lo-", "-hi-")
 
 
 def named_models(models: Any) -> dict[str, Any]:
@@ -37,7 +38,8 @@ def named_models(models: Any) -> dict[str, Any]:
     else:
         alone = not isinstance(models, Sequence) or isinstance(models, str)
         listed = [models] if alone else list(models)
-        names = [_own_name(model) for model in listed]
+        steps = [last_step(model) for model in listed]
+        names = [str(getattr(step, "column_name", type(step).__name__)) for step in steps]
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
             raise ValueError(
@@ -48,19 +50,14 @@ def named_models(models: Any) -> dict[str, Any]:
     if not named:
         raise ValueError("models must hold at least one forecaster; it is empty")
     for name, model in named.items():
-        _check(name, model)
+        _check_model(name, model)
     return named
 
 
-def _own_name(model: Any) -> str:
-    final = last_step(model)
-    return str(getattr(final, "column_name", type(final).__name__))
-
-
-def _check(name: Any, model: Any) -> None:
+def _check_model(name: Any, model: Any) -> None:
     if not isinstance(name, str) or not name or name in KEYS:
         raise ValueError(f"names of models must be text other than {', '.join(KEYS)}; got {name!r}")
-    if any(suffix in name for suffix in _SUFFIXES):
+    if "-lo-" in name or "-hi-" in name:
         raise ValueError(f"names of models must not contain -lo- or -hi-; got {name!r}")
     for method in ("fit", "predict"):
         if isinstance(model, type) or not callable(getattr(model, method, None)):
@@ -74,7 +71,7 @@ def _check(name: Any, model: Any) -> None:
         raise TypeError(f"the model {name!r} cannot be cloned: {error}") from error
 
 
-def reading(models: Mapping[str, Any]) -> dict[str, Any]:
+def reading_arguments(models: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by which all models read a frame.
 
     Raises
@@ -82,33 +79,32 @@ def reading(models: Mapping[str, Any]) -> dict[str, Any]:
     ValueError
         If two models differ in one.
     """
-    found = {}
-    for argument, default in READING.items():
-        said = {
+    arguments = dict(READING)
+    for argument in READING:
+        values = {
             name: getattr(last_step(model), argument)
             for name, model in models.items()
             if hasattr(last_step(model), argument)
         }
-        values = list(said.values())
-        other = [name for name, value in said.items() if not _same(value, values[0])]
-        if other:
-            first = next(iter(said))
-            raise ValueError(
-                f"all models must forecast the same columns of the same data; {argument} is "
-                f"{said[first]!r} in {first!r} and {said[other[0]]!r} in {other[0]!r}"
-            )
-        found[argument] = values[0] if values else default
-    return found
+        if not values:
+            continue
+        first, value = next(iter(values.items()))
+        for name, other in values.items():
+            if _as_list(other) != _as_list(value):  # ["y"] is "y"
+                raise ValueError(
+                    f"all models must forecast the same columns of the same data; {argument} is "
+                    f"{value!r} in {first!r} and {other!r} in {name!r}"
+                )
+        arguments[argument] = value
+    return arguments
 
 
-def _same(a: Any, b: Any) -> bool:
-    """Whether two targets are the same; ["y"] is "y"."""
-    one, other = ([x] if not isinstance(x, list | tuple) else list(x) for x in (a, b))
-    return one == other
+def _as_list(columns: Any) -> list[Any]:
+    return list(columns) if isinstance(columns, list | tuple) else [columns]
 
 
-def seen_by(model: Any, panel: Panel) -> Panel:
-    """What of a panel a model is shown: the targets alone, if it takes no exogenous columns."""
+def panel_shown(model: Any, panel: Panel) -> Panel:
+    """Panel as a model is shown it: the targets alone, if it takes no exogenous columns."""
     if getattr(last_step(model), "takes_exog", True) or not panel.exog_names:
         return panel
     return replace(panel, exog=panel.exog[:, :0], exog_names=())
@@ -117,6 +113,68 @@ def seen_by(model: Any, panel: Panel) -> Panel:
 def known_ahead(model: Any) -> list[Any]:
     """Columns whose future a model is given."""
     columns = getattr(last_step(model), "known_ahead", None)
-    if columns is None:
-        return []
-    return list(columns) if isinstance(columns, list | tuple) else [columns]
+    return [] if columns is None else _as_list(columns)
+
+
+def suffixes(levels: Sequence[float]) -> list[str]:
+    """Suffixes of the columns of a model's forecasts: "" the point, then those of intervals."""
+    ends = (f"-{side}-{level_name(level)}" for level in levels for side in ("lo", "hi"))
+    return ["", *ends]
+
+
+def read_forecasts(
+    forecasts: Any, layout: Layout, ids: pd.Index, times: np.ndarray, wanted: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Arrays of shape (S, h, C), by suffix, of what `predict` has given.
+
+    Parameters
+    ----------
+    forecasts : Series or DataFrame
+    layout : Layout
+        Of the data.
+    ids : pandas.Index of shape (S,)
+    times : ndarray of shape (S, h)
+        That must be forecast.
+    wanted : sequence of str
+        Suffixes of the columns to read.
+
+    Raises
+    ------
+    ValueError
+        If rows are of other series or times than asked for, or a column is not there.
+    """
+    frame = forecasts.to_frame() if isinstance(forecasts, pd.Series) else forecasts
+    n_series, h = times.shape
+    if not isinstance(frame, pd.DataFrame) or len(frame) != times.size:
+        raise ValueError(
+            f"predict must give a frame of {times.size} rows, {h} of each series; got "
+            f"{type(forecasts).__name__} of shape {getattr(forecasts, 'shape', None)}"
+        )
+    stamps = frame.index if layout.time_col is None else frame[layout.time_col]
+    _check_equal(stamps, write_stamps(times.ravel(), layout), "timestamps")
+    if layout.id_col is not None:
+        _check_equal(frame[layout.id_col], ids.repeat(h), "series")
+    front = {layout.id_col, layout.time_col} - {None}
+    rest = [column for column in frame.columns if column not in front]
+    bases: list[Any] = list(layout.target_names)
+    if len(bases) == 1 and rest and bases[0] not in rest:
+        bases = rest[:1]  # long frames name the model in place of the target
+    arrays = {}
+    for suffix in wanted:
+        columns = [f"{base}{suffix}" if suffix else base for base in bases]
+        for column in columns:
+            if column not in rest:
+                raise ValueError(f"the forecasts have no column {column!r}; there are {rest}")
+        arrays[suffix] = frame[columns].to_numpy(dtype=float).reshape(n_series, h, len(columns))
+    return arrays
+
+
+def _check_equal(values: Any, expected: pd.Index, noun: str) -> None:
+    values = pd.Index(values)
+    wrong = np.flatnonzero(np.asarray(values != expected))
+    if len(wrong):
+        row = wrong[0]
+        raise ValueError(
+            f"forecasts are of other {noun} than asked for: {values[row]!r} in place of "
+            f"{expected[row]!r} in row {row}"
+        )

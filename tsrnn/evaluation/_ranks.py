@@ -19,9 +19,10 @@ class Ranks(NamedTuple):
 
 
 def rank_models(losses: np.ndarray, models: list[str], alpha: float) -> Ranks:
-    r"""Rank models within each unit, the smallest loss first; equal losses share the mean rank.
+    r"""Rank models within each series or window; equal losses share the mean rank.
 
-    Mean ranks of k models over n units differ at level alpha where they lie at least Nemenyi's
+    The smallest loss has rank 1. Mean ranks of k models over n series or windows differ at level
+    alpha where they lie at least Nemenyi's
 
     .. math:: CD = q_\alpha \sqrt{\frac{k (k + 1)}{6 n}}
 

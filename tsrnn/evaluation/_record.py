@@ -1,4 +1,4 @@
-"""The file of a backtest: what is done already, so that it can be gone on with."""
+"""Record of a backtest: the outcome of each model in each window, kept in a file."""
 
 from __future__ import annotations
 
@@ -8,17 +8,35 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tsrnn.contract import file_place, put_file
-from tsrnn.evaluation._plan import Plan
-from tsrnn.evaluation._reading import suffixes
-from tsrnn.evaluation._run import Outcome
+from tsrnn.evaluation._models import suffixes
+from tsrnn.evaluation._windows import Plan
 
 _KEY = "tsrnn_backtest"
 _POINT = "forecast"  # the column of the suffix ""
+
+
+class Outcome(NamedTuple):
+    """Forecasts of a model in one window, or the error that it raised.
+
+    Attributes
+    ----------
+    forecasts : dict of ndarray of shape (S, h, C)
+        By suffix of their columns; empty if the model failed.
+    error : str or None
+    seconds : float
+    lost : list of (str, str)
+        Series without a forecast, and why.
+    """
+
+    forecasts: dict[str, np.ndarray]
+    error: str | None
+    seconds: float
+    lost: list[tuple[Any, str]]
 
 
 class Record:
@@ -56,8 +74,8 @@ class Record:
         self._written, self._cost, self._behind = time.perf_counter(), 0.0, False
         if self._path is None:
             return
-        self._told = _told(plan)
-        self._arguments = {name: _digest(_shown(name, model)) for name, model in models.items()}
+        self._identity = _identify(plan)
+        self._arguments = {name: _digest(_describe(name, model)) for name, model in models.items()}
         _polars()
         if self._path.exists():
             self._read()
@@ -69,13 +87,13 @@ class Record:
         return self._outcomes[key]
 
     def add(self, name: str, window: int, outcome: Outcome) -> None:
-        """Keep what a model gave in a window."""
+        """Keep the outcome of a model in a window."""
         self._outcomes[name, window] = outcome
         if self._path is None or outcome.error is not None:
             return
-        self._parts[name, window] = _rows(name, window, outcome)
+        self._parts[name, window] = _table_of(name, window, outcome)
         self._behind = True
-        if time.perf_counter() - self._written > 10 * self._cost:
+        if time.perf_counter() - self._written > 10 * self._cost:  # a tenth of the time at most
             self._write(self._path)
 
     def __enter__(self) -> Record:
@@ -87,7 +105,7 @@ class Record:
 
     def _write(self, path: Path) -> None:
         start = time.perf_counter()
-        header = self._told | {
+        header = self._identity | {
             "models": self._arguments,
             "windows": [
                 [*key, self._outcomes[key].seconds, self._outcomes[key].lost] for key in self._parts
@@ -108,7 +126,7 @@ class Record:
         if text is None:
             raise ValueError(f"{path} is not the file of a backtest; give another path")
         header = json.loads(text)
-        for field, value in self._told.items():
+        for field, value in self._identity.items():
             if header.get(field) != value:
                 raise ValueError(
                     f"{path} holds a backtest with other {field}; remove it, or give another path"
@@ -122,17 +140,17 @@ class Record:
         table = pl.read_parquet(path)
         shape = self._plan.actual(0).shape
         for name, window, seconds, lost in header["windows"]:
-            own = table.filter((pl.col("model") == name) & (pl.col("window") == window))
+            part = table.filter((pl.col("model") == name) & (pl.col("window") == window))
             forecasts = {
-                suffix: own[suffix.removeprefix("-") or _POINT].to_numpy().reshape(shape)
+                suffix: part[suffix.removeprefix("-") or _POINT].to_numpy().reshape(shape)
                 for suffix in suffixes(self._plan.levels)
             }
             lost = [(label, reason) for label, reason in lost]
             self._outcomes[name, window] = Outcome(forecasts, None, seconds, lost)
-            self._parts[name, window] = own
+            self._parts[name, window] = part
 
 
-def _rows(name: str, window: int, outcome: Outcome) -> Any:
+def _table_of(name: str, window: int, outcome: Outcome) -> Any:
     pl = _polars()
     series, step, target = np.indices(outcome.forecasts[""].shape)
     columns = {
@@ -145,8 +163,8 @@ def _rows(name: str, window: int, outcome: Outcome) -> Any:
     )
 
 
-def _told(plan: Plan) -> dict[str, Any]:
-    """What a backtest is of."""
+def _identify(plan: Plan) -> dict[str, Any]:
+    """Data, windows and arguments by which a backtest is known."""
     panel = plan.panel
     data = hashlib.sha256()
     for array in (panel.values, panel.exog, panel.indptr, panel.times.astype("int64")):
@@ -161,8 +179,8 @@ def _told(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _shown(name: str, model: Any) -> str:
-    """A model with all its arguments, nested ones too."""
+def _describe(name: str, model: Any) -> str:
+    """Model with all its arguments, nested ones too."""
     arguments = {key: repr(value) for key, value in model.get_params(deep=True).items()}
     for key, text in arguments.items():
         if " at 0x" in text:

@@ -1,4 +1,4 @@
-"""Mean differences of the seasonal naive forecast before the first cutoff, by series."""
+"""Scale of a series: mean differences of its seasonal naive forecast before the first cutoff."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from pandas.api.types import is_any_real_numeric_dtype
 
 from tsrnn.contract import positive_integer
-from tsrnn.evaluation._forecasts import Forecasts, shown
+from tsrnn.evaluation._forecasts import Forecasts, list_names
 
 NO_SCALE = (
     "MASE, RMSSE and OWA are left out: they need the rows before the first cutoff, train=, and "
@@ -44,14 +44,14 @@ def read_scale(
 ) -> tuple[Scale | None, list[str]]:
     """Scale of each series: from `train`, else as the backtest kept it; None if neither is there.
 
-    What a backtest of variances keeps is of the levels, whose mean squared difference is in units
-    of variances. `train` has actual values like those of the frame.
+    The scale that a backtest of variances keeps is of the levels, whose mean squared difference
+    is in units of variances. `train` has actual values like those of the frame.
 
     Returns
     -------
     scale : Scale or None
     notes : list of str
-        What is left out for lack of a scale.
+        Measures and series that are left out for lack of a scale.
 
     Raises
     ------
@@ -60,19 +60,24 @@ def read_scale(
         or not that of the backtest.
     """
     season = None if season_length is None else positive_integer("season_length", season_length)
-    stored = facts.get("scale")
+    stored, stored_season = facts.get("scale"), facts.get("season_length")
     if train is not None:
-        season = season or facts.get("season_length")
+        season = season or stored_season
         if season is None:
             raise ValueError("with train=, season_length= must be given; 1 where there is none")
-        table = _from_train(frame, train, int(season))
+        table = _scale_of_train(frame, train, int(season))
         if kind == "variance" and (train["y"] < 0).any():
             raise ValueError(
                 "train must have actual values of variances, as frame has, such as squared "
                 "returns; some of its column 'y' are negative"
             )
     elif stored is not None:
-        _check_season(season, facts.get("season_length"))
+        if season is not None and stored_season is not None and season != stored_season:
+            raise ValueError(
+                f"season_length must be that of the backtest, {stored_season}, whose scales the "
+                f"frame carries; got {season}. Give the rows before the first cutoff as train= for "
+                "another"
+            )
         table = pd.DataFrame(stored).set_index("unique_id")[["mae", "mse"]]
         if facts.get("kind") == "variance":
             table = table.assign(mae=table["mse"], mse=table["mse"] ** 2)
@@ -85,32 +90,24 @@ def read_scale(
     lacking = compared[bad[compared]]
     if len(lacking) == len(compared):
         return None, [NONE_VARIES] if kind == "mean" else []
-    notes = [_lacking(forecasts, lacking, kind, loss)] if len(lacking) else []
+    notes = [_note_lacking(forecasts, lacking, kind, loss)] if len(lacking) else []
     return Scale(*values.T), notes
 
 
-def _lacking(forecasts: Forecasts, lacking: np.ndarray, kind: str, loss: str) -> str:
-    """What series without a scale are left out of."""
+def _note_lacking(forecasts: Forecasts, lacking: np.ndarray, kind: str, loss: str) -> str:
+    """Measures and tests that are without the series that lack a scale."""
     n, rest = forecasts.n_series, forecasts.n_series - len(lacking)
     tests = "encompassing" if loss == "qlike" else "the tests and the ranks"
-    what = f"MASE, RMSSE and OWA, and of {tests}" if kind == "mean" else tests
+    scaled = f"MASE, RMSSE and OWA, and of {tests}" if kind == "mean" else tests
     others = f" The other measures are of all {n} series, these of {rest}."
     return (
         f"{len(lacking)} series without a positive scale before the first cutoff left out of "
-        f"{what}, whose errors are scaled: {shown(forecasts.ids[lacking])}."
+        f"{scaled}, whose errors are scaled: {list_names(forecasts.ids[lacking])}."
         f"{others if kind == 'mean' else ''}"
     )
 
 
-def _check_season(asked: int | None, stored: Any) -> None:
-    if asked is not None and stored is not None and asked != stored:
-        raise ValueError(
-            f"season_length must be that of the backtest, {stored}, whose scales the frame "
-            f"carries; got {asked}. Give the rows before the first cutoff as train= for another"
-        )
-
-
-def _from_train(frame: pd.DataFrame, train: Any, season: int) -> pd.DataFrame:
+def _scale_of_train(frame: pd.DataFrame, train: Any, season: int) -> pd.DataFrame:
     """Scales of the rows up to the first cutoff of each series."""
     from utilsforecast.losses import mae, mse
 

@@ -1,4 +1,4 @@
-"""What the tests found, in sentences."""
+"""Results of the tests in sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.evaluation._diebold_mariano import ALL
-from tsrnn.evaluation._forecasts import shown
+from tsrnn.evaluation._forecasts import list_names
 
 ALL_PAIRS = 4  # models up to which every pair has its sentence
 BETTER, WORSE, SAME, UNTESTED = "better", "worse", "same", "untested"
@@ -15,7 +15,7 @@ BETTER, WORSE, SAME, UNTESTED = "better", "worse", "same", "untested"
 def scope(
     models: list[str], n_windows: int, horizon: int, n_series: int, over: str | None, why: str
 ) -> str:
-    """Sentence that says what is compared, and what the tests rest on or why there are none.
+    """Sentence on what is compared, and what the tests rest on or why there are none.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def scope(
     why : str
         Why there are no tests.
     """
-    who = _listed(models) if len(models) <= ALL_PAIRS else f"{len(models)} models"
+    who = _enumerate(models) if len(models) <= ALL_PAIRS else f"{len(models)} models"
     verb = "is measured" if len(models) == 1 else "are compared"
     sizes = ((n_windows, "window"), (horizon, "step"))
     counts = [f"{n} {noun}{'s' * (n > 1)}" for n, noun in sizes]
@@ -52,9 +52,8 @@ def set_aside(table: pd.DataFrame) -> list[str]:
     if not len(table):
         return []
     first = str(table["error"].iloc[0]).removesuffix(".")
-    lead = f"{len(table)} series set aside: {shown(table['unique_id'])}"
-    which = "" if len(table) == 1 else " for the first"
-    return [f"{lead}. The reason{which}: {first}."]
+    lead = f"{len(table)} series set aside: {list_names(table['unique_id'])}"
+    return [f"{lead}. The reason{' for the first' * (len(table) > 1)}: {first}."]
 
 
 def sentences(
@@ -80,101 +79,91 @@ def sentences(
         Speak of pairs with this model only. Without, of all pairs of up to four models, else of
         the most accurate and each other.
     """
-    said = _of_tests(tests, _pairs(models, benchmark), alpha) if len(tests) else []
+    texts = []
+    if len(tests):
+        pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
+        if benchmark is not None or len(models) > ALL_PAIRS:
+            pairs = [pair for pair in pairs if (benchmark or models[0]) in pair]
+        texts += _on_tests(tests, pairs, alpha)
+    level = f"{100 * alpha:g} percent"
     if len(confidence_set):
-        said.append(_of_set(confidence_set, alpha))
+        members = confidence_set.index[confidence_set["included"]].tolist()
+        lead = f"The {100 * (1 - alpha):g} percent model confidence set holds"
+        if len(members) == len(confidence_set):
+            texts.append(f"{lead} all models: {_enumerate(members)}.")
+        else:
+            texts.append(f"{lead} {_enumerate(members)} of {len(confidence_set)} models.")
     if benchmark is not None and len(ability):
-        said += _of_ability(ability, benchmark, alpha)
-    return said
+        p_value = float(ability.loc[benchmark, "consistent"])  # type: ignore[arg-type]
+        if not np.isnan(p_value):
+            verdict = "some model is" if p_value < alpha else "no model is shown to be"
+            texts.append(
+                f"Against the benchmark {benchmark}, {verdict} better at {level} (superior "
+                f"predictive ability, p = {p_value:.3f})."
+            )
+    return texts
 
 
-def _of_tests(tests: pd.DataFrame, pairs: list[tuple[str, str]], alpha: float) -> list[str]:
+def _on_tests(tests: pd.DataFrame, pairs: list[tuple[str, str]], alpha: float) -> list[str]:
     """Sentences on pairs: of one step by adjusted p-values, else by step and over all steps."""
-    m = int(tests.loc[tests["step"] == ALL, "p_value"].notna().sum())
-    if (tests["step"] != ALL).sum() == (tests["step"] == ALL).sum():
-        said = [_of_one_step(tests, a, b, alpha) for a, b in pairs]
-        return said + [f"p-values have Holm's adjustment for {m} pairs."] * (m > 1)
-    said = [_by_step(tests, a, b, alpha) for a, b in pairs]
+    together = tests[tests["step"] == ALL]
+    m = int(together["p_value"].notna().sum())
+    if len(tests) == 2 * len(together):  # the one step, and all steps, which are the same
+        texts = [_on_pair(together, a, b, "p_adjusted", alpha) for a, b in pairs]
+        return texts + [f"p-values have Holm's adjustment for {m} pairs."] * (m > 1)
+    by_step = tests[tests["step"] != ALL].sort_values(
+        "step", key=lambda steps: steps.astype(int), kind="stable"
+    )
+    texts = [_on_pair(by_step, a, b, "p_value", alpha) for a, b in pairs]
     also = f", nor for the {m} pairs" if m > 1 else ""
-    said.append(f"The tests at each step are not adjusted for their number{also}.")
-    return said + _over_all(tests, pairs, m, alpha)
+    texts.append(f"The tests at each step are not adjusted for their number{also}.")
+    return texts + _on_all_steps(together, pairs, m, alpha)
 
 
-def _of_one_step(tests: pd.DataFrame, a: str, b: str, alpha: float) -> str:
-    """One sentence on a pair, by its adjusted p-value."""
-    rows = _of_pair(tests[tests["step"] == ALL], a, b)
-    (verdict,) = _verdicts(rows, alpha, "p_adjusted")
-    if verdict == WORSE:
-        a, b, verdict = b, a, BETTER
-    return _sentence(a, b, [1], [verdict], alpha)
-
-
-def _pairs(models: list[str], benchmark: str | None) -> list[tuple[str, str]]:
-    """Pairs to speak of, the more accurate model first."""
-    pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
-    if benchmark is not None:
-        return [pair for pair in pairs if benchmark in pair]
-    return pairs if len(models) <= ALL_PAIRS else [pair for pair in pairs if models[0] in pair]
-
-
-def _of_pair(tests: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
-    """Tests of a pair with the sign as of a against b."""
-    there = tests[(tests["model_a"] == a) & (tests["model_b"] == b)]
-    if len(there):
-        return there
-    back = tests[(tests["model_a"] == b) & (tests["model_b"] == a)]
-    return back.assign(mean_difference=-back["mean_difference"])
-
-
-def _verdicts(tests: pd.DataFrame, alpha: float, column: str = "p_value") -> list[str]:
-    """For each row whether the first model is better, worse or neither."""
-    p_value, difference = tests[column].to_numpy(float), tests["mean_difference"].to_numpy(float)
-    found = np.where(p_value < alpha, np.where(difference < 0, BETTER, WORSE), SAME)
-    return list(np.where(np.isnan(p_value), UNTESTED, found))
-
-
-def _by_step(tests: pd.DataFrame, a: str, b: str, alpha: float) -> str:
-    """One sentence on a pair, by step."""
-    rows = _of_pair(tests, a, b)
-    rows = rows[rows["step"] != ALL].sort_values("step", key=lambda steps: steps.astype(int))
-    verdicts = _verdicts(rows, alpha)
+def _on_pair(tests: pd.DataFrame, a: str, b: str, column: str, alpha: float) -> str:
+    """Sentence on a pair by step, led by the model that is better at more steps."""
+    verdicts = _verdicts(tests, a, b, column, alpha)
     if verdicts.count(WORSE) > verdicts.count(BETTER):
         a, b = b, a
         turned = {BETTER: WORSE, WORSE: BETTER}
         verdicts = [turned.get(verdict, verdict) for verdict in verdicts]
-    steps = rows["step"].astype(int).tolist()
-    return _sentence(a, b, steps, verdicts, alpha)
-
-
-def _sentence(a: str, b: str, steps: list[int], verdicts: list[str], alpha: float) -> str:
-    level, one = f"at {100 * alpha:g} percent", len(steps) == 1
-    kinds = set(verdicts)
+    level, n, kinds = f"at {100 * alpha:g} percent", len(verdicts), set(verdicts)
     if kinds == {UNTESTED}:
         return f"{a} and {b} could not be tested against each other."
     if kinds == {SAME}:
-        where = "" if one else f" at any of the {len(steps)} steps"
+        where = "" if n == 1 else f" at any of the {n} steps"
         return f"{a} and {b} are not distinguishable {level}{where}."
     if kinds == {BETTER}:
-        return f"{a} is better than {b} {level}" + ("." if one else f" at all {len(steps)} steps.")
+        return f"{a} is better than {b} {level}" + ("." if n == 1 else f" at all {n} steps.")
     parts = []
     if BETTER in kinds:
-        parts.append(f"{a} is better than {b} {level} for {_runs(steps, verdicts, BETTER)}")
+        parts.append(f"{a} is better than {b} {level} for {_runs(verdicts, BETTER)}")
         if WORSE in kinds:
-            parts.append(f"worse for {_runs(steps, verdicts, WORSE)}")
-    if SAME in kinds:
-        named = "" if BETTER in kinds else f"{a} and {b} are "
-        tail = "" if BETTER in kinds else f" {level}"
-        parts.append(f"{named}not distinguishable{tail} {_elsewhere(steps, verdicts)}")
+            parts.append(f"worse for {_runs(verdicts, WORSE)}")
+    if SAME in kinds and BETTER in kinds:
+        parts.append(f"not distinguishable {_elsewhere(verdicts)}")
+    elif SAME in kinds:
+        parts.append(f"{a} and {b} are not distinguishable {level} {_elsewhere(verdicts)}")
     if UNTESTED in kinds:
-        parts.append(f"not tested for {_runs(steps, verdicts, UNTESTED)}")
+        parts.append(f"not tested for {_runs(verdicts, UNTESTED)}")
     return "; ".join(parts) + "."
 
 
-def _elsewhere(steps: list[int], verdicts: list[str]) -> str:
-    """Where models are not distinguishable: after, before or between the other steps."""
+def _verdicts(tests: pd.DataFrame, a: str, b: str, column: str, alpha: float) -> list[str]:
+    """Whether a is better than b, worse or neither, for each of their tests."""
+    forward = (tests["model_a"] == a) & (tests["model_b"] == b)
+    backward = (tests["model_a"] == b) & (tests["model_b"] == a)
+    rows, sign = (tests[forward], 1) if forward.any() else (tests[backward], -1)
+    p_value, difference = (rows[name].to_numpy(float) for name in (column, "mean_difference"))
+    verdicts = np.where(p_value < alpha, np.where(sign * difference < 0, BETTER, WORSE), SAME)
+    return list(np.where(np.isnan(p_value), UNTESTED, verdicts))
+
+
+def _elsewhere(verdicts: list[str]) -> str:
+    """Place where models are not distinguishable: after, before or between the other steps."""
     here = [verdict == SAME for verdict in verdicts]
     if UNTESTED in verdicts:
-        return f"for {_runs(steps, verdicts, SAME)}"
+        return f"for {_runs(verdicts, SAME)}"
     if all(here[here.index(True) :]):
         return "after"
     if not any(here[here.index(False) :]):
@@ -182,66 +171,44 @@ def _elsewhere(steps: list[int], verdicts: list[str]) -> str:
     return "at the others"
 
 
-def _runs(steps: list[int], verdicts: list[str], kind: str) -> str:
+def _runs(verdicts: list[str], kind: str) -> str:
     """Steps of a kind as runs: "steps 1 to 3, 5 and 8 to 12"."""
-    chosen = [step for step, verdict in zip(steps, verdicts, strict=True) if verdict == kind]
     runs: list[list[int]] = []
-    for step in chosen:
-        if runs and step == runs[-1][-1] + 1:
-            runs[-1].append(step)
-        else:
-            runs.append([step])
-    texts = [text for run in runs for text in _run(run)]
-    return f"step{'s' if len(chosen) > 1 else ''} {_listed(texts)}"
+    for step, verdict in enumerate(verdicts, 1):
+        if verdict == kind:
+            if runs and step == runs[-1][-1] + 1:
+                runs[-1].append(step)
+            else:
+                runs.append([step])
+    texts: list[str] = []
+    for run in runs:
+        texts += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
+    return f"step{'s' if verdicts.count(kind) > 1 else ''} {_enumerate(texts)}"
 
 
-def _run(run: list[int]) -> list[str]:
-    """One text for three steps or more."""
-    return [f"{run[0]} to {run[-1]}"] if len(run) > 2 else list(map(str, run))
-
-
-def _listed(texts: list[str]) -> str:
+def _enumerate(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _over_all(tests: pd.DataFrame, pairs: list[tuple[str, str]], m: int, alpha: float) -> list[str]:
-    """Sentences on all steps together, adjusted for the number of pairs."""
-    together = tests[tests["step"] == ALL]
-    adjusted = f", with Holm's adjustment for {m} pairs" if m > 1 else ""
+def _on_all_steps(
+    together: pd.DataFrame, pairs: list[tuple[str, str]], m: int, alpha: float
+) -> list[str]:
+    """Sentence on all steps together, adjusted for the number of pairs."""
+    if not m:
+        return []
     beaten: dict[str, list[str]] = {}
     for a, b in pairs:
-        (verdict,) = _verdicts(_of_pair(together, a, b), alpha, "p_adjusted")
+        (verdict,) = _verdicts(together, a, b, "p_adjusted", alpha)
         if verdict in (BETTER, WORSE):
             better, worse = (a, b) if verdict == BETTER else (b, a)
             beaten.setdefault(better, []).append(worse)
-    if not m:
-        return []
-    lead = f"Over all steps together{adjusted},"
-    if not beaten:
-        who = "no model is better than another"
-        if m == 1:
-            who = "the two models are not distinguishable"
-        elif len(pairs) < m:
-            who = "none of these pairs is distinguishable"
-        return [f"{lead} {who} at {100 * alpha:g} percent."]
-    won = [f"{better} is better than {_listed(worse)}" for better, worse in beaten.items()]
-    return [f"{lead} {'; '.join(won)} at {100 * alpha:g} percent."]
-
-
-def _of_set(table: pd.DataFrame, alpha: float) -> str:
-    held = table.index[table["included"]].tolist()
-    level = f"{100 * (1 - alpha):g} percent model confidence set"
-    if len(held) == len(table):
-        return f"The {level} holds all models: {_listed(held)}."
-    return f"The {level} holds {_listed(held)} of {len(table)} models."
-
-
-def _of_ability(ability: pd.DataFrame, benchmark: str, alpha: float) -> list[str]:
-    p_value = float(ability.loc[benchmark, "consistent"])  # type: ignore[arg-type]
-    if np.isnan(p_value):
-        return []
-    found = "some model is" if p_value < alpha else "no model is shown to be"
-    return [
-        f"Against the benchmark {benchmark}, {found} better at {100 * alpha:g} percent (superior "
-        f"predictive ability, p = {p_value:.3f})."
-    ]
+    adjusted = f", with Holm's adjustment for {m} pairs" if m > 1 else ""
+    if beaten:
+        result = "; ".join(f"{a} is better than {_enumerate(b)}" for a, b in beaten.items())
+    elif m == 1:
+        result = "the two models are not distinguishable"
+    elif len(pairs) < m:
+        result = "none of these pairs is distinguishable"
+    else:
+        result = "no model is better than another"
+    return [f"Over all steps together{adjusted}, {result} at {100 * alpha:g} percent."]

@@ -24,10 +24,7 @@ from tsrnn.plotting._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_contributions"]
-
 _TIME_NAMES = ("ds", "time", "step", "h", "horizon")
-
 _NAMED_IN_BASE = 3
 
 
@@ -87,7 +84,8 @@ def plot_contributions(contributions: pd.DataFrame, ax: Axes | None = None, n: i
         ax.plot([], [], " ", label=f"zero: {', '.join(zero)}")
     if not isinstance(parts.index, (pd.DatetimeIndex, pd.PeriodIndex)):
         ax.set_xlabel("Steps ahead")
-    ax.set_ylabel(_with_unit(contributions))
+    unit = contributions.attrs.get("units")
+    ax.set_ylabel(f"Forecast ({unit})" if isinstance(unit, str) else "Forecast and its parts")
     tidy(ax)
     legend_beside(ax, inside=given)
     return ax
@@ -100,7 +98,10 @@ def _checked_parts(frame: Any) -> pd.DataFrame:
             "`contributions` must be a DataFrame with a row a step and a column a part; "
             f"got {type(frame).__name__}."
         )
-    parts = _indexed_by_time(frame)
+    # A column of times or steps moves into the index, times before steps.
+    times = [name for name in frame if is_datetime64_any_dtype(frame[name])]
+    times += [name for name in frame if name in _TIME_NAMES and name not in times]
+    parts = frame.set_index(times[0]).drop(columns=times[1:]) if times else frame
     if parts.empty:
         raise ValueError(
             "`contributions` must have at least one row (a step) and one column (a part); "
@@ -118,25 +119,17 @@ def _checked_parts(frame: Any) -> pd.DataFrame:
     return parts.astype(float)
 
 
-def _indexed_by_time(frame: pd.DataFrame) -> pd.DataFrame:
-    """Move a column of times or steps into the index, times before steps."""
-    times = [name for name in frame if is_datetime64_any_dtype(frame[name])]
-    steps = [name for name in frame if name in _TIME_NAMES and name not in times]
-    found = times + steps
-    return frame.set_index(found[0]).drop(columns=found[1:]) if found else frame
-
-
 def _split_base(parts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Constant parts and varying parts; all count as varying where none varies."""
     spread = parts.max() - parts.min()
-    constant = spread <= 1e-9 * parts.abs().max()
+    constant = spread <= 1e-9 * parts.abs().max()  # up to rounding of the sums that they are
     if constant.all() or len(parts) == 1:
         return parts.iloc[:, :0], parts
     return parts.loc[:, constant], parts.loc[:, ~constant]
 
 
 def _base_names(base: pd.DataFrame) -> str:
-    """Of the parts that make up the base, the largest by name; parts that are zero are none."""
+    """Names of the largest parts of the base; parts that are zero are none."""
     sizes = base.iloc[0].abs().sort_values(ascending=False, kind="stable")
     names = [str(name) for name in sizes[sizes > 0].index] or ["zero"]
     if len(names) > _NAMED_IN_BASE + 1:
@@ -145,6 +138,7 @@ def _base_names(base: pd.DataFrame) -> str:
 
 
 def _largest(parts: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Largest parts by mean absolute contribution, and the sum of the rest."""
     by_size = parts.abs().mean().sort_values(ascending=False, kind="stable").index
     stack = parts[by_size[:n]]
     rest = by_size[n:]
@@ -166,8 +160,3 @@ def _draw_stack(ax: Axes, x: np.ndarray, stack: pd.DataFrame, floor: float) -> N
             style = {"color": PALE}
         ax.bar(x, height, width, bottom=bottom, label=str(name), **style)
         up, down = up + np.maximum(height, 0), down + np.minimum(height, 0)
-
-
-def _with_unit(frame: pd.DataFrame) -> str:
-    unit = frame.attrs.get("units")
-    return f"Forecast ({unit})" if isinstance(unit, str) else "Forecast and its parts"

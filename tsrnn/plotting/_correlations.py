@@ -11,8 +11,6 @@ from tsrnn.plotting._style import GREY, colour, legend_beside, new_axes, place_o
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_correlations"]
-
 _VALUES = ("correlation", "covariance")
 
 

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.plotting._style import PALE, PALETTE, SMALL, tidy
-
-__all__ = ["plot_feature_history"]
+from tsrnn.plotting._style import PALE, PALETTE, SMALL, tidy, whole_ticks
 
 _KINDS = {"R": PALETTE[0], "C": PALETTE[1]}
 _FADE = 0.6  # of what is left of a colour from one order to the next
@@ -61,7 +59,7 @@ def plot_feature_history(frame: pd.DataFrame, training: int | None = None) -> np
     panels = frame.assign(matrix=matrix.fillna(""))
     types = sorted(set(panels["type"]), key=_place)
     names, layers = list(dict.fromkeys(panels["matrix"])), sorted(set(panels["layer"]))
-    axes = _new_grid(len(names), len(layers))
+    axes = _new_panels(len(names), len(layers))
     for row, name in zip(axes, names, strict=True):
         for ax, layer in zip(row, layers, strict=True):
             here = (panels["matrix"] == name) & (panels["layer"] == layer)
@@ -115,7 +113,7 @@ def _shade(kind: str) -> Any:
     return tuple(1 - strength + strength * part for part in to_rgb(_KINDS[letter]))
 
 
-def _new_grid(rows: int, columns: int) -> np.ndarray:
+def _new_panels(rows: int, columns: int) -> np.ndarray:
     import matplotlib.pyplot as plt
 
     width, height = 5.0 if columns == 1 else 3.4, 2.6 if rows == 1 else 1.8
@@ -129,7 +127,7 @@ def _draw_panel(ax: Any, rows: pd.DataFrame, types: list[str], title: str) -> No
     if rows.empty:
         ax.set_axis_off()
         return
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+    from matplotlib.ticker import PercentFormatter
 
     counts = pd.crosstab(rows["epoch"], rows["type"], normalize="index")
     shares = counts.reindex(columns=types, fill_value=0.0)
@@ -138,7 +136,7 @@ def _draw_panel(ax: Any, rows: pd.DataFrame, types: list[str], title: str) -> No
     ax.stackplot(shares.index.to_numpy(), shares.to_numpy().T, colors=colours, **style)
     ax.set(xlim=(shares.index.min(), shares.index.max()), ylim=(0, 1))
     ax.set_title(title, fontsize=SMALL, loc="left")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    whole_ticks(ax)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     tidy(ax)
 

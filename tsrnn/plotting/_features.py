@@ -1,27 +1,42 @@
-"""Recurrence features in the unit disk."""
+"""Recurrence features: in the unit disk, and as curves over lags."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.plotting._feature_frames import as_features, in_words
-from tsrnn.plotting._style import GREY, INK, SMALL, checked_count, colour, legend_above, new_axes
+from tsrnn.interpret import lag_curves, recurrence_features
+from tsrnn.plotting._style import (
+    GREY,
+    INK,
+    SMALL,
+    checked_count,
+    colour,
+    legend_above,
+    legend_beside,
+    line_style,
+    new_axes,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_features"]
-
+_COLUMNS = ("layer", "block", "type", "order", "modulus", "angle", "half_life", "period", "share")
 _LARGEST = 260.0  # area of a marker, in points squared
 _SMALLEST = 8.0
-_PLAIN = 34.0
-_SIDES = (-1, 1)
+_PLAIN = 34.0  # where no shares are known
 _BESIDE = 1.12  # where names begin, in radii of the plane
-_PASSES = 3
+_PASSES = 3  # of laying out the disk and the names beside it, which depend on each other
 _LEAST = 0.45  # of the smaller side of the room that the disk keeps
+_DEFAULT_LAGS = (12, 200)  # fewest and most
+_FADED = 0.05  # of the maximum, to which all curves fall within the default lags
+_FAINT = 0.01  # of the maximum, below which dots are not drawn
+_ZIGZAG = 2 * math.pi / 3  # angle of a period of three steps
 
 
 def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: int = 5) -> Axes:
@@ -61,18 +76,25 @@ def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: i
     >>> plot_features(features).get_xlabel()
     'Real part'
     """
-    features = as_features(features_or_model)
+    features = _as_features(features_or_model)
     n_labels = checked_count(n_labels, "n_labels")
     ax = new_axes(ax, 9.2, 4.4)
     radius = 1.08 * max(1.0, float(features["modulus"].max()))
     _draw_plane(ax, radius)
-    sizes = _areas(features["share"])
+    share, largest = features["share"], features["share"].max()
+    sizes = np.full(len(share), _PLAIN)
+    if largest > 0:
+        sizes = np.maximum(_LARGEST * share.fillna(0.0).to_numpy() / largest, _SMALLEST)
     several = features["layer"].nunique() > 1
     for layer in sorted(set(features["layer"])):
         here = (features["layer"] == layer).to_numpy()
         label = f"layer {layer}" if several else None
         _draw_layer(ax, features[here], sizes[here], colour(layer - 1), label)
-    _explain(ax, features["share"])
+    if largest > 0:
+        style: dict[str, Any] = {"facecolor": "none", "edgecolor": GREY, "s": 60.0}
+        ax.scatter([], [], label=f"area: share of the block, largest {largest:.0%}", **style)
+    if ax.get_legend_handles_labels()[1]:
+        legend_above(ax)
     _label_slowest(ax, features, n_labels, radius)  # last: in the room that the others leave
     return ax
 
@@ -91,17 +113,10 @@ def _draw_plane(ax: Axes, radius: float) -> None:
     ax.tick_params(length=0, labelsize=SMALL)
 
 
-def _areas(share: pd.Series) -> np.ndarray:
-    largest = share.max()
-    if not largest > 0:
-        return np.full(len(share), _PLAIN)
-    return np.maximum(_LARGEST * share.fillna(0.0).to_numpy() / largest, _SMALLEST)
-
-
 def _draw_layer(
     ax: Axes, rows: pd.DataFrame, sizes: np.ndarray, shade: str, label: str | None
 ) -> None:
-    """One collection a layer, each pair as two points."""
+    """Draw one collection a layer, each pair as two points."""
     points = _eigenvalues(rows)
     pair = points.imag > 0
     points = np.concatenate([points, points[pair].conj()])
@@ -111,7 +126,7 @@ def _draw_layer(
 
 
 def _eigenvalues(rows: pd.DataFrame) -> np.ndarray:
-    """On or above the real axis; exactly on it for type R."""
+    """Eigenvalues on or above the real axis; exactly on it for type R."""
     modulus = rows["modulus"].to_numpy()
     angle = rows["angle"].fillna(0.0).to_numpy()
     imaginary = np.where(angle == np.pi, 0.0, np.sin(angle))
@@ -126,7 +141,7 @@ def _label_slowest(ax: Axes, features: pd.DataFrame, n: int, radius: float) -> N
     """
     slowest = features[features["modulus"] > 0].nlargest(n, "modulus")
     points = _eigenvalues(slowest)
-    words = [in_words(row, features.attrs) for row in slowest.itertuples()]
+    words = [_in_words(row, features.attrs) for row in slowest.itertuples()]
     widths = np.array([_width(ax, text) for text in words])
     left = points.real < 0
     room = np.array([np.inf, np.inf])
@@ -136,16 +151,16 @@ def _label_slowest(ax: Axes, features: pd.DataFrame, n: int, radius: float) -> N
             np.array([widths[s].max(initial=0.0) for s in (m, ~m)]) for m in (left, left & False)
         ]
         text = room[0] - _LEAST * room.min()  # what the disk can spare
-        both, right = (min(1.0, text / max(own.sum(), 1.0)) for own in sides)
-        scale, own = (both, sides[0]) if both >= right else (right, sides[1])
-        edges = np.where(own > 0, _BESIDE, 1.0) * radius
-        unit = min(room[1] / (2 * radius), (room[0] - scale * own.sum()) / edges.sum())
-        edges = edges + scale * own / unit
+        both, right = (min(1.0, text / max(side.sum(), 1.0)) for side in sides)
+        scale, beside = (both, sides[0]) if both >= right else (right, sides[1])
+        edges = np.where(beside > 0, _BESIDE, 1.0) * radius
+        unit = min(room[1] / (2 * radius), (room[0] - scale * beside.sum()) / edges.sum())
+        edges = edges + scale * beside / unit
         ax.set_xlim(-edges[0], edges[1])
     left = left if both >= right else left & False
     gap = 1.5 * scale * SMALL * ax.figure.dpi / 72 / unit
     top = max(radius - gap / 2, 0.0)
-    for side, mask in zip(_SIDES, (left, ~left), strict=True):
+    for side, mask in ((-1, left), (1, ~left)):
         named = np.flatnonzero(mask)[: int(2 * top / gap) + 1]
         named = named[np.argsort(points[named].imag, kind="stable")]
         heights = _spread(points[named].imag, gap, top)
@@ -198,10 +213,160 @@ def _spread(heights: np.ndarray, gap: float, top: float) -> np.ndarray:
     return moved
 
 
-def _explain(ax: Axes, share: pd.Series) -> None:
-    largest = share.max()
-    if largest > 0:
-        style: dict[str, Any] = {"facecolor": "none", "edgecolor": GREY, "s": 60.0}
-        ax.scatter([], [], label=f"area: share of the block, largest {largest:.0%}", **style)
-    if ax.get_legend_handles_labels()[1]:
-        legend_above(ax)
+def plot_lag_curves(
+    features_or_model: Any, n: int = 6, max_lag: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw how the leading recurrence features weigh the past.
+
+    Each curve is the response of a feature to a unit impulse at lag 0, scaled to the maximum 1:
+    gamma^j, gamma^j cos(j theta), or, for order n > 1, the last of its `lag_curves`, which carries
+    the binomial coefficient binom(j, n - 1). Of a feature with a period below three steps, which a
+    line would fill with its zigzag, each lag is a dot inside the shaded envelope plus and minus
+    gamma^j, as long as that is 1% at least.
+
+    Parameters
+    ----------
+    features_or_model : DataFrame or model
+        What `tsrnn.interpret.recurrence_features` gave, or anything it accepts.
+    n : int, default 6
+        How many features; the leading ones by share where shares are known, else by modulus.
+        Features of type "zero" are left out.
+    max_lag : int, optional
+        Last lag, in time steps. By default the lag at which all curves have fallen to 5%, at
+        least 12 and at most 200.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    tsrnn.interpret.UninformativeNetworkError
+        If the network of a fitted model contributes nothing.
+    ValueError
+        If the frame of features lacks columns, rows or its unit of time, all features are of type
+        "zero", or `n` or `max_lag` is not a positive whole number.
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import recurrence_features
+    >>> from tsrnn.plotting import plot_lag_curves
+    >>> features = recurrence_features([[0.9, 0.3], [-0.3, 0.9]], freq="MS")
+    >>> plot_lag_curves(features).get_xlabel()
+    'Lag (months)'
+    """
+    features = _as_features(features_or_model)
+    # Zeros left out: by share where there is one, then by modulus.
+    lasting = features[features["modulus"] > 0]
+    ranked = lasting.sort_values(["share", "modulus"], ascending=False, kind="stable")
+    chosen = ranked.head(checked_count(n, "n"))
+    if chosen.empty:
+        raise ValueError('there is no lag curve to draw: all features are of type "zero".')
+    last = _last_lag(chosen) if max_lag is None else checked_count(max_lag, "max_lag")
+    unit, step = features.attrs["time_unit"], features.attrs["time_step"]
+    lags = np.arange(last + 1)
+    given = ax is not None
+    ax = new_axes(ax, 10.0, 3.8)
+    ax.axhline(0, color=GREY, linewidth=0.6)
+    for i, row in enumerate(chosen.itertuples()):
+        curve, envelope = _curve(row, lags)
+        style = line_style(i)
+        angle: Any = row.angle
+        marker = style.pop("marker")
+        if angle > _ZIGZAG:
+            ax.fill_between(lags * step, -envelope, envelope, color=colour(i), alpha=0.1, lw=0)
+            curve = np.where(envelope < _FAINT, np.nan, curve)  # dots on the axis hide others
+            style |= {"linestyle": "", "marker": marker, "markersize": 4}
+        ax.plot(lags * step, curve, label=_describe_curve(row, features), **style)
+    ax.set(xlabel=f"Lag ({unit})", ylabel="Response to an impulse", xlim=(0, last * step))
+    tidy(ax)
+    legend_beside(ax, inside=given)
+    return ax
+
+
+def _curve(feature: Any, lags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Response at each lag and the size of the wave that it lies on, of the maximum 1."""
+    curves = lag_curves(feature.modulus, feature.angle, feature.order, lags)
+    wave = feature.type.startswith("C")
+    curve = curves[:, -2] if wave else curves[:, -1]
+    envelope = np.hypot(curves[:, -2], curves[:, -1]) if wave else np.abs(curve)
+    peak = np.abs(curve).max()
+    return (curve / peak, envelope / peak) if peak > 0 else (curve, envelope)
+
+
+def _last_lag(features: pd.DataFrame) -> int:
+    slowest = float(features["modulus"].max())
+    least, most = _DEFAULT_LAGS
+    if slowest >= 1:
+        return most
+    return int(min(max(math.ceil(math.log(_FADED) / math.log(slowest)), least), most))
+
+
+def _describe_curve(feature: Any, features: pd.DataFrame) -> str:
+    several = "network" in features and features["network"].nunique() > 1
+    network = f"network {feature.network}, " if several else ""
+    layer = network + (f"layer {feature.layer}, " if features["layer"].nunique() > 1 else "")
+    block = f"block {feature.block}: " if features["block"].nunique() > 1 else ""
+    place = f"{layer}{block}" if block else layer.replace(", ", ": ")
+    share = "" if math.isnan(feature.share) else f" (share {feature.share:.0%})"
+    return f"{place}{_in_words(feature, features.attrs)}{share}"
+
+
+def _as_features(features_or_model: Any) -> pd.DataFrame:
+    """Frame of features, checked; of a model, its features."""
+    if not (isinstance(features_or_model, pd.DataFrame) and "modulus" in features_or_model):
+        return recurrence_features(features_or_model)
+    missing = [name for name in _COLUMNS if name not in features_or_model]
+    if missing or features_or_model.empty:
+        what = f"lacks the columns {missing}" if missing else "has no rows"
+        raise ValueError(
+            f"a frame of features must be as recurrence_features gives it; this one {what}."
+        )
+    if not {"time_unit", "time_step"} <= features_or_model.attrs.keys():
+        raise ValueError(
+            "a frame of features must carry attrs['time_unit'] and attrs['time_step'], without "
+            "which its half-lives have no unit; this one lost them, as merging or reading a file "
+            "does. Copy the attrs over from the frame that recurrence_features gave."
+        )
+    return features_or_model
+
+
+def _in_words(feature: Any, attrs: Mapping[Any, Any]) -> str:
+    """Name a feature, such as "C-1, half-life 53, period 12 months".
+
+    Times longer than the sample are bounded by its length, as they are not identified:
+    "R-1, half-life beyond the sample of 216 months".
+
+    Parameters
+    ----------
+    feature : named tuple
+        A row of the frame of features.
+    attrs : mapping
+        Of that frame.
+    """
+    if feature.modulus == 0:
+        return f"zero, memory of {feature.order - 1} steps"
+    length = attrs.get("sample_length", math.inf)
+    parts = [feature.type]
+    if math.isnan(feature.half_life):
+        parts.append("growing")
+    elif feature.half_life > length:
+        parts.append(f"half-life beyond the sample of {_format(length)}")
+    elif math.isinf(feature.half_life):
+        parts.append("lasting")
+    else:
+        parts.append(f"half-life {_format(feature.half_life)}")
+    if math.isfinite(feature.period):
+        beyond = feature.period > length
+        parts.append(f"period {'beyond ' * beyond}{_format(min(feature.period, length))}")
+    words, unit = ", ".join(parts), attrs["time_unit"]
+    if not any(part.startswith(("half-life", "period")) for part in parts):
+        return words
+    return f"{words} {unit.removesuffix('s') if words.endswith(' 1') else unit}"
+
+
+def _format(value: float) -> str:
+    """Three significant digits, no exponent below a million."""
+    return f"{value:,.0f}" if 100 <= value < 1e6 else f"{value:.3g}"

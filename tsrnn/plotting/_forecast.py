@@ -1,14 +1,14 @@
-"""History, forecast and intervals of one series."""
+"""Pictures of forecasts: history, points and intervals, a panel a series."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.plotting._forecast_frames import Names, Picture, panel_labels, read_picture
 from tsrnn.plotting._style import (
     GREY,
     INK,
@@ -24,9 +24,8 @@ from tsrnn.plotting._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_forecast", "plot_forecasts"]
-
 _PANELS = 4  # of a new figure, if no more are asked for
+_BOUND = re.compile(r"(?P<base>.+)-(?P<side>lo|hi)-(?P<level>\d+(\.\d+)?)")
 
 
 def plot_forecast(
@@ -91,20 +90,27 @@ def plot_forecast(
     >>> [line.get_label() for line in ax.get_lines()]
     ['history', 'forecast']
     """
-    names = Names(column, series, id_col, time_col, target_col)
-    picture = read_picture(history, forecast, actual, names)
-    shown = _levels(picture, levels)
+    names = _Names(column, series, id_col, time_col, target_col)
+    picture = _read_picture(history, forecast, actual, names)
+    drawn = _levels(picture, levels)
     past = picture.history if last is None else picture.history.iloc[-checked_count(last, "last") :]
     ax = new_axes(ax, 8.0, 3.6)
     x = place_on_axis(ax, past.index)
     ax.plot(x, past.to_numpy(dtype=float), color=INK, linewidth=1.2, label="history")
-    _draw_bands(ax, picture, shown)
+    _draw_bands(ax, picture, drawn)
     x = place_on_axis(ax, picture.point.index)
     point = picture.point.to_numpy(dtype=float)
-    ax.plot(x, point, color=colour(0), linewidth=1.8, label="forecast", **_marker(point))
+    style: dict[str, Any] = {"color": colour(0), "linewidth": 1.8}
+    style |= {"marker": "o"} if len(point) == 1 else {}  # of which a line shows nothing
+    ax.plot(x, point, label="forecast", **style)
     if picture.actual is not None:
-        _draw_actual(ax, picture.actual)
-    ax.set_ylabel(_with_unit(picture, history))
+        x = place_on_axis(ax, picture.actual.index)
+        style = {"color": INK, "linewidth": 0.8, "marker": "o", "markersize": 3.2}
+        y = picture.actual.to_numpy(dtype=float)
+        ax.plot(x, y, markerfacecolor="white", label="actual", **style)
+    units = getattr(history, "attrs", {}).get("units")  # as data sets state them
+    unit = units.get(picture.history.name) if isinstance(units, dict) else units
+    ax.set_ylabel(f"{picture.name} ({unit})" if isinstance(unit, str) else picture.name)
     tidy(ax)
     ax.margins(x=0.01)
     legend_above(ax)
@@ -169,7 +175,7 @@ def plot_forecasts(
     >>> [ax.get_ylabel() for ax in axes]
     ['infl (percent a year)', 'unemp (percent of the labour force)']
     """
-    ids, points = panel_labels(forecast, id_col, time_col, target_col)
+    ids, points = _panel_labels(forecast, id_col, time_col, target_col)
     chosen = points if columns is None else _as_list(columns)
     named = ids if series is None else _as_list(series)
     if ax is None and columns is None and len(chosen) > _PANELS:
@@ -179,20 +185,20 @@ def plot_forecasts(
     if ax is None and series is None and len(named) > room:
         note = note or f"{room} of {len(named):,} series; name others by series="
         named = named[:room]
-    panels = [(one, column) for one in named for column in chosen]
+    panels = [(label, column) for label in named for column in chosen]
     if not panels:
         raise ValueError(
             f"series= and columns= must name at least one panel to draw; got series={series!r}, "
             f"columns={columns!r}. Leave them out to draw all"
         )
     axes = _panel_axes(ax, len(panels), note)
-    for i, (own, (one, column)) in enumerate(zip(axes, panels, strict=True)):
+    for i, (panel, (label, column)) in enumerate(zip(axes, panels, strict=True)):
         plot_forecast(
-            history, forecast, own, column=column, series=one, last=last, levels=levels,
+            history, forecast, panel, column=column, series=label, last=last, levels=levels,
             actual=actual, id_col=id_col, time_col=time_col, target_col=target_col,
         )  # fmt: skip
         if i and ax is None:
-            own.get_legend().remove()  # that of the first is that of all
+            panel.get_legend().remove()  # that of the first is that of all
     return axes
 
 
@@ -221,7 +227,7 @@ def _as_list(labels: Any) -> list[Any]:
     return [labels] if isinstance(labels, str) or not np.iterable(labels) else list(labels)
 
 
-def _levels(picture: Picture, levels: Sequence[float] | None) -> list[float]:
+def _levels(picture: _Picture, levels: Sequence[float] | None) -> list[float]:
     """Levels to draw, the widest first so that the narrower ones lie on it."""
     chosen = list(picture.bands) if levels is None else [float(level) for level in levels]
     missing = [level for level in chosen if level not in picture.bands]
@@ -237,7 +243,7 @@ def _in_percent(levels: Any) -> str:
     return "[" + ", ".join(f"{level:g}" for level in sorted(levels)) + "]"
 
 
-def _draw_bands(ax: Axes, picture: Picture, levels: list[float]) -> None:
+def _draw_bands(ax: Axes, picture: _Picture, levels: list[float]) -> None:
     strengths = np.linspace(0.18, 0.36, len(levels)) if len(levels) > 1 else [0.25]
     for level, strength in zip(levels, strengths, strict=False):
         low, high = picture.bands[level]
@@ -251,19 +257,161 @@ def _draw_bands(ax: Axes, picture: Picture, levels: list[float]) -> None:
             ax.fill_between(x, lower, upper, linewidth=0, **style)
 
 
-def _draw_actual(ax: Axes, actual: pd.Series) -> None:
-    x = place_on_axis(ax, actual.index)
-    style: dict[str, Any] = {"color": INK, "linewidth": 0.8, "marker": "o", "markersize": 3.2}
-    ax.plot(x, actual.to_numpy(dtype=float), markerfacecolor="white", label="actual", **style)
+class _Names(NamedTuple):
+    """Series and column to draw, and the column names of long frames."""
+
+    column: str | None
+    series: Any
+    id_col: str
+    time_col: str
+    target_col: str
 
 
-def _marker(point: np.ndarray) -> dict[str, Any]:
-    """Mark a single point, of which a line shows nothing."""
-    return {"marker": "o"} if len(point) == 1 else {}
+class _Picture(NamedTuple):
+    """History, forecast, bands and actual values of one series, each with time as its index."""
+
+    name: str
+    history: pd.Series
+    point: pd.Series
+    bands: dict[float, tuple[pd.Series, pd.Series]]
+    actual: pd.Series | None
 
 
-def _with_unit(picture: Picture, history: Any) -> str:
-    """Add the unit that a data set states in its attrs."""
-    units = getattr(history, "attrs", {}).get("units")
-    unit = units.get(picture.history.name) if isinstance(units, dict) else units
-    return f"{picture.name} ({unit})" if isinstance(unit, str) else picture.name
+def _read_picture(history: Any, forecast: Any, actual: Any, names: _Names) -> _Picture:
+    """Take one series out of frames in the layouts that `predict` accepts and gives.
+
+    Raises
+    ------
+    TypeError
+        If one of them is no pandas Series or DataFrame.
+    ValueError
+        If the series or column is not determined or not there, or an interval has one bound only.
+    """
+    names = names._replace(series=_find_series(forecast, names))
+    table = _table_of_series(forecast, "forecast", names)
+    column = _point_column(table, names)
+    past = _values(history, "history", column, names)
+    label = str(past.name) if past.name is not None else column
+    if names.series is not None:
+        label = str(names.series) if label == names.target_col else f"{label}, {names.series}"
+    held_out = None if actual is None else _values(actual, "actual", column, names)
+    return _Picture(label, past, table[column], _bands(table, column), held_out)
+
+
+def _panel_labels(
+    forecast: Any, id_col: str, time_col: str, target_col: str
+) -> tuple[list[Any], list[Any]]:
+    """Series of a forecast, None for the only one without an id, and its columns of points."""
+    names = _Names(None, None, id_col, time_col, target_col)
+    if not _is_long(forecast, names):
+        return [None], _points(_table_of_series(forecast, "forecast", names), names)
+    has_ids = id_col in forecast.columns
+    ids = list(forecast[id_col].unique()) if has_ids else [None]
+    front = {id_col, time_col, "cutoff"} if has_ids else {time_col, "cutoff"}
+    rest = forecast[[name for name in forecast.columns if name not in front]]
+    return ids, _points(rest, names)
+
+
+def _is_long(frame: Any, names: _Names) -> bool:
+    return isinstance(frame, pd.DataFrame) and names.time_col in frame.columns
+
+
+def _find_series(forecast: Any, names: _Names) -> Any:
+    """Find the id asked for, the only one where there is one, None where there are no ids."""
+    if not (_is_long(forecast, names) and names.id_col in forecast.columns):
+        if names.series is not None:
+            raise ValueError(
+                f"`series` selects from long frames with a column {names.id_col!r}; the forecast "
+                "has none. Use `column` for a wide frame."
+            )
+        return None
+    ids = forecast[names.id_col].unique()
+    if names.series is None and len(ids) == 1:
+        return ids[0]
+    if not isinstance(names.series, Hashable) or names.series is None or names.series not in ids:
+        came = "none was given" if names.series is None else f"got {names.series!r}"
+        raise ValueError(
+            f"`series` must be one of the {len(ids)} series of the forecast "
+            f"({_listed(ids)}); {came}."
+        )
+    return names.series
+
+
+def _table_of_series(frame: Any, what: str, names: _Names) -> pd.DataFrame:
+    """One series with time as index and values as columns."""
+    if isinstance(frame, pd.Series):
+        return frame.to_frame("forecast" if frame.name is None else str(frame.name))
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(
+            f"`{what}` must be a pandas Series or DataFrame; got {type(frame).__name__}."
+        )
+    if not _is_long(frame, names):
+        return frame
+    if names.series is not None and names.id_col in frame.columns:
+        rows = frame[names.id_col] == names.series
+        if not rows.any():
+            raise ValueError(f"`{what}` has no rows of the series {names.series!r}.")
+        frame = frame[rows].drop(columns=names.id_col)
+    return frame.drop(columns="cutoff", errors="ignore").set_index(names.time_col)
+
+
+def _point_column(table: pd.DataFrame, names: _Names) -> Any:
+    points = _points(table, names)
+    if names.column is None and len(points) == 1:
+        return points[0]
+    is_label = isinstance(names.column, Hashable) and names.column is not pd.NA
+    if not is_label or names.column not in points:
+        came = "none was given" if names.column is None else f"got {names.column!r}"
+        raise ValueError(
+            f"`column` must be one of the forecast's columns ({_listed(points)}); {came}."
+        )
+    return names.column
+
+
+def _points(table: pd.DataFrame, names: _Names) -> list[Any]:
+    """Columns of point forecasts; the actual values of a backtest are none."""
+    points = [name for name in table.columns if not _is_bound(name, table)]
+    if names.column is None and len(points) > 1 and names.target_col in points:
+        points.remove(names.target_col)
+    return points
+
+
+def _is_bound(name: Any, table: pd.DataFrame) -> bool:
+    match = _BOUND.fullmatch(str(name))
+    return match is not None and match["base"] in table.columns
+
+
+def _bands(table: pd.DataFrame, column: str) -> dict[float, tuple[pd.Series, pd.Series]]:
+    bounds: dict[float, dict[str, pd.Series]] = {}
+    for name in table.columns:
+        match = _BOUND.fullmatch(str(name))
+        if match is not None and match["base"] == column:
+            bounds.setdefault(float(match["level"]), {})[match["side"]] = table[name]
+    halves = [level for level, sides in bounds.items() if len(sides) == 1]
+    if halves:
+        raise ValueError(
+            f"an interval needs both bounds, -lo- and -hi-; the forecast of {column!r} has only "
+            f"one at the levels {[f'{level:g}' for level in halves]}."
+        )
+    return {level: (sides["lo"], sides["hi"]) for level, sides in bounds.items()}
+
+
+def _values(frame: Any, what: str, column: str, names: _Names) -> pd.Series:
+    """Observed values: the column of the forecast's name, the target, or the only one."""
+    if isinstance(frame, pd.Series):
+        return frame
+    table = _table_of_series(frame, what, names)
+    for name in (column, names.target_col):
+        if name in table.columns:
+            return table[name]
+    if len(table.columns) == 1:
+        return table.iloc[:, 0]
+    raise ValueError(
+        f"`{what}` must have the column {column!r} or {names.target_col!r}; "
+        f"it has {_listed(table.columns)}."
+    )
+
+
+def _listed(values: Any, most: int = 5) -> str:
+    texts = [repr(str(value)) for value in list(values)[:most]]
+    return ", ".join(texts) + (", ..." if len(values) > most else "")

@@ -1,7 +1,9 @@
-"""What all plots share: colours, axes without clutter, a legend beside or above the data."""
+"""Style of all plots: colours, axes without clutter, legends beside or above the data, SVG."""
 
 from __future__ import annotations
 
+import io
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,27 +12,14 @@ import pandas as pd
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "GREY",
-    "INK",
-    "PALE",
-    "PALETTE",
-    "SMALL",
-    "checked_count",
-    "colour",
-    "legend_above",
-    "legend_beside",
-    "new_axes",
-    "place_on_axis",
-    "tidy",
-]
-
 # Okabe and Ito's palette, told apart with any colour vision; yellow left out as too light.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 INK = "#222222"
 GREY = "#8C8C8C"
 PALE = "#C8C8C8"
 SMALL = 9
+DASHES = ("-", "--", ":")  # of lines beyond the colours of the palette
+MARKERS = ("o", "s", "^")
 
 
 def colour(i: int) -> str:
@@ -38,8 +27,20 @@ def colour(i: int) -> str:
     return PALETTE[i % len(PALETTE)]
 
 
+def line_style(i: int) -> dict[str, Any]:
+    """Colour, dashes and marker of the i-th line; dashes change when colours begin again."""
+    turn = i // len(PALETTE) % len(DASHES)
+    return {"color": colour(i), "linestyle": DASHES[turn], "marker": MARKERS[turn]}
+
+
+def shorten(name: Any, most: int) -> str:
+    """Name cut to so many letters."""
+    text = str(name)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """`ax` itself, or the axes of a new figure whose layout leaves room for labels outside."""
+    """Give `ax` itself, or axes of a new figure whose layout leaves room for labels outside."""
     if ax is not None:
         if not hasattr(ax, "xaxis"):
             raise TypeError(f"ax must be the Axes of a matplotlib figure to draw on; got {ax!r}")
@@ -54,6 +55,13 @@ def tidy(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     ax.tick_params(color=GREY, labelsize=SMALL)
+
+
+def whole_ticks(ax: Axes) -> None:
+    """Put the ticks of the x axis at whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def legend_above(ax: Axes) -> None:
@@ -98,3 +106,39 @@ def checked_count(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"`{name}` must be a positive whole number; got {value!r}.")
     return int(value)
+
+
+def figure_svg(axes: Any) -> str:
+    """Write the figure of some axes as SVG and close it.
+
+    Letters are drawn as shapes, so that it looks the same everywhere; the same figure gives the
+    same text. Letters that the font lacks are boxes, without a warning.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes or array of them
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.plotting import figure_svg, plot_correlations
+    >>> frame = pd.DataFrame({"ds": [1, 2], "first": "a", "second": "b", "correlation": [0.1, 0.3]})
+    >>> "<svg" in figure_svg(plot_correlations(frame))
+    True
+    """
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    figure = np.ravel(axes)[0].figure
+    text = io.StringIO()
+    # A fixed salt for the ids of the elements, and no date: the same figure gives the same text.
+    settings: dict[Any, Any] = {"svg.fonttype": "path", "svg.hashsalt": "tsrnn"}
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        figure.savefig(text, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    plt.close(figure)
+    return text.getvalue()

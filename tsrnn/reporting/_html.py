@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from tsrnn.evaluation._numbers import p_value
+from tsrnn.evaluation import format_p_value
 
 _STYLE = """
 :root { --ink: #222; --grey: #666; --line: #ddd; --best: #eef4fa; }
@@ -70,7 +70,7 @@ _PAGE, _GAP, _LONG = 104, 3, 40
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """A whole page that needs nothing beside it."""
+    """Page that needs nothing beside it."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -80,17 +80,17 @@ def page(title: str, body: Iterable[str]) -> str:
 
 
 def heading(text: str, level: int = 2) -> str:
-    """A heading."""
+    """Heading of a section."""
     return f"<h{level}>{escape(text)}</h{level}>"
 
 
 def paragraph(text: str, *, small: bool = False) -> str:
-    """A paragraph, in small print if it is a remark."""
+    """Paragraph, in small print if it is a remark."""
     return f'<p class="small">{escape(text)}</p>' if small else f"<p>{escape(text)}</p>"
 
 
 def bullets(sentences: Iterable[str]) -> str:
-    """A list; empty if there is nothing to say."""
+    """List of sentences; empty if there are none."""
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
     return f"<ul>{items}</ul>" if items else ""
 
@@ -101,7 +101,7 @@ def text_block(text: str) -> str:
 
 
 def picture(svg: str, alt: str) -> str:
-    """A drawing inside the page; `alt` says what it shows."""
+    """Drawing inside the page; `alt` describes it."""
     return f'<div class="picture">{_image(svg, alt)}</div>'
 
 
@@ -116,13 +116,13 @@ def _image(svg: str, alt: str) -> str:
 
 
 def table(frame: pd.DataFrame, best: pd.DataFrame | None = None, digits: int = 4) -> str:
-    """A frame as a table; cells where `best` is true stand out.
+    """Table of a frame; cells where `best` is true stand out.
 
     Numbers of a column have as many decimals as give the largest of them `digits` digits. Columns
     that are too many for the page stand in further tables below; on a phone each row is a block.
     """
     marks = np.zeros(frame.shape, dtype=bool) if best is None else best.to_numpy()
-    columns = [_texts(frame.iloc[:, j], digits) for j in range(frame.shape[1])]
+    columns = [_format_column(frame.iloc[:, j], digits) for j in range(frame.shape[1])]
     names = [escape(str(name)) for name in frame.columns]
     front = [escape(str(name or "")) for name in frame.index.names]
     labels = [label if isinstance(label, tuple) else (label,) for label in frame.index]
@@ -135,14 +135,14 @@ def table(frame: pd.DataFrame, best: pd.DataFrame | None = None, digits: int = 4
         for name, column in zip(names, columns, strict=True)
     ]
     lines = []
-    for part in _parts(widths, _PAGE - stub):
+    for part in _fit_columns(widths, _PAGE - stub):
         head = "".join(f'<th class="stub">{name}</th>' for name in front)
         head += "".join(f"<th>{names[j]}</th>" for j in part)
         lines.append(f"<table><thead><tr>{head}</tr></thead>\n<tbody>")
         for i, label in enumerate(labels):
             cells = [
-                f'<th scope="row" data-label="{name}">{escape(str(one))}</th>'
-                for name, one in zip(front, label, strict=True)
+                f'<th scope="row" data-label="{name}">{escape(str(value))}</th>'
+                for name, value in zip(front, label, strict=True)
             ]
             for j in part:
                 kind = " best" * bool(marks[i, j]) + " text" * (widths[j] == _LONG + _GAP)
@@ -153,7 +153,7 @@ def table(frame: pd.DataFrame, best: pd.DataFrame | None = None, digits: int = 4
     return "\n".join(lines)
 
 
-def _parts(widths: list[int], room: int) -> list[list[int]]:
+def _fit_columns(widths: list[int], room: int) -> list[list[int]]:
     """Numbers of columns in parts no wider than the room."""
     parts: list[list[int]] = [[]]
     for j, width in enumerate(widths):
@@ -163,15 +163,11 @@ def _parts(widths: list[int], room: int) -> list[list[int]]:
     return parts
 
 
-def p_values(frame: pd.DataFrame) -> pd.DataFrame:
-    """Numbers as p-values are read: three decimals, and a bound below."""
-    return frame.map(p_value, nothing=_NOTHING)
-
-
-def _texts(column: pd.Series, digits: int) -> list[str]:
+def _format_column(column: pd.Series, digits: int) -> list[str]:
     values = column.tolist()
     if not pd.api.types.is_float_dtype(column.dtype):
-        return [_plain(value) for value in values]
+        words = ("no", "yes")
+        return [words[int(v)] if isinstance(v, bool | np.bool_) else str(v) for v in values]
     finite = np.abs([value for value in values if np.isfinite(value)])
     largest = finite.max(initial=0.0)
     if largest >= 1e6 or 0 < largest < 1e-3:
@@ -180,7 +176,6 @@ def _texts(column: pd.Series, digits: int) -> list[str]:
     return [_NOTHING if np.isnan(v) else f"{v:.{decimals}f}" for v in values]
 
 
-def _plain(value: object) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return str(value)
+def p_values(frame: pd.DataFrame) -> pd.DataFrame:
+    """Format p-values: three decimals, and a bound below."""
+    return frame.map(format_p_value, missing=_NOTHING)

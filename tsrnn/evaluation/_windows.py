@@ -1,4 +1,4 @@
-"""Which rows are known in which window of a backtest."""
+"""Windows of a backtest: the rows of each series that are known in each of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data import Panel, panel_frame
-from tsrnn.evaluation._units import ENOUGH
+from tsrnn.evaluation._losses import ENOUGH
 
 
 class Plan(NamedTuple):
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
         return len(self.known)
 
     def past(self, window: int, series: np.ndarray | None = None) -> pd.DataFrame | pd.Series:
-        """Rows known in a window, and no others; of some series, by default of all."""
+        """Rows known in a window, and no others; of given series, by default of all."""
         return self.rows(np.zeros_like(self.known[window]), self.known[window], series)
 
     def rows(
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
         series: np.ndarray | None = None,
         columns: list | None = None,
     ) -> pd.DataFrame | pd.Series:
-        """Rows of some series as a frame, of each from `starts` to `ends`, (S,)."""
+        """Frame of rows from `starts` to `ends`, (S,), of given series, by default of all."""
         panel = self.panel
         if series is not None and len(series) < panel.n_series:
             panel, starts, ends = panel.select(panel.ids[series]), starts[series], ends[series]
@@ -65,26 +65,26 @@ class Plan(NamedTuple):
         """Last times known, (S,)."""
         return self.panel.times[self.panel.indptr[:-1] + self.known[window] - 1]
 
-    def actual(self, window: int) -> np.ndarray:
-        """What the forecasts are of, (S, h, C).
-
-        Of variances, squared deviations from the mean of what was known in the first window.
-        """
-        y = self.panel.values[self._ahead(self.known[window])]
-        return y if self.kind == "mean" else (y - self._first_means()[:, None]) ** 2
-
     def first_past(self) -> Panel:
         """Rows known in the first window."""
         return self.panel.between(np.zeros_like(self.known[0]), self.known[0])
 
-    def _first_means(self) -> np.ndarray:
+    def actual(self, window: int) -> np.ndarray:
+        """Actual values of the forecasts, (S, h, C).
+
+        Of variances, squared deviations from the mean of what was known in the first window.
+        """
+        y = self.panel.values[self._ahead(self.known[window])]
+        if self.kind == "mean":
+            return y
         past = self.first_past()
         seen = np.isfinite(past.values)
         sums, counts = (
             np.add.reduceat(part, past.indptr[:-1], dtype=float)
             for part in (np.where(seen, past.values, 0.0), seen)
         )
-        return sums / np.where(counts > 0, counts, np.nan)
+        means = sums / np.where(counts > 0, counts, np.nan)
+        return (y - means[:, None]) ** 2
 
     def _ahead(self, known: np.ndarray) -> np.ndarray:
         """Rows of the panel after the first `known` (S,) of each series, (S, h)."""
@@ -92,8 +92,8 @@ class Plan(NamedTuple):
         return first[:, None] + np.arange(self.h)
 
 
-def default_windows(lengths: np.ndarray, h: int, step_size: int | None) -> tuple[int, int, str]:
-    """Windows of a backtest that are not given: `ENOUGH` to be tested, or as many as fit.
+def choose_windows(lengths: np.ndarray, h: int, step_size: int | None) -> tuple[int, int, str]:
+    """Number of windows where it is not given: `ENOUGH` to be tested, or as many as fit.
 
     They forecast rows of the second half of the shortest series, so that the first fit has the
     other half; without `step_size`, closer together than h where that gives more of them. A series
@@ -109,14 +109,14 @@ def default_windows(lengths: np.ndarray, h: int, step_size: int | None) -> tuple
     -------
     n_windows, step_size : int
     remark : str
-        What is to be said of the choice; "" if they are 20 that do not overlap.
+        Remark on the choice; "" if they are 20 that do not overlap.
     """
     shortest = int(lengths[2 * lengths >= np.median(lengths)].min())
     room = max(shortest - shortest // 2 - h, 0)  # rows between the first and the last cutoff
     step = min(h, max(room // (ENOUGH - 1), 1)) if step_size is None else step_size
     n_windows = min(ENOUGH, 1 + room // step)
-    which = "series" if len(lengths) == 1 else "shortest series"
-    half = f"the second half of the {which}, of {shortest} rows"
+    shortest_series = "series" if len(lengths) == 1 else "shortest series"
+    half = f"the second half of the {shortest_series}, of {shortest} rows"
     remark = ""
     if n_windows < ENOUGH:
         remark = (
@@ -161,7 +161,7 @@ def make_plan(
     return Plan(panel, panel.lengths - ahead[:, None], h, step_size, refit_every, levels, kind)
 
 
-def units(panel: Panel) -> pd.Index:
+def series_names(panel: Panel) -> pd.Index:
     """Names of the series of a tidy frame, series by series, target by target."""
     targets = [str(name) for name in panel.target_names]
     if panel.layout.id_col is None:
