@@ -171,15 +171,15 @@ def with_projection(cell: Cell, width: int, bias: bool) -> Cell:
     """The cell with W and b among its parameters, after its own: its inputs are x."""
 
     def step(state: Fields, x: Fields, params: Fields) -> Fields:
-        own, rest = params[: cell.p], params[cell.p :]
+        of_cell, rest = params[: cell.p], params[cell.p :]
         weights, offsets = rest[: cell.m * width], rest[cell.m * width :]
         inputs = []
         for i in range(cell.m):
             terms = [w * value for w, value in zip(weights[i * width :], x, strict=False)]
             inputs.append(sum(terms[1:], start=terms[0] + offsets[i] if bias else terms[0]))
-        return cell.step(state, tuple(inputs), own)
+        return cell.step(state, tuple(inputs), of_cell)
 
-    state, inputs, own_names = cell.field_names
+    state, inputs, params = cell.field_names
     weight_names = tuple(f"V_{name}_{j}" for name in inputs for j in range(width))
     return Cell(
         f"{cell.name}_of_{width}{'b' * bias}",
@@ -192,7 +192,7 @@ def with_projection(cell: Cell, width: int, bias: bool) -> Cell:
         names=_unique(
             state,
             _numbered("x", width),
-            own_names + weight_names + tuple(f"b_{name}" for name in inputs) * bias,
+            params + weight_names + tuple(f"b_{name}" for name in inputs) * bias,
         ),
     )
 
@@ -203,8 +203,7 @@ def projected_key(cell: Cell, width: int, bias: bool) -> str:
 
 
 def cell_of(key: str) -> Cell:
-    """Cell of a key, projected or not."""
-    own, *projection = key.split("|")
-    return (
-        with_projection(registered(own), *map(int, projection)) if projection else registered(own)
-    )
+    """Cell of a key of this process, projected or not."""
+    original, *projection = key.split("|")
+    cell = registered(original)
+    return with_projection(cell, *map(int, projection)) if projection else cell

@@ -125,7 +125,23 @@ def _numbered(names: Iterable[str], d: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class BlockStep:
-    """Step of a block of a matrix form: on scalars, or on tensors of many blocks."""
+    """Step of a block of a matrix form: on scalars, or on tensors of many blocks.
+
+    `MatrixForm.block` makes it the step of a cell, where its form can be read.
+
+    Parameters
+    ----------
+    form : MatrixForm
+    size : int
+        Rows d of the matrices.
+
+    Examples
+    --------
+    >>> from tsrnn.kernels import BlockStep, cells
+    >>> step = cells.para_lstm(2).step
+    >>> isinstance(step, BlockStep), step.size, step.form.matrices
+    (True, 2, ('W_i', 'W_f', 'W_g', 'W_o'))
+    """
 
     form: MatrixForm
     size: int

@@ -1,4 +1,4 @@
-"""Record what a cell does to scalars: its step and its vector-Jacobian product as flat graphs."""
+"""Trace of a cell on scalars: its step and its vector-Jacobian product as flat graphs."""
 
 import contextlib
 import functools
@@ -58,7 +58,7 @@ class _Recorder(TorchDispatchMode):
         return result
 
     def _check(self, func: Any, name: str, args: Sequence[object], options: dict[str, Any]) -> None:
-        """Refuse what a graph of scalars could not say, rather than record something else."""
+        """Refuse an operation that a graph of scalars cannot express."""
         if name == "_local_scalar_dense":
             raise self._refusal(
                 "if or float",
@@ -157,13 +157,15 @@ class _Trace:
     ) -> list[Operand]:
         """Products of cotangents with the derivatives of fields of the new state by leaves."""
         with self._recording():
-            found = _gradients(self._new[of], [self.leaves[name] for name in leaves], cotangents)
-        slopes = [0.0 if g is None else self._recorder.name_of(g) for g in found]
+            gradients = _gradients(
+                self._new[of], [self.leaves[name] for name in leaves], cotangents
+            )
+        slopes = [0.0 if g is None else self._recorder.name_of(g) for g in gradients]
         self.graph(slopes)
         return slopes
 
     def graph(self, outputs: Sequence[Operand], names: dict[str, Operand] | None = None) -> Graph:
-        """What is needed for some recorded values, some of them known by other names."""
+        """Operations that some recorded values need, some of them known by other names."""
         ops = without_unused(self._recorder.ops, outputs)
         _check_operations(self.cell, ops)
         if names:

@@ -4,7 +4,7 @@ tanh, sigmoid, exp and expm1 rest on one reduction: x = k ln 2 + r with
 |r| <= (ln 2) / 2, the Taylor polynomial of expm1(r) (the first term left out is below
 half a unit in the last place), and 2^k by writing k into the exponent. No call and no
 branch, so all lanes run at once; NaN stays NaN, and values overflow to infinity and
-underflow to zero, through the subnormal numbers unless these count as zero (`flush_ir`).
+underflow to zero, through the subnormal numbers unless these count as zero (`compiler`).
 Errors are below 1.1 units in the last place for exp, 2 for expm1, 2.6 for sigmoid and tanh.
 
 log takes x = 2^k m apart with m around 1 and sums the series of 2 atanh(s), s = (m - 1) /
@@ -238,9 +238,9 @@ class VectorCode:
 
     def sigmoid(self, x: str) -> str:
         """1 / (1 + e) for x >= 0 and e / (1 + e) below, with e = exp(-|x|)."""
-        one, e = self.constant(1.0), self._decay(x)
-        above = self.where(self.compare("lt", x, self.constant(0.0)), e, one)
-        return self.binary("div", above, self.binary("add", one, e))
+        unit, e = self.constant(1.0), self._decay(x)
+        above = self.where(self.compare("lt", x, self.constant(0.0)), e, unit)
+        return self.binary("div", above, self.binary("add", unit, e))
 
     def log(self, x: str) -> str:
         """log(x) = k ln 2 + log(1 + f) with x = 2^k (1 + f), 1 + f between 2^-1/2 and 2^1/2."""

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from tsrnn.kernels import cells, recurrence
-from tsrnn.kernels._dense import cpu, product
-from tsrnn.kernels._dense.ir import Plan
-from tsrnn.kernels._dense.product import Registers
-from tsrnn.kernels._matrix_form import MatrixForm
+from tsrnn.kernels import MatrixForm, cells, recurrence
+from tsrnn.kernels._dense import cpu, ir
+from tsrnn.kernels._dense.ir import Registers
+from tsrnn.kernels._dense.program import plan_of
 
 NAN = float("nan")
 DTYPES = (torch.float32, torch.float64)
@@ -152,23 +151,23 @@ def products(program):
 
 
 def test_products_wait_for_what_they_need_and_no_longer():
-    lem = Plan.of(cells.lem(2).step.form)
+    lem = plan_of(cells.lem(2).step.form)
     assert products(lem.forward) == [((0, 1, 2), False), ((3,), False)]
     # The stored new z is the operand of W_y: both groups of products come first.
     assert [len(phase.products) for phase in lem.backward.phases] == [2, 1, 1, 0]
-    gru = Plan.of(cells.para_gru(2).step.form)
+    gru = plan_of(cells.para_gru(2).step.form)
     assert products(gru.forward) == [((0, 1), False), ((2,), False)]
     assert len(gru.traced.vjp.results["x"]) == 1  # r * h is not among the states
 
 
 def test_what_the_new_state_tells_is_not_computed_again():
-    elman = Plan.of(cells.para_rnn(2).step.form)
+    elman = plan_of(cells.para_rnn(2).step.form)
     assert products(elman.backward) == [((0,), True)]
 
 
 @pytest.mark.parametrize("registers", [Registers(32, (6, 4, 2, 1)), Registers(16, (6, 4, 2, 1))])
 def test_narrower_registers(registers, monkeypatch, draw, solve, assert_close):
-    monkeypatch.setattr(product, "registers", lambda: registers)
+    monkeypatch.setattr(ir, "registers", lambda: registers)
     cpu.kernels_of.cache_clear()
     for size in (3, 16, 21):
         cell = cells.lem(size)

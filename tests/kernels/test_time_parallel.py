@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from tsrnn.kernels import Cell, cells, recurrence
 from tsrnn.kernels import _newton as newton
 from tsrnn.kernels import _time_parallel as time_parallel
-from tsrnn.kernels._chunks import Chunks
 from tsrnn.kernels._newton import iterate, parallel_reduce
-from tsrnn.kernels._time_parallel import solve_affine
+from tsrnn.kernels._time_parallel import Chunks, solve_affine
 from tsrnn.kernels._trace import is_linear
 
 
@@ -235,7 +234,7 @@ def test_auto_takes_chunks_for_one_long_series(monkeypatch, draw):
     seen = []
     original = time_parallel.forward
     monkeypatch.setattr(
-        time_parallel, "forward", lambda *args: seen.append(args[0].name) or original(*args)
+        time_parallel, "forward", lambda *args: seen.append(args[0].cell.name) or original(*args)
     )
     cell = cells.para_gru(1)
     recurrence(cell, *draw(cell, 1, 65536, 1)[:3])
