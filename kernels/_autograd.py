@@ -70,7 +70,7 @@ def run(
 
 
 class _Rule(NamedTuple):
-    """Chunks of time pay with at most so many lanes and at least so many steps."""
+    """Limits within which chunks of time pay: lanes at most, steps at least."""
 
     lanes: int
     steps: int
@@ -291,10 +291,10 @@ def _differentiable_backward(
 def decomposed_recurrence(
     inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None, cell: str, engine: str
 ) -> tuple[Tensor, ...]:
-    """The operator ``tsrnn::recurrence`` in torch's own operators, a loop over time.
+    """Decompose the operator ``tsrnn::recurrence`` into torch's own operators, a loop over time.
 
-    For programs that are exported: ``exported.run_decompositions({operator: this})``. There are as
-    many steps in the program as the inputs have.
+    For exported programs, see :meth:`torch.export.ExportedProgram.run_decompositions`: they run
+    without this package then, for as many steps as the inputs have.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def decomposed_recurrence(
     Returns
     -------
     states, final, passes, residual, fell_back : Tensor
-        As of `recurrence`, the last three those of its `Convergence`.
+        Results of `recurrence`; the last three are the parts of its `Convergence`.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-Fields = tuple[Tensor, ...]
+Fields = tuple[Tensor, ...]  # state, inputs or parameters of a unit, as a step sees them
 Names = tuple[str, ...]
 
 

@@ -51,6 +51,11 @@ def without_unused(ops: Sequence[Op], outputs: Iterable[Operand]) -> tuple[Op, .
     return tuple(reversed(kept))
 
 
+def renamed(operands: Iterable[Operand], names: Mapping[str, Operand]) -> tuple[Operand, ...]:
+    """Operands by other names, where they have one."""
+    return tuple(names.get(a, a) if isinstance(a, str) else a for a in operands)
+
+
 _ON_TENSORS = (
     "sqrt", "abs", "log", "sin", "cos", "sgn", "sign", "exp", "expm1", "tanh", "sigmoid", "relu",
     "reciprocal", "square", "tanh_backward", "sigmoid_backward", "threshold_backward", "where",

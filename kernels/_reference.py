@@ -65,11 +65,11 @@ def reference_gradients(
     Where they are to be differentiable themselves, arguments keep their place in autograd.
     """
     with torch.enable_grad():
-        leaves = [
+        inputs, params, initial = leaves = [
             t if differentiable and t.requires_grad else t.detach().requires_grad_()
             for t in (problem.inputs, problem.params, problem.initial)
         ]
-        results = reference(Problem(problem.cell, *leaves, problem.lengths))
+        results = reference(Problem(problem.cell, inputs, params, initial, problem.lengths))
     g_inputs, g_params, g_initial = torch.autograd.grad(
         results,
         leaves,

@@ -261,7 +261,7 @@ def _plan(
 def _moving(
     graph: Graph, cell: Cell, memory: int, order: int, first: Pattern, second: Pattern
 ) -> tuple[Pattern, Pattern]:
-    """Derivatives of the memory that are other than zero at some step, those at the start given.
+    """Derivatives of the memory that are ever other than zero, from those of the initial memory.
 
     Each pass lets them spread by a step of the recurrence, until no more are reached.
     """

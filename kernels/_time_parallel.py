@@ -29,10 +29,10 @@ from tsrnn.kernels._trace import is_linear
 MAX_PASSES = 12  # random 2 x 2 blocks with weights of scale 1.5 take 11 at worst
 ROUNDINGS = 16  # of mismatch at a boundary that count as agreement
 LANES = 16  # with fewer units on a CPU, chunks fill the lanes of vector registers
-WANTED_LANES = 256
-WANTED_CHUNKS = 64
-SHORTEST_CHUNK = 64
-MOST_CHUNKS = 1024  # of a lane on a GPU
+WANTED_LANES = 256  # units times chunks: several vectors of them overlap their steps
+WANTED_CHUNKS = 64  # as sequences: the scan over their boundaries stays short
+SHORTEST_CHUNK = 64  # steps: a chunk has to cost more than its part of that scan
+MOST_CHUNKS = 1024  # of a lane on a GPU: rows that a program can scan
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:

@@ -36,18 +36,18 @@ def source(cell: Cell, dtype: torch.dtype, kinds: Sequence[str] = Kernels._field
 @functools.cache
 def kernels_for(cell: Cell, dtype: torch.dtype) -> Kernels:
     """Trace, emit and compile, or load what an earlier process has compiled."""
-    return Kernels(**_load(cell, dtype, Kernels._fields))
+    return Kernels(**_load(cell, source(cell, dtype), Kernels._fields))
 
 
 @functools.cache
 def _variant(cell: Cell, dtype: torch.dtype, kind: str) -> Callable[..., None]:
     """Load a kernel that does less; compiled where it is first used."""
-    return _load(cell, dtype, (kind,))[kind]
+    return _load(cell, source(cell, dtype, (kind,)), (kind,))[kind]
 
 
-def _load(cell: Cell, dtype: torch.dtype, kinds: Sequence[str]) -> dict[str, Callable[..., None]]:
+def _load(cell: Cell, code: str, kinds: Sequence[str]) -> dict[str, Callable[..., None]]:
     arguments = {kind: len(POINTERS[kind]) + len(SIZES) for kind in kinds}
-    return compiler.load(cell.name, source(cell, dtype, kinds), arguments)
+    return compiler.load(cell.name, code, arguments)
 
 
 def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:

@@ -55,7 +55,7 @@ def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backwa
     for kind in kinds:
         tiles = _tiles(cell, dtype, -1 if kind.startswith("backward") else 1)
         functions.append(_function(kind, tiles, [_body(kind, tile) for tile in tiles]))
-        declarations.update(*(tile.declarations() for tile in tiles))
+        declarations.update(*(tile.code("").declarations(tile.masked) for tile in tiles))
     return "\n".join([_header(cell, dtype), *functions, *sorted(declarations), ""])
 
 

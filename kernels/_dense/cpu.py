@@ -13,15 +13,14 @@ from torch import Tensor
 from tsrnn.kernels._cpu import compiler, new_empty, pairwise_sum
 from tsrnn.kernels._cpu.compiler import entries_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
-from tsrnn.kernels._cpu.vector_ir import FORMATS
-from tsrnn.kernels._dense.code import TILE_BYTES
+from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES
 from tsrnn.kernels._dense.ir import POINTERS, SIZES, dense_ir, packed_weights
 from tsrnn.kernels._dense.program import Plan, Program, plan_of
 from tsrnn.kernels._matrix_form import MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
 
 SIDE_BY_SIDE = 48  # sequences that share a pass over the matrices
-_PARTS_OF_A_BATCH = 4
+_PARTS_OF_A_BATCH = 4  # a quarter of the sequences of many units are rearranged at a time
 _WORK_OF_A_VALUE = 256  # multiplications that cost as much as a value does in `split`
 
 
@@ -32,6 +31,7 @@ class _Kernels(NamedTuple):
 
 @functools.cache
 def kernels_of(form: MatrixForm, dtype: torch.dtype) -> _Kernels:
+    """Trace, emit and compile, or load what an earlier process has compiled."""
     source = dense_ir(form, _name(dtype)) + entries_ir(POINTERS, SIZES)
     arguments = {kind: len(names) + len(SIZES) for kind, names in POINTERS.items()}
     return _Kernels(**compiler.load(f"{form.name}.dense", source, arguments))

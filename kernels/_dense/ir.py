@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from tsrnn.kernels._cpu.compiler import processor
-from tsrnn.kernels._cpu.vector_ir import FORMATS, Format, emit_op, operand
-from tsrnn.kernels._dense.code import TILE_BYTES, Function
+from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES, Format, emit_op, operand
+from tsrnn.kernels._dense.code import Function
 from tsrnn.kernels._dense.program import Phase, Plan, Product, Program, plan_of
 from tsrnn.kernels._graph import Operand
 from tsrnn.kernels._matrix_form import MatrixForm
@@ -48,7 +48,8 @@ def dense_ir(form: MatrixForm, dtype: str) -> str:
     """
     plan, fmt = plan_of(form), FORMATS[dtype]
     functions: list[Function] = [product_function(fmt), _forward(plan, fmt), _backward(plan, fmt)]
-    declarations = set[str]().union(*(f.declarations() for f in functions))
+    declarations = set[str]().union(*(f.declarations(masked=True) for f in functions))
+    declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     return "".join(f.text() for f in functions) + "\n".join([*sorted(declarations), ""])
 
 
@@ -106,12 +107,11 @@ class _Pass(Function):
             body()
             self.mask = ""
 
-    def prefetch(self, address: str, fields: int, write: int = 0) -> None:
+    def prefetch_next(self, address: str, fields: int, write: bool = False) -> None:
         """Fetch what the next step takes from an array of so many fields."""
         # With many sequences there are more streams than the processor follows by itself.
         ahead = self.integer("mul", "%d", fields if self.forward else -fields)
-        following = self.at(address, ahead)
-        self.do(f"call void @llvm.prefetch.p0(ptr {following}, i32 {write}, i32 3, i32 1)")
+        self.prefetch(self.at(address, ahead), write)
 
     def clear_padding(self, arrays: dict[str, int]) -> None:
         """Zeros after the end of a sequence in arrays of so many fields."""
@@ -217,7 +217,7 @@ def _phase(f: _Pass, phase: Phase, written: dict[str, tuple[str, int]]) -> None:
         for i, x in enumerate(plan.results[result]):
             if x in computed or (last and x not in earlier):
                 value, address = operand(f, x, values), f.field(base, f.row, fields, i)
-                f.prefetch(address, fields, write=1)
+                f.prefetch_next(address, fields, write=True)
                 f.store(value, address)
     if not last:
         return
@@ -243,7 +243,7 @@ def _load(f: _Pass, name: str) -> str:
         "g": ("%g_s", f.row, f.n),
     }[kind]
     address = f.field(base, row, fields, i)
-    f.prefetch(address, fields)
+    f.prefetch_next(address, fields)
     value = f.load(address)
     return f.binary("add", f.kept(i), value) if kind == "g" else value
 

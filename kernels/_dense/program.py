@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tsrnn.kernels._cell import Cell, Fields
-from tsrnn.kernels._graph import COMPARISONS, Op, Operand
+from tsrnn.kernels._graph import COMPARISONS, Op, Operand, renamed
 from tsrnn.kernels._matrix_form import MatrixForm
 from tsrnn.kernels._trace import trace
 
@@ -92,12 +92,12 @@ def open_trace(form: MatrixForm) -> OpenForm:
 
     names: dict[str, Operand] = {f"u{m + k}": f"p{k}" for k in range(n_products)}
     names |= {f"g{n + j}": f"q{j}" for j in range(n_all - n)}
-    new, operands = _split(_renamed(step.outputs, names), n)
+    new, operands = _split(renamed(step.outputs, names), n)
     # The derivative reads new states and operands as stored; of operands only states are.
     stored = {x: f"s{i}" for i, x in enumerate(new) if isinstance(x, str) and x[0] == "v"}
-    known = _renamed(operands, stored)
+    known = renamed(operands, stored)
     in_vjp = names | {f"s{n + j}": x for j, x in enumerate(known)}
-    g_h, g_u, g_p, g_w = _split(_renamed(vjp.outputs, in_vjp), n_all, m, n_products)
+    g_h, g_u, g_p, g_w = _split(renamed(vjp.outputs, in_vjp), n_all, m, n_products)
     unstored = tuple(x for x in known if not (isinstance(x, str) and x[0] in "hs"))
     return OpenForm(
         Equations(_ops(step.ops, names), _products(factors, operands), {"s": new}),
@@ -194,12 +194,8 @@ def _transposed(factors: Sequence[tuple[int, int]], g_p: Sequence[Operand]) -> t
     return tuple(products)
 
 
-def _renamed(operands: Sequence[Operand], names: Mapping[str, Operand]) -> tuple[Operand, ...]:
-    return tuple(names.get(a, a) if isinstance(a, str) else a for a in operands)
-
-
 def _ops(ops: Sequence[Op], names: Mapping[str, Operand]) -> dict[str, Op]:
-    return {op.out: Op(op.out, op.name, _renamed(op.args, names)) for op in ops}
+    return {op.out: Op(op.out, op.name, renamed(op.args, names)) for op in ops}
 
 
 def _split(values: Sequence[Any], *sizes: int) -> list[tuple[Any, ...]]:

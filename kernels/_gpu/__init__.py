@@ -36,6 +36,7 @@ class Launch(NamedTuple):
         return min(self.longest, 1 << max(0, (self.ahead // max(fields, 1)).bit_length() - 1))
 
 
+# First guesses, not yet timed on a device.
 FORWARD = Launch(block=32, warps=1, ahead=16, longest=8)
 BACKWARD = Launch(block=32, warps=1, ahead=24, longest=4)
 SHOOTING = Launch(block=256, warps=8, ahead=8, longest=4)

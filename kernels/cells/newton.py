@@ -1,4 +1,4 @@
-"""The GRU and LSTM of Danieli et al. (2025), of which Newton's method runs all steps at once."""
+"""The diagonal GRU and LSTM of Danieli et al. (2025)."""
 
 from typing import Any
 

@@ -10,25 +10,6 @@ from tsrnn.kernels._problem import Problem
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.fixture
-def poisoned(monkeypatch):
-    """Fill every new buffer with NaN, so that what is never written shows."""
-    count = []
-
-    def wrapped(make):
-        def poison(*args, **kwargs):
-            count.append(make)
-            return make(*args, **kwargs).fill_(NAN)
-
-        return poison
-
-    for owner, name in (
-        (torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")
-    ):  # fmt: skip
-        monkeypatch.setattr(owner, name, wrapped(getattr(owner, name)))
-    return count
-
-
 @pytest.mark.parametrize("units", [1, 15, 16, 33])
 @pytest.mark.parametrize("lengths", [None, [5, 0, 2]])
 def test_every_buffer_is_written_completely(poisoned, units, lengths, draw, solve):
