@@ -1,25 +1,29 @@
 """Recurrences on tensors: written once as a step, traced, compiled, differentiated."""
 
 from tsrnn.kernels import cells
-from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._autograd import decomposed_recurrence
+from tsrnn.kernels._backend import source
+from tsrnn.kernels._cell import Cell, Fields
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._cpu import prepare
-from tsrnn.kernels._lanes import Lanes, Running
-from tsrnn.kernels._lengths import without_padding
-from tsrnn.kernels._matrix_form import MatrixForm
+from tsrnn.kernels._matrix_form import BlockStep, MatrixForm
+from tsrnn.kernels._problem import as_lengths, without_padding
 from tsrnn.kernels._projected import prepare_projected, projected_recurrence
 from tsrnn.kernels._recurrence import recurrence
-from tsrnn.kernels._source import source
-from tsrnn.kernels._sums import Sums, sums
+from tsrnn.kernels._sums import Lanes, Running, Sums, sums
 
 __all__ = [
+    "BlockStep",
     "Cell",
     "Convergence",
+    "Fields",
     "Lanes",
     "MatrixForm",
     "Running",
     "Sums",
+    "as_lengths",
     "cells",
+    "decomposed_recurrence",
     "prepare",
     "prepare_projected",
     "projected_recurrence",

@@ -1,29 +1,28 @@
 """Engines under autograd: first derivatives by kernels, higher ones by the adjoint recurrence.
 
-The backward pass of a recurrence is itself a recurrence, in the gradient of the state and
-backwards in time. Where a derivative of it is asked for, it runs as one, so that derivatives
-of every order follow.
+An engine is a module with two functions, ``forward(problem)``, which gives states, final state and
+convergence, and ``backward(problem, states, g_states, g_final)``. The backward pass of a recurrence
+is itself a recurrence, in the gradient of the state and backwards in time. Where a derivative of it
+is asked for, it runs as one, so that derivatives of every order follow.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from tsrnn.kernels import _dense, _newton, _sequential, _time_parallel
+from tsrnn.kernels import _backend, _dense, _newton, _time_parallel
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._choice import best_engine
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._derived import adjoint, cell_of
-from tsrnn.kernels._lengths import check_range, is_alive, whole
-from tsrnn.kernels._reference import reference_gradients
-from tsrnn.kernels._steps import is_small, local_gradients
-from tsrnn.kernels._whole import without_ends
+from tsrnn.kernels._problem import Problem, check_range, is_alive, without_ends
+from tsrnn.kernels._reference import is_small, local_gradients, reference, reference_gradients
+from tsrnn.kernels._trace import is_linear, trace
 
 ENGINES: dict[str, Any] = {
-    "sequential": _sequential,
+    "sequential": _backend,
     "scan": _time_parallel,
     "shooting": _time_parallel,
     "newton": _newton,
@@ -70,6 +69,37 @@ def run(
     return states[:, :, :fields], final, Convergence(*rest)
 
 
+class _Rule(NamedTuple):
+    """Limits within which chunks of time pay: lanes at most, steps at least."""
+
+    lanes: int
+    steps: int
+
+
+# The CPU's is measured, for cells with gates: others are as fast in time order with a single lane
+# already. That of a GPU is a guess from the lanes that it takes to hide the time of a step.
+_RULES = {"cpu": _Rule(1, 65536), "cuda": _Rule(8192, 512)}
+
+
+def best_engine(cell: Cell, inputs: Tensor, params: Tensor) -> str:
+    """Name of the engine that "auto" is where there are kernels.
+
+    It depends on shapes and device alone: which engine runs must not depend on values.
+    """
+    device, (batch, steps), units = inputs.device, inputs.shape[:2], params.shape[1]
+    if not is_small(cell):
+        return "dense"
+    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        return "sequential"  # whether Newton's method has converged cannot be read then
+    rule = _RULES[device.type]
+    if batch * units > rule.lanes or steps < rule.steps:
+        return "sequential"
+    # Steps are costly where the backward pass computes gates anew, from the inputs.
+    if device.type == "cpu" and not any(name.startswith("u") for name in trace(cell)[1].reads):
+        return "sequential"
+    return "scan" if is_linear(cell) else "shooting"
+
+
 def _check_no_transform(*tensors: Tensor) -> None:
     """Raise under a transform, whose tensors have no memory that a kernel could read."""
     if torch.compiler.is_compiling():
@@ -86,10 +116,10 @@ def _forward(
     if lengths is not None:
         check_range(lengths, inputs.shape[1])
     inputs, params, initial = (t.resolve_neg() for t in (inputs, params, initial))
-    engine = _resolved(engine, cell_of(cell), inputs, params)
-    states, final, convergence = ENGINES[engine].forward(
-        cell_of(cell), inputs, params, initial, lengths
-    )
+    problem = Problem(cell_of(cell), inputs, params, initial, lengths)
+    if engine == "auto":
+        engine = best_engine(problem.cell, inputs, params)
+    states, final, convergence = ENGINES[engine].forward(problem)
     return (
         states.contiguous(),
         final.contiguous(),
@@ -97,14 +127,6 @@ def _forward(
         convergence.residual.to(inputs.dtype),
         convergence.fell_back,
     )
-
-
-def _resolved(engine: str, cell: Cell, inputs: Tensor, params: Tensor) -> str:
-    """Name of the engine that runs: it depends on shapes and device alone."""
-    if engine != "auto":
-        return engine
-    batch, steps = inputs.shape[:2]
-    return best_engine(cell, inputs.device, batch, steps, params.shape[1])
 
 
 def _backward(
@@ -118,15 +140,15 @@ def _backward(
     cell: str,
     engine: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    engine = _resolved(engine, cell_of(cell), inputs, params)
+    if engine == "auto":
+        engine = best_engine(cell_of(cell), inputs, params)
     inputs, params, initial, g_states, g_final = (
         t.resolve_neg() for t in (inputs, params, initial, g_states, g_final)
     )
     if not (engine == "sequential" and inputs.device.type == "cpu"):
         g_states = _of_all_fields(g_states, states)
-    g_inputs, g_params, g_initial = ENGINES[engine].backward(
-        cell_of(cell), inputs, params, initial, lengths, states, g_states, g_final
-    )
+    problem = Problem(cell_of(cell), inputs, params, initial, lengths)
+    g_inputs, g_params, g_initial = ENGINES[engine].backward(problem, states, g_states, g_final)
     return inputs.new_empty(0) if g_inputs is None else g_inputs, g_params, g_initial
 
 
@@ -185,9 +207,8 @@ def _differentiate(
         if not ctx.has_all_fields and is_small(cell):  # autograd has not seen these states
             states = run(ctx.engine, ctx.cell, inputs, params, initial, lengths, cell.n)[0]
         g_states = _of_all_fields(g_states, states)
-        g_inputs, g_params, g_initial = differentiable_backward(
-            cell, inputs, params, initial, lengths, states, g_states, g_final
-        )
+        problem = Problem(cell, inputs, params, initial, lengths)
+        g_inputs, g_params, g_initial = _differentiable_backward(problem, states, g_states, g_final)
     else:
         plain = not torch.compiler.is_compiling() and type(g_states) is Tensor
         g_inputs, g_params, g_initial = (
@@ -234,28 +255,21 @@ torch.library.register_autograd(
 )
 
 
-def differentiable_backward(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    lengths: Tensor | None,
-    states: Tensor,
-    g_states: Tensor,
-    g_final: Tensor,
+def _differentiable_backward(
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state as functions that autograd follows."""
+    cell, inputs, params, initial, _ = problem
     if not is_small(cell):
-        ends = whole(lengths, inputs)
-        given = (inputs, params, initial, ends, g_states, g_final)
-        return reference_gradients(cell, *given, differentiable=True)
+        return reference_gradients(problem, g_states, g_final, differentiable=True)
     # Imported late: the adjoint runs through the same front door, which imports this file.
     from tsrnn.kernels._recurrence import recurrence
 
     inputs = inputs[..., None].expand(*inputs.shape, params.shape[1]) if cell.shared else inputs
-    lengths = whole(lengths, inputs)
+    lengths = problem.ends
     steps = torch.arange(inputs.shape[1], device=inputs.device)
     alive = is_alive(lengths, inputs.shape[1])
+    # Each sequence is turned by itself, so that its last step comes first; padding stays behind.
     turned = torch.where(alive[..., 0, 0], lengths[:, None] - 1 - steps, steps)
     rows = torch.arange(len(inputs), device=inputs.device)[:, None]
 
@@ -272,3 +286,43 @@ def differentiable_backward(
     old, inputs, new, _ = backwards
     _, g_inputs, g_params = local_gradients(cell, inputs, params, old, new, following)
     return reverse(g_inputs), g_params, g_initial
+
+
+def decomposed_recurrence(
+    inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None, cell: str, engine: str
+) -> tuple[Tensor, ...]:
+    """Decompose the operator ``tsrnn::recurrence`` into torch's own operators, a loop over time.
+
+    For exported programs, see :meth:`torch.export.ExportedProgram.run_decompositions`: they run
+    without this package then, for as many steps as the inputs have.
+
+    Parameters
+    ----------
+    inputs : Tensor of shape (B, T, m, K)
+    params : Tensor of shape (p, K)
+    initial : Tensor of shape (B, n, K)
+    lengths : Tensor of shape (B,) or None
+        Steps of each sequence; their values are not checked.
+    cell : str
+        Key of the cell in this process.
+    engine : str
+        Not used: the loop is the same for all.
+
+    Returns
+    -------
+    states, final, passes, residual, fell_back : Tensor
+        Results of `recurrence`; the last three are the parts of its `Convergence`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import cells, decomposed_recurrence
+    >>> inputs, params = torch.ones(1, 3, 1, 1), torch.tensor([[0.5]])
+    >>> initial, key = torch.zeros(1, 1, 1), cells.linear(1).key
+    >>> states, *_ = decomposed_recurrence(inputs, params, initial, None, key, "auto")
+    >>> states.flatten()
+    tensor([1.0000, 1.5000, 1.7500])
+    """
+    states, final = reference(Problem(cell_of(cell), inputs, params, initial, lengths))
+    exact = Convergence.exact(initial)
+    return states, final, exact.passes, exact.residual, exact.fell_back

@@ -1,15 +1,20 @@
-"""Which compiled kernels run on a device.
+"""Compiled kernels by device: which there are, their source, and the engine in time order.
 
-A backend is a module with two functions on tensors, without autograd: ``forward(cell, inputs,
-params, initial, lengths, keep=True)`` and ``backward(cell, inputs, params, initial, lengths,
-states, g_states, g_final, only_initial=False)``, both in time order. One that has ``shooting`` and
-``scan_backward`` runs all chunks of time in one launch.
+A backend is a module with two functions on tensors, without autograd: ``forward(problem,
+keep=True)`` and ``backward(problem, states, g_states, g_final, only_initial=False)``, both in time
+order, lanes in parallel. One that has ``shooting`` and ``scan_backward`` runs all chunks of time in
+one launch.
 """
 
 import importlib
 from types import ModuleType
 
 import torch
+from torch import Tensor
+
+from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._convergence import Convergence
+from tsrnn.kernels._problem import Problem
 
 _CPU = (torch.float32, torch.float64)
 DTYPES = {"cpu": _CPU, "cuda": (*_CPU, torch.bfloat16)}
@@ -32,3 +37,55 @@ def backend_of(device: torch.device) -> ModuleType:
             "the kernels of CUDA devices need triton: install tsrnn[gpu] on Linux, or use "
             "engine='reference'"
         ) from error
+
+
+def source(cell: Cell, dtype: torch.dtype = torch.float32, device: str = "cpu") -> str:
+    """Return the source that is compiled for a cell.
+
+    Parameters
+    ----------
+    cell : Cell
+    dtype : torch.dtype
+        float32 or float64; bfloat16 too on CUDA devices.
+    device : {"cpu", "cuda"}
+        LLVM assembly for the CPU, Triton for CUDA devices, which need not be there.
+
+    Returns
+    -------
+    str
+        With a header that says which cell it is, and its fields by their names.
+
+    Raises
+    ------
+    ValueError
+        If there are no kernels for the device and dtype, or the cell has no compiled form.
+    ImportError
+        If triton is not installed, for ``device="cuda"``.
+
+    Examples
+    --------
+    >>> from tsrnn.kernels import cells
+    >>> from tsrnn.kernels import source
+    >>> "tanh" in source(cells.para_rnn(2))
+    True
+    """
+    if dtype not in DTYPES.get(device, ()):
+        known = {name: [str(d) for d in dtypes] for name, dtypes in DTYPES.items()}
+        raise ValueError(f"kernels exist for {known}; got {dtype} on {device!r}")
+    text: str = backend_of(torch.device(device)).source(cell, dtype)
+    return text
+
+
+def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
+    """States, final state and convergence in time order: nothing is iterated."""
+    states, final = backend_of(problem.inputs.device).forward(problem)
+    return states, final, Convergence.exact(problem.initial)
+
+
+def backward(
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    """Gradients of inputs (None where units share them), parameters and initial state."""
+    gradients: tuple[Tensor | None, Tensor, Tensor]
+    gradients = backend_of(problem.inputs.device).backward(problem, states, g_states, g_final)
+    return gradients

@@ -1,4 +1,4 @@
-"""What a cell is: one step of a recurrence, written as a torch function of scalars."""
+"""Cell: one step of a recurrence, written as a torch function of scalars."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-Fields = tuple[Tensor, ...]
+Fields = tuple[Tensor, ...]  # state, inputs or parameters of a unit, as a step sees them
 Names = tuple[str, ...]
 
 
@@ -39,7 +39,7 @@ class Cell:
         Whether the units have the same inputs: (B, T, m) instead of (B, T, m, K). For
         `projected_recurrence`, which makes such cells.
     outputs : int, optional
-        How many of the state fields, counted from the first, a layer hands on: h of an
+        Number of state fields, counted from the first, that a layer hands on: h of an
         LSTM, not its cell. All by default.
     names : three tuples of str, optional
         Names of the state fields, input fields and parameters in emitted code;

@@ -1,4 +1,4 @@
-"""What a time-parallel engine says about its iteration."""
+"""Convergence of a time-parallel engine's iteration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Convergence:
-    """How an engine came to its answer, for each lane: a unit of a sequence.
+    """Convergence of an engine to its answer, for each lane: a unit of a sequence.
 
     Attributes
     ----------
@@ -28,8 +28,8 @@ class Convergence:
     >>> import torch
     >>> from tsrnn.kernels import cells, recurrence
     >>> u, w = torch.ones(1, 64, 2, 3), torch.full((4, 3), 0.1)
-    >>> *_, found = recurrence(cells.para_rnn(2), u, w, engine="shooting", full_output=True)
-    >>> found.passes.shape, bool(found.fell_back.any())
+    >>> *_, result = recurrence(cells.para_rnn(2), u, w, engine="shooting", full_output=True)
+    >>> result.passes.shape, bool(result.fell_back.any())
     (torch.Size([1, 3]), False)
     """
 
@@ -39,7 +39,7 @@ class Convergence:
 
     @classmethod
     def exact(cls, initial: Tensor) -> Convergence:
-        """Nothing was iterated; `initial` has shape (B, n, K)."""
+        """Convergence where nothing was iterated; `initial` has shape (B, n, K)."""
         lanes = (initial.shape[0], initial.shape[2])
         passes = torch.zeros(lanes, dtype=torch.int64, device=initial.device)
         return cls(passes, initial.new_zeros(lanes), passes.bool())

@@ -1,4 +1,4 @@
-"""A straight line of scalar operations: what a cell does, as data.
+"""Graph of a cell: the straight line of scalar operations that it is, as data.
 
 `OPERATIONS` is the whole language. Every emitter of code covers it, and `evaluate` runs it
 on tensors.
@@ -36,9 +36,9 @@ class Graph:
     @property
     def reads(self) -> set[str]:
         """Names of the inputs that are used."""
-        made = {op.out for op in self.ops}
+        results = {op.out for op in self.ops}
         used = {a for op in self.ops for a in op.args} | set(self.outputs)
-        return {name for name in used if isinstance(name, str) and name not in made}
+        return {name for name in used if isinstance(name, str) and name not in results}
 
 
 def without_unused(ops: Sequence[Op], outputs: Iterable[Operand]) -> tuple[Op, ...]:
@@ -49,6 +49,11 @@ def without_unused(ops: Sequence[Op], outputs: Iterable[Operand]) -> tuple[Op, .
             kept.append(op)
             needed.update(op.args)
     return tuple(reversed(kept))
+
+
+def renamed(operands: Iterable[Operand], names: Mapping[str, Operand]) -> tuple[Operand, ...]:
+    """Operands by other names, where they have one."""
+    return tuple(names.get(a, a) if isinstance(a, str) else a for a in operands)
 
 
 _ON_TENSORS = (

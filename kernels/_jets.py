@@ -35,15 +35,15 @@ class Builder:
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
-        self._made: dict[tuple[object, ...], str] = {}
+        self._results: dict[tuple[object, ...], str] = {}
 
     def op(self, name: str, *args: Operand) -> Operand:
         """Name of the result of an operation."""
         key = (name, *args)
-        if key not in self._made:
+        if key not in self._results:
             self.ops.append(Op(f"j{len(self.ops)}", name, args))
-            self._made[key] = self.ops[-1].out
-        return self._made[key]
+            self._results[key] = self.ops[-1].out
+        return self._results[key]
 
     def add(self, a: Operand, b: Operand) -> Operand:
         if isinstance(a, float) and isinstance(b, float):
@@ -62,13 +62,13 @@ class Builder:
     def mul(self, a: Operand, b: Operand) -> Operand:
         if isinstance(a, float) and isinstance(b, float):
             return a * b
-        for one, other in ((a, b), (b, a)):
-            if one == 0.0:
+        for factor, rest in ((a, b), (b, a)):
+            if factor == 0.0:
                 return 0.0
-            if one == 1.0:
-                return other
-            if one == -1.0:
-                return self.neg(other)
+            if factor == 1.0:
+                return rest
+            if factor == -1.0:
+                return self.neg(rest)
         return self.op("mul", a, b)
 
     def neg(self, a: Operand) -> Operand:
@@ -172,10 +172,10 @@ def _chain(b: Builder, z: Operand, x: Jet, slope: Operand, bend: Operand | None,
 
 def _pairs(x: Jet, products: bool) -> list[Pair]:
     """Pairs with a second derivative: x's own, and all of its variables if it is bent."""
-    found = set(x.second)
+    pairs = set(x.second)
     if products:
-        found |= {(i, j) for i in x.first for j in x.first if i <= j}
-    return sorted(found)
+        pairs |= {(i, j) for i in x.first for j in x.first if i <= j}
+    return sorted(pairs)
 
 
 def _nonzero(z: Operand, first: dict[int, Operand], second: dict[Pair, Operand]) -> Jet:
@@ -231,10 +231,10 @@ def _product_pairs(x: Jet, y: Jet) -> list[Pair]:
 
 def _crossed(b: Builder, x: Jet, y: Jet, i: int, j: int) -> Operand:
     """Sum of the products of first derivatives by both variables."""
-    one = b.mul(x.first.get(i, 0.0), y.first.get(j, 0.0))
+    product = b.mul(x.first.get(i, 0.0), y.first.get(j, 0.0))
     if i == j:
-        return b.mul(2.0, one)
-    return b.add(one, b.mul(x.first.get(j, 0.0), y.first.get(i, 0.0)))
+        return b.mul(2.0, product)
+    return b.add(product, b.mul(x.first.get(j, 0.0), y.first.get(i, 0.0)))
 
 
 def _div(b: Builder, x: Jet, y: Jet, order: int) -> Jet:

@@ -125,7 +125,23 @@ def _numbered(names: Iterable[str], d: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class BlockStep:
-    """Step of a block of a matrix form: on scalars, or on tensors of many blocks."""
+    """Step of a block of a matrix form: on scalars, or on tensors of many blocks.
+
+    `MatrixForm.block` makes it the step of a cell, where its form can be read.
+
+    Parameters
+    ----------
+    form : MatrixForm
+    size : int
+        Rows d of the matrices.
+
+    Examples
+    --------
+    >>> from tsrnn.kernels import BlockStep, cells
+    >>> step = cells.para_lstm(2).step
+    >>> isinstance(step, BlockStep), step.size, step.form.matrices
+    (True, 2, ('W_i', 'W_f', 'W_g', 'W_o'))
+    """
 
     form: MatrixForm
     size: int
@@ -174,6 +190,14 @@ def _vectors(fields: Fields, d: int) -> list[Vector]:
     return [Vector(fields[i : i + d]) for i in range(0, len(fields), d)]
 
 
+def _elementwise(function: Callable[..., Any]) -> Callable[..., Vector]:
+    """Operator of vectors that acts on each part."""
+    return lambda *args: Vector.__torch_function__(function, (), args)
+
+
+_added = _elementwise(operator.add)
+
+
 class Vector:
     """d scalars; arithmetic and torch's functions act on each."""
 
@@ -198,52 +222,22 @@ class Vector:
             ]
         )
 
-    def _with(self, function: Callable[..., Any], *others: Any) -> Vector:
-        return self.__torch_function__(function, (), (self, *others))
-
     def __add__(self, other: Any) -> Vector:
-        return (
-            other.added_to(self) if isinstance(other, _Product) else self._with(operator.add, other)
-        )
+        return other.added_to(self) if isinstance(other, _Product) else _added(self, other)
 
-    def __radd__(self, other: Any) -> Vector:
-        return self._with(lambda a, b: b + a, other)
-
-    def __sub__(self, other: Any) -> Vector:
-        return self._with(operator.sub, other)
-
-    def __rsub__(self, other: Any) -> Vector:
-        return self._with(lambda a, b: b - a, other)
-
-    def __mul__(self, other: Any) -> Vector:
-        return self._with(operator.mul, other)
-
-    def __rmul__(self, other: Any) -> Vector:
-        return self._with(lambda a, b: b * a, other)
-
-    def __truediv__(self, other: Any) -> Vector:
-        return self._with(operator.truediv, other)
-
-    def __rtruediv__(self, other: Any) -> Vector:
-        return self._with(lambda a, b: b / a, other)
-
-    def __pow__(self, other: Any) -> Vector:
-        return self._with(operator.pow, other)
-
-    def __neg__(self) -> Vector:
-        return self._with(operator.neg)
-
-    def __gt__(self, other: Any) -> Vector:
-        return self._with(operator.gt, other)
-
-    def __ge__(self, other: Any) -> Vector:
-        return self._with(operator.ge, other)
-
-    def __lt__(self, other: Any) -> Vector:
-        return self._with(operator.lt, other)
-
-    def __le__(self, other: Any) -> Vector:
-        return self._with(operator.le, other)
+    __radd__ = _elementwise(lambda a, b: b + a)
+    __sub__ = _elementwise(operator.sub)
+    __rsub__ = _elementwise(lambda a, b: b - a)
+    __mul__ = _elementwise(operator.mul)
+    __rmul__ = _elementwise(lambda a, b: b * a)
+    __truediv__ = _elementwise(operator.truediv)
+    __rtruediv__ = _elementwise(lambda a, b: b / a)
+    __pow__ = _elementwise(operator.pow)
+    __neg__ = _elementwise(operator.neg)
+    __gt__ = _elementwise(operator.gt)
+    __ge__ = _elementwise(operator.ge)
+    __lt__ = _elementwise(operator.lt)
+    __le__ = _elementwise(operator.le)
 
 
 class Matrix:

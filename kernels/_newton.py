@@ -15,35 +15,29 @@ from torch import Tensor
 from tsrnn.kernels._backend import backend_of, is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
-from tsrnn.kernels._lengths import whole
-from tsrnn.kernels._reference import reference
-from tsrnn.kernels._steps import is_small, linearised, local_gradients, new_states
+from tsrnn.kernels._problem import Problem, cut, extend, without_ends
+from tsrnn.kernels._reference import is_small, linearised, local_gradients, new_states, reference
 from tsrnn.kernels._time_parallel import MAX_PASSES, ROUNDINGS, run_lanes, solve_affine
-from tsrnn.kernels._whole import cut, extend, without_ends
 
-LARGEST_BLOCK_OF_KERNELS = 4
+LARGEST_BLOCK_OF_KERNELS = 4  # an affine cell has n^2 inputs; larger ones go through torch
 
 
-def forward(
-    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None
-) -> tuple[Tensor, Tensor, Convergence]:
-    """States, final state and convergence; arguments as in `recurrence`."""
+def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
+    """States, final state and convergence."""
+    cell, inputs, params, initial, lengths = problem
     inputs = without_ends(inputs, lengths)
     states, convergence = iterate(cell, inputs, params, initial, MAX_PASSES)
     final = states[:, -1].clone()
-    run_lanes(_in_time_order, cell, inputs, params, initial, states, final, convergence.fell_back)
+
+    def in_time_order(lanes: Problem) -> tuple[Tensor, Tensor]:
+        if not (is_small(cell) and is_compiled(inputs.device, inputs.dtype)):
+            return reference(lanes)
+        results: tuple[Tensor, Tensor] = backend_of(inputs.device).forward(lanes)
+        return results
+
+    whole = Problem(cell, inputs, params, initial)
+    run_lanes(in_time_order, whole, states, final, convergence.fell_back)
     return *cut(states, final, initial, lengths), convergence
-
-
-def _in_time_order(
-    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor
-) -> tuple[Tensor, Tensor]:
-    run = reference
-    if is_small(cell) and is_compiled(inputs.device, inputs.dtype):
-        run = backend_of(inputs.device).forward
-    ends = whole(None, inputs)
-    states, final = run(cell, inputs, params, initial, ends)
-    return states, final
 
 
 def iterate(
@@ -59,6 +53,7 @@ def iterate(
         new, jacobians = linearised(cell, inputs, params, old)
         mismatch = new - states
         residual = (mismatch.abs() / (1 + states.abs())).amax((1, 2))
+        # A lane whose states are not finite stays so: it is left to time order.
         moving = ~(residual <= allowed) & residual.isfinite()
         if i == passes or not moving.any():
             break
@@ -73,20 +68,18 @@ def _solve(matrices: Tensor, offsets: Tensor) -> Tensor:
     if small and is_compiled(matrices.device, matrices.dtype):
         return solve_affine(matrices, offsets, torch.zeros_like(offsets[:, 0]))
     solution = parallel_reduce(matrices, offsets)
-    # Products of matrices may overflow where the solution does not.
-    return solution if solution.isfinite().all() else _solve_in_order(matrices, offsets)
-
-
-def _solve_in_order(matrices: Tensor, offsets: Tensor) -> Tensor:
-    x, solution = torch.zeros_like(offsets[:, 0]), []
+    if solution.isfinite().all():
+        return solution
+    # Products of matrices may overflow where the solution does not: in time order.
+    x, steps = torch.zeros_like(offsets[:, 0]), []
     for a, b in zip(matrices.unbind(1), offsets.unbind(1), strict=True):
         x = torch.einsum("bijk,bjk->bik", a, x) + b
-        solution.append(x)
-    return torch.stack(solution, 1)
+        steps.append(x)
+    return torch.stack(steps, 1)
 
 
 def parallel_reduce(matrices: Tensor, offsets: Tensor) -> Tensor:
-    """All x_t = A_t x_{t-1} + b_t with x_0 = 0, in log2(T) passes over time.
+    """States x_t = A_t x_{t-1} + b_t from x_0 = 0, in log2(T) passes over time.
 
     Algorithm 1b of Danieli et al. (2025): each pass lets every step look twice as far back.
 
@@ -112,16 +105,10 @@ def parallel_reduce(matrices: Tensor, offsets: Tensor) -> Tensor:
 
 
 def backward(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    lengths: Tensor | None,
-    states: Tensor,
-    g_states: Tensor,
-    g_final: Tensor,
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state: equation (6), one reduction."""
+    cell, inputs, params, initial, lengths = problem
     inputs = without_ends(inputs, lengths)
     g_states, g_final, g_first = extend(g_states, g_final, lengths)
     old = torch.cat([initial[:, None], states[:, :-1]], 1)

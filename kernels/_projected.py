@@ -8,15 +8,14 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels import _dense
-from tsrnn.kernels._autograd import run
+from tsrnn.kernels._autograd import best_engine, run
 from tsrnn.kernels._backend import is_compiled
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._choice import best_engine
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._derived import projected_key, with_projection
-from tsrnn.kernels._lengths import as_lengths, without_padding
+from tsrnn.kernels._problem import as_lengths, without_padding
 from tsrnn.kernels._recurrence import check_cell, check_like, recurrence
-from tsrnn.kernels._steps import is_small
+from tsrnn.kernels._reference import is_small
 
 WIDEST_FUSED = 8  # inputs; beyond it a matrix product is faster
 
@@ -72,7 +71,7 @@ def projected_recurrence(
     check_cell(cell)
     _check_projection(cell, x, weight, bias, params, initial)
     units, width = params.shape[1], x.shape[2]
-    if not _is_fused(cell, x, units):
+    if not _is_fused(cell, x, params):
         with torch.autocast(x.device.type, enabled=False):  # dtypes are those of the arguments
             inputs = torch.nn.functional.linear(without_padding(x, lengths), weight, bias)
         inputs = inputs.unflatten(-1, (cell.m, units))
@@ -87,24 +86,15 @@ def projected_recurrence(
     return outputs, final
 
 
-def _is_fused(cell: Cell, x: Tensor, units: int) -> bool:
-    """Whether the projection is part of the kernel."""
-    width = x.shape[2]
+def _is_fused(cell: Cell, x: Tensor, params: Tensor) -> bool:
+    """Whether the projection is part of the kernel: narrow, on the CPU, in time order."""
     needs_gradient = x.requires_grad and torch.is_grad_enabled()
-    return (
-        width <= WIDEST_FUSED
-        and not needs_gradient
-        and x.device.type == "cpu"
-        and is_compiled(x.device, x.dtype)
-        and is_small(cell)
-        and _runs_in_time_order(cell, x, units)
-    )
-
-
-def _runs_in_time_order(cell: Cell, x: Tensor, units: int) -> bool:
-    if torch.compiler.is_compiling():
-        return True  # a cell cannot be traced in there
-    return best_engine(cell, x.device, x.shape[0], x.shape[1], units) == "sequential"
+    if x.shape[2] > WIDEST_FUSED or needs_gradient or x.device.type != "cpu":
+        return False
+    if not (is_compiled(x.device, x.dtype) and is_small(cell)):
+        return False
+    # Under torch.compile no cell can be traced, so that the best engine is not known.
+    return torch.compiler.is_compiling() or best_engine(cell, x, params) == "sequential"
 
 
 def _check_projection(

@@ -1,4 +1,4 @@
-"""The one entry: run a cell over a batch of sequences with the chosen engine."""
+"""Recurrence of a cell over a batch of sequences: arguments checked, run by the chosen engine."""
 
 from collections.abc import Sequence
 from typing import Literal, overload
@@ -7,11 +7,16 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels._autograd import run
+from tsrnn.kernels._backend import DTYPES, is_compiled
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._choice import chosen_engine
 from tsrnn.kernels._convergence import Convergence
-from tsrnn.kernels._lengths import as_lengths, check_range, whole
-from tsrnn.kernels._reference import reference
+from tsrnn.kernels._matrix_form import BlockStep
+from tsrnn.kernels._problem import Problem, as_lengths, check_range
+from tsrnn.kernels._reference import LARGEST_UNROLLED_BLOCK, is_small, reference
+from tsrnn.kernels._trace import is_linear
+
+NAMES = ("auto", "reference", "sequential", "scan", "shooting", "newton", "dense")
+_COMPILED = ("sequential", "scan", "shooting")
 
 
 @overload
@@ -145,17 +150,17 @@ def recurrence(
         initial = inputs.new_zeros(batch, cell.n, units)
     steps_of_each = as_lengths(lengths, batch, inputs.device)
     fields = cell.n_outputs if outputs_only else cell.n
-    chosen = chosen_engine(engine, cell, inputs)
+    chosen = _checked_engine(engine, cell, inputs)
     if chosen == "reference":
         if steps_of_each is not None and not torch.compiler.is_compiling():
             check_range(steps_of_each, steps)
-        ends = whole(steps_of_each, inputs)
-        states, final = reference(cell, inputs, params, initial, ends)
+        states, final = reference(Problem(cell, inputs, params, initial, steps_of_each))
         states = states[:, :, :fields]
         convergence = Convergence.exact(initial)
     else:
-        given = (cell.key, inputs, params, initial, steps_of_each, fields)
-        states, final, convergence = run(chosen, *given)
+        states, final, convergence = run(
+            chosen, cell.key, inputs, params, initial, steps_of_each, fields
+        )
     return (states, final, convergence) if full_output else (states, final)
 
 
@@ -204,3 +209,47 @@ def check_like(
             f"{name} must have the dtype and device of inputs, {inputs.dtype} on "
             f"{inputs.device}; got {tensor.dtype} on {tensor.device}"
         )
+
+
+def _checked_engine(engine: str, cell: Cell, inputs: Tensor) -> str:
+    """Name of the engine to run, "auto" included; raise where it cannot run here."""
+    if not isinstance(engine, str) or engine not in NAMES:
+        raise ValueError(f"engine must be one of {NAMES}; got {engine!r}")
+    compiled, small = is_compiled(inputs.device, inputs.dtype), is_small(cell)
+    # Blocks too large to unroll have an engine for every dtype.
+    nothing_better = inputs.is_complex() or (not compiled and small)
+    if engine == "reference" or (engine == "auto" and nothing_better):
+        return "reference"
+    if inputs.is_complex():
+        raise ValueError(
+            f"complex inputs run with engine='reference' only; got {inputs.dtype} with "
+            f"engine={engine!r}. Write real and imaginary part as fields, as cells.lru() does"
+        )
+    if engine in _COMPILED and not compiled:
+        known = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES["cpu"])
+        raise ValueError(
+            f"engine {engine!r} runs {known} on the CPU, and bfloat16 too on CUDA devices; got "
+            f"{inputs.dtype} on {inputs.device}. Use engine='reference' there"
+        )
+    if engine in _COMPILED and not small:
+        raise ValueError(
+            f"engine {engine!r} unrolls matrices of up to {LARGEST_UNROLLED_BLOCK} rows; those of "
+            f"cell {cell.name!r} are larger. Use engine='dense'"
+        )
+    if engine == "dense" and not isinstance(cell.step, BlockStep):
+        raise ValueError(
+            f"engine 'dense' runs cells in matrix form, such as those of MatrixForm.block; "
+            f"cell {cell.name!r} has none"
+        )
+    if engine == "newton" and torch.compiler.is_compiling() and not small:
+        raise ValueError(
+            f"engine 'newton' of blocks as large as those of cell {cell.name!r} does not run "
+            "under torch.compile. Use engine='dense'"
+        )
+    # A cell cannot be traced under torch.compile, so that its linearity is not checked there.
+    if engine == "scan" and not torch.compiler.is_compiling() and not is_linear(cell):
+        raise ValueError(
+            f"engine 'scan' runs cells that are linear in their state; cell {cell.name!r} is "
+            "not. Use engine='shooting'"
+        )
+    return engine

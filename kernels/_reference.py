@@ -1,4 +1,11 @@
-"""The obvious loop over time in torch: what every other engine is tested against."""
+"""A recurrence in torch, without kernels: the loop over time, or all steps at once.
+
+The loop is what every engine is tested against. Given the states, all steps at once have values,
+Jacobians and local gradients; cells of few fields go through their traced graphs, large blocks
+through autograd.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 
@@ -6,26 +13,33 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._lengths import is_alive
+from tsrnn.kernels._derived import named
+from tsrnn.kernels._graph import evaluate
 from tsrnn.kernels._matrix_form import BlockStep
-from tsrnn.kernels._whole import without_ends
+from tsrnn.kernels._problem import Problem, is_alive, without_ends
+from tsrnn.kernels._trace import trace, trace_jacobian
 
+# Rows of a matrix: an unrolled step has a product for every entry, and takes as long to compile.
 LARGEST_UNROLLED_BLOCK = 8
 
 
-def reference(
-    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Run the recurrence step by step; arguments as in `recurrence`.
+def is_small(cell: Cell) -> bool:
+    """Whether a cell is meant to be traced: not a large block."""
+    return not isinstance(cell.step, BlockStep) or cell.step.size <= LARGEST_UNROLLED_BLOCK
+
+
+def reference(problem: Problem) -> tuple[Tensor, Tensor]:
+    """States and final state, step by step.
 
     Any device, any floating dtype, any derivative that autograd has. Slow.
     """
+    cell, inputs, params, state, _ = problem
+    lengths = problem.ends
     step = step_of(cell, params)
     inputs = inputs[..., None] if cell.shared else inputs
     alive = is_alive(lengths, inputs.shape[1])
     # Padding may hold anything: NaN would reach the gradients as zero times NaN.
     inputs = without_ends(inputs, lengths)
-    state = initial
     states = []
     for u, live in zip(inputs.unbind(1), alive.unbind(1), strict=True):
         new = step(state, u)
@@ -44,27 +58,18 @@ def step_of(cell: Cell, params: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def reference_gradients(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    lengths: Tensor,
-    g_states: Tensor,
-    g_final: Tensor,
-    *,
-    differentiable: bool = False,
+    problem: Problem, g_states: Tensor, g_final: Tensor, *, differentiable: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state through the loop, run again.
 
     Where they are to be differentiable themselves, arguments keep their place in autograd.
     """
-    tensors = (inputs, params, initial)
     with torch.enable_grad():
-        leaves = tuple(
+        inputs, params, initial = leaves = [
             t if differentiable and t.requires_grad else t.detach().requires_grad_()
-            for t in tensors
-        )
-        results = reference(cell, leaves[0], leaves[1], leaves[2], lengths)
+            for t in (problem.inputs, problem.params, problem.initial)
+        ]
+        results = reference(Problem(problem.cell, inputs, params, initial, problem.lengths))
     g_inputs, g_params, g_initial = torch.autograd.grad(
         results,
         leaves,
@@ -73,3 +78,61 @@ def reference_gradients(
         materialize_grads=True,
     )
     return g_inputs, g_params, g_initial
+
+
+def new_states(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> Tensor:
+    """New states of all steps from the old ones, both (B, T, n, K)."""
+    step = step_of(cell, params)
+    return step(old.flatten(0, 1), inputs.flatten(0, 1)).unflatten(0, inputs.shape[:2])
+
+
+def linearised(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> tuple[Tensor, Tensor]:
+    """New states (B, T, n, K) of all steps and their Jacobians (B, T, n, n, K)."""
+    n = cell.n
+    if is_small(cell):
+        values = named(h=old.unbind(2), u=inputs.unbind(2), w=params.unbind(0))
+        outputs = [x.expand_as(old[:, :, 0]) for x in evaluate(trace_jacobian(cell), values)]
+        return torch.stack(outputs[:n], 2), torch.stack(outputs[n:], 2).unflatten(2, (n, n))
+    with torch.inference_mode(False), torch.enable_grad():
+        inputs, params, old = (_leaf(t) for t in (inputs, params, old))
+        old.requires_grad_()
+        new = new_states(cell, inputs, params, old)
+        # Units and steps do not meet, so the gradient of one sum has the rows of all of them.
+        rows = [
+            torch.autograd.grad(new[:, :, i].sum(), old, retain_graph=True)[0] for i in range(n)
+        ]
+    return new.detach(), torch.stack(rows, 2)
+
+
+def local_gradients(
+    cell: Cell, inputs: Tensor, params: Tensor, old: Tensor, new: Tensor, g: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of old states, inputs and parameters, given all of the new states' gradients.
+
+    `g` has the shape (B, T, n, K) of the states; the second result is zero for inputs that
+    all units share.
+    """
+    if not is_small(cell):
+        with torch.inference_mode(False), torch.enable_grad():
+            old, inputs, params = (_leaf(t).requires_grad_() for t in (old, inputs, params))
+            new = new_states(cell, inputs, params, old)
+        g_old, g_inputs, g_params = torch.autograd.grad(
+            new, (old, inputs, params), g, materialize_grads=True
+        )
+        return g_old, g_inputs, g_params
+    values = named(
+        h=old.unbind(2), u=inputs.unbind(2), s=new.unbind(2), g=g.unbind(2), w=params.unbind(0)
+    )
+    outputs = [x.expand_as(g[:, :, 0]) for x in evaluate(trace(cell)[1], values)]
+    of_inputs, of_params = cell.n, cell.n + cell.m
+    g_fields = [x.sum((0, 1)) for x in outputs[of_params:]]
+    return (
+        torch.stack(outputs[:of_inputs], 2),
+        torch.stack(outputs[of_inputs:of_params], 2) if cell.m else torch.zeros_like(inputs),
+        torch.stack(g_fields) if cell.p else torch.zeros_like(params),
+    )
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    """Copy of a tensor that autograd takes as a leaf."""
+    return tensor.clone() if tensor.is_inference() else tensor.detach()

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tsrnn.kernels import _cpu
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._graph import Graph, GraphStep, Operand, without_unused
-from tsrnn.kernels._jets import Builder, Jet, jets
-from tsrnn.kernels._lanes import Lanes
+from tsrnn.kernels._jets import Jet, jets
+from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import trace_step
 
 Pattern = tuple[tuple[int, ...], ...]  # (field, variable) or (field, variable, variable)
@@ -128,24 +129,21 @@ def sums(
         tuple(sorted(key for key in slopes if len(key) == 2)),
         tuple(sorted(key for key in slopes if len(key) == 3)),
     )
-    _check(cell, plan, lanes, params, initial)
+    _check_arrays(cell, plan, lanes, params, initial)
     begin = np.zeros((plan.cell.n, lanes.n))
     begin[: cell.p] = params.T
     begin[cell.p : cell.p + plan.memory] = initial.T
     for place, key in enumerate((*plan.first, *plan.second), cell.p + plan.memory):
         begin[place] = slopes.get(key, 0.0)
-    end = lanes.unpack(_run(plan.cell, lanes, begin))
-    return plan.read(end, cell.p)
+    no_params = lanes.blocks.new_empty(0, lanes.blocks.shape[-1])
+    problem = Problem(plan.cell, lanes.blocks, no_params, lanes.pack(begin))
+    _, end = _cpu.forward(problem, keep=False)
+    return plan.read(lanes.unpack(end), cell.p)
 
 
-def _run(cell: Cell, lanes: Lanes, begin: np.ndarray) -> torch.Tensor:
-    blocks, steps = lanes.blocks.shape[:2]
-    params = lanes.blocks.new_empty(0, lanes.blocks.shape[-1])
-    lengths = torch.full((blocks,), steps, dtype=torch.int64)
-    return _cpu.forward(cell, lanes.blocks, params, lanes.pack(begin), lengths, keep=False)[1]
-
-
-def _check(cell: Cell, plan: _Plan, lanes: Lanes, params: np.ndarray, initial: np.ndarray) -> None:
+def _check_arrays(
+    cell: Cell, plan: _Plan, lanes: Lanes, params: np.ndarray, initial: np.ndarray
+) -> None:
     for name, array, width in (("params", params, cell.p), ("initial", initial, plan.memory)):
         if array.shape != (lanes.n, width):
             raise ValueError(
@@ -160,11 +158,11 @@ def _check(cell: Cell, plan: _Plan, lanes: Lanes, params: np.ndarray, initial: n
 
 
 class _Plan(NamedTuple):
-    """A cell that adds up, and where in its state everything stands.
+    """A cell that adds up, and what the fields of its state are.
 
-    Its fields: the parameters, the memory, first and second derivatives of the memory, then
+    They are the parameters, the memory, first and second derivatives of the memory, then
     the sums of terms, gradients, Hessians and products. `gradient`, `hessian` and `products`
-    say for each of theirs which (term or product, variable...) it is.
+    have the (term or product, variable...) of each of theirs.
     """
 
     cell: Cell
@@ -185,13 +183,15 @@ class _Plan(NamedTuple):
         value = end[at : at + self.terms].copy()
         at += self.terms
         gradient = np.zeros((self.terms, n, p))
-        for key in self.gradient:
-            gradient[key[0], :, key[1]] = end[at]
-            at += 1
-        hessian = _symmetric(end, at, self.hessian, (self.terms, n, p, p))
-        products = _symmetric(
-            end, at + len(self.hessian), self.products, (self.n_products, n, p, p)
-        )
+        for place, (term, i) in enumerate(self.gradient, at):
+            gradient[term, :, i] = end[place]
+        at += len(self.gradient)
+        hessian = np.zeros((self.terms, n, p, p))
+        products = np.zeros((self.n_products, n, p, p))
+        for matrices, pattern in ((hessian, self.hessian), (products, self.products)):
+            for place, (k, i, j) in enumerate(pattern, at):
+                matrices[k, :, i, j] = matrices[k, :, j, i] = end[place]
+            at += len(pattern)
         return Sums(
             value,
             gradient if self.order > 0 else None,
@@ -199,13 +199,6 @@ class _Plan(NamedTuple):
             products if self.n_products else None,
             end[p : p + self.memory].copy(),
         )
-
-
-def _symmetric(end: np.ndarray, at: int, pattern: Pattern, shape: tuple[int, ...]) -> np.ndarray:
-    matrices = np.zeros(shape)
-    for place, (which, i, j) in enumerate(pattern, at):
-        matrices[which, :, i, j] = matrices[which, :, j, i] = end[place]
-    return matrices
 
 
 @functools.cache
@@ -217,102 +210,183 @@ def _plan(
     first: Pattern,
     second: Pattern,
 ) -> _Plan:
+    """Derive the cell that adds up; `first` and `second` are derivatives of the initial memory."""
     graph, names = trace_step(cell), cell.field_names[0]
+
+    def field(name: str) -> int:
+        if name not in names:
+            raise ValueError(
+                f"{name!r} must be a state field of cell {cell.name!r}, one of {names}"
+            )
+        return names.index(name)
+
     memory = 1 + max((int(name[1:]) for name in graph.reads if name[0] == "h"), default=-1)
     slope = max(order, 1) if products else order
-    first, second = _patterns(graph, cell, memory, slope, first if slope else (), second)
+    first, second = _moving(graph, cell, memory, slope, first if slope else (), second)
     second = second if order > 1 else ()
-    before = _Names(cell.p, memory, first, second)
-    builder, new = jets(graph, before.known(cell, order > 0 or bool(products)), slope)
-    fields = [names.index(_known(term, names, cell)) for term in terms]
-    values = [new[i].value for i in fields]
+    builder, new = jets(graph, _jets_before(cell, memory, slope, first, second), slope)
+
+    fields = [field(term) for term in terms]
     gradient = [(k, i) for k, f in enumerate(fields) for i in sorted(new[f].first)] * (order > 0)
     hessian = [(k, *pair) for k, f in enumerate(fields) for pair in sorted(new[f].second)]
     hessian *= order > 1
     added = [
-        *values,
+        *(new[f].value for f in fields),
         *(new[fields[k]].first[i] for k, i in gradient),
         *(new[fields[k]].second[i, j] for k, i, j in hessian),
     ]
-    squares = _products(builder, products, new, names, cell)
+    squares: dict[tuple[int, int, int], Operand] = {}
+    for k, (name, weight) in enumerate(products):
+        slopes = new[field(name)].first
+        w = 1.0 if weight is None else new[field(weight)].value
+        for i in sorted(slopes):
+            left = builder.mul(w, slopes[i])
+            squares |= {(k, i, j): builder.mul(left, slopes[j]) for j in sorted(slopes) if i <= j}
+    added += squares.values()
+
     outputs: list[Operand] = [f"h{i}" for i in range(cell.p)]
     outputs += [jet.value for jet in new[:memory]]
     outputs += [new[f].first.get(i, 0.0) for f, i in first]
     outputs += [new[f].second.get((i, j), 0.0) for f, i, j in second]
     start = len(outputs)
-    added += squares.values()
     outputs += [builder.add(f"h{start + k}", value) for k, value in enumerate(added)]
-    summing = Cell(
-        f"{cell.name}.sums{order}",
-        len(outputs),
-        cell.m,
-        0,
-        GraphStep(Graph(without_unused(builder.ops, outputs), tuple(outputs))),
-    )
+    step = GraphStep(Graph(without_unused(builder.ops, outputs), tuple(outputs)))
     return _Plan(
-        summing, memory, first, second, len(fields), tuple(gradient), tuple(hessian),
+        Cell(f"{cell.name}.sums{order}", len(outputs), cell.m, 0, step),
+        memory, first, second, len(fields), tuple(gradient), tuple(hessian),
         len(products), tuple(squares), order,
     )  # fmt: skip
 
 
-def _known(name: str, names: Sequence[str], cell: Cell) -> str:
-    if name not in names:
-        raise ValueError(f"{name!r} must be a state field of cell {cell.name!r}, one of {names}")
-    return name
-
-
-def _products(
-    builder: Builder,
-    products: Sequence[Product],
-    new: Sequence[Jet],
-    names: Sequence[str],
-    cell: Cell,
-) -> dict[tuple[int, int, int], Operand]:
-    """What is to be added to sums of products, by (product, variable, variable)."""
-    found: dict[tuple[int, int, int], Operand] = {}
-    for k, (name, weight) in enumerate(products):
-        slopes = new[names.index(_known(name, names, cell))].first
-        w = 1.0 if weight is None else new[names.index(_known(weight, names, cell))].value
-        for i in sorted(slopes):
-            weighted = builder.mul(w, slopes[i])
-            found |= {(k, i, j): builder.mul(weighted, slopes[j]) for j in sorted(slopes) if i <= j}
-    return found
-
-
-class _Names(NamedTuple):
-    """Names of the fields of the summing cell's state."""
-
-    p: int
-    memory: int
-    first: Pattern
-    second: Pattern
-
-    def known(self, cell: Cell, slopes: bool) -> dict[str, Jet]:
-        """Jets of all that the graph of the original cell may read."""
-        start = self.p + self.memory
-        jets_of = {f"h{f}": Jet(f"h{self.p + f}") for f in range(self.memory)}
-        for place, (f, i) in enumerate(self.first, start):
-            jets_of[f"h{f}"].first[i] = f"h{place}"
-        for place, (f, i, j) in enumerate(self.second, start + len(self.first)):
-            jets_of[f"h{f}"].second[i, j] = f"h{place}"
-        jets_of |= {f"u{i}": Jet(f"u{i}") for i in range(cell.m)}
-        one = {i: {i: 1.0} if slopes else {} for i in range(self.p)}
-        return jets_of | {f"w{i}": Jet(f"h{i}", dict(one[i])) for i in range(self.p)}
-
-
-def _patterns(
+def _moving(
     graph: Graph, cell: Cell, memory: int, order: int, first: Pattern, second: Pattern
 ) -> tuple[Pattern, Pattern]:
-    """Derivatives of the memory that are ever other than zero."""
-    ones: set[tuple[int, int]] = {(f, i) for f, i in first}
-    twos: set[tuple[int, ...]] = set(second) if order > 1 else set()
+    """Derivatives of the memory that are ever other than zero, from those of the initial memory.
+
+    Each pass lets them spread by a step of the recurrence, until no more are reached.
+    """
+    ones, twos = set(first), set(second) if order > 1 else set()
     while True:
-        names = _Names(cell.p, memory, tuple(sorted(ones)), tuple(sorted(twos)))
-        new = jets(graph, names.known(cell, order > 0), order)[1][:memory]
+        first, second = tuple(sorted(ones)), tuple(sorted(twos))
+        new = jets(graph, _jets_before(cell, memory, order, first, second), order)[1][:memory]
         more_ones = {(f, i) for f, jet in enumerate(new) for i in jet.first}
-        more_twos: set[tuple[int, ...]] = {
-            (f, *pair) for f, jet in enumerate(new) for pair in jet.second
-        }
+        more_twos = {(f, *pair) for f, jet in enumerate(new) for pair in jet.second}
         if more_ones <= ones and more_twos <= twos:
-            return names.first, names.second
+            return first, second
         ones, twos = ones | more_ones, twos | more_twos
+
+
+def _jets_before(
+    cell: Cell, memory: int, order: int, first: Pattern, second: Pattern
+) -> dict[str, Jet]:
+    """Jets of all that the graph of a cell may read, by names of the summing cell's fields."""
+    start = cell.p + memory
+    known = {f"h{f}": Jet(f"h{cell.p + f}") for f in range(memory)}
+    for place, (f, i) in enumerate(first, start):
+        known[f"h{f}"].first[i] = f"h{place}"
+    for place, (f, i, j) in enumerate(second, start + len(first)):
+        known[f"h{f}"].second[i, j] = f"h{place}"
+    known |= {f"u{i}": Jet(f"u{i}") for i in range(cell.m)}
+    # Parameters are fields too, each with a derivative of one by itself.
+    return known | {f"w{i}": Jet(f"h{i}", {i: 1.0} if order > 0 else {}) for i in range(cell.p)}
+
+
+WIDTH = 16  # lanes of a block: a row of it is two lines of cache
+
+
+class Lanes:
+    """Series of one length, packed so that a kernel reads them row by row.
+
+    Parameters
+    ----------
+    series : ndarray of float64, shape (N, T, m) or (N, T)
+        N series of m input fields. An input beside y may be 1 where y was observed, else 0: so
+        series of unequal lengths are padded.
+
+    Attributes
+    ----------
+    blocks : Tensor of shape (B, T, m, W)
+        Series b W + w in lane w of block b; the last series fills what is left.
+    n : int
+        Number of series N.
+
+    Raises
+    ------
+    ValueError
+        If there is no series or no row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Lanes
+    >>> lanes = Lanes(np.arange(6.0).reshape(2, 3))
+    >>> lanes.n, lanes.blocks.shape
+    (2, torch.Size([1, 3, 1, 2]))
+    >>> lanes.unpack(lanes.pack(np.array([[1.0, 2.0]])))
+    array([[1., 2.]])
+    """
+
+    def __init__(self, series: np.ndarray) -> None:
+        series = series[..., None] if series.ndim == 2 else series
+        if series.ndim != 3 or 0 in series.shape[:2]:
+            raise ValueError(f"series must have shape (N, T, m) with N, T >= 1; got {series.shape}")
+        self._series = torch.from_numpy(np.ascontiguousarray(series, dtype=np.float64))
+        self.n = len(series)
+        blocks, width = self._series, min(self.n, WIDTH)
+        if left := -self.n % width:
+            blocks = torch.cat([blocks, blocks[-1:].expand(left, -1, -1)])
+        blocks = blocks.view(-1, width, *blocks.shape[1:])
+        self.blocks = blocks.permute(0, 2, 3, 1).contiguous()
+
+    def select(self, series: np.ndarray) -> Lanes:
+        """Pack some of the series anew."""
+        return Lanes(self._series.numpy()[series])
+
+    def pack(self, values: np.ndarray) -> Tensor:
+        """Values (f, N) as (B, f, W)."""
+        blocks, _, _, width = self.blocks.shape
+        padded = np.empty((len(values), blocks * width))
+        padded[:, : self.n] = values
+        padded[:, self.n :] = values[:, -1:]
+        return (
+            torch.from_numpy(padded).view(len(values), blocks, width).transpose(0, 1).contiguous()
+        )
+
+    def unpack(self, packed: Tensor) -> np.ndarray:
+        """Values (B, f, W) as (f, N)."""
+        return packed.transpose(0, 1).reshape(packed.shape[1], -1)[:, : self.n].numpy()
+
+
+class Running:
+    """The series of some lanes that an iteration still works on.
+
+    What is left is packed anew when it is less than half of what is packed: else all of it is
+    computed, and the results of those that have ended are not looked at.
+
+    Parameters
+    ----------
+    lanes : Lanes
+        All series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Lanes, Running
+    >>> running = Running(Lanes(np.zeros((40, 3))))
+    >>> lanes, places = running.covering(np.array([5, 7]))
+    >>> lanes.n, places
+    (2, array([0, 1]))
+    """
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._all = lanes
+        self._lanes, self._numbers = lanes, np.arange(lanes.n)
+
+    def covering(self, units: np.ndarray) -> tuple[Lanes, np.ndarray]:
+        """Lanes that hold the series numbered `units`, and their places in them."""
+        if not np.isin(units, self._numbers, assume_unique=True).all():
+            self._lanes, self._numbers = self._all, np.arange(self._all.n)
+        if 2 * len(units) <= len(self._numbers) and self._lanes.n > WIDTH:
+            self._numbers = np.sort(units)
+            self._lanes = self._all.select(self._numbers)
+        return self._lanes, np.searchsorted(self._numbers, units)

@@ -14,46 +14,46 @@ GPU the same iteration is one kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from tsrnn.kernels._backend import backend_of
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._chunks import Chunks
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._derived import affine, tangent
-from tsrnn.kernels._lengths import whole
+from tsrnn.kernels._problem import Problem, cut, extend, without_ends
 from tsrnn.kernels._trace import is_linear
-from tsrnn.kernels._whole import cut, extend, without_ends
 
-MAX_PASSES = 12
+MAX_PASSES = 12  # random 2 x 2 blocks with weights of scale 1.5 take 11 at worst
 ROUNDINGS = 16  # of mismatch at a boundary that count as agreement
 LANES = 16  # with fewer units on a CPU, chunks fill the lanes of vector registers
-WANTED_LANES = 256
-WANTED_CHUNKS = 64
-SHORTEST_CHUNK = 64
-MOST_CHUNKS = 1024  # of a lane on a GPU
+WANTED_LANES = 256  # units times chunks: several vectors of them overlap their steps
+WANTED_CHUNKS = 64  # as sequences: the scan over their boundaries stays short
+SHORTEST_CHUNK = 64  # steps: a chunk has to cost more than its part of that scan
+MOST_CHUNKS = 1024  # of a lane on a GPU: rows that a program can scan
 
 
-def forward(
-    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None
-) -> tuple[Tensor, Tensor, Convergence]:
-    """States, final state and convergence; arguments as in `recurrence`."""
+def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
+    """States, final state and convergence."""
+    cell, inputs, params, initial, lengths = problem
     inputs = without_ends(inputs, lengths)
-    fused = getattr(backend_of(inputs.device), "shooting", None)
+    whole = Problem(cell, inputs, params, initial)
+    backend = backend_of(inputs.device)
+    fused = getattr(backend, "shooting", None)
     if fused is not None:
         steps = fused_chunk(inputs)
-        allowed = _allowed(cell, inputs, steps)
-        given = (cell, inputs, params, initial, steps, MAX_PASSES, allowed)
-        states, final, passes, residual, converged = fused(*given)
+        states, final, passes, residual, converged = fused(
+            whole, steps, MAX_PASSES, _allowed(cell, inputs, steps)
+        )
         convergence = Convergence(passes, residual, ~converged)
     elif (chunks := chosen_chunks(inputs)).count > 1:
-        states, final, convergence = _shoot_and_go_on(cell, inputs, params, initial, chunks)
+        states, final, convergence = _shoot(whole, chunks)
     else:
-        states, final = _in_time_order(cell, inputs, params, initial)
+        states, final = backend.forward(whole)
         convergence = Convergence.exact(initial)
-    run_lanes(_in_time_order, cell, inputs, params, initial, states, final, convergence.fell_back)
+    run_lanes(backend.forward, whole, states, final, convergence.fell_back)
     return *cut(states, final, initial, lengths), convergence
 
 
@@ -62,32 +62,12 @@ def fused_chunk(inputs: Tensor) -> int:
     return max(SHORTEST_CHUNK, -(-inputs.shape[1] // MOST_CHUNKS))
 
 
-def _shoot_and_go_on(
-    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, chunks: Chunks
-) -> tuple[Tensor, Tensor, Convergence]:
-    """Chunks side by side, then the steps that are left over in time order."""
-    head, rest = inputs[:, : chunks.total], inputs[:, chunks.total :]
-    states, final, convergence = _shoot(cell, head, params, initial, chunks)
-    if rest.shape[1]:
-        more, final = _in_time_order(cell, rest, params, final)
-        states = torch.cat([states, more], 1)
-    return states, final, convergence
-
-
-def _in_time_order(
-    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, *, keep: bool = True
-) -> tuple[Tensor, Tensor]:
-    lengths = whole(None, inputs)
+def _shoot(problem: Problem, chunks: Chunks) -> tuple[Tensor, Tensor, Convergence]:
+    """Newton's method on the boundaries of chunks, then in time order the steps left over."""
+    cell, inputs, params, initial, _ = problem
     run = backend_of(inputs.device).forward
-    states, final = run(cell, inputs, params, initial, lengths, keep=keep)
-    return states, final
-
-
-def _shoot(
-    cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, chunks: Chunks
-) -> tuple[Tensor, Tensor, Convergence]:
-    """Newton's method on the boundaries of chunks."""
-    u, w = chunks.split(inputs).contiguous(), chunks.split_params(params)
+    u = chunks.split(inputs[:, : chunks.total]).contiguous()
+    w = chunks.split_params(params)
     starts = torch.zeros_like(initial)[:, None].repeat(1, chunks.count, 1, 1)
     starts[:, 0] = initial
     allowed = _allowed(cell, inputs, chunks.steps)
@@ -97,15 +77,21 @@ def _shoot(
         passes += moving
         ends, jacobians = _tangents(cell, u, w, starts, chunks)
         starts = _corrected(starts, ends, jacobians)
-        states, last = _in_time_order(cell, u, w, chunks.split_boundaries(starts))
+        states, last = run(Problem(cell, u, w, chunks.split_boundaries(starts)))
         ends = chunks.join_boundaries(last)
-        residual = _mismatch(starts, ends)
+        # Largest mismatch at a boundary of each lane, relative; NaN where one is.
+        mismatch = (ends[:, :-1] - starts[:, 1:]).abs() / (1 + starts[:, 1:].abs())
+        residual = mismatch.amax((1, 2))
         agreed = residual <= allowed
         # What is not a number will not become one: it is left to time order.
         moving = ~agreed & residual.isfinite()
         if not moving.any():
             break
-    return chunks.join(states), ends[:, -1].clone(), Convergence(passes, residual, ~agreed)
+    states, final = chunks.join(states), ends[:, -1].clone()
+    if chunks.total < problem.steps:
+        more, final = run(Problem(cell, inputs[:, chunks.total :], params, final))
+        states = torch.cat([states, more], 1)
+    return states, final, Convergence(passes, residual, ~agreed)
 
 
 def _allowed(cell: Cell, inputs: Tensor, steps: int) -> float:
@@ -118,11 +104,6 @@ def _allowed(cell: Cell, inputs: Tensor, steps: int) -> float:
     return ROUNDINGS * torch.finfo(arithmetic).eps * (steps if is_linear(cell) else 1)
 
 
-def _is_finite(jacobians: Tensor) -> Tensor:
-    """Lanes (B, K) none of whose products has overflowed."""
-    return jacobians.isfinite().all(1).all(1).all(1)
-
-
 def _tangents(
     cell: Cell, u: Tensor, w: Tensor, starts: Tensor, chunks: Chunks
 ) -> tuple[Tensor, Tensor]:
@@ -130,8 +111,8 @@ def _tangents(
     n = cell.n
     identity = torch.eye(n, dtype=starts.dtype, device=starts.device).flatten()[:, None]
     shape = (*starts.shape[:2], n * n, starts.shape[3])
-    begin = torch.cat([starts, identity.expand(shape)], 2)
-    _, last = _in_time_order(tangent(cell), u, w, chunks.split_boundaries(begin), keep=False)
+    begin = chunks.split_boundaries(torch.cat([starts, identity.expand(shape)], 2))
+    _, last = backend_of(u.device).forward(Problem(tangent(cell), u, w, begin), keep=False)
     last = chunks.join_boundaries(last)
     return last[:, :, :n], last[:, :, n:].unflatten(2, (n, n))
 
@@ -156,21 +137,14 @@ def solve_affine(matrices: Tensor, offsets: Tensor, first: Tensor) -> Tensor:
     """Solve all x_c = A_c x_{c-1} + b_c: A (B, C, n, n, K), b (B, C, n, K), x_0 (B, n, K)."""
     fields = torch.cat([matrices.flatten(2, 3), offsets], 2)
     empty = fields.new_empty(0, fields.shape[3])
-    return _in_time_order(affine(first.shape[1]), fields, empty, first)[0]
-
-
-def _mismatch(starts: Tensor, ends: Tensor) -> Tensor:
-    """Largest relative difference at a boundary of each lane (B, K); NaN where one is."""
-    relative = (ends[:, :-1] - starts[:, 1:]).abs() / (1 + starts[:, 1:].abs())
-    return relative.amax((1, 2))
+    problem = Problem(affine(first.shape[1]), fields, empty, first)
+    solution: Tensor = backend_of(fields.device).forward(problem)[0]
+    return solution
 
 
 def run_lanes(
-    run: Callable[[Cell, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
+    run: Callable[[Problem], tuple[Tensor, Tensor]],
+    problem: Problem,
     states: Tensor,
     final: Tensor,
     lanes: Tensor,
@@ -179,102 +153,126 @@ def run_lanes(
     b, k = lanes.nonzero(as_tuple=True)
     if not len(b):
         return
+    cell, inputs, params, initial, _ = problem
     u = inputs[b, :, :, k].permute(1, 2, 0)[None]
-    exact, last = run(cell, u, params[:, k], initial[b, :, k].T[None])
+    exact, last = run(Problem(cell, u, params[:, k], initial[b, :, k].T[None]))
     states[b, :, :, k] = exact[0].permute(2, 0, 1)
     final[b, :, k] = last[0].T
 
 
 def backward(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    lengths: Tensor | None,
-    states: Tensor,
-    g_states: Tensor,
-    g_final: Tensor,
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state: linear, so one scan is exact."""
+    cell, inputs, params, initial, lengths = problem
     inputs = without_ends(inputs, lengths)
+    whole = Problem(cell, inputs, params, initial)
     g_states, g_final, g_first = extend(g_states, g_final, lengths)
-    fused = getattr(backend_of(inputs.device), "scan_backward", None)
+    backend = backend_of(inputs.device)
+    fused = getattr(backend, "scan_backward", None)
     if fused is not None:
-        given = (cell, inputs, params, initial, states, g_states, g_final)
-        g_inputs, g_params, g_initial = fused(*given, fused_chunk(inputs))
-        if all(g.isfinite().all() for g in (g_inputs, g_params, g_initial)):
-            return g_inputs, g_params, g_initial + g_first
+        gradients = fused(whole, states, g_states, g_final, fused_chunk(inputs))
+        if all(g.isfinite().all() for g in gradients):
+            return gradients[0], gradients[1], gradients[2] + g_first
     chunks = chosen_chunks(inputs)
     if fused is not None or chunks.count < 2:
-        g_inputs, g_params, g_initial = _backward_in_time_order(
-            cell, inputs, params, initial, states, g_states, g_final
-        )
+        g_inputs, g_params, g_initial = backend.backward(whole, states, g_states, g_final)
         return g_inputs, g_params, g_initial + g_first
     at = chunks.total
-    rest = []
-    if at < inputs.shape[1]:
-        tail = (inputs[:, at:], params, states[:, at - 1], states[:, at:], g_states[:, at:])
-        rest.append(_backward_in_time_order(cell, *tail, g_final))
-        g_final = rest[0][2]
-    head = (inputs[:, :at], params, initial, states[:, :at], g_states[:, :at])
-    g_inputs, g_params, g_initial = _backward_scan(cell, *head, g_final, chunks)
-    for g_rest, more, _ in rest:
-        g_inputs, g_params = torch.cat([g_inputs, g_rest], 1), g_params + more
+    rest = None
+    if at < problem.steps:  # the steps left over come first, backwards in time
+        tail = Problem(cell, inputs[:, at:], params, states[:, at - 1])
+        rest = backend.backward(tail, states[:, at:], g_states[:, at:], g_final)
+        g_final = rest[2]
+    head = Problem(cell, inputs[:, :at], params, initial)
+    g_inputs, g_params, g_initial = _scan_backward(
+        head, states[:, :at], g_states[:, :at], g_final, chunks
+    )
+    if rest is not None:
+        g_inputs, g_params = torch.cat([g_inputs, rest[0]], 1), g_params + rest[1]
     return g_inputs, g_params, g_initial + g_first
 
 
-def _backward_in_time_order(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    states: Tensor,
-    g_states: Tensor,
-    g_final: Tensor,
-    *,
-    only_initial: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
-    lengths = whole(None, inputs)
-    given = (inputs, params, initial, lengths, states, g_states, g_final)
-    return backend_of(inputs.device).backward(cell, *given, only_initial=only_initial)
-
-
-def _backward_scan(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    states: Tensor,
-    g_states: Tensor,
-    g_final: Tensor,
-    chunks: Chunks,
+def _scan_backward(
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor, chunks: Chunks
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Backward pass of chunks side by side, the gradients at their ends from a scan."""
+    cell, inputs, params, initial, _ = problem
+    run = backend_of(inputs.device).backward
     starts = torch.cat([initial[:, None], states[:, chunks.steps - 1 : -1 : chunks.steps]], 1)
     u, s, g = (chunks.split(x).contiguous() for x in (inputs, states, g_states))
     w, first = chunks.split_params(params), chunks.split_boundaries(starts)
     _, jacobians = _tangents(cell, u, w, starts, chunks)
-    if not _is_finite(jacobians).all():
-        return _backward_in_time_order(cell, inputs, params, initial, states, g_states, g_final)
-    nothing = torch.zeros_like(first)
-    local = _backward_in_time_order(cell, u, w, first, s, g, nothing, only_initial=True)[2]
+    if not jacobians.isfinite().all():  # a product has overflowed: time order has none
+        gradients: tuple[Tensor, Tensor, Tensor] = run(problem, states, g_states, g_final)
+        return gradients
+    pieces = Problem(cell, u, w, first)
+    local = run(pieces, s, g, torch.zeros_like(first), only_initial=True)[2]
     local = chunks.join_boundaries(local)
     backwards = solve_affine(
         jacobians[:, 1:].transpose(2, 3).flip(1), local[:, 1:].flip(1), g_final
     )
     at_ends = torch.cat([backwards.flip(1), g_final[:, None]], 1)
-    g_u, g_w, g_h = _backward_in_time_order(
-        cell, u, w, first, s, g, chunks.split_boundaries(at_ends)
-    )
+    g_u, g_w, g_h = run(pieces, s, g, chunks.split_boundaries(at_ends))
     return chunks.join(g_u), chunks.join_params(g_w), chunks.join_boundaries(g_h)[:, 0]
 
 
 def chosen_chunks(inputs: Tensor) -> Chunks:
-    """How time is cut: enough chunks to fill the lanes of a device, long enough to pay."""
+    """Division of time: enough chunks to fill the lanes of a device, long enough to pay."""
     steps, units = inputs.shape[1], inputs.shape[3]
     few = inputs.device.type == "cpu" and units < LANES
     wanted = WANTED_LANES // units if few else WANTED_CHUNKS
     count = max(1, min(wanted, steps // SHORTEST_CHUNK))
+    # With a divisor of T no steps are left over, which would run in time order.
     divisors = [c for c in range(count, count // 2, -1) if steps % c == 0]
     count = divisors[0] if divisors else count
     return Chunks(count, steps // count, few)
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Pieces of time laid side by side: `count` of `steps` steps each.
+
+    As sequences they are views where memory allows. As units they fill the lanes of vector
+    registers where there are few units, for the price of a copy.
+    """
+
+    count: int
+    steps: int
+    as_units: bool
+
+    @property
+    def total(self) -> int:
+        """Steps in all chunks."""
+        return self.count * self.steps
+
+    def split(self, x: Tensor) -> Tensor:
+        """(B, count * steps, fields, K) as (B', steps, fields, K')."""
+        x = x.unflatten(1, (self.count, self.steps))
+        if not self.as_units:
+            return x.flatten(0, 1)
+        return x.permute(0, 2, 3, 1, 4).flatten(3)
+
+    def join(self, x: Tensor) -> Tensor:
+        """Undo `split`."""
+        if not self.as_units:
+            return x.unflatten(0, (-1, self.count)).flatten(1, 2)
+        return x.unflatten(3, (self.count, -1)).permute(0, 3, 1, 2, 4).flatten(1, 2)
+
+    def split_boundaries(self, x: Tensor) -> Tensor:
+        """(B, count, fields, K) as (B', fields, K')."""
+        return x.transpose(1, 2).flatten(2) if self.as_units else x.flatten(0, 1)
+
+    def join_boundaries(self, x: Tensor) -> Tensor:
+        """Undo `split_boundaries`."""
+        if self.as_units:
+            return x.unflatten(2, (self.count, -1)).transpose(1, 2)
+        return x.unflatten(0, (-1, self.count))
+
+    def split_params(self, params: Tensor) -> Tensor:
+        """Parameters (p, K) of every piece."""
+        return params.repeat(1, self.count) if self.as_units else params
+
+    def join_params(self, g_params: Tensor) -> Tensor:
+        """Sum of the gradients of all pieces' parameters."""
+        return g_params.unflatten(1, (self.count, -1)).sum(1) if self.as_units else g_params

@@ -1,4 +1,4 @@
-"""Record what a cell does to scalars: its step and its vector-Jacobian product as flat graphs."""
+"""Trace of a cell on scalars: its step and its vector-Jacobian product as flat graphs."""
 
 import contextlib
 import functools
@@ -16,6 +16,7 @@ from tsrnn.kernels._graph import (
     Op,
     Operand,
     evaluate,
+    renamed,
     without_unused,
 )
 
@@ -52,13 +53,13 @@ class _Recorder(TorchDispatchMode):
             raise self._refusal(name, "does not give a scalar; write elementwise functions only")
         self._alive.append(result)
         scalars = [a for a in args if isinstance(a, torch.Tensor | int | float)]
-        operands = tuple(self._operand(a) for a in scalars)
+        operands = tuple(self.operand(a) for a in scalars)
         if name not in _CONSTANTS and any(isinstance(a, str) for a in operands):
             self._names[id(result)] = self._note(name, operands)
         return result
 
     def _check(self, func: Any, name: str, args: Sequence[object], options: dict[str, Any]) -> None:
-        """Refuse what a graph of scalars could not say, rather than record something else."""
+        """Refuse an operation that a graph of scalars cannot express."""
         if name == "_local_scalar_dense":
             raise self._refusal(
                 "if or float",
@@ -94,14 +95,11 @@ class _Recorder(TorchDispatchMode):
         self.ops.append(Op(f"v{len(self.ops)}", name, operands))
         return self.ops[-1].out
 
-    def _operand(self, value: torch.Tensor | float) -> Operand:
+    def operand(self, value: torch.Tensor | float) -> Operand:
+        """Name of a recorded tensor, or the value of a constant."""
         if not isinstance(value, torch.Tensor):
             return float(value)
         return self._names.get(id(value)) or float(value)
-
-    def name_of(self, tensor: torch.Tensor) -> Operand:
-        """Name of a recorded tensor, or its value where it is a constant."""
-        return self._operand(tensor)
 
 
 def _is_mask(value: object) -> bool:
@@ -121,13 +119,6 @@ def _scalars(prefix: str, count: int) -> dict[str, torch.Tensor]:
     }
 
 
-def _renamed(ops: Sequence[Op], names: dict[str, Operand]) -> list[Op]:
-    return [
-        Op(op.out, op.name, tuple(names.get(a, a) if isinstance(a, str) else a for a in op.args))
-        for op in ops
-    ]
-
-
 class _Trace:
     """A step recorded on scalars, ready to be differentiated under the same recorder."""
 
@@ -140,7 +131,7 @@ class _Trace:
         with self._recording():
             self._new = cell.step(*(tuple(part.values()) for part in parts))
         _check_result(cell, self._new)
-        self.new = [self._recorder.name_of(t) for t in self._new]
+        self.new = [self._recorder.operand(t) for t in self._new]
         # Before any gradient: what is refused should be what the cell's author has written.
         self.graph(self.new)
 
@@ -157,18 +148,20 @@ class _Trace:
     ) -> list[Operand]:
         """Products of cotangents with the derivatives of fields of the new state by leaves."""
         with self._recording():
-            found = _gradients(self._new[of], [self.leaves[name] for name in leaves], cotangents)
-        slopes = [0.0 if g is None else self._recorder.name_of(g) for g in found]
+            gradients = _gradients(
+                self._new[of], [self.leaves[name] for name in leaves], cotangents
+            )
+        slopes = [0.0 if g is None else self._recorder.operand(g) for g in gradients]
         self.graph(slopes)
         return slopes
 
     def graph(self, outputs: Sequence[Operand], names: dict[str, Operand] | None = None) -> Graph:
-        """What is needed for some recorded values, some of them known by other names."""
+        """Operations that some recorded values need, some of them known by other names."""
         ops = without_unused(self._recorder.ops, outputs)
         _check_operations(self.cell, ops)
         if names:
-            ops = tuple(_renamed(self._recorder.ops, names))
-            outputs = [names.get(out, out) if isinstance(out, str) else out for out in outputs]
+            ops = tuple(Op(op.out, op.name, renamed(op.args, names)) for op in self._recorder.ops)
+            outputs = renamed(outputs, names)
         return Graph(without_unused(ops, outputs), tuple(outputs))
 
 
@@ -302,8 +295,8 @@ def is_linear(cell: Cell) -> bool:
 
 
 def _is_line(graph: Graph, cell: Cell) -> bool:
-    """Whether new states move as their Jacobian says, a sign or a step of a state do not."""
-    generator = torch.Generator().manual_seed(0)
+    """Whether new states move as their Jacobian says: a sign or step function of them does not."""
+    generator = torch.Generator().manual_seed(0)  # of its own: the answer is always the same
     fixed = {
         f"{prefix}{i}": torch.rand((), generator=generator, dtype=torch.float64)
         for prefix, count in (("u", cell.m), ("w", cell.p))
@@ -315,4 +308,5 @@ def _is_line(graph: Graph, cell: Cell) -> bool:
     new, jacobian = torch.stack(outputs[: cell.n], 1), torch.stack(outputs[cell.n :], 1)
     rows = jacobian.unflatten(1, (cell.n, cell.n))
     moved = torch.einsum("bij,bj->bi", rows, states - states[:1])
+    # In float64: rounding is far below, and what is no line is far above.
     return torch.allclose(new - new[:1], moved, rtol=1e-6, atol=1e-9)

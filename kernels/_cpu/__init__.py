@@ -1,6 +1,8 @@
 """Recurrences on the CPU in time order: emitted kernels run on tensors, without autograd."""
 
+import ctypes
 import functools
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,10 +13,10 @@ from torch import Tensor
 from tsrnn.kernels._backend import DTYPES
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu import compiler
-from tsrnn.kernels._cpu.buffers import new_empty
-from tsrnn.kernels._cpu.flush_ir import entries_ir
+from tsrnn.kernels._cpu.compiler import entries_ir
 from tsrnn.kernels._cpu.kernel_ir import POINTERS, SIZES, kernel_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
+from tsrnn.kernels._problem import Problem
 
 
 class Kernels(NamedTuple):
@@ -41,10 +43,6 @@ def kernels_for(cell: Cell, dtype: torch.dtype) -> Kernels:
 def _variant(cell: Cell, dtype: torch.dtype, kind: str) -> Callable[..., None]:
     """Load a kernel that does less; compiled where it is first used."""
     return _load(cell, source(cell, dtype, (kind,)), (kind,))[kind]
-
-
-def _of_outputs(cell: Cell, dtype: torch.dtype) -> Callable[..., None]:
-    return _variant(cell, dtype, "backward_outputs")
 
 
 def _load(cell: Cell, code: str, kinds: Sequence[str]) -> dict[str, Callable[..., None]]:
@@ -83,29 +81,21 @@ def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
     start = time.perf_counter()
     kernels_for(cell, dtype)
     if cell.n_outputs < cell.n:
-        _of_outputs(cell, dtype)
+        _variant(cell, dtype, "backward_outputs")
     if announce:
         print(f"Compiled in {time.perf_counter() - start:.1f} s")
 
 
-def forward(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    lengths: Tensor,
-    *,
-    keep: bool = True,
-) -> tuple[Tensor, Tensor]:
-    """States and final state, in time order; arguments as in `recurrence`.
+def forward(problem: Problem, *, keep: bool = True) -> tuple[Tensor, Tensor]:
+    """States and final state, in time order.
 
     With ``keep=False`` the states are not written: the first result has no steps then.
     """
+    cell, inputs, params, initial, _ = problem
     batch, steps = inputs.shape[:2]
-    units = initial.shape[2]
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
-    states = new_empty(inputs, (batch, steps if keep else 0, cell.n, units))
-    given = _plain(inputs, params, initial, lengths)
+    states = new_empty(inputs, (batch, steps if keep else 0, cell.n, initial.shape[2]))
+    given = _contiguous(inputs, params, initial, problem.ends)
     if keep:
         kernel, results = kernels_for(cell, inputs.dtype).forward, [states, final]
     else:
@@ -115,11 +105,7 @@ def forward(
 
 
 def backward(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    lengths: Tensor,
+    problem: Problem,
     states: Tensor,
     g_states: Tensor,
     g_final: Tensor,
@@ -131,7 +117,8 @@ def backward(
     `g_states` may hold the fields alone that a layer hands on. With ``only_initial=True`` the
     first two results are None and nothing is written for them.
     """
-    given = _plain(inputs, params, initial, lengths, states, g_states, g_final)
+    cell, inputs, params, initial, _ = problem
+    given = _contiguous(inputs, params, initial, problem.ends, states, g_states, g_final)
     steps, dtype = inputs.shape[1], inputs.dtype
     g_initial = torch.empty_like(given[2])
     if only_initial:
@@ -139,14 +126,15 @@ def backward(
         return None, None, g_initial
     g_inputs = new_empty(inputs, (0,) if cell.shared else inputs.shape)
     g_params = params.new_empty(len(initial), *params.shape)
-    results = [g_inputs, g_params, g_initial]
-    whole = g_states.shape[2] == cell.n
-    kernel = kernels_for(cell, dtype).backward if whole else _of_outputs(cell, dtype)
-    _run(kernel, given + results, cell.n, steps)
+    if g_states.shape[2] == cell.n:
+        kernel = kernels_for(cell, dtype).backward
+    else:
+        kernel = _variant(cell, dtype, "backward_outputs")
+    _run(kernel, [*given, g_inputs, g_params, g_initial], cell.n, steps)
     return None if cell.shared else g_inputs, pairwise_sum(g_params), g_initial
 
 
-def _plain(*tensors: Tensor) -> list[Tensor]:
+def _contiguous(*tensors: Tensor) -> list[Tensor]:
     return [t.contiguous() for t in tensors]
 
 
@@ -173,3 +161,32 @@ def _run(kernel: Callable[..., None], tensors: list[Tensor], n: int, steps: int)
         functools.partial(kernel, *addresses, steps, units),
         split(batch, units, batch * steps * n * units),
     )
+
+
+# Memory fresh from the system costs time when a page of it is first written to: with the usual
+# 4096 bytes as long as a kernel takes to fill it. Linux maps 2 MB at once where it is asked to.
+_LARGE_PAGE = 2**21
+_MADV_HUGEPAGE = 14
+
+
+def new_empty(like: Tensor, shape: Sequence[int]) -> Tensor:
+    """Array of the dtype of another one, with no values yet; on large pages where it is large."""
+    array = like.new_empty(shape)
+    if _advise is not None and array.nbytes >= 2 * _LARGE_PAGE:
+        start = -(-array.data_ptr() // _LARGE_PAGE) * _LARGE_PAGE
+        end = (array.data_ptr() + array.nbytes) // _LARGE_PAGE * _LARGE_PAGE
+        # Whether it is heeded does not matter: pages are there all the same.
+        _advise(start, end - start, _MADV_HUGEPAGE)
+    return array
+
+
+def _system_call() -> Callable[[int, int, int], int] | None:
+    """Linux's madvise; None elsewhere."""
+    if sys.platform != "linux":
+        return None
+    function = ctypes.CDLL(None).madvise
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return function
+
+
+_advise = _system_call()

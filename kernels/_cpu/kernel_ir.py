@@ -8,14 +8,12 @@ reads inputs and writes states, and nothing else. Gradients of inputs that all u
 share are not computed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._cpu.sweep_ir import Sweep, block
-from tsrnn.kernels._cpu.tile_ir import Tile
+from tsrnn.kernels._cpu.tile_ir import Sweep, Tile, block
 from tsrnn.kernels._cpu.vector_ir import VectorCode, emit_op, operand
-from tsrnn.kernels._cpu.words import in_words, names_of, operand_in_words
-from tsrnn.kernels._graph import Graph, without_unused
+from tsrnn.kernels._graph import Graph, Op, Operand, without_unused
 from tsrnn.kernels._trace import trace, trace_step
 
 POINTERS = {
@@ -57,7 +55,7 @@ def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backwa
     for kind in kinds:
         tiles = _tiles(cell, dtype, -1 if kind.startswith("backward") else 1)
         functions.append(_function(kind, tiles, [_body(kind, tile) for tile in tiles]))
-        declarations.update(*(tile.declarations() for tile in tiles))
+        declarations.update(*(tile.code("").declarations(tile.masked) for tile in tiles))
     return "\n".join([_header(cell, dtype), *functions, *sorted(declarations), ""])
 
 
@@ -113,7 +111,7 @@ def _values(prefix: str, registers: Iterable[str]) -> dict[str, str]:
 
 
 def _inputs(tile: Tile, code: VectorCode, row: str, graph: Graph) -> dict[str, str]:
-    """Those input fields of a row that a graph reads."""
+    """Input fields of a row, as far as a graph reads them."""
     m, reads = tile.cell.m, graph.reads
     load = tile.load_number if tile.cell.shared else tile.load_soon
     read = [i for i in range(m) if f"u{i}" in reads]
@@ -121,9 +119,9 @@ def _inputs(tile: Tile, code: VectorCode, row: str, graph: Graph) -> dict[str, s
     return {f"u{i}": load(code, "%u", row, m, i) for i in read}
 
 
-def _comment(code: VectorCode, what: str, names: Sequence[str]) -> None:
+def _comment(code: VectorCode, action: str, names: Sequence[str]) -> None:
     if names:
-        code.comment(f"{what} {', '.join(names)}")
+        code.comment(f"{action} {', '.join(names)}")
 
 
 def _forward_tile(tile: Tile, step: Graph, keep: bool) -> str:
@@ -303,3 +301,41 @@ def _partial_tile(tile: Tile, begun: str) -> str:
             f"br i1 %any, label %{tile.name}.begin, label %sequence.end",
         ],
     )
+
+
+_SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**",
+    "gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
+}  # fmt: skip
+
+
+def names_of(cell: Cell) -> dict[str, str]:
+    """Names of the cell's fields by those of a trace: h0, u0, w0, g0, s0 and so on."""
+    state, inputs, params = cell.field_names
+    groups = {
+        "h": state,
+        "u": inputs,
+        "w": params,
+        "g": [f"g_{name}" for name in state],
+        "s": [f"new_{name}" for name in state],
+    }
+    return {
+        f"{prefix}{i}": name for prefix, group in groups.items() for i, name in enumerate(group)
+    }
+
+
+def in_words(op: Op, names: Mapping[str, str]) -> str:
+    """Write an operation as a line of Python, with the cell's own names."""
+    args = [operand_in_words(a, names) for a in op.args]
+    if op.name in _SIGNS:
+        return f"{op.out} = {args[0]} {_SIGNS[op.name]} {args[1]}"
+    if op.name == "rsub":
+        return f"{op.out} = {args[1]} - {args[0]}"
+    if op.name == "neg":
+        return f"{op.out} = -{args[0]}"
+    return f"{op.out} = {op.name}({', '.join(args)})"
+
+
+def operand_in_words(value: Operand, names: Mapping[str, str]) -> str:
+    """Name of a value, or a number."""
+    return names.get(value, value) if isinstance(value, str) else repr(value).removesuffix(".0")

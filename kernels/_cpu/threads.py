@@ -81,23 +81,21 @@ def _end(futures: "Sequence[Future[None]]") -> None:
         raise interrupt
 
 
+_WORK_PER_THREAD = 8192  # values: below some ten thousand a second thread costs more than it gives
+_VECTOR = 16  # units of a range, so that no range ends within a tile
+
+
 def split(n_sequences: int, n_units: int, work: int) -> list[tuple[int, int, int, int]]:
     """Ranges ``(b0, b1, k0, k1)`` that cover sequences x units, one a thread.
 
-    Sequences are divided where there are enough of them, else units. Below some
-    ten thousand values a second thread costs more than it gives.
+    Sequences are divided where there are enough of them, else units.
     """
     threads = max(1, min(torch.get_num_threads(), work // _WORK_PER_THREAD))
-    if n_sequences >= threads:
-        return [(lo, hi, 0, n_units) for lo, hi in _parts(n_sequences, threads, 1)]
-    return [(0, n_sequences, lo, hi) for lo, hi in _parts(n_units, threads, _VECTOR)]
-
-
-_WORK_PER_THREAD = 8192
-_VECTOR = 16
-
-
-def _parts(count: int, parts: int, multiple: int) -> list[tuple[int, int]]:
-    step = -(-count // parts)
-    step = -(-step // multiple) * multiple
-    return [(lo, min(lo + step, count)) for lo in range(0, count, step)]
+    by_sequences = n_sequences >= threads
+    count, multiple = (n_sequences, 1) if by_sequences else (n_units, _VECTOR)
+    share = -(-count // threads)
+    step = -(-share // multiple) * multiple
+    ranges = [(lo, min(lo + step, count)) for lo in range(0, count, step)]
+    if by_sequences:
+        return [(lo, hi, 0, n_units) for lo, hi in ranges]
+    return [(0, n_sequences, lo, hi) for lo, hi in ranges]

@@ -1,11 +1,11 @@
-"""Loads and stores of a tile: some units side by side, one in each lane of a vector."""
+"""A tile of units: loads, stores and its pass over the steps of a sequence."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._cpu.vector_ir import FORMATS, VectorCode
+from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES, VectorCode
 
-TILE_BYTES = 64  # of one value; the widest vector register there is, and a line of cache
 AHEAD = 8  # steps between asking for a row and using it
 
 
@@ -41,11 +41,12 @@ class Tile:
         self.name = name
         self.masked = masked
         self.direction = direction
-        self.suffix = f"v{self.lanes}f{8 * self.format.bytes}"
 
     def code(self, stage: str) -> VectorCode:
         """Begin a stretch of code."""
-        return VectorCode(self.format, self.lanes, f"{self.name}.{stage}.")
+        code = VectorCode(self.format, self.lanes, f"{self.name}.{stage}.")
+        code.mask = "%mask" if self.masked else ""
+        return code
 
     def registers(self, kind: str, count: int) -> list[str]:
         """Names of registers that are carried from step to step."""
@@ -53,13 +54,13 @@ class Tile:
 
     def load(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
         """Load `field` in row `row` of an array (rows, fields, K)."""
-        return self._load(code, self._address(code, base, row, fields, field))
+        return code.load(self._address(code, base, row, fields, field))
 
     def load_soon(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
         """Load a field and have the cache fetch that of the row `AHEAD` steps on."""
         pointer = self._address(code, base, row, fields, field)
-        self._fetch(code, pointer, fields, "0")
-        return self._load(code, pointer)
+        self._fetch(code, pointer, fields, write=False)
+        return code.load(pointer)
 
     def load_fields(self, code: VectorCode, base: str, row: str, count: int) -> list[str]:
         """Load all fields of a row."""
@@ -69,14 +70,7 @@ class Tile:
         """Load one number of an array (rows, count) into every lane."""
         start = code.emit(f"mul i64 {row}, {count}")
         at = code.emit(f"add i64 {start}, {index}")
-        kind = self.format.name
-        pointer = code.emit(f"getelementptr {kind}, ptr {base}, i64 {at}")
-        number = code.emit(f"load {kind}, ptr {pointer}")
-        first = code.emit(f"insertelement {code.type} poison, {kind} {number}, i64 0")
-        return code.emit(
-            f"shufflevector {code.type} {first}, {code.type} poison, "
-            f"<{self.lanes} x i32> zeroinitializer"
-        )
+        return code.broadcast(code.emit(f"getelementptr {self.format.name}, ptr {base}, i64 {at}"))
 
     def store_fields(
         self, code: VectorCode, base: str, row: str, values: Sequence[str], soon: bool = False
@@ -85,8 +79,8 @@ class Tile:
         for i, value in enumerate(values):
             pointer = self._address(code, base, row, len(values), i)
             if soon:
-                self._fetch(code, pointer, len(values), "1")
-            self._store(code, value, pointer)
+                self._fetch(code, pointer, len(values), write=True)
+            code.store(value, pointer)
 
     def _address(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
         """Pointer to unit k of `field` in row `row` of an array (rows, fields, K)."""
@@ -98,46 +92,80 @@ class Tile:
         unit = code.emit(f"add i64 {start}, {within}")
         return code.emit(f"getelementptr {self.format.name}, ptr {base}, i64 {unit}")
 
-    def _fetch(self, code: VectorCode, pointer: str, fields: int, write: str) -> None:
-        """Ask for a field some rows on; beyond the array's end nothing happens."""
+    def _fetch(self, code: VectorCode, pointer: str, fields: int, write: bool) -> None:
+        """Ask for a field some rows on."""
         # A tile reads one line of cache of many rows, where the processor foresees none.
         distance = code.emit(f"mul i64 %K, {self.direction * AHEAD * fields}")
         there = code.emit(f"getelementptr {self.format.name}, ptr {pointer}, i64 {distance}")
         for start in range(0, self.lanes * self.format.bytes, TILE_BYTES):
-            line = code.emit(f"getelementptr i8, ptr {there}, i64 {start}")
-            code.lines.append(f"call void @llvm.prefetch.p0(ptr {line}, i32 {write}, i32 3, i32 1)")
+            code.prefetch(code.emit(f"getelementptr i8, ptr {there}, i64 {start}"), write)
 
-    def _load(self, code: VectorCode, pointer: str) -> str:
-        kind, align = code.type, self.format.bytes
-        if not self.masked:
-            return code.emit(f"load {kind}, ptr {pointer}, align {align}")
-        return code.emit(
-            f"call {kind} @llvm.masked.load.{self.suffix}.p0(ptr {pointer}, i32 {align}, "
-            f"{code.mask_type} %mask, {kind} zeroinitializer)"
-        )
 
-    def _store(self, code: VectorCode, value: str, pointer: str) -> None:
-        kind, align = code.type, self.format.bytes
-        if self.masked:
-            code.lines.append(
-                f"call void @llvm.masked.store.{self.suffix}.p0({kind} {value}, ptr {pointer}, "
-                f"i32 {align}, {code.mask_type} %mask)"
-            )
-        else:
-            code.lines.append(f"store {kind} {value}, ptr {pointer}, align {align}")
+@dataclass
+class Sweep:
+    """One tile's pass over the steps of a sequence, in four stretches of code.
 
-    def declarations(self) -> set[str]:
-        """Declare the intrinsics that the tile's code may call."""
-        kind, mask = f"<{self.lanes} x {self.format.name}>", f"<{self.lanes} x i1>"
-        suffix = self.suffix
-        lines = {
-            "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-            f"declare {kind} @llvm.pow.{suffix}({kind}, {kind})",
-            f"declare {kind} @llvm.fmuladd.{suffix}({kind}, {kind}, {kind})",
-        }
-        for name in ("sqrt", "fabs", "log", "sin", "cos"):
-            lines.add(f"declare {kind} @llvm.{name}.{suffix}({kind})")
-        if self.masked:
-            lines.add(f"declare {kind} @llvm.masked.load.{suffix}.p0(ptr, i32, {mask}, {kind})")
-            lines.add(f"declare void @llvm.masked.store.{suffix}.p0({kind}, ptr, i32, {mask})")
-        return lines
+    `carried` lists the registers that a step takes over from the one before: their
+    name, their value before the first step, their value after a step.
+    """
+
+    begin: VectorCode
+    step: VectorCode
+    end: VectorCode
+    pad: VectorCode  # runs on the steps after the sequence's end
+    carried: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, tile: Tile) -> "Sweep":
+        """Begin the pass of a tile."""
+        return cls(tile.code("begin"), tile.code("step"), tile.code("end"), tile.code("pad"))
+
+    def carry(self, names: Sequence[str], first: Sequence[str], following: Sequence[str]) -> None:
+        """Keep registers from step to step."""
+        self.carried += zip(names, first, following, strict=True)
+
+    def blocks(self, name: str) -> str:
+        """Write the basic blocks; ``%{name}.i`` counts steps, ``%{name}.padded`` padded ones."""
+        phis = [
+            f"{register} = phi {self.begin.type} [ {first}, %{name}.begin ], "
+            f"[ {following}, %{name}.step ]"
+            for register, first, following in self.carried
+        ]
+        return (
+            block(f"{name}.begin", [*self.begin.lines, f"br label %{name}.test"])
+            + _loop(f"{name}.test", f"{name}.step", f"%{name}.i", ("0", f"{name}.begin"),
+                    "%length", f"{name}.end", phis, self.step.lines)
+            + block(f"{name}.end", [*self.end.lines, f"br label %{name}.pads"])
+            + _loop(f"{name}.pads", f"{name}.pad", f"%{name}.padded", ("%length", f"{name}.end"),
+                    "%T", f"{name}.done", [], self.pad.lines)
+        )  # fmt: skip
+
+
+def _loop(
+    test: str,
+    body: str,
+    counter: str,
+    start: tuple[str, str],
+    stop: str,
+    after: str,
+    phis: Sequence[str],
+    lines: Sequence[str],
+) -> str:
+    """Blocks that run `lines` for `counter` from `start` to `stop`.
+
+    `start` is its first value and the block that control comes from.
+    """
+    first, before = start
+    head = [
+        f"{counter} = phi i64 [ {first}, %{before} ], [ {counter}.next, %{body} ]",
+        *phis,
+        f"{counter}.more = icmp slt i64 {counter}, {stop}",
+        f"br i1 {counter}.more, label %{body}, label %{after}",
+    ]
+    tail = [f"{counter}.next = add i64 {counter}, 1", f"br label %{test}"]
+    return block(test, head) + block(body, [*lines, *tail])
+
+
+def block(label: str, lines: Sequence[str]) -> str:
+    """Write a basic block."""
+    return "\n".join([f"{label}:", *(f"  {line}" for line in lines)]) + "\n"

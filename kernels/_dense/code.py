@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from tsrnn.kernels._cpu.vector_ir import Format, VectorCode
 
-TILE_BYTES = 64  # of a vector of units in elementwise work
-
 
 class Function(VectorCode):
-    """A function whose arguments are pointers, then integers of 64 bits.
-
-    `mask` limits loads and stores of vectors while it is set.
-    """
+    """A function whose arguments are pointers, then integers of 64 bits."""
 
     def __init__(self, name: str, fmt: Format, lanes: int, pointers: Sequence[str],
                  sizes: Sequence[str], attributes: str = "") -> None:  # fmt: skip
@@ -24,7 +18,6 @@ class Function(VectorCode):
         self._head = f"define {attributes} void @{name}({', '.join(arguments)}) nounwind"
         self._variables: list[str] = []
         self._labels = 0
-        self.mask = ""
 
     def text(self) -> str:
         """Write the whole function."""
@@ -112,58 +105,8 @@ class Function(VectorCode):
         """Load an integer."""
         return self.emit(f"load i64, ptr {self.at(base, index, kind='i64')}")
 
-    def load(self, address: str) -> str:
-        """Load a vector, zero where it is masked."""
-        if not self.mask:
-            return self.emit(f"load {self.type}, ptr {address}, align {self.format.bytes}")
-        return self.emit(
-            f"call {self.type} @llvm.masked.load.{self._suffix}(ptr {address}, "
-            f"i32 {self.format.bytes}, {self.mask_type} {self.mask}, {self.type} zeroinitializer)"
-        )
-
-    def store(self, value: str, address: str) -> None:
-        """Store a vector."""
-        if not self.mask:
-            self.do(f"store {self.type} {value}, ptr {address}, align {self.format.bytes}")
-        else:
-            self.do(
-                f"call void @llvm.masked.store.{self._suffix}({self.type} {value}, "
-                f"ptr {address}, i32 {self.format.bytes}, {self.mask_type} {self.mask})"
-            )
-
-    def broadcast(self, address: str) -> str:
-        """Load one number into every lane."""
-        number = self.emit(f"load {self.format.name}, ptr {address}")
-        return self.spread(self.format.name, number)
-
-    def spread(self, kind: str, value: str) -> str:
-        """Vector of one value."""
-        vector = f"<{self.lanes} x {kind}>"
-        first = self.emit(f"insertelement {vector} poison, {kind} {value}, i64 0")
-        lanes = f"<{self.lanes} x i32> zeroinitializer"
-        return self.emit(f"shufflevector {vector} {first}, {vector} poison, {lanes}")
-
     def first_lanes(self, count: str) -> str:
-        """Mask of so many lanes."""
+        """Mask of the first `count` lanes."""
         numbers = ", ".join(f"i64 {i}" for i in range(self.lanes))
         limit = self.spread("i64", count)
         return self.emit(f"icmp slt <{self.lanes} x i64> <{numbers}>, {limit}")
-
-    @property
-    def _suffix(self) -> str:
-        return f"v{self.lanes}f{8 * self.format.bytes}.p0"
-
-    def declarations(self) -> builtins.set[str]:
-        """Declare the intrinsics that a function on such vectors may call."""
-        kind, mask, suffix = self.type, self.mask_type, self._suffix
-        short = suffix.removesuffix(".p0")
-        functions = ("sqrt", "fabs", "log", "sin", "cos")
-        return {
-            f"declare {kind} @llvm.masked.load.{suffix}(ptr, i32, {mask}, {kind})",
-            f"declare void @llvm.masked.store.{suffix}({kind}, ptr, i32, {mask})",
-            f"declare {kind} @llvm.pow.{short}({kind}, {kind})",
-            f"declare {kind} @llvm.fmuladd.{short}({kind}, {kind}, {kind})",
-            *(f"declare {kind} @llvm.{name}.{short}({kind})" for name in functions),
-            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-            "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-        }

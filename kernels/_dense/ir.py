@@ -1,22 +1,29 @@
-"""A recurrence with full matrices as two LLVM functions, forward and backward in time.
+"""A recurrence with full matrices as LLVM functions: forward, backward, and their matrix product.
 
 Arrays are (sequences, T, vector, d), units contiguous. A function runs n sequences side by
 side, longest first, so that those alive at a step are the first. Each has a row of working
 memory (see `Program`) where it keeps its state. A step alternates elementwise phases, which
-take units in tiles of a vector's lanes, and matrix products.
+take units in tiles of a vector's lanes, and products of a few rows by repacked weights, whose
+accumulators stay in registers.
+
+Weights are panels of PANEL vectors of output units side by side: (panels, parts, depth, units
+of a panel). A product sums over parts, the matrices of a transposed product, and over depth.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tsrnn.kernels._cpu.vector_ir import FORMATS, Format, emit_op, operand
-from tsrnn.kernels._dense.code import TILE_BYTES, Function
-from tsrnn.kernels._dense.phases import Phase, Program, program
-from tsrnn.kernels._dense.product import panel_width, product_function
-from tsrnn.kernels._dense.trace import OpenForm, Product, open_trace
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from tsrnn.kernels._cpu.compiler import processor
+from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES, Format, emit_op, operand
+from tsrnn.kernels._dense.code import Function
+from tsrnn.kernels._dense.program import Phase, Plan, Product, Program, plan_of
 from tsrnn.kernels._graph import Operand
 from tsrnn.kernels._matrix_form import MatrixForm
 
@@ -26,29 +33,6 @@ POINTERS = {
                  "g_u", "g_p", "x", "g_w", "g_h", "matrices", "memory"),
 }  # fmt: skip
 SIZES = ("T", "d", "n", "steps", "width", "stride")
-
-
-class Plan(NamedTuple):
-    """Programs of a form, the results that its backward pass writes at every step included."""
-
-    form: MatrixForm
-    traced: OpenForm
-    forward: Program
-    backward: Program
-
-    @classmethod
-    def of(cls, form: MatrixForm) -> Plan:
-        """Trace and order a form."""
-        traced = open_trace(form)
-        state = [f"h{i}" for i in range(len(form.states))]
-        sums = [f"G{i}" for i in range(len(form.states))]
-        sums += [f"A{i}" for i in range(len(form.vectors))]
-        return cls(form, traced, program(traced.step, state), program(traced.vjp, sums))
-
-    @property
-    def one_gradient(self) -> bool:
-        """Whether the gradients of the products are those of the inputs."""
-        return self.traced.vjp.results["g_p"] == self.traced.vjp.results["g_u"]
 
 
 def dense_ir(form: MatrixForm, dtype: str) -> str:
@@ -62,9 +46,10 @@ def dense_ir(form: MatrixForm, dtype: str) -> str:
     ValueError
         If the form uses an operation that has no compiled form.
     """
-    plan, fmt = Plan.of(form), FORMATS[dtype]
+    plan, fmt = plan_of(form), FORMATS[dtype]
     functions: list[Function] = [product_function(fmt), _forward(plan, fmt), _backward(plan, fmt)]
-    declarations = set[str]().union(*(f.declarations() for f in functions))
+    declarations = set[str]().union(*(f.declarations(masked=True) for f in functions))
+    declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     return "".join(f.text() for f in functions) + "\n".join([*sorted(declarations), ""])
 
 
@@ -122,12 +107,11 @@ class _Pass(Function):
             body()
             self.mask = ""
 
-    def prefetch(self, address: str, fields: int, write: int = 0) -> None:
+    def prefetch_next(self, address: str, fields: int, write: bool = False) -> None:
         """Fetch what the next step takes from an array of so many fields."""
         # With many sequences there are more streams than the processor follows by itself.
         ahead = self.integer("mul", "%d", fields if self.forward else -fields)
-        following = self.at(address, ahead)
-        self.do(f"call void @llvm.prefetch.p0(ptr {following}, i32 {write}, i32 3, i32 1)")
+        self.prefetch(self.at(address, ahead), write)
 
     def clear_padding(self, arrays: dict[str, int]) -> None:
         """Zeros after the end of a sequence in arrays of so many fields."""
@@ -189,19 +173,25 @@ def _backward(plan: Plan, fmt: Format) -> _Pass:
 
 
 def _step(f: _Pass, t: str, written: dict[str, tuple[str, int]]) -> None:
-    """All phases of step t; `written` has the array and its fields for results of every step."""
-    alive = f.integer_at("%alive", t)
+    """Phases of step t; `written` has the array and its fields for results of every step."""
+    plan, alive = f.program, f.integer_at("%alive", t)
     offset = f.variable()  # of the weights of the next product
     f.set(offset, 0)
-    for phase in f.program.phases:
-        if _has_work(f.program, phase):
-            f.sequences(alive, functools.partial(_phase_of_sequence, f, phase, t, written))
+
+    def sequence(phase: Phase) -> None:
+        f.row = f.sum(f.integer("mul", f.b, "%T"), t)
+        if not f.forward:  # the old state is that of the row before, at first the initial one
+            first = f.emit(f"icmp eq i64 {t}, 0")
+            base = f.emit(f"select i1 {first}, ptr %h, ptr %s")
+            row = f.emit(f"select i1 {first}, i64 {f.b}, i64 {f.integer('sub', f.row, 1)}")
+            f.old = (base, row)
+        f.tiles(lambda: _phase(f, phase, written))
+
+    for phase in plan.phases:
+        if phase.ops or _copies(plan, phase) or phase is plan.phases[-1]:
+            f.sequences(alive, functools.partial(sequence, phase))
         for product in phase.products:
             _multiply(f, product, alive, offset)
-
-
-def _has_work(plan: Program, phase: Phase) -> bool:
-    return bool(phase.ops or _copies(plan, phase) or phase is plan.phases[-1])
 
 
 def _copies(plan: Program, phase: Phase) -> list[tuple[Operand, int]]:
@@ -210,23 +200,14 @@ def _copies(plan: Program, phase: Phase) -> list[tuple[Operand, int]]:
     return [(x, slot) for x, slot in operands if plan.homes.get(str(x)) != slot]
 
 
-def _phase_of_sequence(f: _Pass, phase: Phase, t: str, written: dict[str, tuple[str, int]]) -> None:
-    f.row = f.sum(f.integer("mul", f.b, "%T"), t)
-    if not f.forward:
-        first = f.emit(f"icmp eq i64 {t}, 0")
-        base = f.emit(f"select i1 {first}, ptr %h, ptr %s")
-        row = f.emit(f"select i1 {first}, i64 {f.b}, i64 {f.integer('sub', f.row, 1)}")
-        f.old = (base, row)
-    f.tiles(lambda: _tile(f, phase, written))
-
-
-def _tile(f: _Pass, phase: Phase, written: dict[str, tuple[str, int]]) -> None:
+def _phase(f: _Pass, phase: Phase, written: dict[str, tuple[str, int]]) -> None:
+    """Operations of a phase on a tile, and where their results go."""
     plan = f.program
     values = {name: _load(f, name) for name in sorted(plan.reads(phase))}
     for op in phase.ops:
         values[op.out] = emit_op(f, op, values)
-    made = {op.out for op in phase.ops}
-    for name in sorted(made & plan.homes.keys()):
+    computed = {op.out for op in phase.ops}
+    for name in sorted(computed & plan.homes.keys()):
         f.keep(values[name], plan.homes[name])
     for x, slot in _copies(plan, phase):
         f.keep(operand(f, x, values), slot)
@@ -234,23 +215,16 @@ def _tile(f: _Pass, phase: Phase, written: dict[str, tuple[str, int]]) -> None:
     earlier = {op.out for phase in plan.phases[:-1] for op in phase.ops}
     for result, (base, fields) in written.items():
         for i, x in enumerate(plan.results[result]):
-            if x in made or (last and x not in earlier):
-                _write(f, operand(f, x, values), base, fields, i)
-    if last:
-        _carry(f, values)
-
-
-def _write(f: _Pass, value: str, base: str, fields: int, number: int) -> None:
-    address = f.field(base, f.row, fields, number)
-    f.prefetch(address, fields, write=1)
-    f.store(value, address)
-
-
-def _carry(f: _Pass, values: dict[str, str]) -> None:
-    """Hand state, or its gradient and sums of gradients of vectors, to the next step."""
-    for i, x in enumerate(f.program.results["s" if f.forward else "g_h"]):
+            if x in computed or (last and x not in earlier):
+                value, address = operand(f, x, values), f.field(base, f.row, fields, i)
+                f.prefetch_next(address, fields, write=True)
+                f.store(value, address)
+    if not last:
+        return
+    # The next step takes over the state, or its gradient and sums of gradients of vectors.
+    for i, x in enumerate(plan.results["s" if f.forward else "g_h"]):
         f.keep(operand(f, x, values), i)
-    for i, x in enumerate(() if f.forward else f.program.results["g_w"]):
+    for i, x in enumerate(() if f.forward else plan.results["g_w"]):
         total = f.binary("add", f.kept(f.n + i), operand(f, x, values))
         f.keep(total, f.n + i)
 
@@ -269,7 +243,7 @@ def _load(f: _Pass, name: str) -> str:
         "g": ("%g_s", f.row, f.n),
     }[kind]
     address = f.field(base, row, fields, i)
-    f.prefetch(address, fields)
+    f.prefetch_next(address, fields)
     value = f.load(address)
     return f.binary("add", f.kept(i), value) if kind == "g" else value
 
@@ -292,3 +266,98 @@ def _multiply(f: _Pass, product: Product, rows: str, offset: str) -> None:
     )
     size = f.integer("mul", f.integer("mul", panels, lanes), f.integer("mul", "%d", parts))
     f.set(offset, f.integer("add", start, size))
+
+
+PANEL = 2  # vectors of weights side by side in memory
+
+
+class Registers(NamedTuple):
+    """Vector registers of a processor: their bytes, and how many rows a product takes."""
+
+    bytes: int
+    rows: tuple[int, ...]  # PANEL times the first is three quarters of the registers
+
+
+def registers() -> Registers:
+    """Vector registers of the processor that is compiled for."""
+    width = processor().register_bytes
+    return Registers(width, (12, 8, 4, 2, 1) if width == 64 else (6, 4, 2, 1))
+
+
+def panel_width(fmt: Format) -> int:
+    """Units of output that a panel of weights has."""
+    return PANEL * registers().bytes // fmt.bytes
+
+
+def packed_weights(matrices: Tensor, products: Sequence[Product], fmt: Format) -> Tensor:
+    """Weights of some products one after the other, (K, ...), of matrices (count, K, d, d)."""
+    tile, panel = TILE_BYTES // fmt.bytes, panel_width(fmt)
+    weights = [matrices.new_empty(matrices.shape[1], 0)]
+    for product in products:
+        chosen = matrices[list(product.matrices)].transpose(0, 1)  # (K, matrices, to, from)
+        if product.transposed:
+            columns = _padded(chosen.permute(0, 3, 1, 2), tile)  # (K, from, matrices, to)
+        else:
+            columns = _padded(chosen.transpose(1, 2), tile)  # (K, to, matrices, from)
+            columns = columns.transpose(1, 2).flatten(1, 2)[:, :, None]
+        panels = _padded(columns, panel).unflatten(1, (-1, panel)).permute(0, 1, 3, 4, 2)
+        weights.append(panels.flatten(1))
+    return torch.cat(weights, 1)
+
+
+def _padded(x: Tensor, multiple: int) -> Tensor:
+    """Zeros after the second axis up to a multiple."""
+    return pad(x, (0, 0, 0, 0, 0, -x.shape[1] % multiple))
+
+
+def product_function(fmt: Format) -> Function:
+    """Function ``product``: out[r] = sum over parts and depth of x[r, part, j] w[panel, part, j].
+
+    Rows of x and out are `stride` apart, parts of x `width`.
+    """
+    f = Function("product", fmt, registers().bytes // fmt.bytes, ("x", "out", "w"), (
+        "stride", "rows", "parts", "width", "depth", "panels"
+    ), "internal")  # fmt: skip
+    row = f.variable()
+    f.set(row, 0)
+    per_row = f.integer("mul", "%parts", "%depth")
+    f.do(f"%panel.size = mul i64 {per_row}, {PANEL * f.lanes}")
+    for rows in registers().rows:
+        with f.up_to("%rows", rows, row) as r:
+            first = f.integer("mul", r, "%stride")
+            panel = f.variable()
+            f.set(panel, 0)
+            # As many panels at a time as have registers for their sums.
+            for panels in (p for p in (4, 2, 1) if rows * p <= registers().rows[0]):
+                with f.up_to("%panels", panels, panel) as p:
+                    _tile(f, rows, panels, first, p)
+    return f
+
+
+def _tile(f: Function, rows: int, panels: int, first: str, panel: str) -> None:
+    """Product of some rows with some panels, all sums in registers."""
+    columns = range(PANEL * panels)
+    sums = [[f.variable(f.type) for _ in columns] for _ in range(rows)]
+    for variable in (v for line in sums for v in line):
+        f.set(variable, "zeroinitializer", f.type)
+    weights = f.at("%w", f.integer("mul", panel, "%panel.size"))
+    starts = [f.sum(first, f.integer("mul", "%stride", i)) for i in range(rows)]
+    with f.up_to("%parts") as part:
+        at = [f.at("%x", start, f.integer("mul", part, "%width")) for start in starts]
+        skipped = f.integer("mul", f.integer("mul", part, "%depth"), PANEL * f.lanes)
+        inner = f.at(weights, skipped)
+        with f.up_to("%depth") as j:
+            line = f.integer("mul", j, PANEL * f.lanes)
+            loaded = []
+            for c in columns:
+                skipped = f.integer("mul", "%panel.size", c // PANEL)
+                loaded.append(f.load(f.at(inner, skipped, line, c % PANEL * f.lanes)))
+            for variables, row in zip(sums, at, strict=True):
+                x = f.broadcast(f.at(row, j))
+                for variable, w in zip(variables, loaded, strict=True):
+                    total, product = f.get(variable, f.type), f.binary("mul", x, w)
+                    f.set(variable, f.binary("add", total, product), f.type)
+    for variables, start in zip(sums, starts, strict=True):
+        for c in columns:
+            column = f.integer("add", f.integer("mul", panel, PANEL * f.lanes), c * f.lanes)
+            f.store(f.get(variables[c], f.type), f.at("%out", start, column))

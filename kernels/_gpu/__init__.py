@@ -11,7 +11,8 @@ import triton.language as tl
 from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._gpu import chunked, compiler, emit, kernels
+from tsrnn.kernels._gpu import chunked, emit, kernels
+from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import is_linear
 
 _REAL = {torch.float32: tl.float32, torch.float64: tl.float64, torch.bfloat16: tl.float32}
@@ -19,7 +20,7 @@ _SUMS = {torch.float32: torch.float32, torch.float64: torch.float64, torch.bfloa
 
 
 class Launch(NamedTuple):
-    """How a kernel is spread over a GPU.
+    """Launch of a kernel: how it is spread over a GPU.
 
     `block` lanes a program: units of sequences, times chunks where time is cut; `ahead` numbers
     of each lane on their way from memory, `longest` steps at most.
@@ -35,6 +36,7 @@ class Launch(NamedTuple):
         return min(self.longest, 1 << max(0, (self.ahead // max(fields, 1)).bit_length() - 1))
 
 
+# First guesses, not yet timed on a device.
 FORWARD = Launch(block=32, warps=1, ahead=16, longest=8)
 BACKWARD = Launch(block=32, warps=1, ahead=24, longest=4)
 SHOOTING = Launch(block=256, warps=8, ahead=8, longest=4)
@@ -51,38 +53,26 @@ def source(cell: Cell, dtype: torch.dtype) -> str:
 @functools.cache
 def functions(cell: Cell, dtype: torch.dtype) -> ModuleType:
     """Module of a cell's ``step`` and ``vjp``."""
-    return compiler.load(cell.name, source(cell, dtype))
+    return emit.load(cell.name, source(cell, dtype))
 
 
-def forward(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    lengths: Tensor,
-    *,
-    keep: bool = True,
-) -> tuple[Tensor, Tensor]:
-    """States and final state, in time order; arguments as in `recurrence`.
+def forward(problem: Problem, *, keep: bool = True) -> tuple[Tensor, Tensor]:
+    """States and final state, in time order.
 
     With ``keep=False`` the states are not written: the first result has no steps then.
     """
+    cell, inputs, params, initial, _ = problem
     batch, steps = inputs.shape[:2]
-    units = initial.shape[2]
-    states = inputs.new_empty(batch, steps if keep else 0, cell.n, units)
+    states = inputs.new_empty(batch, steps if keep else 0, cell.n, initial.shape[2])
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
-    tensors = [*_contiguous(inputs, params, initial, lengths), states, final]
+    tensors = [*_contiguous(inputs, params, initial, problem.ends), states, final]
     step = functions(cell, inputs.dtype).step
     _launch(kernels.forward, FORWARD, cell, tensors, steps, cell.m, STEP=step, KEEP=keep)
     return states, final
 
 
 def backward(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    lengths: Tensor,
+    problem: Problem,
     states: Tensor,
     g_states: Tensor,
     g_final: Tensor,
@@ -93,7 +83,8 @@ def backward(
 
     With ``only_initial=True`` the first two are None and nothing is written for them.
     """
-    given = _contiguous(inputs, params, initial, lengths, states, g_states, g_final)
+    cell, inputs, params, initial, _ = problem
+    given = _contiguous(inputs, params, initial, problem.ends, states, g_states, g_final)
     g_inputs = inputs.new_empty(0 if only_initial or cell.shared else inputs.shape)
     sums = params.new_empty(
         (0 if only_initial else len(initial), *params.shape), dtype=_SUMS[params.dtype]
@@ -139,31 +130,23 @@ def _launch(
 @functools.cache
 def _tangent(cell: Cell, dtype: torch.dtype) -> Any:
     source = emit.tangent_source(cell, dtype)
-    return compiler.load(f"{cell.name}.tangent", source).tangent
+    return emit.load(f"{cell.name}.tangent", source).tangent
 
 
 @functools.cache
 def _scan(n: int) -> Any:
-    return compiler.load(f"affine_{n}", emit.affine_source(n)).scan
+    return emit.load(f"affine_{n}", emit.affine_source(n)).scan
 
 
 def shooting(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    chunk: int,
-    max_passes: int,
-    tolerance: float,
+    problem: Problem, chunk: int, max_passes: int, tolerance: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """States of all chunks of time at once, by Newton's method on their boundaries.
 
     Parameters
     ----------
-    cell : Cell
-        With inputs of each unit's own.
-    inputs, params, initial : Tensor
-        As in `recurrence`; every sequence runs all of T.
+    problem : Problem
+        Every sequence runs all of T, with inputs of each unit's own.
     chunk : int
         Steps of a chunk.
     max_passes : int
@@ -182,6 +165,7 @@ def shooting(
     converged : Tensor of shape (B, K), bool
         Where it is False, the states are not those of the recurrence.
     """
+    cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
     states = inputs.new_empty(batch, steps, cell.n, units)
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
@@ -198,20 +182,14 @@ def shooting(
 
 
 def scan_backward(
-    cell: Cell,
-    inputs: Tensor,
-    params: Tensor,
-    initial: Tensor,
-    states: Tensor,
-    g_states: Tensor,
-    g_final: Tensor,
-    chunk: int,
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor, chunk: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state, all chunks of time at once.
 
     The backward pass is linear: one scan over the chunks is exact unless a product of Jacobians
     overflows, and then gradients are not finite.
     """
+    cell, inputs, params, initial, _ = problem
     given = _contiguous(inputs, params, initial, states, g_states, g_final)
     g_inputs = torch.empty_like(given[0])
     sums = params.new_empty(len(initial), *params.shape, dtype=_SUMS[params.dtype])

@@ -7,7 +7,7 @@ A program owns a few units of one sequence. Its tensors are (CHUNKS, UNITS): a r
 import triton
 import triton.language as tl
 
-from tsrnn.kernels._gpu.steps import (
+from tsrnn.kernels._gpu.kernels import (
     add,
     choose,
     constants,
@@ -16,19 +16,12 @@ from tsrnn.kernels._gpu.steps import (
     march,
     march_back,
     store,
-)
+)  # fmt: skip
 
 _SIZES = ["T", "K", "steps", "chunks", "max_passes"]
 _SHOOTING = [
-    "inputs",
-    "parameters",
-    "initial",
-    "states",
-    "final",
-    "passes",
-    "residual",
-    "converged",
-]
+    "inputs", "parameters", "initial", "states", "final", "passes", "residual", "converged",
+]  # fmt: skip
 _BACKWARD = [
     "inputs", "parameters", "initial", "states", "g_states", "g_final", "g_inputs", "g_params",
     "g_initial",
@@ -36,7 +29,7 @@ _BACKWARD = [
 
 
 @triton.jit
-def _units(K, CHUNKS: tl.constexpr, UNITS: tl.constexpr):
+def _program(K, CHUNKS: tl.constexpr, UNITS: tl.constexpr):
     """Sequence of a program, its units (CHUNKS, UNITS) and where they exist."""
     groups = tl.cdiv(K, UNITS)
     b = (tl.program_id(0) // groups).to(tl.int64)
@@ -134,7 +127,7 @@ def shooting(
     PREFETCH: tl.constexpr,
 ):
     """Newton's method on the boundaries of chunks, then the states from the starts it found."""
-    b, k, inside = _units(K, CHUNKS, UNITS)
+    b, k, inside = _program(K, CHUNKS, UNITS)
     chunk = tl.broadcast_to(tl.arange(0, CHUNKS)[:, None], (CHUNKS, UNITS))
     begin = chunk.to(tl.int64) * steps
     length = tl.where(inside, tl.minimum(tl.maximum(T - begin, 0), steps), 0).to(tl.int32)
@@ -256,7 +249,7 @@ def backward(
 
     Row i of a tensor is chunk ``chunks - 1 - i``: the scan runs from the end of time.
     """
-    b, k, inside = _units(K, CHUNKS, UNITS)
+    b, k, inside = _program(K, CHUNKS, UNITS)
     row = tl.broadcast_to(tl.arange(0, CHUNKS)[:, None], (CHUNKS, UNITS))
     chunk = chunks - 1 - row
     inside = inside & (chunk >= 0)

@@ -8,7 +8,7 @@ other; matrices are (K, matrices, D, D), zero outside of d x d.
 import triton
 import triton.language as tl
 
-from tsrnn.kernels._gpu.steps import add, choose, constants, load, store, store_zeros
+from tsrnn.kernels._gpu.kernels import add, choose, constants, load, store, store_zeros
 
 # One compilation serves all sizes with the same D, and all alignments.
 _SIZES = ["T", "B", "d"]

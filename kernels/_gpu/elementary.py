@@ -16,7 +16,7 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 LN2_HIGH = tl.constexpr(0.69314575)
 LN2_LOW = tl.constexpr(1.4286068203094173e-06)
 ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to an integer
-NEAR_ZERO = tl.constexpr(0.5)
+NEAR_ZERO = tl.constexpr(0.5)  # beyond it exp(x) - 1 cancels less than two bits
 
 
 @triton.jit

@@ -1,17 +1,29 @@
-"""A traced cell as the text of Triton functions: its step, its derivative, its tangent.
+"""A traced cell or matrix form as the text of Triton functions, kept in files and loaded.
 
 The functions take and give tuples of tensors of lanes. The kernels that call them over time
-are the same for all cells.
+are the same for all cells. Of a matrix form a vector is a tensor (sequences, units), and the
+functions alternate elementwise phases and matrix products, in the order that the engine of the CPU
+has. Triton reads a function's source from its file, and keeps the machine code it makes of it in a
+cache of its own.
 """
 
 import ctypes
+import functools
+import hashlib
+import importlib.util
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
 
 import torch
 
 from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._cpu.compiler import cache_dir, write_file
+from tsrnn.kernels._dense.program import Product, Program, plan_of
 from tsrnn.kernels._derived import tangent
 from tsrnn.kernels._graph import Graph, Op, Operand
+from tsrnn.kernels._matrix_form import MatrixForm
 from tsrnn.kernels._trace import trace
 
 _INFIX = {
@@ -38,22 +50,29 @@ _IMPORTED = ("constant", "exp", "expm1", "power", "relu", "sigmoid", "sign", "sq
 _RESERVED = {"float", "state", "inputs", "params", "new", "gradient", "tl", "triton", *_IMPORTED}
 
 
+# Arguments of a function: the letter of its values, the argument and the words before its fields.
+_STEP = (("h", "state", ""), ("u", "inputs", ""))
+_VJP = (("g", "gradient", "g_"), ("h", "state", ""), ("u", "inputs", ""), ("s", "new", "new_"))
+_PARAMS, _VECTORS = (("w", "params", ""),), (("w", "vectors", ""),)
+Signature = tuple[tuple[str, str, str], ...]
+
+
 def cell_source(cell: Cell, dtype: torch.dtype) -> str:
     """Text of ``step`` and ``vjp``, the vector-Jacobian product of a step."""
     step, vjp = trace(cell)
-    n, m, p = cell.n, cell.m, cell.p
-    text = Text(cell, dtype)
-    return header(cell) + "".join([
-        text.function("step", _STEP, step, (n,)),
-        text.function("vjp", _VJP, vjp, (n, m, p)),
-    ])  # fmt: skip
+    gradients = (cell.n, cell.m, cell.p)
+    return (
+        header(cell)
+        + graph_function("step", cell, dtype, _STEP, step, (cell.n,))
+        + graph_function("vjp", cell, dtype, _VJP, vjp, gradients)
+    )
 
 
 def tangent_source(cell: Cell, dtype: torch.dtype) -> str:
     """Text of ``tangent``, a step with its Jacobian product."""
     carried = tangent(cell)
-    text = Text(carried, dtype)
-    return header(carried) + text.function("tangent", _STEP, trace(carried)[0], (carried.n,))
+    step = trace(carried)[0]
+    return header(carried) + graph_function("tangent", carried, dtype, _STEP, step, (carried.n,))
 
 
 def affine_source(n: int) -> str:
@@ -61,8 +80,11 @@ def affine_source(n: int) -> str:
 
     A map is its matrix by rows, then its offset.
     """
-    first, second = (_map_names(prefix, n) for prefix in ("first", "second"))
     rows = range(n)
+    first, second = (
+        [f"{map_}_{i}_{j}" for i in rows for j in rows] + [f"{map_}_{i}" for i in rows]
+        for map_ in ("first", "second")
+    )
     products = [
         [f"second_{i}_{k} * first_{k}_{j}" for k in rows] for i in rows for j in rows
     ]  # fmt: skip
@@ -80,18 +102,25 @@ def affine_source(n: int) -> str:
     )
 
 
-def _map_names(prefix: str, n: int) -> list[str]:
-    matrix = [f"{prefix}_{i}_{j}" for i in range(n) for j in range(n)]
-    return [*matrix, *(f"{prefix}_{i}" for i in range(n))]
+def form_source(form: MatrixForm, dtype: torch.dtype) -> str:
+    """Text of ``step`` and ``vjp`` of a matrix form, products included.
 
-
-# Arguments of a function: the graph's letter, the argument and the words before its fields.
-_STEP = (("h", "state", ""), ("u", "inputs", ""), ("w", "params", ""))
-_VJP = (("g", "gradient", "g_"), ("h", "state", ""), ("u", "inputs", ""), ("s", "new", "new_"),
-        ("w", "params", ""))  # fmt: skip
+    Raises
+    ------
+    ValueError
+        If the form uses an operation that has no compiled form.
+    """
+    plan = plan_of(form)
+    return (
+        header(form.block(1))
+        + "from tsrnn.kernels._gpu.dense_kernels import multiply, multiply_back\n"
+        + _form_function("step", form, dtype, _STEP, plan.forward, "weights")
+        + _form_function("vjp", form, dtype, _VJP, plan.backward, "weights, transposed")
+    )
 
 
 def header(cell: Cell) -> str:
+    """Docstring and imports of a module of functions of a cell."""
     parts = zip(("state", "inputs", "params"), cell.field_names, strict=True)
     fields = "\n".join(f"{part}: {' '.join(names) or 'none'}" for part, names in parts)
     return (
@@ -101,81 +130,168 @@ def header(cell: Cell) -> str:
     )
 
 
-class Text:
-    """Functions of one cell in one precision."""
+def graph_function(
+    name: str,
+    cell: Cell,
+    dtype: torch.dtype,
+    signature: Signature,
+    graph: Graph,
+    parts: Sequence[int],
+) -> str:
+    """Function of a graph; its outputs come back as tuples of so many fields, or as one tuple."""
+    function = _Function(cell, dtype, signature + _PARAMS)
+    for op in graph.ops:
+        function.operate(op)
+    outputs = iter([function.tensor(out) for out in graph.outputs])
+    results = [tuple_of([next(outputs) for _ in range(count)]) for count in parts]
+    return function.text(name, results)
 
-    def __init__(self, cell: Cell, dtype: torch.dtype) -> None:
-        state, inputs, params = cell.field_names
-        self._fields = {"h": state, "g": state, "s": state, "u": inputs, "w": params}
+
+# Arguments and functions beside those of a cell.
+_OF_FORMS = ("vectors", "weights", "transposed", "kept", "scratch", "multiply", "multiply_back")
+
+
+def _form_function(
+    name: str,
+    form: MatrixForm,
+    dtype: torch.dtype,
+    signature: Signature,
+    program: Program,
+    matrices: str,
+) -> str:
+    """Function of phases and products in order; each kind of results comes back as a tuple."""
+    function = _Function(form.block(1), dtype, signature + _VECTORS, _OF_FORMS, form.vectors)
+    for phase in program.phases:
+        for op in phase.ops:
+            function.operate(op)
+        for product in phase.products:
+            function.multiply(product)
+    results = [tuple_of(map(function.tensor, values)) for values in program.results.values()]
+    return function.text(name, results, f", {matrices}, kept, scratch")
+
+
+class _Function:
+    """A function that is being written, in one precision.
+
+    `taken` are words that its values must not have as names, `params` the names of the parameters
+    where they are not those of the cell.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        dtype: torch.dtype,
+        signature: Signature,
+        taken: Sequence[str] = (),
+        params: Sequence[str] | None = None,
+    ) -> None:
+        state, inputs, own_params = cell.field_names
+        params = own_params if params is None else params
+        fields = {"h": state, "g": state, "s": state, "u": inputs, "w": params}
         self._double = dtype == torch.float64
-
-    def function(
-        self, name: str, signature: Sequence[tuple[str, str, str]], graph: Graph, parts: tuple
-    ) -> str:
-        """Emit a graph; its outputs come back as tuples of so many fields, or as one tuple."""
-        names: dict[str, str] = {}
-        lines = []
+        self._names = {word: word for word in taken}
+        self._lines: list[str] = []
+        self._arguments = ", ".join(argument for _, argument, _ in signature)
         for letter, argument, prefix in signature:
-            fields = [distinct(prefix + field, names) for field in self._fields[letter]]
-            names |= {f"{letter}{i}": field for i, field in enumerate(fields)}
-            if fields:
-                lines.append(f"{tuple_of(fields)} = {argument}")
-        like = names[f"{signature[0][0]}0"]
-        for op in graph.ops:
-            names[op.out] = distinct(op.out, names)
-            lines.append(f"{names[op.out]} = {self._operation(op, names, like)}")
-        outputs = iter([self._tensor(out, names, like) for out in graph.outputs])
-        results = [tuple_of([next(outputs) for _ in range(count)]) for count in parts]
-        lines.append(f"return {', '.join(results)}")
-        arguments = ", ".join(argument for _, argument, _ in signature)
-        body = "\n".join(f"    {line}" for line in lines)
-        return f"\n\n@triton.jit\ndef {name}({arguments}):\n{body}\n"
+            names = [self._distinct(prefix + name) for name in fields[letter]]
+            self._names |= {f"{letter}{i}": name for i, name in enumerate(names)}
+            if names:
+                self._lines.append(f"{tuple_of(names)} = {argument}")
+        self._like = self._names[f"{signature[0][0]}0"]
 
-    def _operation(self, op: Op, names: dict[str, str], like: str) -> str:
-        args = [self._operand(a, names) for a in op.args]
+    def _distinct(self, name: str) -> str:
+        taken = _RESERVED | set(self._names.values())
+        while name in taken:
+            name += "_"
+        return name
+
+    def operate(self, op: Op) -> None:
+        """Write an operation; a comparison may come again in a later phase."""
+        self._names[op.out] = self._names.get(op.out) or self._distinct(op.out)
+        self._lines.append(f"{self._names[op.out]} = {self._operation(op)}")
+
+    def _operation(self, op: Op) -> str:
+        args = [self._operand(a) for a in op.args]
         if op.name in _INFIX:
             return f" {_INFIX[op.name]} ".join(args)
         if op.name == "where":
-            values = [self._tensor(a, names, like) for a in op.args[1:]]
-            return f"tl.where({args[0]}, {', '.join(values)})"
+            return f"tl.where({args[0]}, {', '.join(map(self.tensor, op.args[1:]))})"
         if op.name == "pow":
-            return self._power(op.args[1], args, names, op.args, like)
+            exponent = op.args[1]
+            if isinstance(exponent, float) and exponent in _POWERS:
+                return _POWERS[exponent].format(args[0])
+            return f"power({', '.join(map(self.tensor, op.args))})"
         if op.name in _FORMS:
             return _FORMS[op.name](*args)
         return f"{_CALLS[op.name]}({', '.join(args)})"
 
-    def _power(
-        self,
-        exponent: Operand,
-        args: list[str],
-        names: dict[str, str],
-        operands: Iterable[Operand],
-        like: str,
-    ) -> str:
-        if isinstance(exponent, float) and exponent in _POWERS:
-            return _POWERS[exponent].format(args[0])
-        return f"power({', '.join(self._tensor(a, names, like) for a in operands)})"
+    def multiply(self, product: Product) -> None:
+        """Write a matrix product."""
+        for out in product.outs:
+            self._names[out] = self._distinct(out)
+        outs = [self._names[out] for out in product.outs]
+        operands = tuple_of(map(self.tensor, product.operands))
+        rest = f"{tuple_of(map(str, product.matrices))}, kept, scratch)"
+        if product.transposed:
+            self._lines.append(f"{outs[0]} = multiply_back({operands}, transposed, {rest}")
+        else:
+            self._lines.append(f"{tuple_of(outs)} = multiply({operands}[0], weights, {rest}")
 
-    def _operand(self, value: Operand, names: dict[str, str]) -> str:
+    def _operand(self, value: Operand) -> str:
         if isinstance(value, str):
-            return names[value]
+            return self._names[value]
         # Nine digits tell any two numbers of single precision apart.
         text = repr(value if self._double else float(f"{ctypes.c_float(value).value:.9g}"))
         if text in ("inf", "-inf", "nan"):
             return f'float("{text}")'
         return f"({text})" if text[0] == "-" else text
 
-    def _tensor(self, value: Operand, names: dict[str, str], like: str) -> str:
-        text = self._operand(value, names)
-        return text if isinstance(value, str) else f"constant({text}, {like})"
+    def tensor(self, value: Operand) -> str:
+        """Value as a tensor, a number in every lane."""
+        text = self._operand(value)
+        return text if isinstance(value, str) else f"constant({text}, {self._like})"
+
+    def text(self, name: str, results: Sequence[str], more_arguments: str = "") -> str:
+        """The whole function."""
+        body = "\n".join(f"    {line}" for line in (*self._lines, f"return {', '.join(results)}"))
+        return f"\n\n@triton.jit\ndef {name}({self._arguments}{more_arguments}):\n{body}\n"
 
 
-def distinct(name: str, names: dict[str, str]) -> str:
-    taken = _RESERVED | set(names.values())
-    while name in taken:
-        name += "_"
-    return name
-
-
-def tuple_of(values: Sequence[str]) -> str:
+def tuple_of(values: Iterable[str]) -> str:
+    """Text of a tuple."""
+    values = list(values)
     return f"({', '.join(values)}{',' if len(values) == 1 else ''})"
+
+
+@functools.cache
+def load(name: str, source: str) -> ModuleType:
+    """Module of some source text, written where it can be read and imported from there.
+
+    Parameters
+    ----------
+    name : str
+        Stem of the file.
+    source : str
+        Python text of functions under ``triton.jit``.
+    """
+    path = source_file(name, source)
+    try:
+        kept = path.read_text(encoding="utf-8") == source
+    except (OSError, UnicodeDecodeError):
+        kept = False
+    if not kept:
+        write_file(path, source.encode())
+    name = "tsrnn_triton_" + "".join(c if c.isalnum() else "_" for c in path.stem)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def source_file(name: str, source: str) -> Path:
+    """Path of the file that keeps a source."""
+    digest = hashlib.sha256(source.encode()).hexdigest()[:20]
+    return cache_dir() / f"{name}_{digest}.py"

@@ -13,6 +13,7 @@ import triton.runtime.interpreter as interpreter
 
 from tsrnn.kernels import (
     Cell,
+    MatrixForm,
     _backend,
     _dense,
     _time_parallel,
@@ -20,11 +21,10 @@ from tsrnn.kernels import (
     recurrence,
 )
 from tsrnn.kernels import _gpu as backend
-from tsrnn.kernels._derived import affine, tangent
-from tsrnn.kernels._gpu import compiler, dense, dense_kernels, elementary, emit
+from tsrnn.kernels._derived import affine, tangent, with_projection
+from tsrnn.kernels._gpu import dense, dense_kernels, elementary, emit
 from tsrnn.kernels._graph import OPERATIONS, Graph, Op, evaluate
-from tsrnn.kernels._matrix_form import MatrixForm
-from tsrnn.kernels._projected import with_projection
+from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._reference import reference
 
 # The interpreter is numpy, which warns of overflows that a GPU passes over.
@@ -128,7 +128,7 @@ def expected_of(cell, problem, lengths):
     wide = torch.promote_types(problem.inputs.dtype, torch.float32)
     *tensors, g_states, g_final = [t.detach().to(wide) for t in problem]
     leaves = [t.requires_grad_() for t in tensors]
-    results = reference(cell, *leaves, lengths)
+    results = reference(Problem(cell, *leaves, lengths))
     gradients = torch.autograd.grad(
         results, leaves, [g_states, g_final], materialize_grads=True
     )  # fmt: skip
@@ -137,10 +137,9 @@ def expected_of(cell, problem, lengths):
 
 def results_of(cell, problem, lengths, backend=backend):
     """Results and gradients of the kernels."""
-    inputs, params, initial, g_states, g_final = problem
-    states, final = backend.forward(cell, inputs, params, initial, lengths)
-    given = (cell, inputs, params, initial, lengths, states, g_states, g_final)
-    return [states, final, *backend.backward(*given)]
+    given = Problem(cell, *problem[:3], lengths)
+    states, final = backend.forward(given)
+    return [states, final, *backend.backward(given, states, *problem[3:])]
 
 
 def agree(results, expected, assert_close, roundings):
@@ -188,11 +187,11 @@ def test_results_that_are_not_wanted(cell, draw):
     problem = draw(cell, units=3, dtype=torch.float32)
     lengths = torch.tensor(LENGTHS)
     states, final, _, _, g_initial = results_of(cell, problem, lengths)
-    nothing, same = backend.forward(cell, *problem[:3], lengths, keep=False)
+    given = Problem(cell, *problem[:3], lengths)
+    nothing, same = backend.forward(given, keep=False)
     assert nothing.shape[1] == 0
     assert torch.equal(same, final)
-    given = (*problem[:3], lengths, states, *problem[3:])
-    *none, same = backend.backward(cell, *given, only_initial=True)
+    *none, same = backend.backward(given, states, *problem[3:], only_initial=True)
     assert none == [None, None]
     assert torch.equal(same, g_initial)
 
@@ -260,9 +259,9 @@ def test_cells_with_odd_parts(cell, draw, assert_close):
 def test_nan_stays_in_its_lane(draw):
     cell, lengths = cells.para_rnn(2), torch.tensor([5, 5, 5])
     problem = draw(cell, units=4, dtype=torch.float32)
-    clean, _ = backend.forward(cell, *problem[:3], lengths)
+    clean, _ = backend.forward(Problem(cell, *problem[:3], lengths))
     problem.inputs[1, 2, 0, 3] = NAN
-    states, _ = backend.forward(cell, *problem[:3], lengths)
+    states, _ = backend.forward(Problem(cell, *problem[:3], lengths))
     touched = torch.zeros_like(states, dtype=torch.bool)
     touched[1, 3:, :, 3] = True
     touched[1, 2, 0, 3] = True
@@ -314,14 +313,13 @@ def test_every_operation(dtype, monkeypatch):
     graph, names = operations()
     x, y = points(dtype)
     cell = Cell("operations", len(names), 1, 0, lambda h, u, w: tuple(a + u[0] for a in h))
-    text = emit.header(cell) + emit.Text(cell, dtype).function(
-        "step", emit._STEP, graph, (len(names),)
-    )
-    module = compiler.load("operations", text)
+    step = emit.graph_function("step", cell, dtype, emit._STEP, graph, (len(names),))
+    module = emit.load("operations", emit.header(cell) + step)
     monkeypatch.setattr(backend, "functions", lambda *_: module)
     initial = x.repeat(1, len(names), 1)
     lengths = torch.ones(1, dtype=torch.int64)
-    _, values = backend.forward(cell, y[None, None, None], x.new_empty(0, len(x)), initial, lengths)
+    inputs, no_params = y[None, None, None], x.new_empty(0, len(x))
+    _, values = backend.forward(Problem(cell, inputs, no_params, initial, lengths))
     expected = evaluate(graph, {"h0": x.double(), "u0": y.double()})
     eps = torch.finfo(dtype).eps
     for name, value, oracle in zip(names, values[0], expected, strict=True):
@@ -348,16 +346,16 @@ def test_source_has_the_names_of_the_cell():
     text = backend.source(cells.para_lstm(1), torch.float32)
     assert text.startswith('"""Cell para_lstm_1')
     assert "state: h c\ninputs: u_i u_f u_g u_o\nparams: W_i W_f W_g W_o\n" in text
-    path = compiler.source_file("para_lstm_1", text)
+    path = emit.source_file("para_lstm_1", text)
     backend.functions(cells.para_lstm(1), torch.float32)
     assert path.read_text() == text
 
 
 def test_a_damaged_file_is_written_again():
     text = "def f():\n    return 1\n"
-    path = compiler.source_file("damaged", text)
+    path = emit.source_file("damaged", text)
     path.write_text("def f(:")
-    assert compiler.load("damaged", text).f() == 1
+    assert emit.load("damaged", text).f() == 1
     assert path.read_text() == text
 
 
@@ -371,7 +369,7 @@ def single(draw):
 
 
 def shoot(cell, problem, chunk, max_passes=20, tolerance=TOLERANCE):
-    return backend.shooting(cell, *problem[:3], chunk, max_passes, tolerance)
+    return backend.shooting(Problem(cell, *problem[:3]), chunk, max_passes, tolerance)
 
 
 def in_time_order(cell, problem):
@@ -401,7 +399,7 @@ def test_shooting_and_scan_of_cells(cell, single, assert_close):
     problem = single(cell, 7, 2)
     expected = in_time_order(cell, problem)
     states, final, _, _, converged = shoot(cell, problem, 3)
-    gradients = backend.scan_backward(cell, *problem[:3], states, *problem[3:], 3)
+    gradients = backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], 3)
     assert converged.all()
     agree([states, final, *gradients], expected, assert_close, 256.0)
 
@@ -413,7 +411,7 @@ def test_shooting_and_scan_in_other_precisions(dtype, draw, assert_close):
     expected = in_time_order(cell, problem)
     tolerance = 1e-13 if dtype == torch.float64 else TOLERANCE
     states, final, _, residual, converged = shoot(cell, problem, 3, tolerance=tolerance)
-    gradients = backend.scan_backward(cell, *problem[:3], states, *problem[3:], 3)
+    gradients = backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], 3)
     assert converged.all()
     assert residual.dtype == torch.promote_types(dtype, torch.float32)
     agree([states, final, *gradients], expected, assert_close, ROUNDINGS[dtype])
@@ -477,7 +475,7 @@ def test_scan_on_any_shape(steps, chunk, single, assert_close):
     cell = cells.para_rnn(1)
     problem = single(cell, steps, 3)
     states, final, *expected = in_time_order(cell, problem)
-    gradients = backend.scan_backward(cell, *problem[:3], states, *problem[3:], chunk)
+    gradients = backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], chunk)
     agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
 
 

@@ -82,3 +82,36 @@ def solve():
         return dict(zip(names, values, strict=True))
 
     return solve
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """Fill every new buffer with NaN, so that what is never written shows."""
+    count = []
+
+    def wrapped(make):
+        def poison(*args, **kwargs):
+            count.append(make)
+            return make(*args, **kwargs).fill_(torch.nan)
+
+        return poison
+
+    for owner, name in (
+        (torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")
+    ):  # fmt: skip
+        monkeypatch.setattr(owner, name, wrapped(getattr(owner, name)))
+    return count
+
+
+@pytest.fixture(scope="session")
+def agree(assert_close):
+    """Compare all results by name; the one that differs is named."""
+
+    def agree(results, expected, roundings=256.0):
+        for name, value in expected.items():
+            try:
+                assert_close(results[name], value, roundings)
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {error}") from None
+
+    return agree

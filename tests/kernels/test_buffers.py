@@ -4,29 +4,10 @@ import pytest
 import torch
 
 from tsrnn.kernels import _cpu, cells, recurrence
-from tsrnn.kernels._cpu import buffers
 from tsrnn.kernels._derived import adjoint, affine, tangent
+from tsrnn.kernels._problem import Problem
 
 NAN, INF = float("nan"), float("inf")
-
-
-@pytest.fixture
-def poisoned(monkeypatch):
-    """Fill every new buffer with NaN, so that what is never written shows."""
-    count = []
-
-    def wrapped(make):
-        def poison(*args, **kwargs):
-            count.append(make)
-            return make(*args, **kwargs).fill_(NAN)
-
-        return poison
-
-    for owner, name in (
-        (torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")
-    ):  # fmt: skip
-        monkeypatch.setattr(owner, name, wrapped(getattr(owner, name)))
-    return count
 
 
 @pytest.mark.parametrize("units", [1, 15, 16, 33])
@@ -117,13 +98,13 @@ CELLS = [
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 def test_variants_compute_the_same_bits(poisoned, cell, lengths, draw):
     inputs, params, initial, g_states, g_final = draw(cell, units=50, dtype=torch.float32)
-    given = inputs, params, initial, torch.tensor(lengths)
-    states, final = _cpu.forward(cell, *given)
-    none, only_final = _cpu.forward(cell, *given, keep=False)
+    problem = Problem(cell, inputs, params, initial, torch.tensor(lengths))
+    states, final = _cpu.forward(problem)
+    none, only_final = _cpu.forward(problem, keep=False)
     assert none.shape == (3, 0, cell.n, 50)
     assert torch.equal(only_final, final)
-    _, _, g_initial = _cpu.backward(cell, *given, states, g_states, g_final)
-    results = _cpu.backward(cell, *given, states, g_states, g_final, only_initial=True)
+    _, _, g_initial = _cpu.backward(problem, states, g_states, g_final)
+    results = _cpu.backward(problem, states, g_states, g_final, only_initial=True)
     assert results[:2] == (None, None)
     assert torch.equal(results[2], g_initial)
     assert torch.isfinite(final).all()
@@ -139,20 +120,20 @@ def test_results_of_a_unit_do_not_depend_on_its_place(cell, draw, solve):
         assert torch.equal(value, value[..., :1].expand_as(value)), name
 
 
-def test_largebuffers_lie_on_large_pages(monkeypatch):
+def test_large_buffers_lie_on_large_pages(monkeypatch):
     advised = []
-    monkeypatch.setattr(buffers, "_advise", lambda *args: advised.append(args))
-    assert buffers.new_empty(torch.zeros(1), (100,)).shape == (100,)
+    monkeypatch.setattr(_cpu, "_advise", lambda *args: advised.append(args))
+    assert _cpu.new_empty(torch.zeros(1), (100,)).shape == (100,)
     assert not advised
-    large = buffers.new_empty(torch.zeros(1), (2, 2**20))
+    large = _cpu.new_empty(torch.zeros(1), (2, 2**20))
     assert large.dtype == torch.float32
     ((start, size, _),) = advised
     assert large.data_ptr() <= start
     assert start + size <= large.data_ptr() + large.nbytes
-    assert start % buffers._LARGE_PAGE == size % buffers._LARGE_PAGE == 0
-    assert size >= buffers._LARGE_PAGE
+    assert start % _cpu._LARGE_PAGE == size % _cpu._LARGE_PAGE == 0
+    assert size >= _cpu._LARGE_PAGE
 
 
 def test_a_large_buffer_on_this_system():
-    buffer = buffers.new_empty(torch.zeros(1), (2**21,))
+    buffer = _cpu.new_empty(torch.zeros(1), (2**21,))
     assert buffer.fill_(1.0).sum() == 2**21

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tsrnn.kernels import _cpu, cells, recurrence
 from tsrnn.kernels._cpu import threads as pool
-from tsrnn.kernels._cpu.flush_ir import entries_ir
+from tsrnn.kernels._cpu.compiler import entries_ir
 from tsrnn.kernels._cpu.threads import run_ranges
 from tsrnn.kernels._dense import cpu
 

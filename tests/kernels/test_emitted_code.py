@@ -8,8 +8,7 @@ import torch
 from tsrnn.kernels import Cell, cells
 from tsrnn.kernels._cpu import source
 from tsrnn.kernels._cpu.kernel_ir import kernel_ir
-from tsrnn.kernels._derived import adjoint, affine, tangent
-from tsrnn.kernels._projected import with_projection
+from tsrnn.kernels._derived import adjoint, affine, tangent, with_projection
 from tsrnn.kernels._trace import trace
 
 BLOCKS = {"linear", "para_gru", "para_lstm", "para_rnn"}

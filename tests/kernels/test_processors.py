@@ -13,10 +13,9 @@ import torch
 
 from tsrnn.kernels import cells
 from tsrnn.kernels._cpu import compiler
-from tsrnn.kernels._cpu.compiler import Processor, processor
-from tsrnn.kernels._cpu.flush_ir import entries_ir
+from tsrnn.kernels._cpu.compiler import Processor, entries_ir, processor
 from tsrnn.kernels._cpu.kernel_ir import POINTERS, SIZES, kernel_ir
-from tsrnn.kernels._dense import ir, product
+from tsrnn.kernels._dense import ir
 
 PROGRAM = Path(__file__).with_name("_processors.py")
 _program = runpy.run_path(str(PROGRAM))
@@ -104,7 +103,7 @@ def test_code_for_neon(cell, dtype):
 
 
 def test_code_of_matrices_for_neon(monkeypatch):
-    monkeypatch.setattr(product, "processor", lambda: Processor("generic", "+neon", 16))
+    monkeypatch.setattr(ir, "processor", lambda: Processor("generic", "+neon", 16))
     form = cells.para_rnn(19).step.form
     source = ir.dense_ir(form, "float32") + entries_ir(ir.POINTERS, ir.SIZES, NEON)
     check_neon(neon_assembly(source), {*ir.POINTERS, "product"})

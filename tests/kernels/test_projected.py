@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tsrnn.kernels import cells, prepare_projected, projected_recurrence, recurrence
 from tsrnn.kernels._cpu import kernels_for
 from tsrnn.kernels._derived import with_projection
+from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._projected import WIDEST_FUSED
 from tsrnn.kernels._reference import reference
 
@@ -90,7 +91,8 @@ def test_reference_runs_a_cell_with_shared_inputs(assert_close):
     lengths = torch.full((2,), 5)
     rows = leaves["weight"].view(2, 3, 2).transpose(1, 2).reshape(4, 3)
     params = torch.cat([leaves["params"], rows])
-    shared = reference(with_projection(cell, 2, False), x, params, leaves["initial"], lengths)
+    projected = with_projection(cell, 2, False)
+    shared = reference(Problem(projected, x, params, leaves["initial"], lengths))
     whole = projected_recurrence(
         cell, x, leaves["weight"], None, leaves["params"], leaves["initial"]
     )

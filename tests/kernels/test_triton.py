@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tsrnn.kernels import cells
+from tsrnn.kernels._problem import Problem
 
 pytest.importorskip("triton", reason="Triton is made for Linux only")
 
@@ -86,9 +87,9 @@ def test_kernels_in_time_order_compile(dtype, capability, pretend, draw):
     cell = cells.para_rnn(1)
     for units in (1, 16):
         inputs, params, initial, *cotangents = draw(cell, 2, 5, units, dtype)
-        given = (cell, inputs, params, initial, torch.tensor([5, 5]))
-        states, _ = _gpu.forward(*given)
-        _gpu.backward(*given, states, *cotangents)
+        problem = Problem(cell, inputs, params, initial, torch.tensor([5, 5]))
+        states, _ = _gpu.forward(problem)
+        _gpu.backward(problem, states, *cotangents)
     for kernel in (kernels.forward, kernels.backward):
         first, second = kernel.made
         assert first is second  # not compiled again for other sizes
@@ -101,8 +102,9 @@ def test_kernels_parallel_in_time_compile(pretend, draw):
     pretend(chunked, ("shooting", "backward"), 90)
     cell = cells.para_rnn(1)
     inputs, params, initial, *cotangents = draw(cell, 2, 9, 3, torch.float32)
-    states, *_ = _gpu.shooting(cell, inputs, params, initial, 3, 5, 1e-6)
-    _gpu.scan_backward(cell, inputs, params, initial, states, *cotangents, 3)
+    problem = Problem(cell, inputs, params, initial)
+    states, *_ = _gpu.shooting(problem, 3, 5, 1e-6)
+    _gpu.scan_backward(problem, states, *cotangents, 3)
     assert chunked.shooting.made[0]
     assert chunked.backward.made[0]
 
@@ -122,9 +124,9 @@ def test_kernels_of_full_matrices_compile(cell, dtype, pretend, draw):
     pretend(dense_kernels, ("forward", "backward"), 90)
     for units in (1, 16):
         inputs, params, initial, *cotangents = draw(cell, 2, 5, units, dtype)
-        given = (cell, inputs, params, initial, torch.tensor([5, 5]))
-        states, _ = dense.forward(*given)
-        dense.backward(*given, states, *cotangents)
+        problem = Problem(cell, inputs, params, initial, torch.tensor([5, 5]))
+        states, _ = dense.forward(problem)
+        dense.backward(problem, states, *cotangents)
     for kernel in (dense_kernels.forward, dense_kernels.backward):
         first, second = kernel.made
         assert first is second  # not compiled again for other sizes

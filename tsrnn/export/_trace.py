@@ -12,9 +12,7 @@ from tsrnn.export._carried import by_series, carried_shape, half_widths
 from tsrnn.export._program import Intervals, Program
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.kernels._derived import cell_of
-from tsrnn.kernels._lengths import whole
-from tsrnn.kernels._reference import reference
+from tsrnn.kernels import decomposed_recurrence
 
 SERIES, ROWS = 2, 3  # of the example that is traced: above 1, else they would be fixed
 ORIGIN = ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node", "torch_fn")
@@ -60,7 +58,9 @@ def traced(program: Program) -> torch.export.ExportedProgram:
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of torch, about its own parts
         exported = torch.export.export(program, (), example, dynamic_shapes=shapes, strict=False)
-        exported = exported.run_decompositions({torch.ops.tsrnn.recurrence.default: _loop})
+        # The compiled recurrence becomes a loop in torch, here of a single step.
+        loops = {torch.ops.tsrnn.recurrence.default: decomposed_recurrence}
+        exported = exported.run_decompositions(loops)
     _forget_origin(exported)
     return exported
 
@@ -86,12 +86,3 @@ def example_of(program: Program) -> dict[str, Tensor]:
         size = (SERIES, program.settings.horizon, len(program.model.known))
         zeros["future"] = torch.zeros(size, dtype=torch.float64)
     return zeros
-
-
-def _loop(
-    inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None, cell: str, engine: str
-) -> tuple[Tensor, ...]:
-    """The compiled recurrence as the loop in torch, here of a single step."""
-    states, final = reference(cell_of(cell), inputs, params, initial, whole(lengths, inputs))
-    exact = initial.new_zeros(initial.shape[0], initial.shape[2])
-    return states, final, exact.to(torch.int64), exact, exact.to(torch.bool)

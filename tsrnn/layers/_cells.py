@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from tsrnn.kernels import Cell, cells
-from tsrnn.kernels._matrix_form import BlockStep
+from tsrnn.kernels import BlockStep, Cell, cells
 from tsrnn.layers._checks import check_choice, check_sizes
 
 CELLS: dict[str, Callable[..., Cell]] = {

@@ -14,8 +14,7 @@ from functools import cache
 
 import torch
 
-from tsrnn.kernels import Cell
-from tsrnn.kernels._cell import Fields
+from tsrnn.kernels import Cell, Fields
 from tsrnn.linear.arma._entries import (
     Entry,
     Matrix,

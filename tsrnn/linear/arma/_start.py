@@ -7,8 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from tsrnn.kernels import Cell, Lanes, sums
-from tsrnn.kernels._cell import Fields
+from tsrnn.kernels import Cell, Fields, Lanes, sums
 from tsrnn.linear.arma._entries import as_tensor, mul
 from tsrnn.linear.arma._filter_cell import detrended
 from tsrnn.linear.arma._form import Form

@@ -14,8 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from tsrnn.kernels import Cell
-from tsrnn.kernels._cell import Fields
+from tsrnn.kernels import Cell, Fields
 from tsrnn.linear.arma._entries import (
     Entry,
     Matrix,

@@ -1,4 +1,4 @@
-"""The diagonal LSTM of Danieli et al. (2025): coupled gates and peepholes."""
+"""The diagonal GRU and LSTM of Danieli et al. (2025)."""
 
 from typing import Any
 
@@ -6,6 +6,24 @@ from torch import sigmoid, tanh
 
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._matrix_form import MatrixForm
+from tsrnn.kernels.cells.para_gru import para_gru
+
+
+def newton_gru() -> Cell:
+    """GRU with diagonal matrices, (7a) with (9) of Danieli et al. (2025): `para_gru` of size 1.
+
+    Returns
+    -------
+    Cell
+        With n = 1, m = 3 and p = 3.
+
+    Examples
+    --------
+    >>> from tsrnn.kernels import cells
+    >>> cells.newton_gru() == cells.para_gru(1)
+    True
+    """
+    return para_gru(1)
 
 
 def _step(states: Any, inputs: Any, matrices: Any, vectors: Any) -> tuple[Any, ...]:

@@ -1,0 +1,326 @@
+"""A matrix form as programs: elementwise phases with the matrix products between them.
+
+The form is traced on one unit with its products left open: they come into the traced step as
+inputs, their operands go out as more state. What `trace` makes of that is all that is elementwise
+in the recurrence and in its derivative; `program` puts it in order.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from tsrnn.kernels._cell import Cell, Fields
+from tsrnn.kernels._graph import COMPARISONS, Op, Operand, renamed
+from tsrnn.kernels._matrix_form import MatrixForm
+from tsrnn.kernels._trace import trace
+
+
+class Plan(NamedTuple):
+    """Programs of a form, the results that its backward pass writes at every step included."""
+
+    form: MatrixForm
+    traced: OpenForm
+    forward: Program
+    backward: Program
+
+    @property
+    def one_gradient(self) -> bool:
+        """Whether the gradients of the products are those of the inputs."""
+        return self.traced.vjp.results["g_p"] == self.traced.vjp.results["g_u"]
+
+
+@functools.cache
+def plan_of(form: MatrixForm) -> Plan:
+    """Trace and order a form."""
+    traced = open_trace(form)
+    state = [f"h{i}" for i in range(len(form.states))]
+    sums = [f"G{i}" for i in range(len(form.states))]
+    sums += [f"A{i}" for i in range(len(form.vectors))]
+    return Plan(form, traced, program(traced.step, state), program(traced.vjp, sums))
+
+
+class Product(NamedTuple):
+    """Matrices times one operand; transposed, the sum of W' x over matrices and operands."""
+
+    matrices: tuple[int, ...]
+    operands: tuple[Operand, ...]
+    outs: tuple[str, ...]
+    transposed: bool = False
+
+
+class Equations(NamedTuple):
+    """Operations and products of one step; results are named by what they are, as ``g_u``."""
+
+    ops: dict[str, Op]
+    products: tuple[Product, ...]
+    results: dict[str, tuple[Operand, ...]]
+
+
+class OpenForm(NamedTuple):
+    """A traced form: its step, its vector-Jacobian product, and what is multiplied by what.
+
+    Values have the names h0.. (old state), u0.. (inputs), w0.. (vectors), p0.. (matrix
+    products), and in the derivative s0.. (new state), g0.. (its gradient) and q0..
+    (gradients of operands). The results are s; in the derivative g_h, g_u, g_p, g_w and x,
+    the operands that are not among the states.
+    """
+
+    step: Equations
+    vjp: Equations
+    factors: tuple[tuple[int, Operand], ...]  # matrix and operand of every product
+
+
+def open_trace(form: MatrixForm) -> OpenForm:
+    """Trace a form with open products.
+
+    Raises
+    ------
+    ValueError
+        As `trace`.
+    """
+    opened = _OpenStep(form, _calls(form))
+    factors = [opened.calls[i] for i in _by_matrix(opened.calls)]
+    n, m, n_products = len(form.states), len(form.inputs), len(factors)
+    n_all = n + len({operand for _, operand in factors})
+    step, vjp = trace(Cell(form.name, n_all, m + n_products, len(form.vectors), opened))
+
+    names: dict[str, Operand] = {f"u{m + k}": f"p{k}" for k in range(n_products)}
+    names |= {f"g{n + j}": f"q{j}" for j in range(n_all - n)}
+    new, operands = _split(renamed(step.outputs, names), n)
+    # The derivative reads new states and operands as stored; of operands only states are.
+    stored = {x: f"s{i}" for i, x in enumerate(new) if isinstance(x, str) and x[0] == "v"}
+    known = renamed(operands, stored)
+    in_vjp = names | {f"s{n + j}": x for j, x in enumerate(known)}
+    g_h, g_u, g_p, g_w = _split(renamed(vjp.outputs, in_vjp), n_all, m, n_products)
+    unstored = tuple(x for x in known if not (isinstance(x, str) and x[0] in "hs"))
+    return OpenForm(
+        Equations(_ops(step.ops, names), _products(factors, operands), {"s": new}),
+        Equations(
+            _ops(step.ops, names | stored) | _ops(vjp.ops, in_vjp),
+            _products(factors, known) + _transposed(factors, g_p),
+            {"g_h": g_h[:n], "g_u": g_u, "g_p": g_p, "g_w": g_w, "x": unstored},
+        ),
+        tuple((matrix, known[operand]) for matrix, operand in factors),
+    )
+
+
+@dataclass(frozen=True)
+class _OpenStep:
+    """The step of a form as that of a cell with products as inputs and operands as state.
+
+    `calls` has the matrix and the number of the operand of every product in the order of
+    their call; the products come in ordered by matrix.
+    """
+
+    form: MatrixForm
+    calls: tuple[tuple[int, int], ...]
+
+    def __call__(self, state: Fields, inputs: Fields, vectors: Fields) -> Fields:
+        n, m = len(self.form.states), len(self.form.inputs)
+        ordered = zip(_by_matrix(self.calls), inputs[m:], strict=True)
+        products = iter([product for _, product in sorted(ordered, key=lambda pair: pair[0])])
+        new, multiplied = _run(self.form, state[:n], inputs[:m], vectors, products)
+        return (*new, *_distinct([operand for _, operand in multiplied]))
+
+
+def _by_matrix(calls: Sequence[tuple[int, int]]) -> list[int]:
+    return sorted(range(len(calls)), key=lambda i: calls[i][0])
+
+
+def _calls(form: MatrixForm) -> tuple[tuple[int, int], ...]:
+    """Matrix and number of the operand of every product, from a step on numbers."""
+    half = torch.full((), 0.5, dtype=torch.float64, device="cpu")
+    states, inputs, vectors = (
+        tuple(half.clone() for _ in names) for names in (form.states, form.inputs, form.vectors)
+    )
+    _, multiplied = _run(form, states, inputs, vectors, (half.clone() for _ in itertools.count()))
+    operands = [id(x) for x in _distinct([x for _, x in multiplied])]
+    return tuple((matrix, operands.index(id(x))) for matrix, x in multiplied)
+
+
+def _distinct(values: Sequence[Any]) -> list[Any]:
+    return list({id(x): x for x in values}.values())
+
+
+class _OpenMatrix:
+    """A matrix that notes what it is multiplied by and gives the next product."""
+
+    def __init__(self, number: int, products: Iterator[Any], noted: list[tuple[int, Any]]) -> None:
+        self._number, self._products, self._noted = number, products, noted
+
+    def __matmul__(self, operand: Any) -> Any:
+        self._noted.append((self._number, operand))
+        return next(self._products)
+
+
+def _run(
+    form: MatrixForm,
+    state: Sequence[Any],
+    inputs: Sequence[Any],
+    vectors: Sequence[Any],
+    products: Iterator[Any],
+) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
+    """New state, and the matrix and operand of every product in the order of their call."""
+    multiplied: list[tuple[int, Any]] = []
+    matrices = [_OpenMatrix(k, products, multiplied) for k in range(len(form.matrices))]
+    return form.run(state, inputs, matrices, vectors), multiplied
+
+
+def _products(
+    factors: Sequence[tuple[int, int]], operands: Sequence[Operand]
+) -> tuple[Product, ...]:
+    """Products with one operand are one: it is read once for all its matrices."""
+    products = []
+    for j, operand in enumerate(operands):
+        members = [k for k, (_, number) in enumerate(factors) if number == j]
+        matrices = tuple(factors[k][0] for k in members)
+        products.append(Product(matrices, (operand,), tuple(f"p{k}" for k in members)))
+    return tuple(products)
+
+
+def _transposed(factors: Sequence[tuple[int, int]], g_p: Sequence[Operand]) -> tuple[Product, ...]:
+    """Gradients of operands from those of products."""
+    products = []
+    for j in range(1 + max((number for _, number in factors), default=-1)):
+        members = [k for k, (_, number) in enumerate(factors) if number == j]
+        matrices = tuple(factors[k][0] for k in members)
+        products.append(Product(matrices, tuple(g_p[k] for k in members), (f"q{j}",), True))
+    return tuple(products)
+
+
+def _ops(ops: Sequence[Op], names: Mapping[str, Operand]) -> dict[str, Op]:
+    return {op.out: Op(op.out, op.name, renamed(op.args, names)) for op in ops}
+
+
+def _split(values: Sequence[Any], *sizes: int) -> list[tuple[Any, ...]]:
+    """Parts of the given sizes, and what is left."""
+    ends = list(itertools.accumulate(sizes))
+    return [tuple(values[a:b]) for a, b in zip([0, *ends], [*ends, None], strict=True)]
+
+
+class Phase(NamedTuple):
+    """Operations on every unit, then matrix products."""
+
+    ops: tuple[Op, ...]
+    products: tuple[Product, ...]
+
+
+class Program(NamedTuple):
+    """Phases of a step, and where in a row of working memory its values are kept.
+
+    The memory of a sequence is a row of slots of d numbers. `homes` has the slots of values
+    that a later phase or a product reads; `operands` and `outs` the first slot of the operands
+    and of the results of each product. A slot after the last result of a product is spare.
+    """
+
+    phases: tuple[Phase, ...]
+    results: dict[str, tuple[Operand, ...]]
+    homes: dict[str, int]
+    operands: dict[Product, int]
+    outs: dict[Product, int]
+    slots: int
+
+    def reads(self, phase: Phase) -> set[str]:
+        """Values that a phase takes from elsewhere."""
+        last = self.results.values() if phase is self.phases[-1] else ()
+        wanted = [a for op in phase.ops for a in op.args]
+        wanted += [a for product in phase.products for a in product.operands]
+        wanted += [a for result in last for a in result]
+        return {a for a in wanted if isinstance(a, str)} - {op.out for op in phase.ops}
+
+
+def program(equations: Equations, carried: Sequence[str]) -> Program:
+    """Order equations; the values `carried` live in the first slots from step to step."""
+    homes, free = {name: i for i, name in enumerate(carried)}, len(carried)
+    plan = Program(_phases(equations), equations.results, homes, {}, {}, 0)
+    for product in (product for phase in plan.phases for product in phase.products):
+        if len(product.operands) == 1 and product.operands[0] in homes:
+            plan.operands[product] = homes[str(product.operands[0])]
+        else:
+            plan.operands[product] = free
+            for i, x in enumerate(product.operands):
+                if isinstance(x, str) and x[0] == "v":
+                    homes.setdefault(x, free + i)
+            free += len(product.operands)
+        plan.outs[product] = free
+        homes.update({name: free + i for i, name in enumerate(product.outs)})
+        # A product writes whole panels of units, which may end in the slot after its results.
+        free += len(product.outs) + 1
+    for phase in plan.phases:
+        for name in sorted(plan.reads(phase)):
+            if name[0] == "v" and name not in homes:
+                homes[name] = free
+                free += 1
+    return plan._replace(slots=free)
+
+
+def _phases(equations: Equations) -> tuple[Phase, ...]:
+    """Phases as early as the products allow."""
+    order = _Order(equations)
+    wanted = [a for result in equations.results.values() for a in result]
+    products = order.products_for(wanted)
+    last = max([order.phase(a) for a in wanted], default=0)
+    computed: set[str] = set()
+    phases = []
+    for i in range(last + 1):
+        now = tuple(p for p in products if order.phase_of(p) == i)
+        targets = [a for p in now for a in p.operands]
+        targets += [a for a in wanted if order.phase(a) == i]
+        ops = order.ops_for(targets, computed)
+        # A comparison is no number that could be kept: it is computed again where it is needed.
+        computed |= {op.out for op in ops if op.name not in COMPARISONS}
+        phases.append(Phase(ops, now))
+    return tuple(phases)
+
+
+class _Order:
+    """Order of operations and products, by what each depends on."""
+
+    def __init__(self, equations: Equations) -> None:
+        self._ops = equations.ops
+        self._product_of = {out: p for p in equations.products for out in p.outs}
+        self._products = equations.products
+        self.phase = functools.cache(self._phase)
+
+    def _phase(self, operand: Operand) -> int:
+        """First phase in which a value can be had."""
+        if operand in self._product_of:
+            return 1 + self.phase_of(self._product_of[str(operand)])
+        op = self._ops.get(operand) if isinstance(operand, str) else None
+        return max([self.phase(a) for a in op.args], default=0) if op else 0
+
+    def phase_of(self, product: Product) -> int:
+        """First phase after which a product can be had."""
+        return max(self.phase(a) for a in product.operands)
+
+    def products_for(self, wanted: Iterable[Operand]) -> list[Product]:
+        """Products that some values need."""
+        seen: set[Operand] = set()
+        waiting = list(wanted)
+        while waiting:
+            operand = waiting.pop()
+            if operand in seen:
+                continue
+            seen.add(operand)
+            if operand in self._product_of:
+                waiting += self._product_of[str(operand)].operands
+            elif operand in self._ops:
+                waiting += self._ops[str(operand)].args
+        return [p for p in self._products if seen.intersection(p.outs)]
+
+    def ops_for(self, targets: Iterable[Operand], computed: set[str]) -> tuple[Op, ...]:
+        """Operations that give the targets from what has been computed."""
+        needed: set[Operand] = set()
+        waiting = list(targets)
+        while waiting:
+            operand = waiting.pop()
+            if operand in self._ops and operand not in computed | needed:
+                needed.add(operand)
+                waiting += self._ops[str(operand)].args
+        return tuple(sorted((self._ops[str(a)] for a in needed), key=lambda op: int(op.out[1:])))

@@ -1,0 +1,193 @@
+"""A recurrence to be run: a cell, its tensors, and the lengths of sequences in a padded batch.
+
+A recurrence does not look ahead, so that what stands after the end of a sequence changes nothing
+before it: engines that divide time run all sequences over all steps, with harmless values in the
+padding (`without_ends`), and `cut` the results or `extend` the gradients.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tsrnn.kernels._cell import Cell
+
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+class Problem(NamedTuple):
+    """A cell and the tensors that it runs on.
+
+    Attributes
+    ----------
+    cell : Cell
+    inputs : Tensor of shape (B, T, m, K)
+        (B, T, m) where all units share them.
+    params : Tensor of shape (p, K)
+    initial : Tensor of shape (B, n, K)
+    lengths : Tensor of shape (B,), int64, or None
+        Steps of each sequence; None where all have T.
+    """
+
+    cell: Cell
+    inputs: Tensor
+    params: Tensor
+    initial: Tensor
+    lengths: Tensor | None = None
+
+    @property
+    def steps(self) -> int:
+        """Number of steps T."""
+        return self.inputs.shape[1]
+
+    @property
+    def ends(self) -> Tensor:
+        """Lengths (B,), all of T where none are given."""
+        if self.lengths is not None:
+            return self.lengths
+        batch, steps = self.inputs.shape[:2]
+        return torch.full((batch,), steps, dtype=torch.int64, device=self.inputs.device)
+
+
+def as_lengths(
+    lengths: Tensor | Sequence[int] | None, batch: int, device: torch.device
+) -> Tensor | None:
+    """Lengths of the sequences of a padded batch as a tensor.
+
+    Parameters
+    ----------
+    lengths : integers of shape (B,) or None
+    batch : int
+        Number of sequences B.
+    device : torch.device
+        Where the tensor is to be.
+
+    Returns
+    -------
+    Tensor of shape (B,), int64, or None
+        None where no lengths are given: all sequences are whole.
+
+    Raises
+    ------
+    ValueError
+        If they are not one integer a sequence. Whether they lie within the steps is not checked.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import as_lengths
+    >>> as_lengths([3, 1], 2, torch.device("cpu"))
+    tensor([3, 1])
+    """
+    if lengths is None:
+        return None
+    if isinstance(lengths, Tensor):
+        given = lengths.to(device)
+    else:
+        try:
+            given = torch.as_tensor(lengths, device=device)
+        except (TypeError, ValueError, RuntimeError) as error:  # of what is no sequence of numbers
+            raise ValueError(
+                f"lengths must be {batch} integers, one a sequence; got {lengths!r}"
+            ) from error
+    if not batch and not given.numel():
+        return given.new_zeros(0, dtype=torch.int64)  # an empty list has no integer type
+    if given.shape != (batch,) or given.dtype not in _INTEGERS:
+        raise ValueError(
+            f"lengths must be {batch} integers, one a sequence; got "
+            f"{given.dtype} of shape {tuple(given.shape)}"
+        )
+    return given.to(torch.int64)
+
+
+def check_range(lengths: Tensor, steps: int) -> None:
+    """Raise unless all lengths lie between 0 and T."""
+    if lengths.is_cuda and torch.cuda.is_current_stream_capturing():
+        return  # their values cannot be read while a graph is captured
+    wrong = ((lengths < 0) | (lengths > steps)).nonzero().flatten().tolist()
+    if wrong:
+        raise ValueError(
+            f"lengths must lie between 0 and T={steps}; got {lengths[wrong[0]].item()} for "
+            f"sequence {wrong[0]}" + (f" and {len(wrong) - 1} more" if wrong[1:] else "")
+        )
+
+
+def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
+    """Write zeros after the end of each sequence, where `x` may hold anything.
+
+    For use before a matrix product, which would carry NaN from there to the gradient
+    of its weights, as zero times NaN.
+
+    Parameters
+    ----------
+    x : Tensor of shape (B, T, ...)
+    lengths : integers of shape (B,) or None
+        Where it is None there is no padding, and `x` comes back as it is.
+
+    Returns
+    -------
+    Tensor of the shape of x
+
+    Raises
+    ------
+    ValueError
+        If lengths are not one integer a sequence between 0 and T.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import without_padding
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, float("nan"), float("nan")]])
+    >>> without_padding(x, [3, 1])
+    tensor([[1., 2., 3.],
+            [4., 0., 0.]])
+    """
+    given = as_lengths(lengths, x.shape[0], x.device)
+    if given is None:
+        return x
+    if not torch.compiler.is_compiling():
+        check_range(given, x.shape[1])
+    padding = torch.arange(x.shape[1], device=x.device) >= given[:, None]
+    return x.masked_fill(padding.view(*padding.shape, *[1] * (x.ndim - 2)), 0.0)
+
+
+def is_alive(lengths: Tensor, steps: int) -> Tensor:
+    """Mask (B, T, 1, 1) of the steps before the end of their sequence."""
+    return (torch.arange(steps, device=lengths.device) < lengths[:, None])[..., None, None]
+
+
+def without_ends(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """Values (B, T, ., .) with ones in the padding, where log, sqrt and division are smooth."""
+    if lengths is None:
+        return x
+    return torch.where(is_alive(lengths, x.shape[1]), x, x.new_ones(()))
+
+
+def cut(
+    states: Tensor, final: Tensor, initial: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Zeros after the ends, and the state that each sequence ends with."""
+    if lengths is None:
+        return states, final
+    rows = torch.arange(len(states), device=states.device)
+    last = states[rows, (lengths - 1).clamp(min=0)]
+    final = torch.where((lengths > 0)[:, None, None], last, initial)
+    return torch.where(is_alive(lengths, states.shape[1]), states, states.new_zeros(())), final
+
+
+def extend(
+    g_states: Tensor, g_final: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of whole sequences: of states, of the last state, and what goes to the first.
+
+    The gradient of a final state belongs to the step that it ends with.
+    """
+    if lengths is None:
+        return g_states, g_final, torch.zeros_like(g_final)
+    g_states = torch.where(is_alive(lengths, g_states.shape[1]), g_states, g_states.new_zeros(()))
+    empty, nothing = (lengths == 0)[:, None, None], torch.zeros_like(g_final)
+    rows = torch.arange(len(g_states), device=g_states.device)
+    last = (lengths - 1).clamp(min=0)
+    g_states[rows, last] += torch.where(empty, nothing, g_final)
+    return g_states, nothing, torch.where(empty, g_final, nothing)
