@@ -20,10 +20,16 @@ from sklearn.metrics import (
 )
 
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
-from tsrnn.erm._data import SampleEpoch, TrainingData
-from tsrnn.erm._layer import CELLS
-from tsrnn.erm._network import LOSSES, EmpiricalRisk, RiskOfSamples, squared_error
 from tsrnn.erm._sequences import read_sequences
+from tsrnn.erm._settings import CELLS
+from tsrnn.erm._training import (
+    LOSSES,
+    EmpiricalRisk,
+    RiskOfSamples,
+    SampleEpoch,
+    TrainingData,
+    squared_error,
+)
 from tsrnn.kernels import Cell
 
 RNG = np.random.default_rng(2)

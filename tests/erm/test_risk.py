@@ -24,9 +24,8 @@ from sklearn.model_selection import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from tsrnn.erm._cross_validation import cross_validated_risk, in_workers
-from tsrnn.erm._risk import empirical_risk
-from tsrnn.erm._splits import BlockedKFold
+from tsrnn.erm import BlockedKFold, cross_validated_risk, empirical_risk
+from tsrnn.erm._resampling import in_workers
 
 
 class Given:

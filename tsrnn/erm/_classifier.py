@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
@@ -23,8 +24,7 @@ from tsrnn.contract import (
     text,
     with_shared_arguments,
 )
-from tsrnn.erm._base import SequenceEstimator
-from tsrnn.erm._score import accuracy
+from tsrnn.erm._estimator import SequenceEstimator
 from tsrnn.erm._sequences import Sequences
 from tsrnn.erm._targets import check_labels, codes
 
@@ -228,9 +228,8 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         FloatingPointError
             If the network gives no finite number.
         """
-        sequences, found = self._outputs(X)
-        labels = self.classes_[found.argmax(1)]
-        return self._in_shape(sequences, labels)
+        sequences, outputs = self._outputs(X)
+        return self._in_shape(sequences, self.classes_[outputs.argmax(1)])
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, in the order of `classes_`.
@@ -247,15 +246,13 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         ndarray of shape (N, n_classes)
             With `many_to_many` of shape (N, T, n_classes), or a list of arrays.
         """
-        sequences, found = self._outputs(X)
-        values = softmax(found, axis=1)
-        return self._in_shape(sequences, values)
+        sequences, outputs = self._outputs(X)
+        return self._in_shape(sequences, softmax(outputs, axis=1))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of `predict_proba`, without loss where those are small."""
-        sequences, found = self._outputs(X)
-        values = log_softmax(found, axis=1)
-        return self._in_shape(sequences, values)
+        sequences, outputs = self._outputs(X)
+        return self._in_shape(sequences, log_softmax(outputs, axis=1))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of right labels, over all steps with `many_to_many`.
@@ -269,7 +266,8 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         -------
         float
         """
-        return accuracy(self, X, y, sample_weight)
+        targets, predictions, weights = self._scored(X, y, sample_weight)
+        return float(accuracy_score(targets, predictions, sample_weight=weights))
 
     _given_classes: np.ndarray | None = None
 
@@ -331,11 +329,6 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         ends = torch.full((2, self._n_outputs()), float(bound))
         ends[0] *= -1
         return ends[0], ends[1]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        return tags
 
 
 def _sorted_labels(labels: np.ndarray) -> np.ndarray:

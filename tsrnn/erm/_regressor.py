@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from tsrnn.contract import Kind, choice, integer, listed, refuse, with_shared_arguments
-from tsrnn.erm._base import LARGEST, SequenceEstimator
-from tsrnn.erm._scaling import fitted_scaler, from_moments
-from tsrnn.erm._score import r_squared
+from tsrnn.erm._estimator import LARGEST, SequenceEstimator
 from tsrnn.erm._sequences import Sequences
 from tsrnn.erm._targets import numeric
+from tsrnn.erm._training import fitted_scaler, from_moments
 
 LOSSES = ("squared_error", "absolute_error")
 
 
 @with_shared_arguments
 class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
-    r"""A regression function of sequences, estimated by empirical risk minimisation.
+    r"""Regression function of sequences, estimated by empirical risk minimisation.
 
     .. math:: \hat f = \arg\min_{\phi \in \mathcal F} \frac1N \sum_{i=1}^N
         [\phi(X_{i}) - z_i]^2, \qquad X_i = (x_{i,1}, \dots, x_{i,T_i}),
@@ -223,8 +223,8 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         FloatingPointError
             If the network gives no finite number.
         """
-        sequences, found = self._outputs(X)
-        values = self._scaler().inverse_transform(found)
+        sequences, outputs = self._outputs(X)
+        values = self._scaler().inverse_transform(outputs)
         bound = self.arguments_.bound
         if bound is not None:  # against rounding
             values = values.clip(-bound, bound)
@@ -244,7 +244,8 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         float
             Mean over the columns of y, see `sklearn.metrics.r2_score`.
         """
-        return r_squared(self, X, y, sample_weight)
+        targets, predictions, weights = self._scored(X, y, sample_weight)
+        return float(r2_score(targets, predictions, sample_weight=weights))
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -316,5 +317,4 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.input_tags.three_d_array = True
         return tags

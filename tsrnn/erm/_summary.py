@@ -1,4 +1,4 @@
-"""A fitted estimator on one page."""
+"""Page that sums up a fitted estimator."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tsrnn.interpret import recurrence_features
-from tsrnn.interpret._page import (
+from tsrnn.interpret import (
     WIDTH,
     feature_section,
     reading_of,
+    recurrence_features,
     section,
     two_columns,
     wrapped,
@@ -19,7 +19,7 @@ from tsrnn.interpret._page import (
 from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:
-    from tsrnn.erm._base import SequenceEstimator
+    from tsrnn.erm._estimator import SequenceEstimator
     from tsrnn.erm._risk import Risk
 
 _TRAINING = (
@@ -41,9 +41,9 @@ class Summary:
     ----------
     title : str
     composition : str
-        What predicts, and how it compares with a constant.
+        Source of the predictions, and how it compares with a constant.
     facts : dict
-        What was fitted, to what, how.
+        Model, samples and training.
     risk : DataFrame
         Risk of the training and the validation part.
     features : DataFrame or None
@@ -107,7 +107,7 @@ def summarise(estimator: SequenceEstimator) -> Summary:
 
 
 def _composition(estimator: SequenceEstimator) -> str:
-    """What predicts, in a sentence, beside the best constant."""
+    """Source of the predictions beside the best constant, in a sentence."""
     skill, history = estimator.validation_skill_, estimator.history_
     if history and estimator.best_epoch_ == 0:
         return (
@@ -122,22 +122,22 @@ def _composition(estimator: SequenceEstimator) -> str:
 
 
 def reason_of_inactivity(estimator: SequenceEstimator) -> str | None:
-    """Why the network is not to be read, and what to do; None where it is."""
+    """Reason not to read the network, with advice; None where it may be read."""
     skill, history = estimator.validation_skill_, estimator.history_
-    which = f"the network of this {type(estimator).__name__}"
+    name = f"the network of this {type(estimator).__name__}"
     advice = (
         "More samples, another learning_rate or hidden_size may change that; with few held-out "
         "samples, so may a larger validation_fraction or another random_state"
     )
     if history and estimator.best_epoch_ == 0:
         return (
-            f"{which} has learned nothing: none of its {len(history)} epochs was better than the "
+            f"{name} has learned nothing: none of its {len(history)} epochs was better than the "
             "random start (best epoch 0), which predicts, and its recurrent matrices are random "
             f"start values. {advice}"
         )
     if skill is not None and skill <= 0:
         return (
-            f"{which} predicts the held-out samples no better than a constant "
+            f"{name} predicts the held-out samples no better than a constant "
             f"(validation_skill_ {skill:.3f}), so that its recurrent matrices describe nothing "
             f"found to predict. {advice}"
         )

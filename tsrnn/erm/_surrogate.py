@@ -1,4 +1,4 @@
-"""The block diagonal surrogate of an ordinary recurrent network: equation (6)."""
+"""Block diagonal surrogate of an ordinary recurrent network: equation (6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.linalg import block_diag
 from torch import Tensor, nn
 
 from tsrnn.contract import number
-from tsrnn.erm._block_diagonal import BlockDiagonalForm, nearest_block_diagonal
+from tsrnn.erm.theory import BlockDiagonalForm, nearest_block_diagonal
 from tsrnn.layers import ParaRNN, RecurrentNetwork
 
 __all__ = ["surrogate_network"]
@@ -143,7 +143,7 @@ def _para_layer(rnn: ParaRNN, layer: int) -> _Layer:
     matrices = _array(recurrent.movedim(-1, 0))
     return _Layer(
         recurrent=block_diag(*matrices),
-        rows=_units(rnn.block_size, rnn.n_blocks),
+        rows=_unit_numbers(rnn.block_size, rnn.n_blocks),
         projection=_array(projection),
         bias=None if bias is None else _array(bias),
     )
@@ -160,7 +160,7 @@ def _torch_layer(rnn: nn.RNN, layer: int) -> _Layer:
     )
 
 
-def _units(block_size: int, n_blocks: int) -> np.ndarray:
+def _unit_numbers(block_size: int, n_blocks: int) -> np.ndarray:
     """Number of the unit that is field i of block k, at ``k * block_size + i``."""
     return np.arange(block_size * n_blocks).reshape(block_size, n_blocks).T.ravel()
 
@@ -171,7 +171,7 @@ def _in_unit_order(rows: np.ndarray, form: BlockDiagonalForm, scale: float) -> n
     inverse = np.linalg.inv(form.transformation).reshape(n_blocks, size, -1)
     lengths = scale * np.linalg.norm(inverse, ord=2, axis=(1, 2))
     basis = np.empty_like(form.transformation)
-    columns = np.ix_(rows, _units(size, n_blocks))
+    columns = np.ix_(rows, _unit_numbers(size, n_blocks))
     basis[columns] = form.transformation * np.repeat(lengths, size)
     return basis
 
@@ -213,17 +213,17 @@ def _fill(
 def _with_output(network: nn.Module, rnn: ParaRNN, basis: np.ndarray) -> RecurrentNetwork:
     """The network around the surrogate's layers, B in its first map after them."""
     with torch.random.fork_rng(devices=[]):
-        made = _network_like(network, rnn).to(next(rnn.parameters()))
+        surrogate = _network_like(network, rnn).to(next(rnn.parameters()))
     if isinstance(network, RecurrentNetwork):
         around = {k: v for k, v in network.state_dict().items() if not k.startswith("rnn.")}
-        made.load_state_dict(around, strict=False)
+        surrogate.load_state_dict(around, strict=False)
     else:
-        nn.init.eye_(made.output.weight)
-        nn.init.zeros_(made.output.bias)
-    first: Any = made.output if made.ffn is None else made.ffn[0]
+        nn.init.eye_(surrogate.output.weight)
+        nn.init.zeros_(surrogate.output.bias)
+    first: Any = surrogate.output if surrogate.ffn is None else surrogate.ffn[0]
     with torch.no_grad():
         first.weight.copy_(torch.from_numpy(_array(first.weight) @ basis))
-    return made
+    return surrogate
 
 
 def _network_like(network: nn.Module, rnn: ParaRNN) -> RecurrentNetwork:
