@@ -53,12 +53,12 @@ _HEADINGS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArchitectureSelection:
-    """Candidates with their risks and costs, made by `select_architecture`; print it.
+    """Candidates with their risks and costs, as `select_architecture` returns them; print it.
 
     Attributes
     ----------
     frame : DataFrame
-        A row a candidate, in the order tried:
+        One row per candidate, in the order tried:
 
         - ``block_size``, ``hidden_size``, ``n_layers``, ``n_blocks``: d_s, d, L and K = d / d_s.
         - ``risk``, ``std_error``: mean loss of the held-out samples, in the unit of the loss.
@@ -219,9 +219,10 @@ def select_architecture(
     Notes
     -----
     The smallest of several estimated risks is on average below the risk of that candidate, the
-    more so the more candidates there are: for an estimate of the risk of what is chosen, keep
+    more so the more candidates there are: for an estimate of the risk of the chosen one, keep
     samples out of X. Cross-validated standard errors are too short (see `cross_validated_risk`),
-    and with one seed the differences hold what the random start and the order of training bring.
+    and with one seed the differences include the effect of the random start and of the order of
+    training.
 
     Seconds are wall-clock time of `fit`, start of the training included. Libraries and kernels
     are loaded before by a fit of one epoch, where the estimator has `max_epochs`.
@@ -310,8 +311,8 @@ def _default_estimator(z: Any) -> Any:
     kind = type_of_target(z)
     if kind == "unknown":
         raise ValueError(
-            "estimator must be given, for z is not a number or a label a sample, by which the "
-            f"default one is chosen; got {type(z).__name__}"
+            "estimator must be given, for z does not hold one number or label per sample, by which "
+            f"the default is chosen; got {type(z).__name__}"
         )
     return ParaRNNClassifier() if kind in ("binary", "multiclass") else ParaRNNRegressor()
 
@@ -355,7 +356,7 @@ def _whole_numbers(name: str, values: Any, default: Any) -> list[int]:
         raise TypeError(f"{name} must be a sequence of positive integers; got {values!r}")
     numbers = [positive_integer(f"an entry of {name}", value) for value in values]
     if not numbers:
-        raise ValueError(f"{name} must have one entry at least; got none")
+        raise ValueError(f"{name} must have at least one entry; got none")
     if len(set(numbers)) < len(numbers):
         raise ValueError(f"{name} must be distinct; got {numbers}")
     return numbers

@@ -62,8 +62,8 @@ def cross_validated_risk(
     X, z
         As in `empirical_risk`.
     cv : int, splitter or iterable of (train, test), default 5
-        An integer gives contiguous folds in the order of the samples, or for one label a sample
-        and the losses "log_loss" and "zero_one" stratified ones. Series in time order need
+        An integer gives contiguous folds in the order of the samples, or for one label per
+        sample and the losses "log_loss" and "zero_one" stratified ones. Series in time order need
         `BlockedKFold` with a gap. No sample may be held out twice; those that never are, are left
         out of the risk.
     loss : str or callable, optional
@@ -148,7 +148,7 @@ def checked_folds(cv: Any, X: Any, z: Any, loss: Loss) -> list[FoldRows]:
 
 
 def _is_vector(z: Any) -> bool:
-    """Whether there is one label a sample."""
+    """Whether there is one label per sample."""
     if isinstance(z, list | tuple):
         return not any(np.ndim(value) for value in z)
     return np.ndim(z) == 1 and not any(np.ndim(value) for value in np.asarray(z))

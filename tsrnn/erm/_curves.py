@@ -200,7 +200,7 @@ class Functions:
         for predictions in values:
             if predictions.shape != (len(rows),):
                 raise ValueError(
-                    f"the model must give one prediction a sample; for {len(rows)} samples it "
+                    f"the model must give one prediction per sample; for {len(rows)} samples it "
                     f"gave {len(predictions)}."
                 )
         return np.stack(values)

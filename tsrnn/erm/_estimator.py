@@ -188,8 +188,8 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
             With `many_to_many` of shape (N, T) or (N, T, k), or a list of arrays (T_i,) or
             (T_i, k). Classes have no k.
         sample_weight : array of shape (N,), optional
-            With `many_to_many` also one a step, in the shape of y without k. Only ratios matter.
-            Samples of weight 0 are left out: of training, of the validation part and of the risk;
+            With `many_to_many` also one per step, in the shape of y without k. Only ratios matter.
+            Samples of weight 0 are left out of training, of the validation part and of the risk;
             targets of steps of weight 0 may be any number.
 
         Returns
@@ -468,7 +468,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         Raises
         ------
         TypeError
-            If an argument is no JSON value, as a cell of one's own is not; the message names it.
+            If an argument cannot be written as JSON, such as your own cell; the message names it.
         OSError
             If the file cannot be written.
         """
@@ -503,10 +503,10 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         return {} if reason is None else {1: reason}
 
     def block_shares_(self) -> list[np.ndarray] | None:
-        """Share of the network's output variance by block, an array a layer.
+        """Share of the network's output variance by block, one array per layer.
 
-        Judged on some of the samples fitted to; see `tsrnn.recurrence_features`. None where the
-        layers have no blocks.
+        Computed from a part of the training samples; see `tsrnn.recurrence_features`. None where
+        the layers have no blocks.
 
         Raises
         ------

@@ -40,7 +40,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class ExcessRisk:
-    """Excess risk and its two parts, made by `excess_risk`; in squared units of the target.
+    """Excess risk and its two parts, from `excess_risk`, in squared units of the target.
 
     Attributes
     ----------
@@ -254,9 +254,9 @@ def excess_risk(
         mean, std_error = values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(len(values))
         by_replicate = tuple(values[:, 0].tolist())
     estimates = [Estimate(*pair) for pair in zip(mean.tolist(), std_error.tolist(), strict=True)]
-    excess, estimation, approximation = estimates if best is not None else (*estimates, None, None)
+    estimation, approximation = estimates[1:] if best is not None else (None, None)
     return ExcessRisk(
-        excess,
+        estimates[0],
         estimation,
         approximation,
         n_monte_carlo,

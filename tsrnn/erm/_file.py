@@ -63,7 +63,7 @@ def header_of(estimator: SequenceEstimator) -> dict[str, Any]:
     Raises
     ------
     TypeError
-        If an argument is no JSON value, as a cell of one's own is not.
+        If an argument cannot be written as JSON, such as your own cell.
     """
     check_saveable(estimator.arguments_.cell)
     names = getattr(estimator, "feature_names_in_", None)

@@ -66,7 +66,7 @@ def partial_dependence(
     Returns
     -------
     DataFrame
-        A row a value: ``value``, ``estimate`` and, of refits, ``lower``, ``upper`` (percentiles
+        One row per value: ``value``, ``estimate`` and, of refits, ``lower``, ``upper`` (percentiles
         of the refits) and ``std_error`` (their standard deviation). ``attrs`` says what the
         curve is (``functional``, ``xlabel``, ``ylabel``) and what the band is (``guarantee``).
 
@@ -175,7 +175,7 @@ def impulse_response(
     Returns
     -------
     DataFrame
-        A row a lag: ``lag``, ``estimate`` and, of refits, ``lower``, ``upper`` (percentiles of
+        One row per lag: ``lag``, ``estimate`` and, of refits, ``lower``, ``upper`` (percentiles of
         the refits) and ``std_error`` (their standard deviation). ``attrs`` says what the curve is
         (``functional``, ``xlabel``, ``ylabel``, ``size``) and what the band is (``guarantee``).
 
@@ -290,9 +290,9 @@ def memory(
     Returns
     -------
     DataFrame
-        A row a lag: ``lag``, ``estimate``, ``monte_carlo_error`` (standard error of the estimate
-        from the finite number of swaps, the samples given; NaN for one swap) and, of refits,
-        ``lower``, ``upper`` (percentiles of the refits) and ``std_error`` (their standard
+        One row per lag: ``lag``, ``estimate``, ``monte_carlo_error`` (standard error of the
+        estimate from the finite number of swaps, the samples given; NaN for one swap) and, of
+        refits, ``lower``, ``upper`` (percentiles of the refits) and ``std_error`` (their standard
         deviation). ``attrs`` has ``memory_length``, the smallest lag from which on all estimates
         lie below the threshold (None if the last one does not), and says what the curve is and
         what the band is (``guarantee``).

@@ -101,7 +101,8 @@ def _entry_losses(loss: str, z: Any, prediction: Any) -> np.ndarray:
     """Mean over the entries of each sample of a loss of targets and predictions."""
     if count(prediction) != count(z):
         raise ValueError(
-            f"there must be a prediction a sample; got {count(prediction)} for {count(z)} samples"
+            f"there must be one prediction per sample; got {count(prediction)} for {count(z)} "
+            "samples"
         )
 
     def of_entries(z: np.ndarray, prediction: np.ndarray, where: str) -> np.ndarray:
@@ -142,19 +143,19 @@ def _log_losses(estimator: Any, X: Any, z: Any) -> np.ndarray:
     if any(np.ndim(labels) for labels in estimator.classes_):
         raise ValueError(
             "loss 'log_loss' needs a classifier of one output; classes_ has the labels of "
-            f"{len(estimator.classes_)} outputs. Fit one classifier an output."
+            f"{len(estimator.classes_)} outputs. Fit one classifier per output."
         )
     place = {label: i for i, label in enumerate(np.asarray(estimator.classes_).tolist())}
     probability = estimator.predict_proba(X)
     if count(probability) != count(z):
         raise ValueError(
-            f"there must be probabilities a sample; got {count(probability)} for {count(z)}"
+            f"there must be probabilities for every sample; got {count(probability)} for {count(z)}"
         )
-    return _sample_means(lambda *entries: _surprise(*entries, place), z, probability)
+    return _sample_means(lambda *entries: _surprise(place, *entries), z, probability)
 
 
 def _surprise(
-    z: np.ndarray, probability: np.ndarray, where: str, place: dict[Any, int]
+    place: dict[Any, int], z: np.ndarray, probability: np.ndarray, where: str
 ) -> np.ndarray:
     """-log p of each label; z of shape (...), the probabilities of shape (..., classes)."""
     if z.shape == (*probability.shape[:-1], 1):
@@ -187,17 +188,19 @@ def _sample_means(
     if not (_is_ragged(z) or _is_ragged(prediction)):
         losses = of_entries(np.asarray(z), np.asarray(prediction), "the samples")
         if losses.size == 0:
-            raise ValueError(f"every sample needs a value at least; got targets of {losses.shape}")
+            raise ValueError(
+                f"every sample needs at least one value; got targets of {losses.shape}"
+            )
         return losses.reshape(len(losses), -1).mean(1)
     z, prediction = (
         values if isinstance(values, list | tuple) else np.asarray(values)
         for values in (z, prediction)
     )
     means = []
-    for i, entries in enumerate(zip(z, prediction, strict=True)):
-        losses = of_entries(*map(np.asarray, entries), f"sample {i}")
+    for i, (a, b) in enumerate(zip(z, prediction, strict=True)):
+        losses = of_entries(np.asarray(a), np.asarray(b), f"sample {i}")
         if losses.size == 0:
-            raise ValueError(f"every sample needs a value at least; sample {i} has none")
+            raise ValueError(f"every sample needs at least one value; sample {i} has none")
         means.append(float(losses.mean()))
     return np.array(means)
 
@@ -239,7 +242,7 @@ def _checked(losses: Any, n: int, name: str) -> np.ndarray:
     losses = _real(np.asarray(losses), "losses")
     if losses.shape != (n,):
         raise ValueError(
-            f"loss {name!r} must give {n} numbers, one a sample; got shape {losses.shape}"
+            f"loss {name!r} must give {n} numbers, one per sample; got shape {losses.shape}"
         )
     bad = np.flatnonzero(np.isnan(losses) | (losses == -np.inf))
     if len(bad):

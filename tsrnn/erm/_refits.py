@@ -150,7 +150,7 @@ def block_bootstrap(
     if block > n_samples // 2:
         raise ValueError(
             f"block_length must be between 1 and {n_samples // 2}, half of the {n_samples} "
-            f"samples, so that a resample has two blocks at least; got {block}"
+            f"samples, so that a resample has at least two blocks; got {block}"
         )
     seeds = np.random.SeedSequence(seed_of(random_state)).spawn(n_estimators + 1)
     rows = []
@@ -173,7 +173,7 @@ def deep_ensemble(
 ) -> Refits:
     """Refit an estimator to the same samples from other random states.
 
-    What differs is the start and the order of training. The spread of the members shows how far
+    They differ in the start and the order of training. The spread of the members shows how far
     the fit depends on them; it is no statement on the sampling error and covers nothing with a
     known probability.
 

@@ -53,7 +53,7 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Risk:
-    r"""Mean loss of samples, made by `empirical_risk` and `cross_validated_risk`.
+    r"""Mean loss of samples, as `empirical_risk` and `cross_validated_risk` return it.
 
     With losses :math:`\ell_i` and weights :math:`w_i`, all 1 if there are none,
 
@@ -84,7 +84,7 @@ class Risk:
     folds : tuple of Fold
         Of a cross-validated risk, else empty.
     is_difference : bool
-        Whether `minus` has made it.
+        Whether it comes from `minus`.
 
     References
     ----------
@@ -369,7 +369,7 @@ def _check_comparable(a: Risk, b: Risk) -> None:
                 f"both risks must have the same {what}; got {values[0]!r} and {values[1]!r}"
             )
     weights = [np.ones(a.n) if risk.weights is None else risk.weights for risk in (a, b)]
-    if not np.array_equal(*weights):
+    if not np.array_equal(weights[0], weights[1]):
         raise ValueError("both risks must have the same weights; compute both with the same")
     if not (np.isfinite(a.losses).all() and np.isfinite(b.losses).all()):
         raise ValueError("infinite losses have no difference; one of the two risks has some")
@@ -387,7 +387,9 @@ def checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:
         return None
     weights = np.asarray(sample_weight, float)
     if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), one a sample; got {weights.shape}")
+        raise ValueError(
+            f"sample_weight must have shape ({n},), one per sample; got {weights.shape}"
+        )
     if not np.isfinite(weights).all() or weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             "sample_weight must be finite, not negative, and not 0 for all samples; got values "

@@ -15,8 +15,8 @@ from sklearn.utils.validation import validate_data
 __all__ = ["Sequences", "check_columns_are_numbers", "check_is_table", "read_sequences"]
 
 LEGAL = (
-    "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least a step "
-    "and an input, or a list of sequences of shape (T_i, d_in) or (T_i,)"
+    "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least one "
+    "step and one input, or a list of sequences of shape (T_i, d_in) or (T_i,)"
 )
 
 
@@ -42,7 +42,7 @@ class Sequences:
 
     @property
     def n_inputs(self) -> int:
-        """Inputs a step, d_in."""
+        """Inputs per step, d_in."""
         return int(self.values.shape[1])
 
     @property
@@ -233,13 +233,13 @@ def _from_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
     for i, (shape, width) in enumerate(zip(shapes, widths, strict=True)):
         if not shape[0] or not width:
             raise ValueError(
-                f"every sequence of X must have a step and an input at least; sequence {i} has "
+                f"every sequence of X must have at least one step and one input; sequence {i} has "
                 f"shape {shape}"
             )
         if width != widths[0]:
             raise ValueError(
-                f"all sequences of X must have the same inputs a step; sequence 0 has {widths[0]}, "
-                f"sequence {i} has {width}"
+                "all sequences of X must have the same inputs per step; sequence 0 has "
+                f"{widths[0]}, sequence {i} has {width}"
             )
     columns = [list(item.columns) for item in X if hasattr(item, "columns")]
     for i, names in enumerate(columns):
@@ -298,6 +298,6 @@ def _check_inputs(estimator: Any, n_inputs: int, reset: bool) -> None:
     expected = 1 if estimator._fitted_to_table else estimator.n_features_in_
     if n_inputs != expected:
         raise ValueError(
-            f"X has {n_inputs} inputs a step, but {type(estimator).__name__} is expecting "
-            f"{expected} inputs a step, as X had in fit"
+            f"X has {n_inputs} inputs per step, but {type(estimator).__name__} is expecting "
+            f"{expected} inputs per step, as X had in fit"
         )

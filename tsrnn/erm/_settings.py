@@ -85,7 +85,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     pooling = choice("pooling", params["pooling"], POOLINGS)
     if flags["many_to_many"] and pooling != "last":
         raise ValueError(
-            "pooling is of one target a sample; with many_to_many=True every step has its own: "
+            "pooling is for one target per sample; with many_to_many=True every step has its own: "
             f"got pooling={pooling!r}. Leave it out"
         )
     return Settings(

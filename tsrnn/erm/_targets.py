@@ -1,4 +1,4 @@
-"""Targets of samples, one value a sample or one a step, and weights of samples."""
+"""Targets of samples, one value per sample or one per step, and weights of samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def require_targets(y: Any, estimator: Any) -> None:
 
 
 def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray:
-    """Targets, one a sample or, with `many_to_many`, one a row of `sequences`.
+    """Targets, one per sample or, with `many_to_many`, one per row of `sequences`.
 
     Returns
     -------
@@ -41,8 +41,8 @@ def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray
         return _step_targets(y, sequences)
     if _is_ragged(y):
         raise ValueError(
-            "y must have shape (N,) or (N, k), a target a sample; got samples of different "
-            "lengths. For a target a step set many_to_many=True"
+            "y must have shape (N,) or (N, k), one target per sample; got samples of different "
+            "lengths. For one target per step set many_to_many=True"
         )
     array = check_array(
         y, ensure_2d=False, allow_nd=True, dtype=None, ensure_all_finite=False, input_name="y"
@@ -50,8 +50,8 @@ def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray
     check_consistent_length(sequences.lengths, array)
     if array.ndim > 2:
         raise ValueError(
-            f"y must have shape (N,) or (N, k), a target a sample; got {array.shape}. For a target "
-            "a step set many_to_many=True"
+            f"y must have shape (N,) or (N, k), one target per sample; got {array.shape}. For one "
+            "target per step set many_to_many=True"
         )
     return array
 
@@ -93,7 +93,7 @@ def numeric(targets: np.ndarray, sequences: Sequences, many_to_many: bool) -> np
         raise ValueError(f"y must hold numbers; {error}") from error
     values = values.reshape(len(values), -1)
     if not values.shape[1]:
-        raise ValueError(f"y must have at least a column; got shape {targets.shape}")
+        raise ValueError(f"y must have at least one column; got shape {targets.shape}")
     _check_finite(values, sequences, many_to_many)
     return values
 
@@ -155,7 +155,7 @@ def _is_ragged(values: Any) -> bool:
 def _step_targets(y: Any, sequences: Sequences) -> np.ndarray:
     items = _items(y)
     check_consistent_length(sequences.lengths, items)
-    need = "with many_to_many=True y needs a target a step, of the same shape in all samples; "
+    need = "with many_to_many=True y needs one target per step, of the same shape in all samples; "
     parts: list[np.ndarray] = []
     for i, item in enumerate(items):
         try:
@@ -175,7 +175,7 @@ def _step_weights(sample_weight: Any, sequences: Sequences) -> np.ndarray:
     for i, (item, length) in enumerate(zip(items, sequences.lengths, strict=True)):
         if np.shape(item) != (length,):
             raise ValueError(
-                "sample_weight needs a number a sample, or one a step as y has with "
+                "sample_weight needs one number per sample, or one per step as y has with "
                 f"many_to_many=True; for sample {i} it must have shape ({length},), got "
                 f"{np.shape(item)}"
             )

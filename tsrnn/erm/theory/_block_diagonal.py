@@ -336,8 +336,8 @@ def _nearest_schur_blocks(T: np.ndarray, size: int) -> list[tuple[int, int]]:
     # The two nearest pairs, and then each time the pair that is nearest to any of these.
     nearest = [0]
     if size > 2:
-        rows = np.array(pairs)
-        gaps = np.abs(values[rows][:, None, :, None] - values[rows][None, :, None, :])
+        of_pairs = values[np.array(pairs)]
+        gaps = np.abs(of_pairs[:, None, :, None] - of_pairs[None, :, None, :])
         gaps = gaps.min(axis=(2, 3)) + np.diag(np.full(len(pairs), np.inf))
         nearest = [int(pair) for pair in np.unravel_index(np.argmin(gaps), gaps.shape)]
         while len(nearest) < size // 2:

@@ -13,22 +13,22 @@ SOURCE = "Cai, Li, Huang and Li (2026), ParaRNN"
 
 @dataclass(frozen=True, repr=False)
 class Bound:
-    """The right side of an inequality, kept as a logarithm so that nothing overflows.
+    """Right side of an inequality, kept as a logarithm so that nothing overflows.
 
     Attributes
     ----------
     theorem : str
-        Which statement of Cai, Li, Huang and Li (2026), such as "Theorem 5".
+        Statement of Cai, Li, Huang and Li (2026), such as "Theorem 5".
     quantity : str
-        What is bounded.
+        Quantity that is bounded.
     log_terms : mapping of str to float
         Natural logarithm of each term of the sum.
     conditions : mapping of str to bool
         Conditions that can be computed, and whether they are met.
     assumptions : tuple of str
-        What the theorem supposes of the data and no computation here can check.
+        Assumptions on the data, which no computation here can check.
     constants : mapping of str to float
-        Constants that the theorem leaves unspecified, and what was taken for them. The value is
+        Constants that the theorem leaves unspecified, with the values taken. The value is
         that of the bound only up to these; its growth in the other quantities is as stated.
 
     Notes

@@ -62,7 +62,7 @@ def layer_complexity(
     length : int
         Time steps T.
     d_in : int
-        Inputs a step.
+        Inputs per step, d_in.
     hidden_size : int, optional
         d, for blocks of one size.
     block_size : int, default 2
