@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 _NETWORK = "network."  # before the names of its parameters
 MOST_SIZE = 1000  # of an option of layers beside small arrays
+# Attributes that a file has as they are, without the underscore.
+RECORD = (
+    "n_train", "n_validation", "history", "best_epoch", "sample_length", "validation_skill",
+)  # fmt: skip
 # Fields of every estimator, and those of its fit.
 COMMON: dict[str, Kind] = {
     "format": integer(1),
@@ -75,12 +79,7 @@ def header_of(estimator: SequenceEstimator) -> dict[str, Any]:
             "feature_names": None if names is None else plain(names, "columns of X"),
             "table": estimator._fitted_to_table,
             "n_inputs": estimator.sample_.shape[2],
-            "n_train": estimator.n_train_,
-            "n_validation": estimator.n_validation_,
-            "history": estimator.history_,
-            "best_epoch": estimator.best_epoch_,
-            "sample_length": estimator.sample_length_,
-            "validation_skill": estimator.validation_skill_,
+            **{name: getattr(estimator, f"{name}_") for name in RECORD},
             **estimator._target_header(),
         },
     }
@@ -117,7 +116,6 @@ def revive(
     estimator.n_features_in_, estimator._fitted_to_table = fitted["n_features_in"], fitted["table"]
     if fitted["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
-    estimator.n_train_, estimator.n_validation_ = fitted["n_train"], fitted["n_validation"]
     estimator.input_scaler_ = _scaler("input", arrays)
     estimator.target_scaler_ = _scaler("target", arrays)
     estimator._set_targets(fitted)
@@ -130,9 +128,8 @@ def revive(
     }
     estimator.network_.load_state_dict(weights)
     estimator.network_.eval()
-    estimator.history_, estimator.best_epoch_ = fitted["history"], fitted["best_epoch"]
-    estimator.validation_skill_ = fitted["validation_skill"]
-    estimator.sample_length_ = fitted["sample_length"]
+    for name in RECORD:
+        setattr(estimator, f"{name}_", fitted[name])
     estimator.sample_ = torch.as_tensor(arrays["sample"])
     training = _risk("training", arrays, estimator._loss)
     assert training is not None  # every fit has samples

@@ -174,18 +174,16 @@ class Risk:
 
     def __repr__(self) -> str:
         name = "Cross-validated risk" if self.folds else "Risk"
+        assumption = "taken as independent"
+        if self.lags:
+            assumption = f"in time order, correlated up to lag {self.lags}"
+        if self.folds:
+            assumption += f" although {len(self.folds)} folds share training samples"
         return (
             f"{name}{' difference' if self.is_difference else ''} {self.value:.3g} (std_error "
             f"{self.std_error:.3g}; {self.loss}, {self.n} "
-            f"{'samples' if self.weights is None else 'weighted samples'}, {self._assumption()})"
+            f"{'samples' if self.weights is None else 'weighted samples'}, {assumption})"
         )
-
-    def _assumption(self) -> str:
-        lags = f"in time order, correlated up to lag {self.lags}"
-        assumption = lags if self.lags else "taken as independent"
-        if not self.folds:
-            return assumption
-        return f"{assumption} although {len(self.folds)} folds share training samples"
 
 
 def empirical_risk(
