@@ -237,11 +237,12 @@ def compare(data: Data, rounds: int, epochs: int) -> None:
 def profile(data: Data, epochs: int) -> None:
     """Where the time of an epoch of a fit with blocks of 2 goes."""
     estimator(BLOCKS, 1).fit(*data)  # loads everything
-    network, kernels = import_module("tsrnn.erm._network"), import_module("tsrnn.kernels._autograd")
+    training_of_erm = import_module("tsrnn.erm._training")
+    kernels = import_module("tsrnn.kernels._autograd")
     watch = Stopwatch()
-    watch.wrap(import_module("tsrnn.erm._data").TrainingData, "batch", "batches")
-    watch.wrap(network.EmpiricalRisk, "__call__", "forward")
-    watch.wrap(network.HeldOutRisk, "__call__", "validation")
+    watch.wrap(training_of_erm.TrainingData, "batch", "batches")
+    watch.wrap(training_of_erm.EmpiricalRisk, "__call__", "forward")
+    watch.wrap(training_of_erm.RiskOfSamples, "__call__", "validation")
     watch.wrap(torch.Tensor, "backward", "backward")
     watch.wrap(kernels, "_forward", "recurrence forward, with validation")
     watch.wrap(kernels, "_backward", "recurrence backward")

@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.linalg import block_diag
 from scipy.optimize import linear_sum_assignment, minimize
 
-import tsrnn.erm._block_diagonal as module
-from tsrnn.erm._block_diagonal import nearest_block_diagonal
+import tsrnn.erm.theory._block_diagonal as module
+from tsrnn.erm import nearest_block_diagonal
 from tsrnn.interpret import jordan_block
 
 EPS = np.finfo(float).eps
@@ -250,17 +250,17 @@ def test_a_strict_limit_is_answered_with_an_orthogonal_form():
 def test_blocks_that_cannot_be_exchanged_are_disturbed(monkeypatch):
     """Where LAPACK refuses, the search goes on to a perturbation, or to the orthogonal form."""
     W = np.random.default_rng(8).normal(size=(8, 8))
-    grouped, calls = module.grouped, []
+    grouped, calls = module._grouped, []
 
     def refuse_once(T, Q, size):
         calls.append(size)
         return None if len(calls) == 1 else grouped(T, Q, size)
 
-    monkeypatch.setattr(module, "grouped", refuse_once)
+    monkeypatch.setattr(module, "_grouped", refuse_once)
     form = nearest_block_diagonal(W, 4)
     check(W, form, 4)
     assert form.relative_distance < 1e-12
-    monkeypatch.setattr(module, "grouped", lambda T, Q, size: None)
+    monkeypatch.setattr(module, "_grouped", lambda T, Q, size: None)
     form = nearest_block_diagonal(W, 4)
     check(W, form, 4)
     assert 0 < form.relative_distance < 1

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import tsrnn
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
-from tsrnn.erm._layer import CELLS
+from tsrnn.erm._settings import CELLS
 from tsrnn.kernels import Cell
 
 RNG = np.random.default_rng(3)

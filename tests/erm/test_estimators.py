@@ -20,10 +20,16 @@ from sklearn.metrics import (
 )
 
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
-from tsrnn.erm._data import SampleEpoch, TrainingData
-from tsrnn.erm._layer import CELLS
-from tsrnn.erm._network import LOSSES, EmpiricalRisk, RiskOfSamples, squared_error
 from tsrnn.erm._sequences import read_sequences
+from tsrnn.erm._settings import CELLS
+from tsrnn.erm._training import (
+    LOSSES,
+    EmpiricalRisk,
+    RiskOfSamples,
+    SampleEpoch,
+    TrainingData,
+    squared_error,
+)
 from tsrnn.kernels import Cell
 
 RNG = np.random.default_rng(2)
@@ -716,7 +722,7 @@ class TestEpochs:
 
 
 class TestPooling:
-    """What of the states is read for one target a sample."""
+    """States that are read for one target per sample."""
 
     @pytest.mark.parametrize("pooling", ["last", "mean", "max"])
     @pytest.mark.parametrize("X", [RAGGED, RNG.normal(size=(10, 4, 2))])
@@ -736,7 +742,7 @@ class TestPooling:
         ("arguments", "message"),
         [
             ({"pooling": "sum"}, r"pooling must be one of \('last', 'mean', 'max'\); got 'sum'"),
-            ({"pooling": "mean", "many_to_many": True}, "pooling is of one target a sample"),
+            ({"pooling": "mean", "many_to_many": True}, "pooling is for one target per sample"),
         ],
     )
     def test_others_are_refused(self, arguments, message):

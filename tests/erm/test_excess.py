@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from tsrnn.erm._excess import _fresh, excess_risk
+from tsrnn.erm._excess_risk import _fresh, excess_risk
 
 SIGMA = 0.5
 BETA = np.array([1.0, -0.5, 0.25])

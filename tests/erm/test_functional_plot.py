@@ -10,10 +10,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from sklearn.linear_model import LinearRegression
 
-from tsrnn.erm._impulse import impulse_response
-from tsrnn.erm._memory import memory
-from tsrnn.erm._partial_dependence import partial_dependence
-from tsrnn.erm._refits import block_bootstrap
+from tsrnn.erm import block_bootstrap, impulse_response, memory, partial_dependence
 from tsrnn.plotting import figure_svg, plot_functional
 
 

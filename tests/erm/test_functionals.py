@@ -12,11 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
-from tsrnn.erm import _curves
-from tsrnn.erm._impulse import impulse_response
-from tsrnn.erm._memory import memory
-from tsrnn.erm._partial_dependence import partial_dependence
-from tsrnn.erm._refits import Refits, block_bootstrap
+from tsrnn.erm import Refits, _curves, block_bootstrap, impulse_response, memory, partial_dependence
 
 
 class Known(RegressorMixin, BaseEstimator):

@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_info
 
-from tsrnn.erm._refits import block_bootstrap, deep_ensemble
+from tsrnn.erm import block_bootstrap, deep_ensemble
 
 
 class Recorder(RegressorMixin, BaseEstimator):

@@ -24,9 +24,8 @@ from sklearn.model_selection import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from tsrnn.erm._cross_validation import cross_validated_risk, in_workers
-from tsrnn.erm._risk import empirical_risk
-from tsrnn.erm._splits import BlockedKFold
+from tsrnn.erm import BlockedKFold, cross_validated_risk, empirical_risk
+from tsrnn.erm._resampling import in_workers
 
 
 class Given:
@@ -145,7 +144,7 @@ def test_columns_and_frames():
         (np.zeros(4), np.zeros(3), "got 3 for 4 samples"),
         ([np.zeros(2), np.zeros(3)], [np.zeros(2), np.zeros(2)], "sample 1"),
         ([np.zeros(0), np.zeros(3)], [np.zeros(0), np.zeros(3)], "sample 0 has none"),
-        (np.zeros((4, 0)), np.zeros((4, 0)), "a value at least"),
+        (np.zeros((4, 0)), np.zeros((4, 0)), "at least one value"),
         (np.array([0.0, np.nan]), np.zeros(2), "nan for 1 of 2 samples, the first sample 1"),
     ],
 )
@@ -240,7 +239,7 @@ def test_a_loss_of_ones_own():
     risk = risk_of(z, prediction, loss=asymmetric)
     assert risk.loss == "asymmetric"
     assert risk.losses.tolist() == [10.0, 0.0, 2.0]
-    with pytest.raises(ValueError, match="one a sample"):
+    with pytest.raises(ValueError, match="one per sample"):
         risk_of(z, prediction, loss=lambda z, prediction: 1.0)
 
 

@@ -19,8 +19,14 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from tsrnn.erm import BlockedKFold, ParaRNNClassifier, ParaRNNRegressor, cross_validated_risk
-from tsrnn.erm._select import _default, candidates, select_architecture
-from tsrnn.erm._selection import simplest, smallest, within_one_error
+from tsrnn.erm._architecture import (
+    _default_estimator,
+    candidates,
+    select_architecture,
+    simplest,
+    smallest,
+    within_one_error,
+)
 from tsrnn.interpret import jordan_block, recurrence_features
 from tsrnn.plotting import plot_architectures
 
@@ -396,11 +402,11 @@ class TestClasses:
         ],
     )
     def test_default_estimator(self, z, expected):
-        assert type(_default(z)) is expected
+        assert type(_default_estimator(z)) is expected
 
     def test_ragged_targets_have_no_default(self):
         with pytest.raises(ValueError, match="estimator must be given"):
-            _default([np.zeros(3), np.zeros(4)])
+            _default_estimator([np.zeros(3), np.zeros(4)])
 
 
 class TestErrors:

@@ -175,14 +175,14 @@ REFUSED = {
     "one axis": (np.ones(6), ValueError, "Expected 2D array, got 1D array"),
     "empty list": ([], ValueError, "X must be.*got an empty list"),
     "no samples": (ARRAY[:0], ValueError, r"Found array with 0 sample\(s\)"),
-    "no steps": (ARRAY[:, :0], ValueError, r"at least a step.*got shape \(6, 0, 2\)"),
+    "no steps": (ARRAY[:, :0], ValueError, r"at least one step.*got shape \(6, 0, 2\)"),
     "no inputs": (ARRAY[..., :0], ValueError, r"got shape \(6, 3, 0\)"),
     "no columns": (TABLE[:, :0], ValueError, r"0 feature\(s\)"),
     "four axes": (ARRAY[None], ValueError, r"X must be.*got shape \(1, 6, 3, 2\)"),
     "empty sequence": (
         [RAGGED[0], np.ones((0, 2))],
         ValueError,
-        r"a step and an input at least; sequence 1 has shape \(0, 2\)",
+        r"at least one step and one input; sequence 1 has shape \(0, 2\)",
     ),
     "sequence without inputs": ([np.ones((2, 0))], ValueError, r"sequence 0 has shape \(2, 0\)"),
     "other inputs": (
@@ -263,7 +263,7 @@ class TestRefusals:
     def test_predictions_need_the_inputs_of_the_fit(self):
         model = small().fit(ARRAY, np.arange(6.0))
         for other, count in ((ARRAY[..., :1], 1), (TABLE, 1), ([np.ones((2, 3))], 3)):
-            with pytest.raises(ValueError, match=f"X has {count} inputs a step.*expecting 2"):
+            with pytest.raises(ValueError, match=f"X has {count} inputs per step.*expecting 2"):
                 model.predict(other)
 
     def test_a_table_needs_the_columns_of_the_table_fitted_to(self):
@@ -271,7 +271,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 4 features"):
             model.predict(TABLE[:, :3])
         assert model.predict(TABLE[:, :3, None]).shape == (6,)
-        with pytest.raises(ValueError, match="X has 2 inputs a step.*expecting 1"):
+        with pytest.raises(ValueError, match="X has 2 inputs per step.*expecting 1"):
             model.predict(ARRAY)
 
     def test_a_fit_to_sequences_of_one_input_takes_any_table(self):

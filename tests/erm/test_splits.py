@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
-from tsrnn.erm._splits import BlockedKFold
+from tsrnn.erm import BlockedKFold
 
 SETTINGS = st.tuples(st.integers(2, 12), st.integers(0, 15), st.integers(2, 60))
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from tsrnn.erm._block_diagonal import nearest_block_diagonal
-from tsrnn.erm._surrogate import surrogate_network
+from tsrnn.erm import nearest_block_diagonal, surrogate_network
 from tsrnn.layers import LEM, ParaRNN, RecurrentNetwork
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-3}

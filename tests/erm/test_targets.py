@@ -126,7 +126,7 @@ class TestTargetsOfSteps:
         [
             (3.0, "inconsistent numbers of samples"),
             (STEPS[:3], r"inconsistent numbers of samples: \[8, 3\]"),
-            (Z, r"a target a step.*for sample 0 it must have shape \(3,\), got \(\)"),
+            (Z, r"one target per step.*for sample 0 it must have shape \(3,\), got \(\)"),
             ([*STEPS[:7], np.zeros(7)], r"for sample 7 it must have shape \(6,\), got \(7,\)"),
             (
                 [np.zeros((n, 1 + i % 2)) for i, n in enumerate(LENGTHS)],

@@ -9,14 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath.ctx_mp import MPContext
 
-from tsrnn.erm._approximation import approximation_bound, network_size
-from tsrnn.erm._bound import Bound, log_sum
-from tsrnn.erm._complexity import layer_complexity
-from tsrnn.erm._covering import log_covering_number
-from tsrnn.erm._estimation import estimation_bound
-from tsrnn.erm._prediction import prediction_bound
-from tsrnn.erm._real_spectrum import probability_real_spectrum
-from tsrnn.erm._schedule import minimax_rate, network_schedule, rate_exponent
+from tsrnn.erm import (
+    Bound,
+    approximation_bound,
+    estimation_bound,
+    layer_complexity,
+    log_covering_number,
+    minimax_rate,
+    network_schedule,
+    network_size,
+    prediction_bound,
+    probability_real_spectrum,
+    rate_exponent,
+)
+from tsrnn.erm.theory._bound import log_sum
 
 mp = MPContext()
 mp.dps = 40

@@ -9,70 +9,74 @@ network's size (`select_architecture`), the theorems as functions (`network_size
 `surrogate_network`), and functionals of the fitted function (`partial_dependence`,
 `impulse_response`, `memory`) with bands from `block_bootstrap` or `deep_ensemble`.
 
-What is of matrices and numbers needs no torch; the rest is imported when it is first used.
+The theorems need no torch (`tsrnn.erm.theory`); everything is imported when it is first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tsrnn.erm._approximation import NetworkSize, approximation_bound, network_size
-    from tsrnn.erm._block_diagonal import BlockDiagonalForm, nearest_block_diagonal
-    from tsrnn.erm._bound import Bound
+    from tsrnn.erm._architecture import ArchitectureSelection, select_architecture
     from tsrnn.erm._classifier import ParaRNNClassifier
-    from tsrnn.erm._complexity import LayerComplexity, layer_complexity
-    from tsrnn.erm._covering import log_covering_number
-    from tsrnn.erm._cross_validation import cross_validated_risk
-    from tsrnn.erm._estimation import estimation_bound
-    from tsrnn.erm._excess import Estimate, ExcessRisk, excess_risk
-    from tsrnn.erm._impulse import impulse_response
-    from tsrnn.erm._memory import memory
-    from tsrnn.erm._partial_dependence import partial_dependence
-    from tsrnn.erm._prediction import prediction_bound
-    from tsrnn.erm._real_spectrum import probability_real_spectrum
+    from tsrnn.erm._cross_validation import BlockedKFold, cross_validated_risk
+    from tsrnn.erm._excess_risk import Estimate, ExcessRisk, excess_risk
+    from tsrnn.erm._functionals import impulse_response, memory, partial_dependence
     from tsrnn.erm._refits import Refits, block_bootstrap, deep_ensemble
     from tsrnn.erm._regressor import ParaRNNRegressor
     from tsrnn.erm._risk import Fold, Risk, empirical_risk
-    from tsrnn.erm._schedule import minimax_rate, network_schedule, rate_exponent
-    from tsrnn.erm._select import select_architecture
-    from tsrnn.erm._selection import ArchitectureSelection
-    from tsrnn.erm._splits import BlockedKFold
     from tsrnn.erm._surrogate import surrogate_network
+    from tsrnn.erm.theory import (
+        BlockDiagonalForm,
+        Bound,
+        LayerComplexity,
+        NetworkSize,
+        approximation_bound,
+        estimation_bound,
+        layer_complexity,
+        log_covering_number,
+        minimax_rate,
+        nearest_block_diagonal,
+        network_schedule,
+        network_size,
+        prediction_bound,
+        probability_real_spectrum,
+        rate_exponent,
+    )
 
 _HOMES = {
-    "ArchitectureSelection": "_selection",
-    "BlockDiagonalForm": "_block_diagonal",
-    "BlockedKFold": "_splits",
-    "Bound": "_bound",
-    "Estimate": "_excess",
-    "ExcessRisk": "_excess",
+    "ArchitectureSelection": "_architecture",
+    "BlockDiagonalForm": "theory",
+    "BlockedKFold": "_cross_validation",
+    "Bound": "theory",
+    "Estimate": "_excess_risk",
+    "ExcessRisk": "_excess_risk",
     "Fold": "_risk",
-    "LayerComplexity": "_complexity",
-    "NetworkSize": "_approximation",
+    "LayerComplexity": "theory",
+    "NetworkSize": "theory",
     "ParaRNNClassifier": "_classifier",
     "ParaRNNRegressor": "_regressor",
     "Refits": "_refits",
     "Risk": "_risk",
-    "approximation_bound": "_approximation",
+    "approximation_bound": "theory",
     "block_bootstrap": "_refits",
     "cross_validated_risk": "_cross_validation",
     "deep_ensemble": "_refits",
     "empirical_risk": "_risk",
-    "estimation_bound": "_estimation",
-    "excess_risk": "_excess",
-    "impulse_response": "_impulse",
-    "layer_complexity": "_complexity",
-    "log_covering_number": "_covering",
-    "memory": "_memory",
-    "minimax_rate": "_schedule",
-    "nearest_block_diagonal": "_block_diagonal",
-    "network_schedule": "_schedule",
-    "network_size": "_approximation",
-    "partial_dependence": "_partial_dependence",
-    "prediction_bound": "_prediction",
-    "probability_real_spectrum": "_real_spectrum",
-    "rate_exponent": "_schedule",
-    "select_architecture": "_select",
+    "estimation_bound": "theory",
+    "excess_risk": "_excess_risk",
+    "impulse_response": "_functionals",
+    "layer_complexity": "theory",
+    "log_covering_number": "theory",
+    "memory": "_functionals",
+    "minimax_rate": "theory",
+    "nearest_block_diagonal": "theory",
+    "network_schedule": "theory",
+    "network_size": "theory",
+    "partial_dependence": "_functionals",
+    "prediction_bound": "theory",
+    "probability_real_spectrum": "theory",
+    "rate_exponent": "theory",
+    "select_architecture": "_architecture",
     "surrogate_network": "_surrogate",
 }
 

@@ -1,9 +1,9 @@
-"""What curves of fitted functions share: samples by lag, calls in batches, bands of refits."""
+"""Curves of fitted functions: samples by lag, calls in batches, bands of refits."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import check_levels, level_name
 from tsrnn.erm._refits import Refits
-from tsrnn.erm._samples import count
+from tsrnn.erm._resampling import count
 
-_NUMBERS_A_CALL = 2_000_000
+_NUMBERS_A_CALL = 2_000_000  # inputs of a call, so that its memory stays small
 _NO_BAND = "no band: of one fitted estimator; block_bootstrap gives refits for one."
 
 
@@ -43,11 +43,15 @@ class LaggedSamples:
         if count(X) == 0:
             raise ValueError("X must hold at least one sequence; got none.")
         self._columns = getattr(X, "columns", None)
-        self._listed = not hasattr(X, "shape") or np.dtype(object) == getattr(X, "dtype", None)
-        parts: Any = [np.asarray(part, dtype=float) for part in X] if self._listed else None
-        values = parts if self._listed else np.asarray(X, dtype=float)
-        self._flat = parts[0].ndim == 1 if self._listed else values.ndim == 2
-        self._values = _by_channel(values, self._listed)
+        self._is_list = not hasattr(X, "shape") or np.dtype(object) == getattr(X, "dtype", None)
+        values: Any
+        if self._is_list:
+            values = [np.asarray(part, dtype=float) for part in X]
+            self._flat = values[0].ndim == 1
+        else:
+            values = np.asarray(X, dtype=float)
+            self._flat = values.ndim == 2
+        self._values = _by_channel(values, self._is_list)
         self.lengths = np.array([len(part) for part in self._values])
         self.n_channels = self._values[0].shape[1]
 
@@ -55,7 +59,7 @@ class LaggedSamples:
         return len(self.lengths)
 
     def at(self, lag: int, channel: int) -> np.ndarray:
-        """Values at a lag: (N,)."""
+        """Values at a lag, of shape (N,)."""
         return np.array([part[-1 - lag, channel] for part in self._values])
 
     def spread(self, channel: int) -> float:
@@ -65,7 +69,7 @@ class LaggedSamples:
 
     def steps(self, rows: np.ndarray) -> np.ndarray:
         """Samples side by side, aligned at the newest step: (n, longest, d_in), a copy."""
-        if not self._listed:
+        if not self._is_list:
             return self._values[rows]
         block = np.zeros((len(rows), self.lengths[rows].max(), self.n_channels))
         for part, row in zip(block, rows, strict=True):
@@ -73,17 +77,17 @@ class LaggedSamples:
         return block
 
     def restored(self, block: np.ndarray, rows: np.ndarray) -> Any:
-        """Such samples in the form of X, as long as those of `rows`."""
+        """Samples in the form of X, as long as those of `rows`, from a block of `steps`."""
         if self._columns is not None:
             return pd.DataFrame(block[..., 0], columns=self._columns)
         block = block[..., 0] if self._flat else block
-        if not self._listed:
+        if not self._is_list:
             return block
         pairs = zip(block, self.lengths[rows], strict=True)
         return [part[len(part) - length :] for part, length in pairs]
 
     def batches(self, rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
-        """Positions in `rows`, or in all, of so few at a time that a call stays small."""
+        """Positions in `rows`, or in all, so few at a time that a call stays small."""
         lengths = self.lengths if rows is None else self.lengths[rows]
         order = np.argsort(-lengths, kind="stable")
         while len(order):
@@ -92,9 +96,9 @@ class LaggedSamples:
             order = order[size:]
 
 
-def _by_channel(values: Any, listed: bool) -> Any:
+def _by_channel(values: Any, is_list: bool) -> Any:
     """Values as (N, T, d_in), or as a list of (T_i, d_in)."""
-    if not listed:
+    if not is_list:
         if values.ndim not in (2, 3) or 0 in values.shape:
             raise ValueError(
                 "X must have the shape (N, T, d_in), or (N, T) of univariate series, with none of "
@@ -114,7 +118,7 @@ def _by_channel(values: Any, listed: bool) -> Any:
 
 
 def lag_of_all(name: str, value: Any, sequences: LaggedSamples) -> int:
-    """A lag that every sample has.
+    """Lag as an int, one that every sample has.
 
     Raises
     ------
@@ -127,8 +131,13 @@ def lag_of_all(name: str, value: Any, sequences: LaggedSamples) -> int:
     return within(name, value, last, why)
 
 
+def channel_of(value: Any, sequences: LaggedSamples) -> int:
+    """Number of an input, as an int."""
+    return within("channel", value, sequences.n_channels - 1, why=", counted from 0")
+
+
 def within(name: str, value: Any, last: int, why: str = "") -> int:
-    """A whole number from 0 to `last`.
+    """Whole number from 0 to `last`, as an int.
 
     Raises
     ------
@@ -143,13 +152,8 @@ def within(name: str, value: Any, last: int, why: str = "") -> int:
     return whole
 
 
-def channel_of(value: Any, sequences: LaggedSamples) -> int:
-    """The argument `channel`."""
-    return within("channel", value, sequences.n_channels - 1, why=", counted from 0")
-
-
 class Functions:
-    """The fitted functions of a model, the estimator's first and then those of its refits.
+    """Fitted functions of a model, the estimator's first and then those of its refits.
 
     Parameters
     ----------
@@ -160,7 +164,7 @@ class Functions:
     Attributes
     ----------
     name : str
-        What the values are.
+        Words for the values.
 
     Raises
     ------
@@ -174,37 +178,54 @@ class Functions:
         whole, members = model, ()
         if isinstance(model, Refits):
             whole, members = model.estimator, model.members
-        for estimator in (whole, *members):
+        self._estimators = (whole, *members)
+        for estimator in self._estimators:
             check_is_fitted(estimator)
-        self._of = [_function(estimator, whole, output) for estimator in (whole, *members)]
-        self.name = _name(whole, output)
+        self._output, self._is_classifier = output, is_classifier(whole)
+        if self._is_classifier:
+            self._label = _label(whole, output)
+            self.name = f"probability of class {self._label}"
+        else:
+            within("output", output, np.iinfo(np.int64).max)
+            self.name = f"prediction of output {output}" if output else "prediction"
 
     def __len__(self) -> int:
-        return len(self._of)
+        return len(self._estimators)
 
     def __call__(self, sequences: LaggedSamples, block: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Values of each function at samples: (functions, n)."""
         X = sequences.restored(block, rows)
-        values = [function(X) for function in self._of]
-        for found in values:
-            if found.shape != (len(rows),):
+        of_one = self._probability if self._is_classifier else self._prediction
+        values = [of_one(estimator, X) for estimator in self._estimators]
+        for predictions in values:
+            if predictions.shape != (len(rows),):
                 raise ValueError(
-                    f"the model must give one prediction a sample; for {len(rows)} samples it "
-                    f"gave {len(found)}."
+                    f"the model must give one prediction per sample; for {len(rows)} samples it "
+                    f"gave {len(predictions)}."
                 )
         return np.stack(values)
 
+    def _probability(self, classifier: Any, X: Any) -> np.ndarray:
+        """Probabilities of the class; 0 where a refit never met it."""
+        probabilities = np.asarray(classifier.predict_proba(X), dtype=float)
+        places = np.flatnonzero(np.asarray(classifier.classes_) == self._label)
+        return probabilities[:, places[0]] if len(places) else np.zeros(len(probabilities))
 
-def _function(estimator: Any, whole: Any, output: Any) -> Callable[[Any], np.ndarray]:
-    if is_classifier(whole):
-        label = _label(whole, output)
-        return lambda X: _probability(estimator, X, label)
-    within("output", output, np.iinfo(np.int64).max)
-    return lambda X: _column(np.asarray(estimator.predict(X), dtype=float), output)
+    def _prediction(self, regressor: Any, X: Any) -> np.ndarray:
+        predictions = np.asarray(regressor.predict(X), dtype=float)
+        if predictions.ndim not in (1, 2):
+            raise ValueError(
+                "predictions must have the shape (N,) or (N, n_outputs), one for each sample; got "
+                f"{predictions.shape}."
+            )
+        columns = predictions[:, None] if predictions.ndim == 1 else predictions
+        last = columns.shape[1] - 1
+        why = f"; predictions have {last + 1} column(s)"
+        return columns[:, within("output", self._output, last, why)]
 
 
 def _label(classifier: Any, output: Any) -> Any:
-    """The class at a place in `classes_`."""
+    """Label of the class at a place in `classes_`."""
     if not hasattr(classifier, "predict_proba"):
         raise TypeError(
             "a classifier must have predict_proba, for its curve is of a probability; "
@@ -215,32 +236,8 @@ def _label(classifier: Any, output: Any) -> Any:
     return classes[within("output", output, len(classes) - 1, f", a place in classes_ ({names})")]
 
 
-def _probability(classifier: Any, X: Any, label: Any) -> np.ndarray:
-    """Of a class; 0 where a refit never met it."""
-    found = np.asarray(classifier.predict_proba(X), dtype=float)
-    places = np.flatnonzero(np.asarray(classifier.classes_) == label)
-    return found[:, places[0]] if len(places) else np.zeros(len(found))
-
-
-def _column(predictions: np.ndarray, output: int) -> np.ndarray:
-    if predictions.ndim not in (1, 2):
-        raise ValueError(
-            "predictions must have the shape (N,) or (N, n_outputs), one for each sample; got "
-            f"{predictions.shape}."
-        )
-    columns = predictions[:, None] if predictions.ndim == 1 else predictions
-    last = columns.shape[1] - 1
-    return columns[:, within("output", output, last, f"; predictions have {last + 1} column(s)")]
-
-
-def _name(whole: Any, output: int) -> str:
-    if is_classifier(whole):
-        return f"probability of class {_label(whole, output)}"
-    return f"prediction of output {output}" if output else "prediction"
-
-
 def level_of(level: Any) -> float:
-    """The argument `level`, one percentage."""
+    """Level of a band, a single percentage."""
     levels = check_levels(level)
     if len(levels) != 1:
         raise TypeError(f"level must be one percentage such as level=90; got {level!r}")
@@ -275,21 +272,18 @@ def curve_frame(
     ends = np.quantile(members, [tail, 1 - tail], axis=0, method="weibull")
     frame["lower"], frame["upper"] = ends
     frame["std_error"] = members.std(axis=0, ddof=1)
-    enough = (len(members) + 1) * tail >= 1 - 1e-9
     frame.attrs["level"] = level
+    percent = level_name(level)
     covers = model.method != "deep ensemble"
-    name = f"{level_name(level)}% band" if covers else f"Middle {level_name(level)}% of refits"
-    frame.attrs["band"] = name if enough else "Range of refits"
+    name = f"{percent}% band" if covers else f"Middle {percent}% of refits"
+    # With fewer members the quantile would lie beyond the smallest: 1e-9 is for rounding.
+    if (len(members) + 1) * tail >= 1 - 1e-9:
+        frame.attrs["band"] = name
+        frame.attrs["guarantee"] = f"{name} from {model.guarantee}"
+        return frame
+    frame.attrs["band"] = "Range of refits"
     frame.attrs["guarantee"] = (
-        f"{name} from {model.guarantee}"
-        if enough
-        else f"range of {model.guarantee} {_too_few(members, level, tail)}"
+        f"range of {model.guarantee} {len(members)} refits are too few for {percent} percent, "
+        f"which takes {int(np.ceil(1 / tail - 1e-9)) - 1}: the band is their range."
     )
     return frame
-
-
-def _too_few(members: np.ndarray, level: float, tail: float) -> str:
-    return (
-        f"{len(members)} refits are too few for {level_name(level)} percent, which takes "
-        f"{int(np.ceil(1 / tail - 1e-9)) - 1}: the band is their range."
-    )

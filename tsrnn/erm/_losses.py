@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from tsrnn.contract import Frozen, choice
-from tsrnn.erm._samples import count
+from tsrnn.erm._resampling import count
 
 __all__ = [
     "LOSSES",
     "Loss",
     "checked_loss",
+    "default_loss",
     "loss_name",
-    "own_loss",
     "sample_losses",
     "squared_errors",
 ]
@@ -60,47 +60,59 @@ def sample_losses(estimator: Any, X: Any, z: Any, loss: Loss) -> np.ndarray:
     if count(z) != n:
         raise ValueError(f"X and z must have as many samples; got {n} and {count(z)}")
     if callable(loss):
-        return _checked(loss(z, estimator.predict(X)), n, loss_name(loss))
-    if loss == "log_loss":
-        return _checked(_log_losses(estimator, X, z), n, loss)
-    return _checked(_by_sample(_ENTRY_LOSSES[loss], z, estimator.predict(X)), n, loss)
+        losses = loss(z, estimator.predict(X))
+    elif loss == "log_loss":
+        losses = _log_losses(estimator, X, z)
+    else:
+        losses = _entry_losses(loss, z, estimator.predict(X))
+    return _checked(losses, n, loss_name(loss))
 
 
 def squared_errors(z: Any, prediction: Any) -> np.ndarray:
     """Mean squared error of each sample over its outputs and steps, shape (N,)."""
-    return _checked(_by_sample(_squared, z, prediction), count(z), "squared_error")
+    return _checked(_entry_losses("squared_error", z, prediction), count(z), "squared_error")
 
 
-def own_loss(estimator: Any) -> str:
-    """Loss that an estimator is judged by if none is named."""
+def default_loss(estimator: Any) -> str:
+    """Loss that an estimator is judged by where no other is named."""
     if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
         return "log_loss" if hasattr(estimator, "predict_proba") else "zero_one"
     if isinstance(estimator, Frozen):
         params = estimator.arguments_.as_dict()
     else:
         params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
-    named = params.get("loss")
-    return named if isinstance(named, str) and named in LOSSES else "squared_error"
+    loss = params.get("loss")
+    return loss if isinstance(loss, str) and loss in LOSSES else "squared_error"
 
 
 def checked_loss(loss: Any) -> Loss:
-    """`loss` if it is a callable or the name of one, else an error."""
+    """Return a callable or the name of a loss; anything else is an error."""
     return loss if callable(loss) else choice("loss", loss, LOSSES)
 
 
 def loss_name(loss: Loss) -> str:
-    """Its name; of a callable that of the function or class."""
+    """Name of a loss; of a callable that of the function or class."""
     if isinstance(loss, str):
         return loss
     return str(getattr(loss, "__name__", type(loss).__name__))
 
 
-def _squared(z: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    return (_numbers(z, "targets") - _numbers(prediction, "predictions")) ** 2
+def _entry_losses(loss: str, z: Any, prediction: Any) -> np.ndarray:
+    """Mean over the entries of each sample of a loss of targets and predictions."""
+    if count(prediction) != count(z):
+        raise ValueError(
+            f"there must be one prediction per sample; got {count(prediction)} for {count(z)} "
+            "samples"
+        )
 
+    def of_entries(z: np.ndarray, prediction: np.ndarray, where: str) -> np.ndarray:
+        z, prediction = _aligned(z, prediction, where)
+        if loss == "zero_one":
+            return _different(z, prediction)
+        error = _real(z, "targets") - _real(prediction, "predictions")
+        return error**2 if loss == "squared_error" else np.abs(error)
 
-def _absolute(z: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    return np.abs(_numbers(z, "targets") - _numbers(prediction, "predictions"))
+    return _sample_means(of_entries, z, prediction)
 
 
 def _different(z: np.ndarray, prediction: np.ndarray) -> np.ndarray:
@@ -115,36 +127,10 @@ def _different(z: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 
 def _inferred(labels: np.ndarray) -> np.ndarray:
-    """Labels of a column of objects with the dtype that they have in common."""
+    """Labels with the dtype that they have in common, where they are objects."""
     if labels.dtype != object:
         return labels
     return np.array(labels.ravel().tolist()).reshape(labels.shape)
-
-
-_ENTRY_LOSSES = {
-    "squared_error": _squared,
-    "absolute_error": _absolute,
-    "zero_one": _different,
-}
-
-
-def _by_sample(
-    of_entries: Callable[[np.ndarray, np.ndarray], np.ndarray], z: Any, prediction: Any
-) -> np.ndarray:
-    """Mean over the entries of each sample of a loss of two arrays of the same shape."""
-    if count(prediction) != count(z):
-        raise ValueError(
-            f"there must be a prediction a sample; got {count(prediction)} for {count(z)} samples"
-        )
-    if not (_is_ragged(z) or _is_ragged(prediction)):
-        pair = _aligned(np.asarray(z), np.asarray(prediction), "the samples")
-        return _means(of_entries(*pair))
-    return np.array(
-        [
-            _mean(of_entries(*_aligned(np.asarray(a), np.asarray(b), f"sample {i}")), i)
-            for i, (a, b) in enumerate(zip(_rows(z), _rows(prediction), strict=True))
-        ]
-    )
 
 
 def _log_losses(estimator: Any, X: Any, z: Any) -> np.ndarray:
@@ -154,30 +140,22 @@ def _log_losses(estimator: Any, X: Any, z: Any) -> np.ndarray:
             f"loss 'log_loss' needs predict_proba, which {type(estimator).__name__} has not; "
             "'zero_one' needs predict only"
         )
-    if any(np.ndim(of_one) for of_one in estimator.classes_):
+    if any(np.ndim(labels) for labels in estimator.classes_):
         raise ValueError(
             "loss 'log_loss' needs a classifier of one output; classes_ has the labels of "
-            f"{len(estimator.classes_)} outputs. Fit one classifier an output."
+            f"{len(estimator.classes_)} outputs. Fit one classifier per output."
         )
     place = {label: i for i, label in enumerate(np.asarray(estimator.classes_).tolist())}
     probability = estimator.predict_proba(X)
     if count(probability) != count(z):
         raise ValueError(
-            f"there must be probabilities a sample; got {count(probability)} for {count(z)}"
+            f"there must be probabilities for every sample; got {count(probability)} for {count(z)}"
         )
-    if not (_is_ragged(z) or _is_ragged(probability)):
-        return _means(_surprise(np.asarray(z), np.asarray(probability), place, "the samples"))
-    pairs = zip(_rows(z), _rows(probability), strict=True)
-    return np.array(
-        [
-            _mean(_surprise(np.asarray(a), np.asarray(b), place, f"sample {i}"), i)
-            for i, (a, b) in enumerate(pairs)
-        ]
-    )
+    return _sample_means(lambda *entries: _surprise(place, *entries), z, probability)
 
 
 def _surprise(
-    z: np.ndarray, probability: np.ndarray, place: dict[Any, int], where: str
+    place: dict[Any, int], z: np.ndarray, probability: np.ndarray, where: str
 ) -> np.ndarray:
     """-log p of each label; z of shape (...), the probabilities of shape (..., classes)."""
     if z.shape == (*probability.shape[:-1], 1):
@@ -187,6 +165,7 @@ def _surprise(
             f"labels of {where} have shape {z.shape}, so that probabilities must have "
             f"{(*z.shape, len(place))}; got {probability.shape}"
         )
+    # Probabilities of float32 sum to 1 to a few digits only.
     if not np.allclose(probability.sum(-1), 1.0, atol=1e-3) or probability.min(initial=0) < 0:
         raise ValueError(f"probabilities of {where} must not be negative and must sum to 1")
     labels, inverse = np.unique(z, return_inverse=True)
@@ -202,16 +181,36 @@ def _surprise(
     return np.where(chosen > 0, -np.log(np.where(chosen > 0, chosen, 1.0)), np.inf)
 
 
+def _sample_means(
+    of_entries: Callable[[np.ndarray, np.ndarray, str], np.ndarray], z: Any, prediction: Any
+) -> np.ndarray:
+    """Mean loss of each sample: of arrays at once, of samples of different shapes one by one."""
+    if not (_is_ragged(z) or _is_ragged(prediction)):
+        losses = of_entries(np.asarray(z), np.asarray(prediction), "the samples")
+        if losses.size == 0:
+            raise ValueError(
+                f"every sample needs at least one value; got targets of {losses.shape}"
+            )
+        return losses.reshape(len(losses), -1).mean(1)
+    z, prediction = (
+        values if isinstance(values, list | tuple) else np.asarray(values)
+        for values in (z, prediction)
+    )
+    means = []
+    for i, (a, b) in enumerate(zip(z, prediction, strict=True)):
+        losses = of_entries(np.asarray(a), np.asarray(b), f"sample {i}")
+        if losses.size == 0:
+            raise ValueError(f"every sample needs at least one value; sample {i} has none")
+        means.append(float(losses.mean()))
+    return np.array(means)
+
+
 def _is_ragged(values: Any) -> bool:
     """Whether samples are arrays of their own, perhaps of different lengths."""
     if isinstance(values, list | tuple):
         return any(np.ndim(value) for value in values)
     array = np.asarray(values)
     return array.dtype == object and any(np.ndim(value) for value in array.flat)
-
-
-def _rows(values: Any) -> Any:
-    return values if isinstance(values, list | tuple) else np.asarray(values)
 
 
 def _aligned(z: np.ndarray, prediction: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -227,7 +226,7 @@ def _aligned(z: np.ndarray, prediction: np.ndarray, where: str) -> tuple[np.ndar
     return z, prediction
 
 
-def _numbers(values: np.ndarray, what: str) -> np.ndarray:
+def _real(values: np.ndarray, what: str) -> np.ndarray:
     try:
         if values.dtype.kind in "biufO":
             return values.astype(float)
@@ -239,23 +238,11 @@ def _numbers(values: np.ndarray, what: str) -> np.ndarray:
     )
 
 
-def _means(losses: np.ndarray) -> np.ndarray:
-    if losses.size == 0:
-        raise ValueError(f"every sample needs a value at least; got targets of {losses.shape}")
-    return losses.reshape(len(losses), -1).mean(1)
-
-
-def _mean(losses: np.ndarray, sample: int) -> float:
-    if losses.size == 0:
-        raise ValueError(f"every sample needs a value at least; sample {sample} has none")
-    return float(losses.mean())
-
-
 def _checked(losses: Any, n: int, name: str) -> np.ndarray:
-    losses = _numbers(np.asarray(losses), "losses")
+    losses = _real(np.asarray(losses), "losses")
     if losses.shape != (n,):
         raise ValueError(
-            f"loss {name!r} must give {n} numbers, one a sample; got shape {losses.shape}"
+            f"loss {name!r} must give {n} numbers, one per sample; got shape {losses.shape}"
         )
     bad = np.flatnonzero(np.isnan(losses) | (losses == -np.inf))
     if len(bad):

@@ -12,9 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tsrnn.contract import Frozen, positive_integer, seed_of
-from tsrnn.erm._samples import count, take
-from tsrnn.erm._seeds import seed_names
-from tsrnn.erm._workers import in_workers
+from tsrnn.erm._resampling import count, in_workers, seed_names, take
 
 __all__ = ["Refits", "block_bootstrap", "deep_ensemble"]
 
@@ -33,7 +31,7 @@ _ENSEMBLE = (
 
 @dataclass(frozen=True)
 class Refits:
-    """An estimator fitted to all data and refits of it, for bands around what it says.
+    """Estimator fitted to all data and refits of it, for bands around its functionals.
 
     Attributes
     ----------
@@ -44,7 +42,7 @@ class Refits:
     method : str
         "block bootstrap" or "deep ensemble".
     guarantee : str
-        What bands of the members are, and what they are not; in short up to the first semicolon.
+        Meaning of bands of the members, and its limits; in short up to the first semicolon.
 
     Examples
     --------
@@ -147,11 +145,20 @@ def block_bootstrap(
     >>> len(refits.members), refits.method
     (19, 'block bootstrap')
     """
-    n_samples = _agreed_count(X, z)
-    n_estimators, block_length = _members(n_estimators), _block(block_length, n_samples)
+    n_samples, n_estimators = _checked_counts(X, z, n_estimators)
+    block = positive_integer("block_length", block_length)
+    if block > n_samples // 2:
+        raise ValueError(
+            f"block_length must be between 1 and {n_samples // 2}, half of the {n_samples} "
+            f"samples, so that a resample has at least two blocks; got {block}"
+        )
     seeds = np.random.SeedSequence(seed_of(random_state)).spawn(n_estimators + 1)
-    rows = [_circular_blocks(n_samples, block_length, seed) for seed in seeds[1:]]
-    guarantee = _BOOTSTRAP.format(n=n_estimators, block=block_length)
+    rows = []
+    for seed in seeds[1:]:
+        starts = np.random.default_rng(seed).integers(n_samples, size=-(-n_samples // block))
+        blocks = starts[:, None] + np.arange(block)
+        rows.append(blocks.ravel()[:n_samples] % n_samples)
+    guarantee = _BOOTSTRAP.format(n=n_estimators, block=block)
     return _refitted(estimator, X, z, rows, seeds, n_jobs, "block bootstrap", guarantee)
 
 
@@ -166,7 +173,7 @@ def deep_ensemble(
 ) -> Refits:
     """Refit an estimator to the same samples from other random states.
 
-    What differs is the start and the order of training. The spread of the members shows how far
+    They differ in the start and the order of training. The spread of the members shows how far
     the fit depends on them; it is no statement on the sampling error and covers nothing with a
     known probability.
 
@@ -183,8 +190,8 @@ def deep_ensemble(
     n_estimators : int, default 10
         Refits, at least 2.
     random_state : int, numpy random generator or None
-        What the random states of the refits are drawn from; also that of the fit to all samples
-        if the estimator's own is None.
+        Source of the random states of the refits; also of that of the fit to all samples if the
+        estimator's own is None.
     n_jobs : int, optional
         Processes, as in scikit-learn; -1 for all cores. Each has one thread.
 
@@ -217,8 +224,7 @@ def deep_ensemble(
     >>> len({member.random_state for member in refits.members})
     3
     """
-    n_samples = _agreed_count(X, z)
-    n_estimators = _members(n_estimators)
+    n_samples, n_estimators = _checked_counts(X, z, n_estimators)
     if not seed_names(estimator):
         raise ValueError(
             "deep_ensemble needs an estimator with a parameter random_state, by which its refits "
@@ -230,7 +236,8 @@ def deep_ensemble(
     return _refitted(estimator, X, z, rows, seeds, n_jobs, "deep ensemble", guarantee)
 
 
-def _agreed_count(X: Any, z: Any) -> int:
+def _checked_counts(X: Any, z: Any, n_estimators: Any) -> tuple[int, int]:
+    """Number of samples, and that of refits."""
     samples, responses = count(X), count(z)
     if samples != responses:
         raise ValueError(
@@ -238,32 +245,10 @@ def _agreed_count(X: Any, z: Any) -> int:
         )
     if samples < 2:
         raise ValueError(f"refits need at least 2 samples; got {samples}.")
-    return samples
-
-
-def _members(n_estimators: Any) -> int:
     members = positive_integer("n_estimators", n_estimators)
     if members < 2:
         raise ValueError("n_estimators must be at least 2, for a spread; got 1")
-    return members
-
-
-def _block(block_length: Any, n_samples: int) -> int:
-    length = positive_integer("block_length", block_length)
-    if length > n_samples // 2:
-        raise ValueError(
-            f"block_length must be between 1 and {n_samples // 2}, half of the {n_samples} "
-            f"samples, so that a resample has two blocks at least; got {length}"
-        )
-    return length
-
-
-def _circular_blocks(n_samples: int, block_length: int, seed: np.random.SeedSequence) -> np.ndarray:
-    """Rows of a resample."""
-    blocks = -(-n_samples // block_length)
-    starts = np.random.default_rng(seed).integers(n_samples, size=blocks)
-    rows = starts[:, None] + np.arange(block_length)
-    return rows.ravel()[:n_samples] % n_samples
+    return samples, members
 
 
 def _refitted(
@@ -276,9 +261,11 @@ def _refitted(
     method: str,
     guarantee: str,
 ) -> Refits:
-    """The estimator with members fitted to rows of the samples; the first seed is its own."""
+    """Estimator with members fitted to rows of the samples; the first seed is of the estimator."""
     whole = estimator
-    if not _is_fitted(estimator):
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
         whole = _seeded(estimator, seeds[0], keep=True).fit(X, z)
     clones = [_seeded(estimator, seed) for seed in seeds[1:]]
     tasks = [(*task, X, z) for task in zip(clones, rows, strict=True)]
@@ -287,32 +274,25 @@ def _refitted(
 
 
 def _fit(estimator: Any, rows: np.ndarray, X: Any, z: Any) -> Any:
-    """Fit to some rows: repeated ones once, with their number as weight, where that can be.
+    """Fit to rows of the samples: repeated ones once, with their number as weight, if possible.
 
     Then no sample can be in the training and in the validation part of the estimator.
     """
     if not has_fit_parameter(estimator, "sample_weight"):
         return estimator.fit(take(X, rows), take(z, rows))
-    own, counts = np.unique(rows, return_counts=True)
+    distinct, counts = np.unique(rows, return_counts=True)
     weights = {} if (counts == 1).all() else {"sample_weight": counts.astype(float)}
-    return estimator.fit(take(X, own), take(z, own), **weights)
-
-
-def _is_fitted(estimator: Any) -> bool:
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
+    return estimator.fit(take(X, distinct), take(z, distinct), **weights)
 
 
 def _seeded(estimator: Any, seed: np.random.SeedSequence, *, keep: bool = False) -> Any:
-    """A clone with random states from a seed; those that are not None stay if `keep`."""
+    """Clone with random states from a seed; those that are not None stay if `keep`."""
     if isinstance(estimator, Frozen):  # refits are of the model as it was fitted
         estimator = type(estimator)(**estimator.arguments_.as_dict())
     fresh = clone(estimator)
     values = fresh.get_params(deep=True)
     names = [name for name in seed_names(fresh) if not (keep and values[name] is not None)]
+    # Half of the range, as scikit-learn takes seeds below 2^31 everywhere.
     states = seed.generate_state(len(names), np.uint32) >> 1
     fresh.set_params(**{name: int(state) for name, state in zip(names, states, strict=True)})
     return fresh

@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from tsrnn.contract import Kind, choice, integer, listed, refuse, with_shared_arguments
-from tsrnn.erm._base import LARGEST, SequenceEstimator
-from tsrnn.erm._scaling import fitted_scaler, from_moments
-from tsrnn.erm._score import r_squared
+from tsrnn.erm._estimator import LARGEST, SequenceEstimator
 from tsrnn.erm._sequences import Sequences
 from tsrnn.erm._targets import numeric
+from tsrnn.erm._training import fitted_scaler, from_moments
 
 LOSSES = ("squared_error", "absolute_error")
 
 
 @with_shared_arguments
 class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
-    r"""A regression function of sequences, estimated by empirical risk minimisation.
+    r"""Regression function of sequences, estimated by empirical risk minimisation.
 
     .. math:: \hat f = \arg\min_{\phi \in \mathcal F} \frac1N \sum_{i=1}^N
         [\phi(X_{i}) - z_i]^2, \qquad X_i = (x_{i,1}, \dots, x_{i,T_i}),
@@ -40,58 +40,60 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     hidden_size : int, default 64
         Width d of the network.
     cell : {"rnn", "gru", "lstm", "attention", "lem", "lru", "newton-gru", "newton-lstm"} or Cell
-        The recurrent layers, see `tsrnn.layers`: blocks of networks of Elman, of gated units or of
-        long short-term memory; block-recurrent attention; long expressive memory; linear recurrent
-        units; the gated cells of Danieli et al. (2025); or a `tsrnn.kernels.Cell` of one's own.
+        Recurrent layers, see `tsrnn.layers`: blocks of Elman networks, of gated recurrent units or
+        of long short-term memory; block-recurrent attention; long expressive memory; linear
+        recurrent units; the gated cells of Danieli et al. (2025); or your own
+        `tsrnn.kernels.Cell`.
     block_size : int, optional
-        d_s, a divisor of `hidden_size`. By default that of the layer: 2, and for "lem" full
-        matrices. With ``block_size=hidden_size`` it is the ordinary network.
+        d_s, a divisor of `hidden_size`. By default 2, and for "lem" full matrices. With
+        ``block_size=hidden_size`` it is the ordinary network.
     n_layers : int, default 1
-        L.
+        L, the number of recurrent layers.
     nonlinearity : {"tanh", "relu", "identity"}, optional
-        Of ``cell="rnn"``: "tanh". The theorems are of "relu".
+        Activation of ``cell="rnn"``, "tanh" by default. The theorems assume "relu".
     init : str, optional
-        How the layers start, one of the layer's own.
+        Initialisation, one of those that the layer offers.
     layer_options : dict, optional
-        Further arguments of the layer, such as ``{"dt": 0.5}`` of "lem".
+        Further arguments of the layer, such as ``{"dt": 0.5}`` for "lem".
     aggregation : {"fc", "linear", "ffn"}, default "fc"
-        F, see `tsrnn.layers.RecurrentNetwork`. "fc" is that of the theorems; with "linear" outputs
-        are a sum over blocks.
+        F, see `tsrnn.layers.RecurrentNetwork`. The theorems assume "fc"; with "linear" outputs are
+        a sum over blocks.
     input_projection : bool, default False
-        Whether the first layer has the matrix P of its own before it.
+        Whether a matrix P maps the inputs before they enter the first layer.
     many_to_many : bool, default False
-        Whether there is a target a step, E[z_t | x_1, ..., x_t], rather than one a sample.
+        Whether there is a target for every step, E[z_t | x_1, ..., x_t], rather than one per
+        sample.
     pooling : {"last", "mean", "max"}, default "last"
-        What is read of the states of the last layer where there is one target a sample: the last,
-        as in the theorems, or their mean or maximum over steps. Where what matters may lie
-        anywhere in a long sequence, "max" and "mean" can be better.
+        State of the last layer that is read where there is one target per sample: the last, as in
+        the theorems, or the mean or maximum over steps. Where the relevant steps may lie anywhere
+        in a long sequence, "max" and "mean" can be better.
     bound : float, optional
         U: predictions are truncated to [-U, U], in the unit of the targets. Training lowers the
-        risk of the network before that; truncation lowers it further for targets within
+        risk of the network before truncation, which lowers it further for targets within
         [-U, U]. By default there is no bound.
     standardize : bool, default True
-        Whether the network sees inputs and targets less their mean over their standard
-        deviation in the training part, input by input, over all steps.
+        Whether each input and target is centred and divided by its standard deviation, both from
+        all steps of the training part.
     learning_rate : float, default 0.002
-        Of Adam; halved when the validation risk has not improved for three epochs. Training ends
-        below 1e-6. Gradients are clipped at norm 1.
+        Learning rate of Adam, halved when the validation risk has not improved for three epochs.
+        Training ends below 1e-6. Gradients are clipped at norm 1.
     weight_decay : float, default 0
         Decoupled weight decay.
     batch_size : int, optional
-        Samples in a step of the optimiser: by default 64, or a 200th of the training part if that
-        is more, at most 1024. An epoch is a pass over the training part, or several where that
-        would be fewer than 20 steps.
+        Samples per step of the optimiser: by default 64, or a 200th of the training part if that
+        is more, at most 1024. An epoch is one pass over the training part, or several where one
+        would take fewer than 20 steps.
     max_epochs : int, default 100
     early_stopping : bool, default True
-        Whether part of the samples is held out, of which the risk decides which epoch's parameters
-        are kept, the learning rate and the end of training. If not, the empirical risk of all
-        samples does, and training goes on to `max_epochs` or the least learning rate: empirical
-        risk minimisation as the theorems have it.
+        Whether part of the samples is held out. Its risk then decides which epoch's parameters are
+        kept, when the learning rate is halved and when training ends. Otherwise the empirical risk
+        of all samples decides, and training goes on to `max_epochs` or the least learning rate:
+        empirical risk minimisation as in the theorems.
     validation_fraction : float, default 0.1
-        Part that is held out, at most a half.
+        Fraction of the samples that is held out, at most a half.
     validation_split : {"random", "last"}, default "random"
-        Which: of samples in time order, such as windows of one series, take the last. The first of
-        them still overlap with the last windows that train.
+        Samples that are held out. With samples in time order, such as windows of one series, take
+        the last; the first of these still overlap with the last windows of the training part.
     patience : int or None, default 10
         Epochs without improvement of the validation risk before training stops.
     device : str, default "cpu"
@@ -99,11 +101,11 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     callbacks : list of lightning.pytorch.Callback, optional
         Passed to Lightning's trainer, such as `tsrnn.interpret.FeatureHistory`.
     random_state : int, numpy random generator or None
-        The same integer gives the same estimate on the same machine. None draws anew.
+        The same integer gives the same estimate on the same machine. None gives a new one.
     verbose : int, default 0
         1 shows a progress bar over epochs.
     loss : {"squared_error", "absolute_error"}, default "squared_error"
-        With "absolute_error" the median of z given the sequence is estimated.
+        With "absolute_error" the conditional median of z given the sequence is estimated.
 
     Attributes
     ----------
@@ -111,28 +113,29 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     history_ : list of dict
         Losses, on standardised targets, and learning rate of every epoch.
     best_epoch_ : int
-        The epoch whose parameters are kept; 0 is the random start.
+        Epoch whose parameters are kept; 0 is the random start.
     validation_skill_ : float or None
-        Share of the best constant's risk on the held-out samples that the network takes off,
-        :math:`1 - R / R_0`, as training sees them: 1 is perfect, 0 as good as the constant. None
-        where none were held out.
+        Relative reduction of the held-out risk against the best constant, :math:`1 - R / R_0`, in
+        the scale of training: 1 is perfect, 0 as good as the constant. None where no samples were
+        held out.
     network_active_ : bool
         False where no epoch was better than the random start or `validation_skill_` is not above
-        0. What reads networks, such as `tsrnn.recurrence_features`, then raises
+        0. Functions that read networks, such as `tsrnn.recurrence_features`, then raise
         `tsrnn.interpret.UninformativeNetworkError`.
     inactive_networks_ : dict of int to str
-        Why, by the number of the network, 1.
+        Reason why the network contributes nothing, under its number, 1; else empty.
     sample_length_ : int
         Steps of the longest sequence.
     training_risk_, validation_risk_ : Risk
-        Mean loss over the samples trained on and those held out, or over all their steps, weighted
-        where there are weights, in the unit of the data; the second is None where none were held
-        out. The validation risk chose the epoch, so that it is a little too small. Of several
-        outputs it is the mean; training weighs each over its variance where they are standardised.
+        Mean loss over the training samples and over those held out, or over all their steps,
+        weighted where there are weights, in the unit of the data; the second is None where no
+        samples were held out. The validation risk chose the epoch and is therefore a little too
+        small. With several outputs it is their mean; in training each is divided by its variance
+        where they are standardised.
     n_train_, n_validation_ : int
-        Samples in either part; with `partial_fit` samples seen.
+        Samples in either part; after `partial_fit` the number of samples seen.
     n_features_in_ : int
-        Inputs a step; of a table its columns, which are steps.
+        Inputs per step; with a table its columns, which are steps.
     input_scaler_ : sklearn.preprocessing.StandardScaler or None
     target_scaler_ : sklearn.preprocessing.StandardScaler
 
@@ -150,9 +153,9 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     inputs it does not. Predictions carry no intervals; for bands around
     functionals of the estimate see `tsrnn.erm.block_bootstrap`.
 
-    A sample may have any number of steps, now and in `predict`. A two-dimensional X, or a list of
-    lists of as many numbers each, is a table whose rows are series of one input; as everywhere in
-    scikit-learn, later tables must have as many columns. Sequences of other lengths come as a
+    A sample may have any number of steps, in `fit` and in `predict`. A two-dimensional X, or a
+    list of lists of equal lengths, is a table whose rows are series of one input; as everywhere in
+    scikit-learn, later tables must have as many columns. Sequences of other lengths are given as a
     list of arrays or as (N, T, 1).
 
     A fit that fails leaves the estimator as it was.
@@ -187,13 +190,13 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
 
         The first call, where there was no fit, learns how inputs and targets are standardised
         and draws the network. The optimiser's state is carried on from call to call, not to
-        files. An epoch is one pass over the samples given; of weights only ratios within a call
+        files. An epoch is one pass over the samples given; only ratios of weights within a call
         matter. `history_` is empty afterwards.
 
         Parameters
         ----------
         X, y, sample_weight
-            As of `fit`.
+            As in `fit`.
 
         Returns
         -------
@@ -207,24 +210,24 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
 
         Parameters
         ----------
-        X : as of `fit`
-            Sequences of any lengths, but for tables.
+        X : as in `fit`
+            Sequences of any lengths; tables have as many columns as in `fit`.
 
         Returns
         -------
         ndarray of shape (N,) or (N, k)
-            As y had in `fit`. With `many_to_many` of shape (N, T) or (N, T, k); for a list a
-            list of arrays (T_i,) or (T_i, k).
+            In the shape of y in `fit`. With `many_to_many` of shape (N, T) or (N, T, k); for a
+            list a list of arrays (T_i,) or (T_i, k).
 
         Raises
         ------
         ValueError
-            If X is no such thing; the message names the sample, the step and the input.
+            If X is of another form or not finite; the message names the sample, step and input.
         FloatingPointError
             If the network gives no finite number.
         """
-        sequences, found = self._outputs(X)
-        values = self._scaler().inverse_transform(found)
+        sequences, outputs = self._outputs(X)
+        values = self._scaler().inverse_transform(outputs)
         bound = self.arguments_.bound
         if bound is not None:  # against rounding
             values = values.clip(-bound, bound)
@@ -237,14 +240,15 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         Parameters
         ----------
         X, y, sample_weight
-            As of `fit`.
+            As in `fit`.
 
         Returns
         -------
         float
             Mean over the columns of y, see `sklearn.metrics.r2_score`.
         """
-        return r_squared(self, X, y, sample_weight)
+        targets, predictions, weights = self._scored(X, y, sample_weight)
+        return float(r2_score(targets, predictions, sample_weight=weights))
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -316,5 +320,4 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.input_tags.three_d_array = True
         return tags

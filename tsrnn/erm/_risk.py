@@ -9,9 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsrnn.erm._losses import Loss, checked_loss, loss_name, own_loss, sample_losses
+from tsrnn.erm._losses import Loss, checked_loss, default_loss, loss_name, sample_losses
 
-__all__ = ["Fold", "Risk", "checked_lags", "checked_weights", "empirical_risk", "risk_of"]
+__all__ = [
+    "Fold",
+    "Risk",
+    "checked_lags",
+    "checked_weights",
+    "empirical_risk",
+    "risk_of",
+    "risk_of_steps",
+]
 
 
 class Fold(NamedTuple):
@@ -45,7 +53,7 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Risk:
-    r"""Mean loss of samples, made by `empirical_risk` and `cross_validated_risk`.
+    r"""Mean loss of samples, as `empirical_risk` and `cross_validated_risk` return it.
 
     With losses :math:`\ell_i` and weights :math:`w_i`, all 1 if there are none,
 
@@ -76,7 +84,7 @@ class Risk:
     folds : tuple of Fold
         Of a cross-validated risk, else empty.
     is_difference : bool
-        Whether `minus` has made it.
+        Whether it comes from `minus`.
 
     References
     ----------
@@ -106,7 +114,7 @@ class Risk:
     is_difference: bool = False
 
     def minus(self, other: Risk) -> Risk:
-        """Difference of two risks on the same samples, with a standard error of its own.
+        """Difference of two risks on the same samples, with its standard error.
 
         It is that of the differences of losses of the same sample, mostly far smaller than that
         of either risk, because a hard sample is hard for both.
@@ -166,21 +174,16 @@ class Risk:
 
     def __repr__(self) -> str:
         name = "Cross-validated risk" if self.folds else "Risk"
+        assumption = "taken as independent"
+        if self.lags:
+            assumption = f"in time order, correlated up to lag {self.lags}"
+        if self.folds:
+            assumption += f" although {len(self.folds)} folds share training samples"
         return (
             f"{name}{' difference' if self.is_difference else ''} {self.value:.3g} (std_error "
             f"{self.std_error:.3g}; {self.loss}, {self.n} "
-            f"{'samples' if self.weights is None else 'weighted samples'}, {self._assumption()})"
+            f"{'samples' if self.weights is None else 'weighted samples'}, {assumption})"
         )
-
-    def _assumption(self) -> str:
-        taken = (
-            f"in time order, correlated up to lag {self.lags}"
-            if self.lags
-            else "taken as independent"
-        )
-        if not self.folds:
-            return taken
-        return f"{taken} although {len(self.folds)} folds share training samples"
 
 
 def empirical_risk(
@@ -246,10 +249,51 @@ def empirical_risk(
     >>> empirical_risk(model, X[100:], z[100:])
     Risk 0.796 (std_error 0.0837; squared_error, 200 samples, taken as independent)
     """
-    loss = checked_loss(own_loss(estimator) if loss is None else loss)
+    loss = checked_loss(default_loss(estimator) if loss is None else loss)
     losses = sample_losses(estimator, X, z, loss)
     weights = checked_weights(sample_weight, len(losses))
     return risk_of(losses, weights, loss_name(loss), checked_lags(lags, len(losses)))
+
+
+def risk_of_steps(
+    estimator: Any, X: Any, y: np.ndarray, weights: np.ndarray, lengths: np.ndarray
+) -> Risk:
+    """Risk of an estimator of steps, with a standard error of independent samples.
+
+    The loss of a sample is the weighted mean over its steps, its weight the sum of theirs, so that
+    the risk is the weighted mean over all steps, which training lowers.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of steps
+    X : array or list of N sequences
+    y : ndarray of shape (rows,) or (rows, k)
+        Targets of all steps, one sample below the other.
+    weights : ndarray of shape (rows,)
+        In each sample there is one above 0.
+    lengths : integer ndarray of shape (N,)
+    """
+    counted, losses = weights > 0, np.zeros(len(weights))
+    y = y[counted]
+    losses[counted] = sample_losses(_StepPredictions(estimator, X, counted), y, y, estimator._loss)
+    starts = np.cumsum(lengths) - lengths
+    totals = np.add.reduceat(weights, starts)
+    sums = np.add.reduceat(weights * losses, starts)
+    return risk_of(sums / totals, totals, estimator._loss, 0)
+
+
+class _StepPredictions:
+    """Estimator whose samples are the steps that count, whatever it is given."""
+
+    def __init__(self, estimator: Any, X: Any, counted: np.ndarray) -> None:
+        self._estimator, self._X, self._counted = estimator, X, counted
+        self.classes_ = getattr(estimator, "classes_", None)
+
+    def predict(self, _: Any) -> np.ndarray:
+        return np.concatenate([*self._estimator.predict(self._X)])[self._counted]
+
+    def predict_proba(self, _: Any) -> np.ndarray:
+        return np.concatenate([*self._estimator.predict_proba(self._X)])[self._counted]
 
 
 def risk_of(
@@ -261,18 +305,24 @@ def risk_of(
 ) -> Risk:
     """Risk of the losses; a fold is its number of training samples and its held-out rows."""
     value, std_error = _mean_and_error(losses, weights, lags)
+    # Losses are those of the held-out samples alone: rows of samples become rows of losses.
     rows = np.sort(np.concatenate([[], *(held_out for _, held_out in folds)]))
+    means = [_mean(losses, weights, np.searchsorted(rows, held_out)) for _, held_out in folds]
+    losses, weights = losses.copy(), None if weights is None else weights.copy()
+    for values in (losses, weights):
+        if values is not None:
+            values.flags.writeable = False
     return Risk(
         value,
         std_error,
         len(losses),
         name,
-        _read_only(losses),
-        None if weights is None else _read_only(weights),
+        losses,
+        weights,
         lags,
         tuple(
-            Fold(_mean(losses, weights, np.searchsorted(rows, own)), n_train, tuple(own.tolist()))
-            for n_train, own in folds
+            Fold(mean, n_train, tuple(held_out.tolist()))
+            for mean, (n_train, held_out) in zip(means, folds, strict=True)
         ),
     )
 
@@ -280,6 +330,7 @@ def risk_of(
 def _mean_and_error(
     losses: np.ndarray, weights: np.ndarray | None, lags: int
 ) -> tuple[float, float]:
+    """Mean loss and its standard error, as in `Risk`."""
     w = np.ones(len(losses)) if weights is None else weights
     mean = _mean(losses, weights, np.arange(len(losses)))
     n = int(np.count_nonzero(w))
@@ -290,13 +341,14 @@ def _mean_and_error(
     scale = float(np.abs(u).max()) or 1.0  # squares of large losses would overflow
     u = u / scale
     total = float(u @ u)
+    # Bartlett weights, with which the sum is not negative but for rounding.
     for lag in range(1, lags + 1):
         total += 2.0 * (1.0 - lag / (lags + 1)) * float(u[lag:] @ u[:-lag])
     return mean, scale * math.sqrt(max(total, 0.0) * n / (n - 1)) / float(w.sum())
 
 
 def _mean(losses: np.ndarray, weights: np.ndarray | None, rows: np.ndarray) -> float:
-    """Weighted mean of the losses in some rows; NaN if they have no weight."""
+    """Weighted mean of the losses at rows; NaN if they have no weight."""
     if weights is None:
         return float(losses[rows].mean())
     rows = rows[weights[rows] > 0]
@@ -305,45 +357,37 @@ def _mean(losses: np.ndarray, weights: np.ndarray | None, rows: np.ndarray) -> f
     return float(weights[rows] @ losses[rows] / weights[rows].sum())
 
 
-def _read_only(values: np.ndarray) -> np.ndarray:
-    values = values.copy()
-    values.flags.writeable = False
-    return values
-
-
 def _check_comparable(a: Risk, b: Risk) -> None:
     if not isinstance(b, Risk):
         raise TypeError(f"other must be a Risk; got {type(b).__name__}")
     for what in ("loss", "n", "lags"):
-        mine, other = getattr(a, what), getattr(b, what)
-        if mine != other:
-            raise ValueError(f"both risks must have the same {what}; got {mine!r} and {other!r}")
-    no_weights = a.weights is None and b.weights is None
-    if not (no_weights or np.array_equal(_weights(a), _weights(b))):
+        values = getattr(a, what), getattr(b, what)
+        if values[0] != values[1]:
+            raise ValueError(
+                f"both risks must have the same {what}; got {values[0]!r} and {values[1]!r}"
+            )
+    weights = [np.ones(a.n) if risk.weights is None else risk.weights for risk in (a, b)]
+    if not np.array_equal(weights[0], weights[1]):
         raise ValueError("both risks must have the same weights; compute both with the same")
     if not (np.isfinite(a.losses).all() and np.isfinite(b.losses).all()):
         raise ValueError("infinite losses have no difference; one of the two risks has some")
-    if a.folds and b.folds and _layout(a) != _layout(b):
+    layouts = [[(fold.n_train, fold.rows) for fold in risk.folds] for risk in (a, b)]
+    if a.folds and b.folds and layouts[0] != layouts[1]:
         raise ValueError(
             "both risks must be cross-validated on the same folds; give both the same cv, with a "
             "fixed random_state if it shuffles"
         )
 
 
-def _weights(risk: Risk) -> np.ndarray:
-    return np.ones(risk.n) if risk.weights is None else risk.weights
-
-
-def _layout(risk: Risk) -> list[tuple[int, tuple[int, ...]]]:
-    return [(fold.n_train, fold.rows) for fold in risk.folds]
-
-
 def checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Weights of n samples as floats, not negative; None if none are given."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, float)
     if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), one a sample; got {weights.shape}")
+        raise ValueError(
+            f"sample_weight must have shape ({n},), one per sample; got {weights.shape}"
+        )
     if not np.isfinite(weights).all() or weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             "sample_weight must be finite, not negative, and not 0 for all samples; got values "
@@ -353,6 +397,7 @@ def checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:
 
 
 def checked_lags(lags: Any, n: int) -> int:
+    """Number of autocovariances as an int below n."""
     if isinstance(lags, bool) or not isinstance(lags, int | np.integer):
         raise TypeError(f"lags must be an integer; got {lags!r}")
     if not 0 <= lags < n:

@@ -1,21 +1,22 @@
-"""Reading X: a table whose rows are series, an array (N, T, d_in), or a list of sequences."""
+"""Sequences of X: a table whose rows are series, an array (N, T, d_in), or a list of sequences."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pandas.api.typing import DataFrameGroupBy, SeriesGroupBy
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from tsrnn.erm._frame_columns import check_columns_are_numbers, check_is_table
+__all__ = ["Sequences", "check_columns_are_numbers", "check_is_table", "read_sequences"]
 
-Kind = Literal["table", "array", "list"]
 LEGAL = (
-    "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least a step "
-    "and an input, or a list of sequences of shape (T_i, d_in) or (T_i,)"
+    "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least one "
+    "step and one input, or a list of sequences of shape (T_i, d_in) or (T_i,)"
 )
 
 
@@ -29,19 +30,19 @@ class Sequences:
         In float64.
     lengths : integer ndarray of shape (N,)
     kind : {"table", "array", "list"}
-        What they were given as.
+        Form of X.
     """
 
     values: np.ndarray
     lengths: np.ndarray
-    kind: Kind
+    kind: Literal["table", "array", "list"]
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     @property
     def n_inputs(self) -> int:
-        """Inputs a step, d_in."""
+        """Inputs per step, d_in."""
         return int(self.values.shape[1])
 
     @property
@@ -53,6 +54,10 @@ class Sequences:
         """Sample and step of a row."""
         sample = int(np.searchsorted(self.starts, row, side="right")) - 1
         return sample, row - int(self.starts[sample])
+
+    def where(self, row: int, many_to_many: bool) -> str:
+        """Words for a place: of a target of samples the sample, of steps the step as well."""
+        return "sample {}, step {}".format(*self.place(row)) if many_to_many else f"sample {row}"
 
     def in_shape(self, rows: np.ndarray) -> Any:
         """Values of all rows in the shape of X: an array (N, T, ...), or a list of (T_i, ...)."""
@@ -81,25 +86,115 @@ def read_sequences(X: Any, estimator: Any, *, reset: bool) -> Sequences:
     check_is_table(X, "X")
     if isinstance(X, pd.Series) and X.dtype == object:
         X = X.tolist()
-    shapes = _shapes_of_items(X)
+    shapes = _item_shapes(X)
     if shapes is not None:
-        sequences = _of_list(X, shapes)
+        sequences = _from_list(X, shapes)
     elif (array := _checked_array(X)).ndim > 2:
-        sequences = _of_array(array, estimator)
+        sequences = _from_array(array, estimator)
     else:
-        sequences = _of_table(X, estimator, reset)
-    _check_finite(sequences)
+        sequences = _from_table(X, estimator, reset)
+    finite = np.isfinite(sequences.values)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        kind = "NaN" if np.isnan(sequences.values[row, column]) else "infinity"
+        raise ValueError(
+            f"Input X contains {kind}: {(~finite).sum()} values are not finite, the first at "
+            f"{sequences.where(int(row), True)}, input {column}. Fill them in or drop these "
+            "samples first"
+        )
     if sequences.kind != "table":
         _check_inputs(estimator, sequences.n_inputs, reset)
     return sequences
 
 
-def _shapes_of_items(X: Any) -> list[tuple[int, ...]] | None:
+def check_is_table(values: Any, what: str) -> None:
+    """Refuse samples that are not rows that can be counted.
+
+    Parameters
+    ----------
+    values : object
+    what : str
+        How messages call it, such as "sample_weight".
+
+    Raises
+    ------
+    TypeError
+        If it is a generator, a lazy frame, or the groups of a frame.
+    ValueError
+        If columns of a frame share a name.
+    """
+    lazy = hasattr(values, "collect")
+    if lazy or isinstance(values, Iterator | DataFrameGroupBy | SeriesGroupBy):
+        instead = "Call its collect()" if lazy else "Give a list of what it iterates over"
+        raise TypeError(
+            f"{what} must be an array, a list or a frame; got a {type(values).__name__}. {instead}"
+        )
+    if isinstance(values, pd.DataFrame) and not values.columns.is_unique:
+        twice = values.columns[values.columns.duplicated()][0]
+        raise ValueError(
+            f"{what} must have columns of different names; {twice!r} is there more than once. "
+            "Rename one, or drop it"
+        )
+
+
+def check_columns_are_numbers(frame: Any, what: str) -> None:
+    """Refuse text, dates and other things in a column of a pandas or polars frame.
+
+    Parameters
+    ----------
+    frame : object
+        Anything else than a frame passes.
+    what : str
+        How messages call it, such as "X".
+
+    Raises
+    ------
+    ValueError
+        Naming the first such column and one of its values.
+    """
+    if isinstance(frame, pd.Series):
+        frame = frame.to_frame()
+    if not hasattr(frame, "columns"):
+        return
+    for j, name in enumerate(frame.columns):
+        column = frame.iloc[:, j] if hasattr(frame, "iloc") else frame[:, j]
+        array, odd = np.asarray(column), []
+        if array.dtype.kind in "SUMmV":
+            odd = [*array.ravel()[:1]]
+        elif array.dtype.kind == "O":
+            odd = [value for value in array if not _is_number(value)]
+        if odd:
+            raise ValueError(
+                f"{what} must hold numbers; its column {name!r} (dtype {column.dtype}) holds "
+                f"{str(odd[0])!r}. Convert the column, or drop it"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number; complex and missing ones, which others refuse, count."""
+    if isinstance(value, complex) or (pd.api.types.is_scalar(value) and pd.isna(value)):
+        return True
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _item_shapes(X: Any) -> list[tuple[int, ...]] | None:
     """Shapes of the items of a list of sequences; None if X is none."""
-    listed = isinstance(X, list | tuple)
-    if not listed and not (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1):
+    is_list = isinstance(X, list | tuple)
+    if not is_list and not (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1):
         return None
-    shapes = [_shape(item, i) for i, item in enumerate(X)]
+    shapes: list[tuple[int, ...]] = []
+    for i, item in enumerate(X):
+        try:
+            shapes.append(tuple(np.shape(item)))
+        except ValueError as error:
+            raise ValueError(
+                f"sequence {i} of X must be an array of shape (T,) or (T, d_in); its rows differ "
+                "in length"
+            ) from error
     dims = {len(shape) for shape in shapes}
     if not shapes:
         raise ValueError(f"{LEGAL}; got an empty {type(X).__name__}")
@@ -109,18 +204,8 @@ def _shapes_of_items(X: Any) -> list[tuple[int, ...]] | None:
     return None if is_table and dims == {1} and len(set(shapes)) == 1 else shapes
 
 
-def _shape(item: Any, i: int) -> tuple[int, ...]:
-    try:
-        return tuple(np.shape(item))
-    except ValueError as error:
-        raise ValueError(
-            f"sequence {i} of X must be an array of shape (T,) or (T, d_in); its rows differ in "
-            "length"
-        ) from error
-
-
 def _checked_array(X: Any) -> Any:
-    """X itself where it knows its dimensions, else as an array; neither text nor dates."""
+    """Return X where it knows its dimensions, else as an array; refuse text and dates."""
     if np.ma.is_masked(X):
         raise ValueError("X is masked in places. Fill these in or drop their samples first")
     check_columns_are_numbers(X, "X")
@@ -143,37 +228,31 @@ def _check_type(dtype: Any, what: str) -> None:
         raise ValueError(f"{what} must hold numbers; got {dtype}. Convert it first")
 
 
-def _of_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
+def _from_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
     widths = [shape[1] if len(shape) == 2 else 1 for shape in shapes]
     for i, (shape, width) in enumerate(zip(shapes, widths, strict=True)):
         if not shape[0] or not width:
             raise ValueError(
-                f"every sequence of X must have a step and an input at least; sequence {i} has "
+                f"every sequence of X must have at least one step and one input; sequence {i} has "
                 f"shape {shape}"
             )
         if width != widths[0]:
             raise ValueError(
-                f"all sequences of X must have the same inputs a step; sequence 0 has {widths[0]}, "
-                f"sequence {i} has {width}"
+                "all sequences of X must have the same inputs per step; sequence 0 has "
+                f"{widths[0]}, sequence {i} has {width}"
             )
-    _check_columns(X)
-    parts = [_numbers(item, i).reshape(-1, widths[0]) for i, item in enumerate(X)]
-    lengths = np.array([shape[0] for shape in shapes])
-    return Sequences(np.concatenate(parts), lengths, "list")
-
-
-def _check_columns(X: Any) -> None:
-    """Raise if frames name their columns differently."""
-    names = [list(item.columns) for item in X if hasattr(item, "columns")]
-    for i, other in enumerate(names):
-        if other != names[0]:
+    columns = [list(item.columns) for item in X if hasattr(item, "columns")]
+    for i, names in enumerate(columns):
+        if names != columns[0]:
             raise ValueError(
-                f"frames in a list must have the same columns in the same order, {names[0]}; frame "
-                f"{i} has {other}"
+                f"frames in a list must have the same columns in the same order, {columns[0]}; "
+                f"frame {i} has {names}"
             )
+    parts = [_sequence_values(item, i).reshape(-1, widths[0]) for i, item in enumerate(X)]
+    return Sequences(np.concatenate(parts), np.array([shape[0] for shape in shapes]), "list")
 
 
-def _numbers(item: Any, i: int) -> np.ndarray:
+def _sequence_values(item: Any, i: int) -> np.ndarray:
     if np.ma.is_masked(item):
         raise ValueError(f"sequence {i} of X is masked in places. Fill these in or drop it first")
     check_columns_are_numbers(item, f"sequence {i} of X")
@@ -187,7 +266,7 @@ def _numbers(item: Any, i: int) -> np.ndarray:
         raise ValueError(f"sequence {i} of X must hold numbers; {error}") from error
 
 
-def _of_array(X: Any, estimator: Any) -> Sequences:
+def _from_array(X: Any, estimator: Any) -> Sequences:
     array = check_array(
         X, allow_nd=True, dtype=np.float64, ensure_all_finite=False, estimator=estimator,
         input_name="X",
@@ -198,8 +277,8 @@ def _of_array(X: Any, estimator: Any) -> Sequences:
     return Sequences(array.reshape(-1, n_inputs), np.full(n, length), "array")
 
 
-def _of_table(X: Any, estimator: Any, reset: bool) -> Sequences:
-    """A table; a fit to one accepts other numbers of columns no more, a fit to sequences all."""
+def _from_table(X: Any, estimator: Any, reset: bool) -> Sequences:
+    """Read a table; after a fit to a table of as many columns, after one to sequences of any."""
     checked = {"dtype": np.float64, "ensure_all_finite": False, "ensure_min_samples": 1}
     if reset or estimator._fitted_to_table:
         array = validate_data(estimator, X, reset=reset, **checked)
@@ -219,19 +298,6 @@ def _check_inputs(estimator: Any, n_inputs: int, reset: bool) -> None:
     expected = 1 if estimator._fitted_to_table else estimator.n_features_in_
     if n_inputs != expected:
         raise ValueError(
-            f"X has {n_inputs} inputs a step, but {type(estimator).__name__} is expecting "
-            f"{expected} inputs a step, as X had in fit"
+            f"X has {n_inputs} inputs per step, but {type(estimator).__name__} is expecting "
+            f"{expected} inputs per step, as X had in fit"
         )
-
-
-def _check_finite(sequences: Sequences) -> None:
-    finite = np.isfinite(sequences.values)
-    if finite.all():
-        return
-    row, column = np.argwhere(~finite)[0]
-    sample, step = sequences.place(int(row))
-    kind = "NaN" if np.isnan(sequences.values[row, column]) else "infinity"
-    raise ValueError(
-        f"Input X contains {kind}: {(~finite).sum()} values are not finite, the first at sample "
-        f"{sample}, step {step}, input {column}. Fill them in or drop these samples first"
-    )

@@ -1,25 +1,38 @@
-"""Constructor arguments of an estimator, checked."""
+"""Constructor arguments of an estimator, checked, and the layers that they describe."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tsrnn.contract import choice, flag, number, positive_integer, verbosity
-from tsrnn.erm._layer import layer_choice
-from tsrnn.layers import LayerChoice, RecurrentNetwork, make_layer
-from tsrnn.layers._network import AGGREGATIONS
+from tsrnn.kernels import Cell
+from tsrnn.layers import AGGREGATIONS, LAYERS, LayerChoice, RecurrentNetwork, make_layer
 from tsrnn.training import LARGEST_RATE, checked_device
 
 SPLITS = ("random", "last")
 POOLINGS = ("last", "mean", "max")
 MOST_SAMPLES = 2**40  # more than a batch can have
+# Cell -> its layer, and the layer's arguments beside sizes and the options given.
+CELLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "rnn": ("ParaRNN", {"cell": "rnn"}),
+    "gru": ("ParaRNN", {"cell": "gru"}),
+    "lstm": ("ParaRNN", {"cell": "lstm"}),
+    "attention": ("BlockRecurrentAttention", {"n_states": 16, "window": 16, "n_heads": 4}),
+    "lem": ("LEM", {}),
+    "lru": ("LRU", {}),
+    "newton-gru": ("NewtonBlocks", {"cell": "gru"}),
+    "newton-lstm": ("NewtonBlocks", {"cell": "lstm"}),
+}
+PASSED_ON = ("block_size", "nonlinearity", "init")  # to the layer, where they are not None
+NOT_OPTIONS = ("input_size", "hidden_size", "num_layers", "cell", "device", "dtype", *PASSED_ON)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All arguments as they are used."""
+    """Constructor arguments as they are used."""
 
     layer: LayerChoice
     hidden_size: int
@@ -42,7 +55,7 @@ class Settings:
     verbose: int
 
     def make(self, n_inputs: int, n_outputs: int) -> RecurrentNetwork:
-        """An empty network; layers check the arguments that are theirs."""
+        """Build a network; layers check the arguments that are theirs."""
         width = self.hidden_size if self.input_projection else n_inputs
         return RecurrentNetwork(
             make_layer(self.layer, width, self.hidden_size, self.n_layers),
@@ -69,7 +82,12 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         for name in ("input_projection", "many_to_many", "standardize", "early_stopping")
     }
     bound, patience, batch_size = params["bound"], params["patience"], params["batch_size"]
-    _check_pooling(params["pooling"], flags["many_to_many"])
+    pooling = choice("pooling", params["pooling"], POOLINGS)
+    if flags["many_to_many"] and pooling != "last":
+        raise ValueError(
+            "pooling is for one target per sample; with many_to_many=True every step has its own: "
+            f"got pooling={pooling!r}. Leave it out"
+        )
     return Settings(
         layer=layer_choice(params),
         aggregation=choice("aggregation", params["aggregation"], AGGREGATIONS),
@@ -95,10 +113,47 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     )  # fmt: skip
 
 
-def _check_pooling(pooling: Any, many_to_many: bool) -> None:
-    choice("pooling", pooling, POOLINGS)
-    if many_to_many and pooling != "last":
-        raise ValueError(
-            "pooling is of one target a sample; with many_to_many=True every step has its own: "
-            f"got pooling={pooling!r}. Leave it out"
-        )
+def layer_choice(params: Mapping[str, Any]) -> LayerChoice:
+    """Layers that the arguments of an estimator describe.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the cell is unknown, or its layer does not take an option.
+    """
+    cell = params["cell"]
+    options: dict[str, Any]
+    if isinstance(cell, Cell):
+        name, options = "ParaRNN", {"cell": cell}
+    elif isinstance(cell, str) and cell in CELLS:
+        name, options = CELLS[cell][0], dict(CELLS[cell][1])
+    else:
+        raise ValueError(f"cell must be one of {(*CELLS,)} or a tsrnn.kernels.Cell; got {cell!r}")
+    legal = inspect.signature(LAYERS[name]).parameters
+    for argument in PASSED_ON:
+        value = params[argument]
+        if value is not None and argument not in legal:
+            raise ValueError(
+                f"{argument} is no choice of cell={cell!r}; got {argument}={value!r}. Leave it out"
+            )
+        if value is not None:
+            options[argument] = value
+    if "block_size" in options:
+        options["block_size"] = positive_integer("block_size", options["block_size"])
+    further = _layer_options(params["layer_options"], name, cell, legal)
+    return LayerChoice(name, options | further)
+
+
+def _layer_options(given: Any, name: str, cell: Any, legal: Mapping[str, Any]) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"layer_options must be a dict or None; got {given!r}")
+    known = [option for option in legal if option not in NOT_OPTIONS]
+    for option in given:
+        if option not in known:
+            raise ValueError(
+                f"layer_options of cell={cell!r} may hold {known}, see tsrnn.layers.{name}; got "
+                f"{option!r}"
+            )
+    return dict(given)

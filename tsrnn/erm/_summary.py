@@ -1,4 +1,4 @@
-"""A fitted estimator on one page."""
+"""Page that sums up a fitted estimator."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tsrnn.interpret import recurrence_features
-from tsrnn.interpret._page import (
+from tsrnn.interpret import (
     WIDTH,
     feature_section,
     reading_of,
+    recurrence_features,
     section,
     two_columns,
     wrapped,
@@ -19,8 +19,7 @@ from tsrnn.interpret._page import (
 from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:
-    from tsrnn.erm._base import SequenceEstimator
-    from tsrnn.erm._risk import Risk
+    from tsrnn.erm._estimator import SequenceEstimator
 
 _TRAINING = (
     "The training risk is that of the samples the network was fitted to, and tends to be below the "
@@ -41,9 +40,9 @@ class Summary:
     ----------
     title : str
     composition : str
-        What predicts, and how it compares with a constant.
+        Source of the predictions, and how it compares with a constant.
     facts : dict
-        What was fitted, to what, how.
+        Model, samples and training.
     risk : DataFrame
         Risk of the training and the validation part.
     features : DataFrame or None
@@ -85,9 +84,9 @@ def summarise(estimator: SequenceEstimator) -> Summary:
     cell = arguments.cell
     facts: dict[str, object] = {
         "Samples": estimator.n_train_ + estimator.n_validation_,
-        "Inputs a step": estimator.sample_.shape[2],
+        "Inputs per step": estimator.sample_.shape[2],
         "Outputs": network.output.out_features,
-        "Targets": "a step" if arguments.many_to_many else "a sample",
+        "Targets": "per step" if arguments.many_to_many else "per sample",
         "Cell": cell.name if isinstance(cell, Cell) else cell,
         "Block size": getattr(network.rnn, "block_size", "-"),
         "Layers x hidden": f"{network.rnn.num_layers} x {network.hidden_size}",
@@ -99,15 +98,29 @@ def summarise(estimator: SequenceEstimator) -> Summary:
     }
     readable = estimator.network_active_ and network.matrix_names
     features = recurrence_features(estimator) if readable else None
+    parts = {"training": estimator.training_risk_, "validation": estimator.validation_risk_}
+    rows = {
+        name: {"samples": risk.n, "risk": risk.value, "std err": risk.std_error}
+        for name, risk in parts.items()
+        if risk is not None
+    }
+    risk = pd.DataFrame.from_dict(rows, orient="index").astype({"samples": int})
+    risk.attrs["loss"] = estimator.training_risk_.loss
+    notes = [_TRAINING, _UNTESTED if estimator.validation_risk_ is None else _VALIDATION]
+    if not history:
+        notes.append(_PARTIAL)
+    if estimator.target_scaler_ is not None and (estimator.target_scaler_.var_ == 0).any():
+        notes.append("A target is constant over the samples that train: there is nothing to learn.")
+    if history and len(history) >= arguments.max_epochs:
+        notes.append("Training stopped at max_epochs, not because it had converged.")
+    if features is not None:
+        notes.append(reading_of(features))
     title = f"{type(estimator).__name__} Results"
-    risk = _risk_table(estimator.training_risk_, estimator.validation_risk_)
-    return Summary(
-        title, _composition(estimator), facts, risk, features, _notes(estimator, features)
-    )
+    return Summary(title, _composition(estimator), facts, risk, features, notes)
 
 
 def _composition(estimator: SequenceEstimator) -> str:
-    """What predicts, in a sentence, beside the best constant."""
+    """Source of the predictions beside the best constant, in a sentence."""
     skill, history = estimator.validation_skill_, estimator.history_
     if history and estimator.best_epoch_ == 0:
         return (
@@ -122,50 +135,23 @@ def _composition(estimator: SequenceEstimator) -> str:
 
 
 def reason_of_inactivity(estimator: SequenceEstimator) -> str | None:
-    """Why the network is not to be read, and what to do; None where it is."""
+    """Reason not to read the network, with advice; None where it may be read."""
     skill, history = estimator.validation_skill_, estimator.history_
-    which = f"the network of this {type(estimator).__name__}"
+    name = f"the network of this {type(estimator).__name__}"
     advice = (
         "More samples, another learning_rate or hidden_size may change that; with few held-out "
         "samples, so may a larger validation_fraction or another random_state"
     )
     if history and estimator.best_epoch_ == 0:
         return (
-            f"{which} has learned nothing: none of its {len(history)} epochs was better than the "
+            f"{name} has learned nothing: none of its {len(history)} epochs was better than the "
             "random start (best epoch 0), which predicts, and its recurrent matrices are random "
             f"start values. {advice}"
         )
     if skill is not None and skill <= 0:
         return (
-            f"{which} predicts the held-out samples no better than a constant "
+            f"{name} predicts the held-out samples no better than a constant "
             f"(validation_skill_ {skill:.3f}), so that its recurrent matrices describe nothing "
             f"found to predict. {advice}"
         )
     return None
-
-
-def _risk_table(training: Risk, validation: Risk | None) -> pd.DataFrame:
-    parts = {"training": training} | ({} if validation is None else {"validation": validation})
-    table = pd.DataFrame(
-        {
-            "samples": [risk.n for risk in parts.values()],
-            "risk": [risk.value for risk in parts.values()],
-            "std err": [risk.std_error for risk in parts.values()],
-        },
-        index=list(parts),
-    )
-    table.attrs["loss"] = training.loss
-    return table
-
-
-def _notes(estimator: SequenceEstimator, features: pd.DataFrame | None) -> list[str]:
-    validated = estimator.validation_risk_ is not None
-    notes = [_TRAINING, _VALIDATION if validated else _UNTESTED]
-    history = estimator.history_
-    if not history:
-        notes.append(_PARTIAL)
-    if estimator.target_scaler_ is not None and (estimator.target_scaler_.var_ == 0).any():
-        notes.append("A target is constant over the samples that train: there is nothing to learn.")
-    if history and len(history) >= estimator.arguments_.max_epochs:
-        notes.append("Training stopped at max_epochs, not because it had converged.")
-    return notes if features is None else [*notes, reading_of(features)]

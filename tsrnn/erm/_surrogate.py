@@ -1,4 +1,4 @@
-"""The block diagonal surrogate of an ordinary recurrent network: equation (6)."""
+"""Block diagonal surrogate of an ordinary recurrent network: equation (6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.linalg import block_diag
 from torch import Tensor, nn
 
 from tsrnn.contract import number
-from tsrnn.erm._block_diagonal import BlockDiagonalForm, nearest_block_diagonal
+from tsrnn.erm.theory import BlockDiagonalForm, nearest_block_diagonal
 from tsrnn.layers import ParaRNN, RecurrentNetwork
 
 __all__ = ["surrogate_network"]
@@ -102,19 +102,34 @@ def surrogate_network(
         for layer in layers
     ]
     factor = number("scale", scale, lowest=0.0, open_=True)
-    bases = [
-        _in_unit_order(layer.rows, form, factor) for layer, form in zip(layers, forms, strict=True)
-    ]
-    blocks = _blocks_like(rnn, layers, block_size)
+    weight = next(rnn.parameters())
+    with torch.random.fork_rng(devices=[]):  # the parameters drawn are overwritten
+        surrogate = ParaRNN(
+            rnn.input_size,
+            rnn.hidden_size,
+            block_size,
+            rnn.num_layers,
+            nonlinearity=rnn.nonlinearity,
+            bias=layers[0].bias is not None,
+            dropout=rnn.dropout,
+            dtype=weight.dtype,
+        )
+    surrogate, basis = surrogate.to(weight.device), None
     with torch.no_grad():
         for index, (layer, form) in enumerate(zip(layers, forms, strict=True)):
-            below = bases[index - 1] if index else None
-            _fill(blocks, index, layer, form.blocks, bases[index], below)
-    return _with_output(network, blocks, bases[-1]).train(network.training)
+            # B of the layer below gives its states back, before this layer's own change of basis.
+            inputs = layer.projection if basis is None else layer.projection @ basis
+            basis = _in_unit_order(layer.rows, form, factor)
+            projection, recurrent, bias = surrogate.weights(index)
+            projection.copy_(torch.from_numpy(np.linalg.solve(basis, inputs)))
+            recurrent.copy_(torch.from_numpy(form.blocks).movedim(0, -1))
+            if bias is not None and layer.bias is not None:
+                bias.copy_(torch.from_numpy(np.linalg.solve(basis, layer.bias)))
+    return _with_output(network, surrogate, basis).train(network.training)
 
 
 class _Layer(NamedTuple):
-    """An ordinary layer, float64; rows say which unit each row of the recurrent matrix is."""
+    """Ordinary layer, in float64; `rows` are the units of the rows of its recurrent matrix."""
 
     recurrent: np.ndarray
     rows: np.ndarray
@@ -124,7 +139,17 @@ class _Layer(NamedTuple):
 
 def _dense_layers(rnn: Any) -> list[_Layer]:
     if isinstance(rnn, ParaRNN) and rnn.nonlinearity is not None:
-        return [_para_layer(rnn, layer) for layer in range(rnn.num_layers)]
+        weights = [rnn.weights(layer) for layer in range(rnn.num_layers)]
+        rows = _unit_numbers(rnn.block_size, rnn.n_blocks)
+        return [
+            _Layer(
+                block_diag(*_array(recurrent.movedim(-1, 0))),
+                rows,
+                _array(projection),
+                None if bias is None else _array(bias),
+            )
+            for projection, recurrent, bias in weights
+        ]
     if isinstance(rnn, nn.RNN):
         if rnn.bidirectional or not rnn.batch_first:
             raise ValueError(
@@ -132,20 +157,11 @@ def _dense_layers(rnn: Any) -> list[_Layer]:
                 f"batch_first={rnn.batch_first}, bidirectional={rnn.bidirectional}"
             )
         return [_torch_layer(rnn, layer) for layer in range(rnn.num_layers)]
+    cell = getattr(getattr(rnn, "cell", None), "name", None)
     raise TypeError(
         "network must be a torch.nn.RNN, a tsrnn.layers.ParaRNN with cell='rnn' or a "
-        f"tsrnn.layers.RecurrentNetwork around one; got {_kind(rnn)}"
-    )
-
-
-def _para_layer(rnn: ParaRNN, layer: int) -> _Layer:
-    projection, recurrent, bias = rnn.weights(layer)
-    matrices = _array(recurrent.movedim(-1, 0))
-    return _Layer(
-        recurrent=block_diag(*matrices),
-        rows=_units(rnn.block_size, rnn.n_blocks),
-        projection=_array(projection),
-        bias=None if bias is None else _array(bias),
+        f"tsrnn.layers.RecurrentNetwork around one; got {type(rnn).__name__}"
+        + (f" with cell {cell!r}" if cell else "")
     )
 
 
@@ -160,8 +176,8 @@ def _torch_layer(rnn: nn.RNN, layer: int) -> _Layer:
     )
 
 
-def _units(block_size: int, n_blocks: int) -> np.ndarray:
-    """Number of the unit that is field i of block k, at ``k * block_size + i``."""
+def _unit_numbers(block_size: int, n_blocks: int) -> np.ndarray:
+    """Numbers of the units, that of field i of block k at ``k * block_size + i``."""
     return np.arange(block_size * n_blocks).reshape(block_size, n_blocks).T.ravel()
 
 
@@ -169,80 +185,39 @@ def _in_unit_order(rows: np.ndarray, form: BlockDiagonalForm, scale: float) -> n
     """B, scaled, from the units of the surrogate to those of the network, both field by field."""
     n_blocks, size, _ = form.blocks.shape
     inverse = np.linalg.inv(form.transformation).reshape(n_blocks, size, -1)
+    # No block is to have a larger state than the network.
     lengths = scale * np.linalg.norm(inverse, ord=2, axis=(1, 2))
     basis = np.empty_like(form.transformation)
-    columns = np.ix_(rows, _units(size, n_blocks))
+    columns = np.ix_(rows, _unit_numbers(size, n_blocks))
     basis[columns] = form.transformation * np.repeat(lengths, size)
     return basis
 
 
-def _blocks_like(rnn: Any, layers: list[_Layer], block_size: int) -> ParaRNN:
-    """A ParaRNN to be filled; what it draws at first is not taken from torch's generator."""
-    weight = next(rnn.parameters())
+def _with_output(network: nn.Module, rnn: ParaRNN, basis: Any) -> RecurrentNetwork:
+    """Network around the layers of the surrogate, with B in the first map after them."""
+    arguments: dict[str, Any] = {}
+    n_outputs = rnn.hidden_size
+    if isinstance(network, RecurrentNetwork):
+        inner: Any = None if network.ffn is None else network.ffn[0]
+        n_outputs = network.output.out_features
+        arguments = {
+            "aggregation": network.aggregation,
+            "ffn_size": None if inner is None else inner.out_features,
+            "input_size": None if network.input is None else network.input.in_features,
+        }
     with torch.random.fork_rng(devices=[]):
-        blocks = ParaRNN(
-            rnn.input_size,
-            rnn.hidden_size,
-            block_size,
-            rnn.num_layers,
-            nonlinearity=rnn.nonlinearity,
-            bias=layers[0].bias is not None,
-            dropout=rnn.dropout,
-            dtype=weight.dtype,
-        )
-    return blocks.to(weight.device)
-
-
-def _fill(
-    rnn: ParaRNN,
-    index: int,
-    layer: _Layer,
-    blocks: np.ndarray,
-    basis: np.ndarray,
-    below: np.ndarray | None,
-) -> None:
-    """Write the parameters of one layer of the surrogate."""
-    projection, recurrent, bias = rnn.weights(index)
-    given = layer.projection if below is None else layer.projection @ below
-    projection.copy_(torch.from_numpy(np.linalg.solve(basis, given)))
-    recurrent.copy_(torch.from_numpy(blocks).movedim(0, -1))
-    if bias is not None and layer.bias is not None:
-        bias.copy_(torch.from_numpy(np.linalg.solve(basis, layer.bias)))
-
-
-def _with_output(network: nn.Module, rnn: ParaRNN, basis: np.ndarray) -> RecurrentNetwork:
-    """The network around the surrogate's layers, B in its first map after them."""
-    with torch.random.fork_rng(devices=[]):
-        made = _network_like(network, rnn).to(next(rnn.parameters()))
+        surrogate = RecurrentNetwork(rnn, n_outputs, **arguments).to(next(rnn.parameters()))
     if isinstance(network, RecurrentNetwork):
         around = {k: v for k, v in network.state_dict().items() if not k.startswith("rnn.")}
-        made.load_state_dict(around, strict=False)
+        surrogate.load_state_dict(around, strict=False)
     else:
-        nn.init.eye_(made.output.weight)
-        nn.init.zeros_(made.output.bias)
-    first: Any = made.output if made.ffn is None else made.ffn[0]
+        nn.init.eye_(surrogate.output.weight)
+        nn.init.zeros_(surrogate.output.bias)
+    first: Any = surrogate.output if surrogate.ffn is None else surrogate.ffn[0]
     with torch.no_grad():
         first.weight.copy_(torch.from_numpy(_array(first.weight) @ basis))
-    return made
-
-
-def _network_like(network: nn.Module, rnn: ParaRNN) -> RecurrentNetwork:
-    if not isinstance(network, RecurrentNetwork):
-        return RecurrentNetwork(rnn, rnn.hidden_size)
-    inner: Any = None if network.ffn is None else network.ffn[0]
-    return RecurrentNetwork(
-        rnn,
-        network.output.out_features,
-        aggregation=network.aggregation,
-        ffn_size=None if inner is None else inner.out_features,
-        input_size=None if network.input is None else network.input.in_features,
-    )
+    return surrogate
 
 
 def _array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().cpu().double().numpy()
-
-
-def _kind(rnn: object) -> str:
-    cell = getattr(getattr(rnn, "cell", None), "name", None)
-    return type(rnn).__name__ + (f" with cell {cell!r}" if cell else "")

@@ -1,4 +1,4 @@
-"""What a file holds of a fitted estimator, and the way back."""
+"""File of a fitted estimator: its header, its arrays, and the way back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tsrnn.contract import (
     arguments_of,
     as_saved,
     by_name,
-    check_argument_names,
     check_arrays,
     integer,
     listed,
@@ -27,23 +26,48 @@ from tsrnn.contract import (
     truth,
 )
 from tsrnn.erm._risk import Risk, risk_of
-from tsrnn.erm._scaling import from_moments
-from tsrnn.layers._cells import check_saveable
+from tsrnn.erm._training import from_moments
+from tsrnn.layers import check_saveable
 
 if TYPE_CHECKING:
-    from tsrnn.erm._base import SequenceEstimator
+    from tsrnn.erm._estimator import SequenceEstimator
 
 _NETWORK = "network."  # before the names of its parameters
 MOST_SIZE = 1000  # of an option of layers beside small arrays
+# Attributes that a file has as they are, without the underscore.
+RECORD = (
+    "n_train", "n_validation", "history", "best_epoch", "sample_length", "validation_skill",
+)  # fmt: skip
+# Fields of every estimator, and those of its fit.
+COMMON: dict[str, Kind] = {
+    "format": integer(1),
+    "version": text,
+    "class": text,
+    "params": by_name(anything),
+    "tuples": listed(text),
+    "fitted": by_name(anything),
+}
+FITTED: dict[str, Kind] = {
+    "n_features_in": integer(1),
+    "feature_names": optional(listed(text)),
+    "table": truth,
+    "n_inputs": integer(1),
+    "n_train": integer(0),
+    "n_validation": integer(0),
+    "history": listed(by_name(optional(real))),
+    "best_epoch": integer(0),
+    "sample_length": integer(1),
+    "validation_skill": optional(real),
+}
 
 
 def header_of(estimator: SequenceEstimator) -> dict[str, Any]:
-    """JSON values.
+    """Header of the file, JSON values.
 
     Raises
     ------
     TypeError
-        If an argument is no JSON value, as a cell of one's own is not.
+        If an argument cannot be written as JSON, such as your own cell.
     """
     check_saveable(estimator.arguments_.cell)
     names = getattr(estimator, "feature_names_in_", None)
@@ -55,33 +79,32 @@ def header_of(estimator: SequenceEstimator) -> dict[str, Any]:
             "feature_names": None if names is None else plain(names, "columns of X"),
             "table": estimator._fitted_to_table,
             "n_inputs": estimator.sample_.shape[2],
-            "n_train": estimator.n_train_,
-            "n_validation": estimator.n_validation_,
-            "history": estimator.history_,
-            "best_epoch": estimator.best_epoch_,
-            "sample_length": estimator.sample_length_,
-            "validation_skill": estimator.validation_skill_,
+            **{name: getattr(estimator, f"{name}_") for name in RECORD},
             **estimator._target_header(),
         },
     }
 
 
 def arrays_of(estimator: SequenceEstimator) -> dict[str, np.ndarray]:
-    """Arrays."""
-    return {
-        "sample": estimator.sample_.numpy(),
-        **_moments("input", estimator.input_scaler_),
-        **_moments("target", estimator.target_scaler_),
-        **_losses("training", estimator.training_risk_),
-        **_losses("validation", estimator.validation_risk_),
-        **{_NETWORK + name: p.numpy() for name, p in estimator.network_.state_dict().items()},
-    }
+    """Arrays of the file by name."""
+    arrays = {"sample": estimator.sample_.numpy()}
+    for name, scaler in (("input", estimator.input_scaler_), ("target", estimator.target_scaler_)):
+        if scaler is not None:
+            arrays |= {f"{name}_mean": scaler.mean_, f"{name}_scale": scaler.scale_}
+    risks = {"training": estimator.training_risk_, "validation": estimator.validation_risk_}
+    for name, risk in risks.items():
+        if risk is not None:
+            arrays[f"{name}_losses"] = risk.losses
+            if risk.weights is not None:
+                arrays[f"{name}_weights"] = risk.weights
+    network = estimator.network_.state_dict()
+    return arrays | {_NETWORK + name: p.numpy() for name, p in network.items()}
 
 
 def revive(
     estimator: SequenceEstimator, fitted: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
-    """Give an estimator back what was fitted.
+    """Restore the fit of an estimator.
 
     Raises
     ------
@@ -93,7 +116,6 @@ def revive(
     estimator.n_features_in_, estimator._fitted_to_table = fitted["n_features_in"], fitted["table"]
     if fitted["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
-    estimator.n_train_, estimator.n_validation_ = fitted["n_train"], fitted["n_validation"]
     estimator.input_scaler_ = _scaler("input", arrays)
     estimator.target_scaler_ = _scaler("target", arrays)
     estimator._set_targets(fitted)
@@ -106,26 +128,13 @@ def revive(
     }
     estimator.network_.load_state_dict(weights)
     estimator.network_.eval()
-    estimator.history_, estimator.best_epoch_ = fitted["history"], fitted["best_epoch"]
-    estimator.validation_skill_ = fitted["validation_skill"]
-    estimator.sample_length_ = fitted["sample_length"]
+    for name in RECORD:
+        setattr(estimator, f"{name}_", fitted[name])
     estimator.sample_ = torch.as_tensor(arrays["sample"])
     training = _risk("training", arrays, estimator._loss)
     assert training is not None  # every fit has samples
     estimator.training_risk_ = training
     estimator.validation_risk_ = _risk("validation", arrays, estimator._loss)
-
-
-def check_header(cls: type[SequenceEstimator], header: Any) -> None:
-    """Check what every estimator has in its header.
-
-    Raises
-    ------
-    DamagedFileError
-        Naming the field.
-    """
-    record(COMMON)(header, "")
-    check_argument_names(cls, header)
 
 
 def _check_sizes(
@@ -158,6 +167,7 @@ def _check_sizes(
 def _check_arrays(
     estimator: SequenceEstimator, fitted: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
+    """Refuse arrays that are not those of the network, its scalers and its risks."""
     n_inputs, n_outputs = fitted["n_inputs"], estimator._n_outputs()
     with as_saved("params"):
         network = estimator._network_without_memory(n_inputs)
@@ -186,42 +196,6 @@ def _check_arrays(
     for name in ("sample", "training_losses"):
         if not arrays[name].size:
             raise refuse(f"the array {name!r}", "not empty", arrays[name].shape)
-
-
-# Fields of every estimator, and those of what was fitted.
-COMMON: dict[str, Kind] = {
-    "format": integer(1),
-    "version": text,
-    "class": text,
-    "params": by_name(anything),
-    "tuples": listed(text),
-    "fitted": by_name(anything),
-}
-FITTED: dict[str, Kind] = {
-    "n_features_in": integer(1),
-    "feature_names": optional(listed(text)),
-    "table": truth,
-    "n_inputs": integer(1),
-    "n_train": integer(0),
-    "n_validation": integer(0),
-    "history": listed(by_name(optional(real))),
-    "best_epoch": integer(0),
-    "sample_length": integer(1),
-    "validation_skill": optional(real),
-}
-
-
-def _moments(name: str, scaler: StandardScaler | None) -> dict[str, np.ndarray]:
-    if scaler is None:
-        return {}
-    return {f"{name}_mean": scaler.mean_, f"{name}_scale": scaler.scale_}
-
-
-def _losses(name: str, risk: Risk | None) -> dict[str, np.ndarray]:
-    if risk is None:
-        return {}
-    weights = {} if risk.weights is None else {f"{name}_weights": risk.weights}
-    return {f"{name}_losses": risk.losses, **weights}
 
 
 def _risk(name: str, arrays: dict[str, np.ndarray], loss: str) -> Risk | None:

@@ -1,4 +1,4 @@
-"""What a layer costs in operations: Theorem 2."""
+"""Operations of a layer of small blocks: Theorem 2."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def layer_complexity(
     length : int
         Time steps T.
     d_in : int
-        Inputs a step.
+        Inputs per step, d_in.
     hidden_size : int, optional
         d, for blocks of one size.
     block_size : int, default 2
@@ -120,10 +120,8 @@ def _sizes(hidden_size: Any, block_size: Any, block_sizes: Any) -> tuple[int, in
         if not sizes:
             raise ValueError("block_sizes must have at least one entry; got none")
         return sum(sizes), max(sizes)
-    d, size = (
-        positive_integer("hidden_size", hidden_size),
-        positive_integer("block_size", block_size),
-    )
+    d = positive_integer("hidden_size", hidden_size)
+    size = positive_integer("block_size", block_size)
     if d % size:
         raise ValueError(
             f"block_size must divide hidden_size; got block_size={size}, hidden_size={d}"

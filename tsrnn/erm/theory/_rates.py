@@ -1,4 +1,4 @@
-"""How a network grows with the sample so that its error falls at the optimal rate: Corollary 1."""
+"""Optimal rates, and the growth of a network that attains them: Corollary 1."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from tsrnn.contract import number, positive_integer
-from tsrnn.erm._approximation import NetworkSize
-from tsrnn.erm._bound import log_of
-from tsrnn.erm._estimation import sample_size
+from tsrnn.erm.theory._approximation import NetworkSize
+from tsrnn.erm.theory._bound import log_of
+from tsrnn.erm.theory._estimation import sample_size
 
 __all__ = ["minimax_rate", "network_schedule", "rate_exponent"]
 
-LOG_POWER = 10
+LOG_POWER = 10  # of log N in the rate of Corollary 1
 
 
 def rate_exponent(beta: float, d_in: int, length: int) -> float:
@@ -49,7 +49,7 @@ def rate_exponent(beta: float, d_in: int, length: int) -> float:
     0.5
     """
     smooth = number("beta", beta, lowest=0.0, open_=True)
-    return 2 * smooth / (_inputs(d_in, length) + 2 * smooth)
+    return 2 * smooth / (_n_inputs(d_in, length) + 2 * smooth)
 
 
 def minimax_rate(
@@ -157,7 +157,7 @@ def network_schedule(
     NetworkSize(width=30, depth=30)
     """
     log_n = log_of(sample_size(n))
-    inputs, smooth = _inputs(d_in, length), number("beta", beta, lowest=0.0, open_=True)
+    inputs, smooth = _n_inputs(d_in, length), number("beta", beta, lowest=0.0, open_=True)
     most = inputs / (2 * inputs + 4 * smooth)
     share = number("eta", eta, lowest=0.0, open_=False)
     if share > most:
@@ -165,23 +165,24 @@ def network_schedule(
             f"eta must lie from 0 to d_in T / (2 d_in T + 4 beta) = {most:.6g}; got {eta!r}"
         )
     block = positive_integer("block_size", block_size)
-    logs = [
-        log_of(number(name, scale, lowest=0.0, open_=True)) + power * log_n + log_of(log_n)
-        for name, scale, power in (
-            ("width_scale", width_scale, share),
-            ("depth_scale", depth_scale, most - share),
+    scales = (("width_scale", width_scale, share), ("depth_scale", depth_scale, most - share))
+    width, depth = (
+        _ceil_exp(
+            log_of(number(name, scale, lowest=0.0, open_=True)) + power * log_n + log_of(log_n)
         )
-    ]
-    width, depth = (_whole_above(log) for log in logs)
+        for name, scale, power in scales
+    )
     return NetworkSize(width=-(-width // block) * block, depth=depth)
 
 
-def _inputs(d_in: Any, length: Any) -> int:
+def _n_inputs(d_in: Any, length: Any) -> int:
+    """Inputs of the whole sequence, d_in T."""
     return positive_integer("d_in", d_in) * positive_integer("length", length)
 
 
-def _whole_above(log: float) -> int:
-    """The whole number from 1 on at or above exp(log); beyond 2^60 to sixty binary digits."""
+def _ceil_exp(log: float) -> int:
+    """Smallest whole number from 1 on at or above exp(log); beyond 2^60 to sixty binary digits."""
     doublings = max(0, math.floor(log / math.log(2)) - 60)
     rest = math.exp(log - doublings * math.log(2))
+    # Rounding of exp must not lift what is a whole number to the next.
     return max(1, math.ceil(rest * (1 - 1e-12))) << doublings

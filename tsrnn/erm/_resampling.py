@@ -1,16 +1,39 @@
-"""Independent tasks in this process or in several."""
+"""Rows of samples, random states of clones, and processes: what resampling needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
 from tsrnn.contract import job_count
 
-__all__ = ["in_workers"]
+__all__ = ["count", "in_workers", "seed_names", "take"]
+
+
+def count(samples: Any) -> int:
+    """Number of samples in an array, a frame or a list of sequences."""
+    shape = getattr(samples, "shape", None)
+    return len(samples) if shape is None else int(shape[0])
+
+
+def take(samples: Any, rows: Any) -> Any:
+    """Samples at some positions: of an array an array, of a frame a frame, else a list."""
+    rows = np.asarray(rows)
+    if hasattr(samples, "iloc"):
+        return samples.iloc[rows]
+    if hasattr(samples, "shape"):
+        return samples[rows]
+    return [samples[row] for row in rows]
+
+
+def seed_names(estimator: Any) -> list[str]:
+    """Names of the parameters `random_state` of an estimator and of its parts."""
+    names = estimator.get_params(deep=True)
+    return sorted(name for name in names if name.rpartition("__")[2] == "random_state")
 
 
 def in_workers(

@@ -1,4 +1,4 @@
-"""An upper bound as a theorem states it: its value in logarithms, its terms, its conditions."""
+"""Upper bound of a theorem: its value in logarithms, its terms, its conditions."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Bound", "log_complexity", "log_of", "log_sum", "sample_condition"]
+__all__ = ["Bound", "log_of", "log_sum"]
 
 SOURCE = "Cai, Li, Huang and Li (2026), ParaRNN"
 
 
 @dataclass(frozen=True, repr=False)
 class Bound:
-    """The right side of an inequality, kept as a logarithm so that nothing overflows.
+    """Right side of an inequality, kept as a logarithm so that nothing overflows.
 
     Attributes
     ----------
     theorem : str
-        Which statement of Cai, Li, Huang and Li (2026), such as "Theorem 5".
+        Statement of Cai, Li, Huang and Li (2026), such as "Theorem 5".
     quantity : str
-        What is bounded.
+        Quantity that is bounded.
     log_terms : mapping of str to float
         Natural logarithm of each term of the sum.
     conditions : mapping of str to bool
         Conditions that can be computed, and whether they are met.
     assumptions : tuple of str
-        What the theorem supposes of the data and no computation here can check.
+        Assumptions on the data, which no computation here can check.
     constants : mapping of str to float
-        Constants that the theorem leaves unspecified, and what was taken for them. The value is
+        Constants that the theorem leaves unspecified, with the values taken. The value is
         that of the bound only up to these; its growth in the other quantities is as stated.
 
     Notes
@@ -69,13 +69,13 @@ class Bound:
     def __repr__(self) -> str:
         taken = "".join(f", {name}={value:g} taken" for name, value in self.constants.items())
         return (
-            f"Bound({self.theorem}: log_value={self.log_value:.6g}, value={_text(self.log_value)}, "
-            f"holds={self.holds}{taken})"
+            f"Bound({self.theorem}: log_value={self.log_value:.6g}, "
+            f"value={_decimal(self.log_value)}, holds={self.holds}{taken})"
         )
 
     def __str__(self) -> str:
-        lines = [f"{self.theorem}, {SOURCE}", f"{self.quantity} <= {_text(self.log_value)}"]
-        lines += [f"  {name}: {_text(log)}" for name, log in self.log_terms.items()]
+        lines = [f"{self.theorem}, {SOURCE}", f"{self.quantity} <= {_decimal(self.log_value)}"]
+        lines += [f"  {name}: {_decimal(log)}" for name, log in self.log_terms.items()]
         lines += [f"condition, {'met' if met else 'NOT met'}: {c}"
                   for c, met in self.conditions.items()]  # fmt: skip
         lines += [f"assumed, not checked: {assumption}" for assumption in self.assumptions]
@@ -90,26 +90,13 @@ def log_of(value: float) -> float:
 
 
 def log_sum(logs: Iterable[float]) -> float:
-    """Logarithm of the sum of what has these logarithms."""
+    """Logarithm of a sum from the logarithms of its terms."""
     values = list(logs)
     largest = max(values, default=-math.inf)
     if math.isinf(largest):
         return largest
+    # Terms relative to the largest: none overflows, and what underflows does not count.
     return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
-
-
-def log_complexity(width: int, depth: int) -> float:
-    """Logarithm of d^2 L^2 log max{d, L}, which the bounds share."""
-    return 2 * log_of(width) + 2 * log_of(depth) + log_of(log_of(max(width, depth)))
-
-
-def sample_condition(n: int, width: int, depth: int) -> dict[str, bool]:
-    """The condition on the sample size, known up to a constant, with the constant 1."""
-    met = log_of(n) >= log_complexity(width, depth)
-    return {
-        "max{d, L} >= 2": max(width, depth) >= 2,
-        "N >= d^2 L^2 log max{d, L} (known up to a constant, taken as 1)": met,
-    }
 
 
 def _exp(log: float) -> float:
@@ -119,8 +106,8 @@ def _exp(log: float) -> float:
         return math.inf
 
 
-def _text(log: float) -> str:
-    """A number with this logarithm, as text, also where no float can hold it."""
-    if -700 < log < 700 or log == -math.inf:
+def _decimal(log: float) -> str:
+    """Text of the number that has this logarithm; a power of ten where no float can hold it."""
+    if -700 < log < 700 or log == -math.inf:  # floats reach from about exp(-745) to exp(709)
         return f"{_exp(log):.4g}"
     return f"10^{log / math.log(10):.1f}"

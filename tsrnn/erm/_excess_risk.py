@@ -12,15 +12,13 @@ from sklearn.base import clone
 
 from tsrnn.contract import positive_integer, seed_of
 from tsrnn.erm._losses import squared_errors
-from tsrnn.erm._samples import count
-from tsrnn.erm._seeds import seed_names
-from tsrnn.erm._workers import in_workers
+from tsrnn.erm._resampling import count, in_workers, seed_names
 
 __all__ = ["Estimate", "ExcessRisk", "excess_risk"]
 
 
 class Estimate(NamedTuple):
-    """A number with its standard error.
+    """Estimate of a number, with its standard error.
 
     Attributes
     ----------
@@ -42,14 +40,14 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class ExcessRisk:
-    """Excess risk and its two parts, made by `excess_risk`; in squared units of the target.
+    """Excess risk and its two parts, from `excess_risk`, in squared units of the target.
 
     Attributes
     ----------
     excess : Estimate
         R(f^) - R(f_0), or its expectation over training samples.
     estimation : Estimate or None
-        R(f^) - R(f_bar), a lower estimate; negative if f^ beats what was found for f_bar.
+        R(f^) - R(f_bar), a lower estimate; negative if f^ beats the approximation to f_bar.
     approximation : Estimate or None
         R(f_bar) - R(f_0), an upper estimate. The two sum to the excess risk, up to rounding.
     n_monte_carlo : int
@@ -103,7 +101,14 @@ class ExcessRisk:
         }
 
     def __repr__(self) -> str:
-        lines = [f"Excess risk {self.excess}: {self._over()}"]
+        if self.n_train is None:
+            sampled = f"given the training sample, on {self.n_monte_carlo} new pairs"
+        else:
+            sampled = (
+                f"mean of {len(self.by_replicate)} training samples of {self.n_train}, "
+                f"{self.n_monte_carlo} new pairs each"
+            )
+        lines = [f"Excess risk {self.excess}: {sampled}"]
         if self.estimation is not None:
             lines += [
                 f"  estimation error    at least {self.estimation}",
@@ -111,14 +116,6 @@ class ExcessRisk:
                 f"{self.n_starts} fits to {self.n_population} pairs without noise",
             ]
         return "\n".join(lines)
-
-    def _over(self) -> str:
-        if self.n_train is None:
-            return f"given the training sample, on {self.n_monte_carlo} new pairs"
-        return (
-            f"mean of {len(self.by_replicate)} training samples of {self.n_train}, "
-            f"{self.n_monte_carlo} new pairs each"
-        )
 
 
 def excess_risk(
@@ -224,15 +221,23 @@ def excess_risk(
     ...             random_state=0)
     Excess risk 0.0927 (std_error 0.011): mean of 100 training samples of 23, 1000 new pairs each
     """
-    _check_regressor(estimator)
-    n_train, n_replicates = _checked_replicates(n_train, n_replicates)
+    if hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"excess_risk needs a regressor; {type(estimator).__name__} is a classifier. A "
+            "regressor of labels 0 and 1 has the probability of 1 as its f0."
+        )
+    if (n_train is None) != (n_replicates is None):
+        raise ValueError(
+            f"give n_train and n_replicates both, or none of them for a fitted estimator; got "
+            f"{n_train!r} and {n_replicates!r}"
+        )
+    if n_train is not None:
+        n_train = positive_integer("n_train", n_train)
+        n_replicates = _two_or_more("n_replicates", n_replicates)
+    # Streams of their own, so that the decomposition leaves the pairs drawn as they are.
     training, evaluating, population = np.random.default_rng(seed_of(random_state)).spawn(3)
-    pairs = _Pairs(
-        f0,
-        sampler,
-        _two_or_more("n_monte_carlo", n_monte_carlo),
-        positive_integer("batch_size", batch_size),
-    )
+    n_monte_carlo = _two_or_more("n_monte_carlo", n_monte_carlo)
+    pairs = _Pairs(f0, sampler, n_monte_carlo, positive_integer("batch_size", batch_size))
     best = None
     if n_population is not None:
         n_population = positive_integer("n_population", n_population)
@@ -240,24 +245,21 @@ def excess_risk(
         member = clone(estimator).set_params(**(population_params or {}))
         best = _best_of_class(member, pairs, n_population, n_starts, population, n_jobs)
     by_replicate: tuple[float, ...] = ()
-    if n_train is None:
+    if n_train is None or n_replicates is None:
         mean, std_error = pairs.evaluate(estimator, best, evaluating)
     else:
-        tasks = [
-            (estimator, best, pairs, n_train, *streams)
-            for streams in zip(
-                training.spawn(n_replicates), evaluating.spawn(n_replicates), strict=True
-            )
-        ]
+        streams = training.spawn(n_replicates), evaluating.spawn(n_replicates)
+        tasks = [(estimator, best, pairs, n_train, *both) for both in zip(*streams, strict=True)]
         values = np.array(in_workers(_replicate, tasks, n_jobs))
         mean, std_error = values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(len(values))
         by_replicate = tuple(values[:, 0].tolist())
     estimates = [Estimate(*pair) for pair in zip(mean.tolist(), std_error.tolist(), strict=True)]
+    estimation, approximation = estimates[1:] if best is not None else (None, None)
     return ExcessRisk(
         estimates[0],
-        estimates[1] if best is not None else None,
-        estimates[2] if best is not None else None,
-        pairs.n,
+        estimation,
+        approximation,
+        n_monte_carlo,
         n_train,
         by_replicate,
         n_population,
@@ -267,7 +269,7 @@ def excess_risk(
 
 @dataclass(frozen=True)
 class _Pairs:
-    """New pairs, n of them in batches, and what they say of fitted estimators."""
+    """New pairs, n of them in batches, on which fitted estimators are evaluated."""
 
     f0: Callable[[Any], Any]
     sampler: Callable[..., tuple[Any, Any]]
@@ -314,7 +316,7 @@ class _Moments:
         self.squares: np.ndarray = np.zeros(1)
 
     def add(self, values: np.ndarray) -> None:
-        """Merge the moments of some values, shape (rows, n), into those so far."""
+        """Merge the moments of values of shape (rows, n) into those so far."""
         n, mean = values.shape[1], values.mean(axis=1)
         shift, total = mean - self.mean, self.n + n
         within = ((values - mean[:, None]) ** 2).sum(axis=1)
@@ -349,7 +351,7 @@ def _best_of_class(
     generator: np.random.Generator,
     n_jobs: int | None,
 ) -> Any:
-    """Of clones fitted to pairs without noise the one closest to f_0 on other pairs."""
+    """Clone, of those fitted to pairs without noise, that is closest to f_0 on other pairs."""
     (X, _), (X_new, _) = (pairs.draw(n_population, generator) for _ in range(2))
     z, z_new = pairs.f0(X), pairs.f0(X_new)
     tasks = [(_fresh(estimator, generator), X, z, X_new, z_new) for _ in range(n_starts)]
@@ -364,29 +366,10 @@ def _fitted_and_distance(
 
 
 def _fresh(estimator: Any, generator: np.random.Generator) -> Any:
-    """A clone with a new seed in each of its `random_state`."""
-    made = clone(estimator)
-    names = seed_names(made)
-    return made.set_params(**{name: int(generator.integers(2**31 - 1)) for name in names})
-
-
-def _check_regressor(estimator: Any) -> None:
-    if hasattr(estimator, "predict_proba"):
-        raise TypeError(
-            f"excess_risk needs a regressor; {type(estimator).__name__} is a classifier. A "
-            "regressor of labels 0 and 1 has the probability of 1 as its f0."
-        )
-
-
-def _checked_replicates(n_train: Any, n_replicates: Any) -> tuple[int | None, int]:
-    if n_train is None and n_replicates is None:
-        return None, 0
-    if n_train is None or n_replicates is None:
-        raise ValueError(
-            f"give n_train and n_replicates both, or none of them for a fitted estimator; got "
-            f"{n_train!r} and {n_replicates!r}"
-        )
-    return positive_integer("n_train", n_train), _two_or_more("n_replicates", n_replicates)
+    """Clone an estimator, with a new seed in each of its `random_state`."""
+    fresh = clone(estimator)
+    names = seed_names(fresh)
+    return fresh.set_params(**{name: int(generator.integers(2**31 - 1)) for name in names})
 
 
 def _two_or_more(name: str, value: Any) -> int:

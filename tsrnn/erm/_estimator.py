@@ -1,4 +1,4 @@
-"""What regressor and classifier have in common: samples, training, files."""
+"""Estimator of functions of sequences: the samples, training and files of every such estimator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import IO, Any, Self
 
 import numpy as np
@@ -16,22 +16,35 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from tsrnn.contract import Frozen, check_fits, saved_arguments, seed_of, write_file
-from tsrnn.erm._data import SampleEpoch, TrainingData, counted_samples
-from tsrnn.erm._guard import check_outputs
-from tsrnn.erm._holdout import hold_out
-from tsrnn.erm._network import EmpiricalRisk, RiskOfSamples, all_outputs, constant_risk
-from tsrnn.erm._risk import Risk, empirical_risk
-from tsrnn.erm._samples import take
-from tsrnn.erm._scaling import fitted_scaler
-from tsrnn.erm._score import risk_of_steps
+from tsrnn.contract import (
+    Frozen,
+    Kind,
+    check_argument_names,
+    check_fits,
+    record,
+    saved_arguments,
+    seed_of,
+    write_file,
+)
+from tsrnn.erm._file import COMMON, arrays_of, header_of, revive
+from tsrnn.erm._resampling import take
+from tsrnn.erm._risk import Risk, empirical_risk, risk_of_steps
 from tsrnn.erm._sequences import Sequences, read_sequences
 from tsrnn.erm._settings import Settings, settings_of
-from tsrnn.erm._stored import arrays_of, check_header, header_of, revive
 from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
 from tsrnn.erm._targets import read_targets, read_weights, require_targets
-from tsrnn.interpret import block_shares
-from tsrnn.interpret._fitted import active_networks
+from tsrnn.erm._training import (
+    EmpiricalRisk,
+    RiskOfSamples,
+    SampleEpoch,
+    TrainingData,
+    all_outputs,
+    constant_risk,
+    counted_samples,
+    fitted_scaler,
+    hold_out,
+)
+from tsrnn.interpret import active_networks, block_shares
 from tsrnn.layers import CellStack, RecurrentNetwork
 from tsrnn.training import parameter_groups
 
@@ -44,11 +57,12 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 class SequenceEstimator(Frozen, BaseEstimator, ABC):
-    """Base of the estimators of this room; not to be used by itself.
+    """Base of the estimators of functions of sequences; not to be used by itself.
 
-    A subclass says what targets are (`_targets`, `_original`), how they are put to the network
-    (`_fit_targets`, `_encoded`, `_n_outputs`), which loss is lowered (`_loss`), how far outputs may
-    go (`_output_bounds`), and what a file has of targets (`_target_header`, `_set_targets`).
+    A subclass reads targets (`_targets`) and gives them back (`_original`), puts them to the
+    network (`_fit_targets`, `_encoded`, `_n_outputs`), names the loss that is lowered (`_loss`),
+    bounds outputs (`_output_bounds`), and writes targets to files (`_target_header`,
+    `_target_kinds`, `_set_targets`).
     """
 
     not_saved = ("callbacks",)
@@ -122,36 +136,21 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
     def _loss(self) -> str:
         """Name of the loss."""
 
-    @property
-    def _reading(self) -> str:
-        """What of the states is read: see `outputs`."""
-        if self.arguments_.many_to_many:
-            return "every"
-        return self.arguments_.pooling
-
     @abstractmethod
     def _targets(self, y: np.ndarray, sequences: Sequences, *, reset: bool) -> np.ndarray:
-        """Targets as numbers, checked; with `reset` learn what they are."""
-
-    @abstractmethod
-    def _fit_targets(self, targets: np.ndarray, weights: np.ndarray | None) -> None:
-        """Learn from those that train how they are put to the network."""
-
-    @abstractmethod
-    def _encoded(self, targets: np.ndarray, counted: np.ndarray | bool = True) -> Tensor:
-        """Targets as the network is to give them; those that are not counted may be anything."""
-
-    @abstractmethod
-    def _target_header(self) -> dict[str, Any]:
-        """What a file says of targets."""
-
-    @abstractmethod
-    def _set_targets(self, fitted: dict[str, Any]) -> None:
-        """Take that back."""
+        """Targets as numbers, checked; with `reset` learn their shape or their classes."""
 
     @abstractmethod
     def _original(self, targets: np.ndarray) -> np.ndarray:
         """Targets as users give them, one below the other."""
+
+    @abstractmethod
+    def _fit_targets(self, targets: np.ndarray, weights: np.ndarray | None) -> None:
+        """Learn from the training part how targets are put to the network."""
+
+    @abstractmethod
+    def _encoded(self, targets: np.ndarray, counted: np.ndarray | bool = True) -> Tensor:
+        """Targets as the network is to give them; those that are not counted may be anything."""
 
     @abstractmethod
     def _n_outputs(self) -> int:
@@ -161,8 +160,21 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
     def _output_bounds(self, bound: float) -> tuple[Tensor, Tensor]:
         """Least and largest output."""
 
+    @abstractmethod
+    def _target_header(self) -> dict[str, Any]:
+        """Fields of a file that describe targets."""
+
+    @classmethod
+    @abstractmethod
+    def _target_kinds(cls) -> dict[str, Kind]:
+        """Kinds of these fields by name."""
+
+    @abstractmethod
+    def _set_targets(self, fitted: dict[str, Any]) -> None:
+        """Restore the description of targets from the fields of a file."""
+
     def _strata(self, targets: np.ndarray) -> np.ndarray | None:
-        """What a random split keeps the shares of."""
+        """Classes whose shares a random split keeps."""
         return None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -176,8 +188,8 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
             With `many_to_many` of shape (N, T) or (N, T, k), or a list of arrays (T_i,) or
             (T_i, k). Classes have no k.
         sample_weight : array of shape (N,), optional
-            With `many_to_many` also one a step, in the shape of y without k. Only ratios matter.
-            Samples of weight 0 are left out: of training, of the validation part and of the risk;
+            With `many_to_many` also one per step, in the shape of y without k. Only ratios matter.
+            Samples of weight 0 are left out of training, of the validation part and of the risk;
             targets of steps of weight 0 may be any number.
 
         Returns
@@ -192,98 +204,81 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
             If training diverges.
         """
         with self._fitting():
-            self._fit(X, y, sample_weight)
+            settings = settings_of(self.arguments_.as_dict())
+            samples = self._read(X, y, sample_weight, settings, reset=True)
+            generator = torch.Generator().manual_seed(seed_of(self.arguments_.random_state))
+            counted = counted_samples(samples.weights, samples.sequences, settings.many_to_many)
+            strata = self._strata(samples.targets)
+            if strata is not None:
+                strata = strata[counted]
+            train, held_out = hold_out(counted, settings, strata, generator)
+            self._fit_scalers(samples, train, settings)
+            data = self._data(samples, settings)
+            self._start(samples.sequences.n_inputs, settings, generator)
+            self._train(data, train, held_out, settings, generator)
+            self.n_train_, self.n_validation_ = len(train), len(held_out)
+            self._judge(samples, data, train, held_out)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        settings = settings_of(self.arguments_.as_dict())
-        sequences, targets, weights = self._read(X, y, sample_weight, settings, reset=True)
-        generator = torch.Generator().manual_seed(seed_of(self.arguments_.random_state))
-        samples = counted_samples(weights, sequences, settings.many_to_many)
-        strata = self._strata(targets)
-        if strata is not None:
-            strata = strata[samples]
-        train, held_out = hold_out(samples, settings, strata, generator)
-        self._fit_scalers(sequences, targets, weights, train, settings)
-        data = self._data(sequences, targets, weights, settings)
-        self._start(sequences.n_inputs, settings, generator)
-        self._train(data, train, held_out, settings, generator)
-        self.n_train_, self.n_validation_ = len(train), len(held_out)
-        self.sample_ = data.sample(SHARE_NUMBERS)
-        self.sample_length_ = int(sequences.lengths.max())
-        self.training_risk_ = self._risk(sequences, targets, weights, train)
-        self.validation_risk_ = None
-        if len(held_out):
-            self.validation_risk_ = self._risk(sequences, targets, weights, held_out)
-
     def _fit_on(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Go on with one epoch over these samples."""
+        """Go on with one epoch over these samples; the first call starts."""
         first = not hasattr(self, "network_")
         if not first:
-            self._check_unchanged()
+            fitted, now = self.arguments_.as_dict(), self.get_params(deep=False)
+            for name in OF_THE_NETWORK:
+                if now[name] is not fitted[name] and now[name] != fitted[name]:
+                    raise ValueError(
+                        f"partial_fit needs the arguments of the fit; {name} was {fitted[name]!r} "
+                        f"and is now {now[name]!r}. Set it back, or fit again"
+                    )
         with self._fitting():
-            self._go_on(X, y, sample_weight, first)
-
-    def _go_on(self, X: Any, y: Any, sample_weight: Any, first: bool) -> None:
-        settings = settings_of(self.arguments_.as_dict())
-        sequences, targets, weights = self._read(X, y, sample_weight, settings, reset=first)
-        seed = seed_of(self.arguments_.random_state) + (0 if first else self.n_train_)
-        generator = torch.Generator().manual_seed(seed % 2**63)
-        samples = counted_samples(weights, sequences, settings.many_to_many)
-        if first:
-            self._fit_scalers(sequences, targets, weights, samples, settings)
-            self._start(sequences.n_inputs, settings, generator)
-            self.n_train_ = self.n_validation_ = 0
-        data = self._data(sequences, targets, weights, settings)
-        self._train_once(data, samples, settings, generator)
-        self.n_train_ += len(samples)
-        # What is of a fit is no more of this network.
-        self.history_, self.best_epoch_, self.validation_skill_ = [], 0, None
-        self.sample_ = data.sample(SHARE_NUMBERS)
-        self.sample_length_ = int(sequences.lengths.max())
-        self.training_risk_ = self._risk(sequences, targets, weights, samples)
-        self.validation_risk_ = None
+            settings = settings_of(self.arguments_.as_dict())
+            samples = self._read(X, y, sample_weight, settings, reset=first)
+            # Another order of the samples at each call, and the same ones in another run.
+            seed = seed_of(self.arguments_.random_state) + (0 if first else self.n_train_)
+            generator = torch.Generator().manual_seed(seed % 2**63)
+            counted = counted_samples(samples.weights, samples.sequences, settings.many_to_many)
+            if first:
+                self._fit_scalers(samples, counted, settings)
+                self._start(samples.sequences.n_inputs, settings, generator)
+                self.n_train_ = self.n_validation_ = 0
+            data = self._data(samples, settings)
+            self._train_once(data, counted, settings, generator)
+            self.n_train_ += len(counted)
+            # The record of a fit does not describe this network any more.
+            self.history_, self.best_epoch_, self.validation_skill_ = [], 0, None
+            self._judge(samples, data, counted, counted[:0])
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, settings: Settings, *, reset: bool
-    ) -> tuple[Sequences, np.ndarray, np.ndarray | None]:
+    ) -> _Samples:
         require_targets(y, self)
         sequences = read_sequences(X, self, reset=reset)
         if reset:
             self._fitted_to_table = sequences.kind == "table"
         many = settings.many_to_many
         targets = self._targets(read_targets(y, sequences, many), sequences, reset=reset)
-        return sequences, targets, read_weights(sample_weight, sequences, many)
+        return _Samples(sequences, targets, read_weights(sample_weight, sequences, many))
 
-    def _fit_scalers(
-        self,
-        sequences: Sequences,
-        targets: np.ndarray,
-        weights: np.ndarray | None,
-        train: Tensor,
-        settings: Settings,
-    ) -> None:
-        samples = np.zeros(len(sequences), bool)
-        samples[train.numpy()] = True
-        rows = np.repeat(samples, sequences.lengths)
-        chosen = rows if settings.many_to_many else samples
-        own = None if weights is None else weights[chosen]
-        self._fit_targets(targets[chosen], own)
+    def _fit_scalers(self, samples: _Samples, train: Tensor, settings: Settings) -> None:
+        sequences, weights = samples.sequences, samples.weights
+        trained = np.zeros(len(sequences), bool)
+        trained[train.numpy()] = True
+        rows = np.repeat(trained, sequences.lengths)
+        of_targets = rows if settings.many_to_many else trained
+        weights = None if weights is None else weights[of_targets]
+        self._fit_targets(samples.targets[of_targets], weights)
         self.input_scaler_ = None
         if settings.standardize:
-            if own is not None and not settings.many_to_many:
-                own = np.repeat(own, sequences.lengths[samples])
-            self.input_scaler_ = fitted_scaler("X", sequences.values[rows], own)
+            if weights is not None and not settings.many_to_many:
+                weights = np.repeat(weights, sequences.lengths[trained])
+            self.input_scaler_ = fitted_scaler("X", sequences.values[rows], weights)
 
-    def _data(
-        self,
-        sequences: Sequences,
-        targets: np.ndarray,
-        weights: np.ndarray | None,
-        settings: Settings,
-    ) -> TrainingData:
-        encoded = self._encoded(targets, True if weights is None else weights > 0)
-        return TrainingData(self._scaled(sequences), encoded, weights, settings.many_to_many)
+    def _data(self, samples: _Samples, settings: Settings) -> TrainingData:
+        weights = samples.weights
+        encoded = self._encoded(samples.targets, True if weights is None else weights > 0)
+        scaled = self._scaled(samples.sequences)
+        return TrainingData(scaled, encoded, weights, settings.many_to_many)
 
     def _scaled(self, sequences: Sequences) -> Sequences:
         """Sequences as the network sees them."""
@@ -293,10 +288,10 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         too_large = np.abs(values) > LARGEST
         if too_large.any():
             row, column = np.argwhere(too_large)[0]
-            sample, step = sequences.place(int(row))
             raise ValueError(
-                f"X is too large for the network, whose numbers end at {LARGEST:.3g}: at sample "
-                f"{sample}, step {step}, input {column} it is {sequences.values[row, column]:.3g}, "
+                f"X is too large for the network, whose numbers end at {LARGEST:.3g}: at "
+                f"{sequences.where(int(row), True)}, input {column} it is "
+                f"{sequences.values[row, column]:.3g}, "
                 f"and {values[row, column]:.3g} as the network is to see it. Change its unit, or "
                 "look for what is wrong with this value"
             )
@@ -308,16 +303,6 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         self.network_.reset_parameters(generator)
         self.history_ = []
         self.best_epoch_ = 0
-
-    def _check_unchanged(self) -> None:
-        """Raise if an argument of the network is another than that of the fit."""
-        fitted, now = self.arguments_.as_dict(), self.get_params(deep=False)
-        for name in OF_THE_NETWORK:
-            if now[name] is not fitted[name] and now[name] != fitted[name]:
-                raise ValueError(
-                    f"partial_fit needs the arguments of the fit; {name} was {fitted[name]!r} and "
-                    f"is now {now[name]!r}. Set it back, or fit again"
-                )
 
     def _make_network(self, n_inputs: int) -> None:
         settings = settings_of(self.arguments_.as_dict() | {"device": "cpu"})
@@ -335,7 +320,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         settings_of(self.get_params(deep=False) | {"device": "cpu"})
 
     def _network_without_memory(self, n_inputs: int) -> RecurrentNetwork:
-        """A network that has the shapes of its parameters alone."""
+        """Network that has the shapes of its parameters alone."""
         settings = settings_of(self.get_params(deep=False) | {"device": "cpu"})
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
             return settings.make(n_inputs, self._n_outputs())
@@ -350,7 +335,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
     ) -> None:
         from tsrnn.training import train as fit_network  # Lightning is slow to load
 
-        network, reading = self.network_, self._reading
+        network, reading = self.network_, self._reading()
         bounds = None if settings.bound is None else self._output_bounds(settings.bound)
         judged = held_out if len(held_out) else train
         self.history_, self.best_epoch_ = fit_network(
@@ -368,6 +353,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         network.eval()
         self.validation_skill_ = None
         if len(held_out) and self.best_epoch_:
+            # The network is judged by what it takes off the risk of the best constant.
             constant = constant_risk(data, train, held_out, self._loss)
             kept = self.history_[self.best_epoch_ - 1]["val_loss"]
             if constant > 0:
@@ -378,11 +364,12 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
     ) -> None:
         from tsrnn.training import train_for
 
+        # A copy: a call that fails leaves the network as it was.
         self.network_ = network = copy.deepcopy(self.network_).train()
         self._moments = train_for(
             network,
             SampleEpoch(data, samples, settings.batch_size, generator, least_steps=1),
-            loss=EmpiricalRisk(network, self._loss, self._reading),
+            loss=EmpiricalRisk(network, self._loss, self._reading()),
             groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
             rates=[settings.learning_rate],
             device=settings.device,
@@ -392,27 +379,31 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         )
         network.eval()
 
-    def _risk(
-        self,
-        sequences: Sequences,
-        targets: np.ndarray,
-        weights: np.ndarray | None,
-        samples: Tensor,
-    ) -> Risk:
-        """Risk of some samples, in the unit of the targets."""
-        rows, y = samples.numpy(), self._original(targets)
-        X = take(sequences.in_shape(sequences.values), rows)
-        if self.arguments_.many_to_many:
-            weights = np.ones(len(y)) if weights is None else weights
-            chosen = np.isin(np.repeat(np.arange(len(sequences)), sequences.lengths), rows)
-            lengths = sequences.lengths[rows]
-            return risk_of_steps(self, X, y[chosen], weights[chosen], lengths)
-        own = None if weights is None else weights[rows]
-        return empirical_risk(self, X, y[rows], loss=self._loss, sample_weight=own)
+    def _reading(self) -> str:
+        """States that the head is given: see `outputs`."""
+        return "every" if self.arguments_.many_to_many else self.arguments_.pooling
 
-    def _in_shape(self, sequences: Sequences, values: np.ndarray) -> Any:
-        """Values of samples as they are, those of steps in the shape of X."""
-        return sequences.in_shape(values) if self.arguments_.many_to_many else values
+    def _judge(
+        self, samples: _Samples, data: TrainingData, train: Tensor, held_out: Tensor
+    ) -> None:
+        """Keep a sample of inputs, and the risk of either part."""
+        self.sample_ = data.sample(SHARE_NUMBERS)
+        self.sample_length_ = int(samples.sequences.lengths.max())
+        self.training_risk_ = self._risk(samples, train)
+        self.validation_risk_ = self._risk(samples, held_out) if len(held_out) else None
+
+    def _risk(self, samples: _Samples, part: Tensor) -> Risk:
+        """Risk of a part of the samples, in the unit of the targets."""
+        sequences, weights, rows = samples.sequences, samples.weights, part.numpy()
+        y = self._original(samples.targets)
+        X = take(sequences.in_shape(sequences.values), rows)
+        if not self.arguments_.many_to_many:
+            weights = None if weights is None else weights[rows]
+            return empirical_risk(self, X, y[rows], loss=self._loss, sample_weight=weights)
+        lengths = sequences.lengths[rows]
+        steps = np.isin(np.repeat(np.arange(len(sequences)), sequences.lengths), rows)
+        weights = np.ones(steps.sum()) if weights is None else weights[steps]
+        return risk_of_steps(self, X, y[steps], weights, lengths)
 
     def _outputs(self, X: Any) -> tuple[Sequences, np.ndarray]:
         """Sequences of X, and outputs of the network (N, k), or (rows, k) of all steps.
@@ -427,15 +418,38 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         many, bound = self.arguments_.many_to_many, self.arguments_.bound
         unknown = torch.zeros(len(sequences.values) if many else len(sequences))
         data = TrainingData(self._scaled(sequences), unknown, None, many)
-        found = all_outputs(self.network_, data, self._reading)
-        check_outputs(found, sequences, many)
+        outputs = all_outputs(self.network_, data, self._reading())
+        finite = np.isfinite(outputs).all(1)
+        if not finite.all():
+            raise FloatingPointError(
+                f"the network gives no finite output for {(~finite).sum()} of {len(finite)} "
+                f"targets, the first at {sequences.where(int(np.argmin(finite)), many)}: values "
+                "of X are too far from those of the fit, or states grow without bound over the "
+                "steps. Look for such values, or leave these samples out"
+            )
         if bound is not None:
             least, largest = self._output_bounds(bound)
-            found = found.clip(least.numpy(), largest.numpy())
-        return sequences, found
+            outputs = outputs.clip(least.numpy(), largest.numpy())
+        return sequences, outputs
+
+    def _in_shape(self, sequences: Sequences, values: np.ndarray) -> Any:
+        """Values in the shape of X where they are of steps, those of samples as they are."""
+        return sequences.in_shape(values) if self.arguments_.many_to_many else values
+
+    def _scored(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Targets, predictions and weights of samples, or of the steps of all samples."""
+        require_targets(y, self)
+        predictions = self.predict(X)
+        sequences, many = read_sequences(X, self, reset=False), self.arguments_.many_to_many
+        if many:
+            predictions = np.concatenate([*predictions])
+        weights = read_weights(sample_weight, sequences, many)
+        return read_targets(y, sequences, many), predictions, weights
 
     def summary(self) -> Summary:
-        """What was fitted, its risk, and its recurrence features; print the result."""
+        """Summary of the fit, its risk and its recurrence features; print the result."""
         check_is_fitted(self, "network_")
         return summarise(self)
 
@@ -454,7 +468,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         Raises
         ------
         TypeError
-            If an argument is no JSON value, as a cell of one's own is not; the message names it.
+            If an argument cannot be written as JSON, such as your own cell; the message names it.
         OSError
             If the file cannot be written.
         """
@@ -465,8 +479,9 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
     def _restore(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Any = None
     ) -> SequenceEstimator:
-        """The fitted estimator that `save` wrote."""
-        check_header(cls, header)
+        """Restore the fitted estimator that `save` wrote."""
+        record(COMMON)(header, "")
+        check_argument_names(cls, header)
         estimator = cls(**saved_arguments(header))
         estimator._freeze()
         revive(estimator, header["fitted"], arrays)
@@ -483,15 +498,15 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
 
     @property
     def inactive_networks_(self) -> dict[int, str]:
-        """Why the network contributes nothing, by its number, 1; empty if it contributes."""
+        """Reason why the network contributes nothing, by its number, 1; empty if it contributes."""
         reason = reason_of_inactivity(self)
         return {} if reason is None else {1: reason}
 
     def block_shares_(self) -> list[np.ndarray] | None:
-        """Share of the network's output variance by block, an array a layer.
+        """Share of the network's output variance by block, one array per layer.
 
-        Judged on some of the samples fitted to; see `tsrnn.recurrence_features`. None where the
-        layers have no blocks.
+        Computed from a part of the training samples; see `tsrnn.recurrence_features`. None where
+        the layers have no blocks.
 
         Raises
         ------
@@ -503,3 +518,17 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         if not isinstance(self.network_.rnn, CellStack):
             return None
         return [share.numpy() for share in block_shares(self.network_, self.sample_)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Sequences with their targets, as numbers, and weights, of samples or of all steps."""
+
+    sequences: Sequences
+    targets: np.ndarray
+    weights: np.ndarray | None

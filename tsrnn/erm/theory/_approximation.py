@@ -1,4 +1,4 @@
-"""How well deep networks of small blocks approximate a smooth function: Theorem 3."""
+"""Approximation of a smooth function by deep networks of small blocks: Theorem 3."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsrnn.contract import number, positive_integer
-from tsrnn.erm._bound import Bound, log_of
+from tsrnn.erm.theory._bound import Bound, log_of
 
 __all__ = ["NetworkSize", "approximation_bound", "log_approximation", "network_size"]
 
@@ -44,7 +44,7 @@ class NetworkSize:
         return log_of(self.depth)
 
     def __repr__(self) -> str:
-        return f"NetworkSize(width={_whole(self.width)}, depth={_whole(self.depth)})"
+        return f"NetworkSize(width={_digits(self.width)}, depth={_digits(self.depth)})"
 
 
 def network_size(
@@ -110,12 +110,10 @@ def network_size(
     NetworkSize(width=686, depth=132)
     """
     smooth = _floor(beta) + 1
-    inputs, steps, outputs = (
-        positive_integer("d_in", d_in),
-        positive_integer("length", length),
-        positive_integer("d_out", d_out),
-    )
+    inputs, steps = positive_integer("d_in", d_in), positive_integer("length", length)
+    outputs = positive_integer("d_out", d_out)
     block = positive_integer("block_size", block_size)
+    # Python's integers are exact: floats would overflow at d_in T of about 650.
     cube = 3 ** (inputs * steps) * inputs ** (smooth + 1) * outputs * steps**smooth
     width = 76 * smooth**2 * cube * _with_logarithm("width_factor", width_factor) + block
     depth = 42 * smooth**2 * _with_logarithm("depth_factor", depth_factor) + 6 * inputs * steps
@@ -190,17 +188,12 @@ def log_approximation(
     """Logarithm of the right side of Theorem 3 without its 19."""
     smooth = _floor(beta) + 1
     inputs = positive_integer("d_in", d_in) * positive_integer("length", length)
-    log_factors = log_of(positive_integer("width_factor", width_factor)) + log_of(
-        positive_integer("depth_factor", depth_factor)
-    )
-    radius = number("bound", bound, lowest=0.0, open_=True)
+    log_width = log_of(positive_integer("width_factor", width_factor))
+    log_factors = log_width + log_of(positive_integer("depth_factor", depth_factor))
+    log_radius = log_of(number("bound", bound, lowest=0.0, open_=True))
     power = smooth - 1 + max(float(beta), 1.0) / 2
-    return (
-        log_of(radius)
-        + 2 * log_of(smooth)
-        + power * log_of(inputs)
-        - 2 * float(beta) / inputs * log_factors
-    )
+    log_constant = log_radius + 2 * log_of(smooth) + power * log_of(inputs)
+    return log_constant - 2 * float(beta) / inputs * log_factors
 
 
 def _floor(beta: Any) -> int:
@@ -213,7 +206,7 @@ def _with_logarithm(name: str, factor: Any) -> int:
     return value * (8 * value - 1).bit_length()
 
 
-def _whole(value: int) -> str:
-    """A whole number as text; one of many digits as a power of ten."""
+def _digits(value: int) -> str:
+    """Digits of a whole number; the power of ten it is near, where they are many."""
     log10 = log_of(value) / math.log(10)
     return str(value) if log10 < 20 else f"10^{log10:.1f}"

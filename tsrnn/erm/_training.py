@@ -1,0 +1,421 @@
+"""Training of a network on samples: scaling, held-out samples, batches, and the risk lowered."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor
+
+from tsrnn.erm._sequences import Sequences
+from tsrnn.erm._settings import Settings
+from tsrnn.layers import RecurrentNetwork
+from tsrnn.training import Epoch
+
+LEAST_MAGNITUDE = 1e-150  # squares of smaller numbers underflow
+LEAST_STEPS = 20  # optimiser steps an epoch, so that a small sample is not an epoch of one
+MOST_STEPS = 200  # by the batch size that is chosen, as long as it is below the largest
+LEAST_BATCH, LARGEST_BATCH = 64, 1024
+NUMBERS_AT_ONCE = 4_000_000  # states held at a time while predicting
+
+
+def fitted_scaler(name: str, values: np.ndarray, weights: np.ndarray | None) -> StandardScaler:
+    """Scaler of the columns of `values` (rows, columns); constant ones keep their scale.
+
+    Rows of weight 0 are left out.
+
+    Raises
+    ------
+    ValueError
+        If squares overflow, or are all lost in rounding to 0.
+    """
+    if weights is not None:
+        values, weights = values[weights > 0], weights[weights > 0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = StandardScaler().fit(values, sample_weight=weights)
+    if not (np.isfinite(scaler.mean_).all() and np.isfinite(scaler.var_).all()):
+        raise ValueError(
+            f"the standard deviation of {name} overflows: its largest absolute value is "
+            f"{np.abs(values).max():.3g}. Change its unit"
+        )
+    # A variance of 0 is right for a constant column, and else the underflow of small squares.
+    largest = np.abs(values).max(0)
+    tiny = (scaler.var_ < np.finfo(float).tiny) & (largest > 0) & (largest < LEAST_MAGNITUDE)
+    if (tiny & (values != values[0]).any(0)).any():
+        raise ValueError(
+            f"the variance of {name} underflows: the largest absolute value of a column is "
+            f"{largest[tiny].min():.3g}. Change its unit"
+        )
+    return scaler
+
+
+def from_moments(mean: np.ndarray, scale: np.ndarray) -> StandardScaler:
+    """Fitted scaler of known mean and scale."""
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_, scaler.var_ = mean, scale, scale**2
+    scaler.n_features_in_ = len(mean)
+    return scaler
+
+
+def hold_out(
+    samples: Tensor, settings: Settings, classes: np.ndarray | None, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Samples to train on and samples to validate on, none without `early_stopping`.
+
+    Parameters
+    ----------
+    samples : integer Tensor of shape (n,)
+        Samples to divide, in order.
+    settings : Settings
+    classes : integer ndarray of shape (n,), optional
+        A random part keeps the shares of the classes, where each has a sample for both parts.
+    generator : torch.Generator
+
+    Raises
+    ------
+    ValueError
+        If there is one sample.
+    """
+    n = len(samples)
+    if not settings.early_stopping:
+        return samples, samples[:0]
+    if n < 2:
+        raise ValueError(
+            "early_stopping=True needs a sample to train and one to validate; got n_samples = 1 "
+            "of a weight above 0. Give more samples, or set early_stopping=False"
+        )
+    size = min(max(1, round(settings.validation_fraction * n)), n - 1)
+    if settings.validation_split == "last":
+        return samples[: n - size], samples[n - size :]
+    seed = int(torch.randint(2**31 - 1, (), generator=generator))
+    if classes is not None:
+        # scikit-learn stratifies only classes of two samples or more, if either part can have all.
+        counts = np.unique(classes, return_counts=True)[1]
+        if counts.min() < 2 or min(size, n - size) < len(counts):
+            classes = None
+    train, held_out = train_test_split(
+        np.arange(n), test_size=size, random_state=seed, stratify=classes
+    )
+    return samples[np.sort(train)], samples[np.sort(held_out)]
+
+
+def counted_samples(weight: np.ndarray | None, sequences: Sequences, many_to_many: bool) -> Tensor:
+    """Positions of the samples of a weight above 0, or with such a step."""
+    if weight is None:
+        return torch.arange(len(sequences))
+    return torch.from_numpy(np.flatnonzero(counted(weight, sequences, many_to_many)))
+
+
+def counted(weight: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
+    """Mask of the samples that have a weight above 0 or, with weights of rows, such a step."""
+    return np.maximum.reduceat(weight, sequences.starts) > 0 if many_to_many else weight > 0
+
+
+class Batch(NamedTuple):
+    """Samples, padded to the longest.
+
+    Attributes
+    ----------
+    x : Tensor of shape (B, T, d_in)
+    lengths : integer Tensor of shape (B,) or None
+        None where all samples are as long.
+    target : Tensor of shape (B, k), (B, T, k), or without k if it is a class
+    weight : Tensor of shape (B,) or (B, T)
+        Zero after a sequence's end.
+    """
+
+    x: Tensor
+    lengths: Tensor | None
+    target: Tensor
+    weight: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """Batch on a device."""
+        lengths = None if self.lengths is None else self.lengths.to(device)
+        return Batch(self.x.to(device), lengths, self.target.to(device), self.weight.to(device))
+
+
+class TrainingData:
+    """Samples one below the other; see `Sequences`.
+
+    Parameters
+    ----------
+    sequences : Sequences
+        As the network sees them.
+    target : Tensor of shape (N, k) or (rows, k), or without k
+    weight : ndarray of shape (N,) or (rows,), optional
+        Of samples or rows; all 1 by default. They are given a mean of 1 over samples, or steps of
+        samples, that have any; targets of weight 0 may be anything.
+    many_to_many : bool
+        Whether targets and weights are of rows.
+    """
+
+    def __init__(
+        self,
+        sequences: Sequences,
+        target: Tensor,
+        weight: np.ndarray | None,
+        many_to_many: bool,
+    ) -> None:
+        self.values = torch.from_numpy(sequences.values.astype(np.float32))
+        self.starts = torch.from_numpy(sequences.starts)
+        self.lengths = torch.from_numpy(sequences.lengths)
+        self.target = target
+        self._equal = bool((self.lengths == self.lengths[0]).all())
+        self.many_to_many = many_to_many
+        self.weight = torch.ones(len(target))
+        if weight is not None:
+            rows = counted(weight, sequences, many_to_many)
+            if many_to_many:
+                rows = np.repeat(rows, sequences.lengths)
+            self.weight = torch.from_numpy((weight / weight[rows].mean()).astype(np.float32))
+            # NaN times a weight of 0 is NaN: targets that do not count become 0.
+            ignored = torch.from_numpy(weight == 0).view(-1, *[1] * (target.ndim - 1))
+            self.target = target.masked_fill(ignored, 0)
+
+    def batch(self, samples: Tensor) -> Batch:
+        """Batch of samples."""
+        if self._equal:  # taking samples of an array is quicker than taking rows
+            parts = (self.values, self.target, self.weight)
+            x, target, weight = (part.unflatten(0, (len(self.lengths), -1)) for part in parts)
+            if not self.many_to_many:
+                target, weight = self.target, self.weight
+            return Batch(x[samples], None, target[samples], weight[samples])
+        lengths = self.lengths[samples]
+        steps = torch.arange(int(lengths.max()))
+        # Behind its end a sample repeats its last row, which no state before it sees.
+        rows = self.starts[samples, None] + torch.minimum(steps, lengths[:, None] - 1)
+        equal = bool((lengths == lengths[0]).all())
+        target, weight = self.target[samples], self.weight[samples]
+        if self.many_to_many:
+            inside = steps < lengths[:, None]
+            target, weight = self.target[rows], self.weight[rows] * inside
+        return Batch(self.values[rows], None if equal else lengths, target, weight)
+
+    def sample(self, numbers: int) -> Tensor:
+        """Inputs, about so many, of samples at least as long as the median."""
+        length = int(self.lengths.median())
+        long_enough = torch.nonzero(self.lengths >= length)[:, 0]
+        count = max(1, numbers // (length * self.values.shape[1]))
+        chosen = long_enough[:: max(1, len(long_enough) // count)][:count]
+        rows = self.starts[chosen, None] + self.lengths[chosen, None] + torch.arange(-length, 0)
+        return self.values[rows]
+
+
+class SampleEpoch(Epoch):
+    """Passes over samples in random order.
+
+    An epoch is one pass, or several where that would be fewer than `least_steps`.
+
+    Parameters
+    ----------
+    data : TrainingData
+    samples : integer Tensor
+        Positions of the samples to train on.
+    batch_size : int or None
+        By default 64, or as many as make an epoch `MOST_STEPS`, at most 1024.
+    generator : torch.Generator
+    least_steps : int
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        samples: Tensor,
+        batch_size: int | None,
+        generator: torch.Generator,
+        least_steps: int = LEAST_STEPS,
+    ) -> None:
+        self.data, self.samples = data, samples
+        needed = -(-len(samples) // MOST_STEPS)
+        self.batch_size = batch_size or min(max(LEAST_BATCH, needed), LARGEST_BATCH)
+        self.generator, self.least_steps = generator, least_steps
+
+    def __len__(self) -> int:
+        return max(-(-len(self.samples) // self.batch_size), self.least_steps)
+
+    def batches(self) -> Iterator[Any]:
+        """Batches without end, pass after pass over all samples."""
+        while True:
+            order = torch.randperm(len(self.samples), generator=self.generator)
+            for chosen in self.samples[order].split(self.batch_size):
+                yield self.data.batch(chosen)
+
+
+def squared_error(output: Tensor, target: Tensor) -> Tensor:
+    """Mean over outputs of squared errors."""
+    return (output - target).square().mean(-1)
+
+
+def absolute_error(output: Tensor, target: Tensor) -> Tensor:
+    """Mean over outputs of absolute errors."""
+    return (output - target).abs().mean(-1)
+
+
+def cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    """Minus the logarithm of the probability of the class."""
+    return output.logsumexp(-1) - output.gather(-1, target[..., None])[..., 0]
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "squared_error": squared_error,
+    "absolute_error": absolute_error,
+    "log_loss": cross_entropy,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class EmpiricalRisk:
+    """Weighted mean loss of a batch: what training lowers.
+
+    Weights have mean 1 over the sample, so that steps on batches lower the weighted risk of all.
+    """
+
+    network: RecurrentNetwork
+    loss: str
+    reading: str
+
+    def __call__(self, batch: Batch) -> Tensor:
+        loss = LOSSES[self.loss](outputs(self.network, batch, self.reading), batch.target)
+        count: Tensor | int = loss.numel()
+        if self.reading == "every" and batch.lengths is not None:
+            count = batch.lengths.sum()
+        return (batch.weight * loss).sum() / count
+
+
+@dataclass(frozen=True, eq=False)
+class RiskOfSamples:
+    """Weighted mean loss over samples, of outputs within their bounds.
+
+    Parameters
+    ----------
+    network : RecurrentNetwork
+    data : TrainingData
+    samples : integer Tensor
+    loss : str
+    reading : str
+        See `outputs`.
+    bounds : pair of Tensor or None
+        Least and largest output.
+    """
+
+    network: RecurrentNetwork
+    data: TrainingData
+    samples: Tensor
+    loss: str
+    reading: str
+    bounds: tuple[Tensor, Tensor] | None
+
+    def __call__(self) -> float:
+        network, total, weight = self.network, 0.0, 0.0
+        device = next(network.parameters()).device
+        was_training = network.training
+        network.eval()
+        with torch.no_grad():
+            for part in in_parts(self.samples, self.data.lengths, network.hidden_size):
+                batch = self.data.batch(part).to(device)
+                output = outputs(network, batch, self.reading)
+                if self.bounds is not None:
+                    output = output.clamp(*(bound.to(device) for bound in self.bounds))
+                loss = LOSSES[self.loss](output, batch.target)
+                total += float((batch.weight * loss).sum())
+                weight += float(batch.weight.sum())
+        network.train(was_training)
+        return total / weight if weight else float("nan")
+
+
+@torch.no_grad()
+def constant_risk(data: TrainingData, train: Tensor, held_out: Tensor, loss: str) -> float:
+    """Weighted mean loss of held-out samples under the best constant of the training ones.
+
+    The mean for squared errors, the median for absolute ones, shares of the classes for the log
+    loss.
+    """
+
+    def targets_and_weights(samples: Tensor) -> tuple[Tensor, Tensor]:
+        chosen = torch.zeros(len(data.lengths), dtype=torch.bool)
+        chosen[samples] = True
+        if data.many_to_many:
+            chosen = chosen.repeat_interleave(data.lengths)
+        return data.target[chosen], data.weight[chosen].double()
+
+    target, weight = targets_and_weights(train)
+    if loss == "log_loss":
+        constant = torch.bincount(target, weight, int(data.target.max()) + 1).log()
+    elif loss == "absolute_error":
+        ordered, order = target.double().sort(0)
+        # The weighted median, column by column: where half of the weight is reached.
+        middle = (weight[order].cumsum(0) >= weight.sum() / 2).int().argmax(0)
+        constant = ordered.gather(0, middle[None])[0]
+    else:
+        constant = (weight[:, None] * target).sum(0) / weight.sum()
+    target, weight = targets_and_weights(held_out)
+    losses = LOSSES[loss](constant.expand(len(target), -1), target)
+    return float((weight * losses).sum() / weight.sum())
+
+
+def outputs(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
+    """Outputs of every step (B, T, k), or a single one of every sample (B, k).
+
+    Parameters
+    ----------
+    network : RecurrentNetwork
+    batch : Batch
+    reading : {"every", "last", "mean", "max"}
+        States of the last layer that the head is given: all, the last, or their mean or maximum
+        over the steps of the sample.
+    """
+    return network.head(_states(network, batch, reading))
+
+
+def _states(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
+    """States of the last layer that the head is given; after the end of a sample they are zero."""
+    states, last = network.run(batch.x, lengths=batch.lengths)
+    if reading == "last":
+        return network.outputs(last[-1])
+    if reading == "every":
+        return states
+    if batch.lengths is None:
+        return states.mean(1) if reading == "mean" else states.amax(1)
+    if reading == "mean":
+        return states.sum(1) / batch.lengths[:, None].to(states.dtype)
+    outside = torch.arange(states.shape[1], device=states.device) >= batch.lengths[:, None]
+    return states.masked_fill(outside[..., None], -torch.inf).amax(1)
+
+
+def in_parts(samples: Tensor, lengths: Tensor, width: int) -> Iterator[Tensor]:
+    """Samples in parts whose states fit into `NUMBERS_AT_ONCE`, the longest first."""
+    order = samples[lengths[samples].argsort(descending=True, stable=True)]
+    while len(order):
+        size = max(1, NUMBERS_AT_ONCE // (int(lengths[order[0]]) * width))
+        yield order[:size]
+        order = order[size:]
+
+
+@torch.no_grad()
+def all_outputs(network: RecurrentNetwork, data: TrainingData, reading: str) -> np.ndarray:
+    """Outputs of all samples (N, k), or of all rows (rows, k), in float64.
+
+    The recurrence runs in float32, the head in float64: a product of torch rounds a row by how
+    many rows there are, and outputs would depend on the samples beside them in the last digits.
+    """
+    head = copy.deepcopy(network).double().head
+    n_outputs = network.output.out_features
+    count = len(data.values) if reading == "every" else len(data.lengths)
+    values = torch.empty(count, n_outputs, dtype=torch.float64)
+    for part in in_parts(torch.arange(len(data.lengths)), data.lengths, network.hidden_size):
+        batch = data.batch(part)
+        output = head(_states(network, batch, reading).double())
+        if reading == "every":
+            steps = torch.arange(output.shape[1])
+            inside = steps < data.lengths[part, None]
+            values[(data.starts[part, None] + steps)[inside]] = output[inside]
+        else:
+            values[part] = output
+    return values.numpy()
