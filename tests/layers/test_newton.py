@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import linear, silu
 
 from tsrnn.kernels._cpu import kernels_for
-from tsrnn.layers._newton import NewtonGRU, NewtonLSTM
-from tsrnn.layers._newton_block import NewtonBlocks
+from tsrnn.layers import NewtonBlocks, NewtonGRU, NewtonLSTM
 
 PLAIN = (NewtonGRU, NewtonLSTM)
 CELLS = ("gru", "lstm")

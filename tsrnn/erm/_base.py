@@ -30,8 +30,7 @@ from tsrnn.erm._settings import Settings, settings_of
 from tsrnn.erm._stored import arrays_of, check_header, header_of, revive
 from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
 from tsrnn.erm._targets import read_targets, read_weights, require_targets
-from tsrnn.interpret import block_shares
-from tsrnn.interpret._fitted import active_networks
+from tsrnn.interpret import active_networks, block_shares
 from tsrnn.layers import CellStack, RecurrentNetwork
 from tsrnn.training import parameter_groups
 

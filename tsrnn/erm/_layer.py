@@ -8,8 +8,7 @@ from typing import Any
 
 from tsrnn.contract import positive_integer
 from tsrnn.kernels import Cell
-from tsrnn.layers import LayerChoice
-from tsrnn.layers._choice import LAYERS
+from tsrnn.layers import LAYERS, LayerChoice
 
 # Cell -> the layer that has it and what it is told, beside its sizes and the options given.
 CELLS: dict[str, tuple[str, dict[str, Any]]] = {

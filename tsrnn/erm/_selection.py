@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.erm._risk import Risk
-from tsrnn.interpret._page import wrapped
+from tsrnn.interpret import wrapped
 
 __all__ = ["RULES", "SIZES", "ArchitectureSelection", "simplest", "smallest", "within_one_error"]
 

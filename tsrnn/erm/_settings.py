@@ -8,8 +8,7 @@ from typing import Any
 
 from tsrnn.contract import choice, flag, number, positive_integer, verbosity
 from tsrnn.erm._layer import layer_choice
-from tsrnn.layers import LayerChoice, RecurrentNetwork, make_layer
-from tsrnn.layers._network import AGGREGATIONS
+from tsrnn.layers import AGGREGATIONS, LayerChoice, RecurrentNetwork, make_layer
 from tsrnn.training import LARGEST_RATE, checked_device
 
 SPLITS = ("random", "last")

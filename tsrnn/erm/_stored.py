@@ -28,7 +28,7 @@ from tsrnn.contract import (
 )
 from tsrnn.erm._risk import Risk, risk_of
 from tsrnn.erm._scaling import from_moments
-from tsrnn.layers._cells import check_saveable
+from tsrnn.layers import check_saveable
 
 if TYPE_CHECKING:
     from tsrnn.erm._base import SequenceEstimator

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tsrnn.interpret import recurrence_features
-from tsrnn.interpret._page import (
+from tsrnn.interpret import (
     WIDTH,
     feature_section,
     reading_of,
+    recurrence_features,
     section,
     two_columns,
     wrapped,

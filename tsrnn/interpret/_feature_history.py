@@ -124,7 +124,7 @@ class FeatureHistory(Callback):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """All that was recorded."""
+        """Features of every epoch recorded."""
         if not self._tables:
             raise ValueError(
                 "no training was recorded: pass this FeatureHistory in callbacks=[...] of a "

@@ -5,7 +5,7 @@ from torch import nn
 
 from tsrnn.kernels import cells
 from tsrnn.layers._checks import check_block_size, check_choice, check_sizes
-from tsrnn.layers._init import draw_uniform
+from tsrnn.layers._initialisation import check_chrono, draw_uniform
 from tsrnn.layers._stack import CellStack
 
 INITIALISATIONS = ("uniform", "chrono")
@@ -110,7 +110,7 @@ class LEM(CellStack):
         check_block_size(hidden_size, size)
         cell = cells.lem(size, dt)
         check_choice("init", init, INITIALISATIONS)
-        _check_chrono(init, chrono_length, dt, bias)
+        check_chrono(init, chrono_length, bias, dt)
         super().__init__(
             input_size, hidden_size, num_layers, cell, bias=bias, dropout=dropout, device=device,
             dtype=dtype,
@@ -151,21 +151,4 @@ class LEM(CellStack):
         return (
             f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
             f"dt={self.dt:g}{block_size}"
-        )
-
-
-def _check_chrono(init: str, length: float | None, dt: float, bias: bool) -> None:
-    """Raise unless the length comes with the initialisation that needs it, and it alone."""
-    if init != "chrono":
-        if length is not None:
-            raise ValueError(
-                f"chrono_length is an argument of init='chrono'; got {length!r} with init={init!r}"
-            )
-        return
-    if not bias:
-        raise ValueError("init='chrono' draws biases; got bias=False")
-    if length is None or not 2 < length * dt < float("inf"):
-        raise ValueError(
-            "init='chrono' needs chrono_length, the longest dependency expected in steps, above "
-            f"2 / dt = {2 / dt:g}; got {length!r}"
         )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tsrnn.kernels import Cell, cells
 from tsrnn.layers._checks import check_block_size, check_choice
-from tsrnn.layers._init import draw_stable, draw_uniform
+from tsrnn.layers._initialisation import draw_newton, draw_stable
 from tsrnn.layers._stack import CellStack
 
 INITIALISATIONS = ("paper", "stable")
 
 
 class _NewtonStack(CellStack):
-    """A stack that is drawn as the appendix of Danieli et al. (2025) says."""
+    """Stack of cells whose parameters are drawn as in the appendix of Danieli et al. (2025)."""
 
     def __init__(
         self,
@@ -64,20 +62,6 @@ class _NewtonStack(CellStack):
     def extra_repr(self) -> str:
         """Sizes, for printing."""
         return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
-
-
-def draw_newton(
-    weight: Tensor,
-    params: Tensor,
-    bias: Tensor | None,
-    width: int,
-    generator: torch.Generator | None,
-) -> None:
-    """Projection of `width` inputs Kaiming uniform, parameters (p, K) Xavier Gaussian, no bias."""
-    draw_uniform([weight], math.sqrt(3 / width), generator)
-    params.normal_(0, params.shape[1] ** -0.5, generator=generator)
-    if bias is not None:
-        bias.zero_()
 
 
 class NewtonGRU(_NewtonStack):
