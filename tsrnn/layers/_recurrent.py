@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels._lengths import as_lengths
+from tsrnn.kernels import as_lengths
 
 
 class Recurrent(nn.Module, ABC):

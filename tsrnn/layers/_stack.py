@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import Cell, prepare_projected, projected_recurrence
-from tsrnn.kernels._matrix_form import BlockStep
+from tsrnn.kernels import BlockStep, Cell, prepare_projected, projected_recurrence
 from tsrnn.layers._checks import (
     check_block_size,
     check_dropout,
