@@ -304,6 +304,7 @@ class LocalAttention(nn.Module):
         k, v = (_heads(torch.cat([x[:, :-1], x[:, 1:]], -2), self.n_heads) for x in (keys, values))
         q = _heads(self.query(tokens[:, 1:]), self.n_heads)
         scores = (q * q.shape[-1] ** -0.5) @ k.mT + self._bias()
+        # Zeros of an empty cache would take weight from the steps that there are.
         scores[:, 0, ..., : tokens.shape[2]].masked_fill_(fresh[:, None, None, None], -torch.inf)
         return _joined(scores.softmax(-1) @ v), keys[:, 1:], values[:, 1:]
 
@@ -351,6 +352,7 @@ class Memory(nn.Module):
         Keys and values are (B, G, W, d); a sequence takes in its first `complete` (B,) windows.
         """
         before = [states]
+        # One window after the other: a window reads the memory that the one before has left.
         for g in range(max(complete.tolist(), default=0)):
             new = self.update(states, keys[:, g], values[:, g])
             states = torch.where((complete > g)[:, None, None], new, states)

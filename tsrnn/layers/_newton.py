@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from tsrnn.kernels import Cell, cells
+from tsrnn.kernels import cells
 from tsrnn.layers._checks import check_block_size, check_choice
 from tsrnn.layers._initialisation import draw_newton, draw_stable
 from tsrnn.layers._stack import CellStack
@@ -16,26 +16,7 @@ INITIALISATIONS = ("paper", "stable")
 class _NewtonStack(CellStack):
     """Stack of cells whose parameters are drawn as in the appendix of Danieli et al. (2025)."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int,
-        cell: Cell,
-        *,
-        bias: bool,
-        dropout: float,
-        init: str,
-        device: torch.device | str | None,
-        dtype: torch.dtype | None,
-    ) -> None:
-        check_choice("init", init, INITIALISATIONS)
-        super().__init__(
-            input_size, hidden_size, num_layers, cell, bias=bias, dropout=dropout, device=device,
-            dtype=dtype,
-        )  # fmt: skip
-        self.init = init
-        self.reset_parameters()
+    init: str
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -134,10 +115,13 @@ class NewtonGRU(_NewtonStack):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        check_choice("init", init, INITIALISATIONS)
         super().__init__(
             input_size, hidden_size, num_layers, cells.newton_gru(), bias=bias, dropout=dropout,
-            init=init, device=device, dtype=dtype,
+            device=device, dtype=dtype,
         )  # fmt: skip
+        self.init = init
+        self.reset_parameters()
 
 
 class NewtonLSTM(_NewtonStack):
@@ -218,10 +202,13 @@ class NewtonLSTM(_NewtonStack):
         dtype: torch.dtype | None = None,
     ) -> None:
         check_block_size(hidden_size, block_size)
+        check_choice("init", init, INITIALISATIONS)
         super().__init__(
             input_size, hidden_size, num_layers, cells.newton_lstm(block_size), bias=bias,
-            dropout=dropout, init=init, device=device, dtype=dtype,
+            dropout=dropout, device=device, dtype=dtype,
         )  # fmt: skip
+        self.init = init
+        self.reset_parameters()
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""
