@@ -37,7 +37,7 @@ def adding_problem(
     Raises
     ------
     ValueError
-        If `n` is no positive integer or `length` no integer of at least 2.
+        If `n` is not a positive integer or `length` not an integer of at least 2.
 
     References
     ----------
@@ -87,7 +87,7 @@ class AddingProblem(RegressionProcess):
     Raises
     ------
     ValueError
-        If `length` is no integer of at least 2, or `noise_std` negative.
+        If `length` is not an integer of at least 2, or `noise_std` negative.
 
     Notes
     -----

@@ -71,8 +71,6 @@ class Record:
         What the loader loads, with the exact span.
     remarks : str
         Further notes of the documentation.
-    complete : bool
-        Whether no value is missing.
     example : str
         Code of the documentation, with its output.
     """
@@ -90,7 +88,6 @@ class Record:
     loader: str = ""
     subject: str = ""
     remarks: str = ""
-    complete: bool = True
     example: str = ""
 
 
@@ -193,7 +190,6 @@ _RECORDS = (
         columns=1,
         notes="59 weeks are missing (NaN), most of them before 1965.",
         subject="weekly concentration of CO2 at Mauna Loa, 29 March 1958 to 29 December 2001",
-        complete=False,
         example="""
             >>> co2 = load_co2()
             >>> int(co2["co2"].isna().sum())
@@ -376,7 +372,6 @@ _RECORDS = (
         ),
         subject="total fertility rate of 219 countries and regions, 1960 to 2013",
         remarks="Countries have their English names.",
-        complete=False,
         example="""
             >>> complete = load_fertility().loc[:"2011"].dropna(axis="columns")
             >>> complete.shape
@@ -434,7 +429,6 @@ _RECORDS = (
         columns=1,
         notes="Every weekday has a row; the 46 holidays of the exchange are NaN.",
         subject="daily volatility index VIX, 3 January 2014 to 3 January 2019",
-        complete=False,
         example="""
             >>> int(load_vix()["vix"].isna().sum())
             46
@@ -452,7 +446,6 @@ _RECORDS = (
         columns=1,
         notes="Every weekday has a row; 290 days without a price are NaN.",
         subject="daily spot price of WTI crude oil, 2 January 1986 to 3 January 2019",
-        complete=False,
         example="""
             >>> int(load_wti()["wti"].isna().sum())
             290

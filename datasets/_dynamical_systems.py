@@ -50,8 +50,8 @@ def fitzhugh_nagumo(
     Raises
     ------
     ValueError
-        If a size is no positive integer, `t_end` or `tau` not positive, `b` negative, or a number
-        not finite.
+        If a size is not a positive integer, `t_end` or `tau` not positive, `b` negative, or a
+        number not finite.
     RuntimeError
         If the solver fails.
 
@@ -160,7 +160,7 @@ def lotka_volterra(
     Raises
     ------
     ValueError
-        If a size is no positive integer, a rate, `dt` or an initial value is not positive,
+        If a size is not a positive integer, a rate, `dt` or an initial value is not positive,
         `amplitude` is negative, or a trajectory leaves the positive quadrant because `dt` is too
         long for it.
 

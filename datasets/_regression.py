@@ -53,7 +53,7 @@ class RegressionProcess(ABC):
     Raises
     ------
     ValueError
-        If a size is no positive integer, or the standard deviation negative or not finite.
+        If a size is not a positive integer, or the standard deviation negative or not finite.
 
     Notes
     -----
@@ -137,7 +137,7 @@ class RegressionProcess(ABC):
         Raises
         ------
         ValueError
-            If X has another shape or holds what is no finite number.
+            If X has another shape or holds values that are not finite.
         """
         X = self._checked_inputs(X)
         means = np.empty((len(X), self.n_outputs))
@@ -165,7 +165,7 @@ class RegressionProcess(ABC):
         Raises
         ------
         ValueError
-            If `n` is no positive integer, or a seed negative.
+            If `n` is not a positive integer, or a seed negative.
         TypeError
             If `random_state` is of another type.
         """
@@ -289,7 +289,7 @@ class NoisePadded(RegressionProcess):
     TypeError
         If `process` is no `RegressionProcess`.
     ValueError
-        If `length` is no integer of at least that of the process, or `padding_std` negative.
+        If `length` is not an integer of at least that of the process, or `padding_std` negative.
 
     Notes
     -----

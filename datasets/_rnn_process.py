@@ -67,7 +67,7 @@ class RNNProcess(RegressionProcess):
     ------
     ValueError
         If shapes do not fit together, an entry is not finite, there is a bias of a readout that
-        does not exist, `length` is no positive integer or `noise_std` is negative.
+        does not exist, `length` is not a positive integer or `noise_std` is negative.
 
     Notes
     -----
@@ -322,8 +322,8 @@ class RNNProcess(RegressionProcess):
         Raises
         ------
         ValueError
-            As the class, and if d is no multiple of 4, there are more waves than blocks, or bounds
-            are not ordered or outside their range.
+            As the class, and if d is not a multiple of 4, there are more waves than blocks, or
+            bounds are not ordered or outside their range.
 
         Notes
         -----

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from tsrnn.datasets._catalogue import RECORDS, Record, tidy
+from tsrnn.datasets._catalogue import IRREGULAR, RECORDS, Record, tidy
 
 INDEX = {
     "W-SAT": "Saturdays",
@@ -19,7 +19,7 @@ INDEX = {
     "QS": "quarters stamped on their first day",
     "MS": "months stamped on their first day",
     "B": "all weekdays",
-    "irregular": "trading days",
+    IRREGULAR: "trading days",
 }
 
 
@@ -28,7 +28,7 @@ def _loader(name: str) -> Callable[[], pd.DataFrame]:
     record = RECORDS[name]
 
     def load() -> pd.DataFrame:
-        frame = _READERS[record.shipped_by](record)
+        frame = _shipped_table(record)
         return tidy(record, _ARRANGED[name](frame) if name in _ARRANGED else frame)
 
     load.__name__ = load.__qualname__ = f"load_{name}"
@@ -46,9 +46,9 @@ def _documentation(record: Record) -> str:
         groups = [(unit, list(names)) for unit, names in itertools.groupby(units, units.get)]
         texts = [f"{', '.join(f'``{name}``' for name in names)} ({unit})" for unit, names in groups]
         columns = f"Column{'s' if len(units) > 1 else ''} {', '.join(texts)}"
-    spacing = "" if record.frequency == "irregular" else f" (``{record.frequency}``)"
+    spacing = "" if record.frequency == IRREGULAR else f" (``{record.frequency}``)"
     returns = f"{columns}; index ``ds``, {INDEX[record.frequency]}{spacing}."
-    complete = "No value is missing." if record.complete else ""
+    complete = "" if "NaN" in record.notes else "No value is missing."
     origin = f"Source: {record.source}. Licence: {record.license}."
     notes = " ".join(filter(None, [complete, record.notes, record.remarks, origin]))
     return f"""Load the {record.subject}.
@@ -69,23 +69,16 @@ def _documentation(record: Record) -> str:
     """
 
 
-def _of_statsmodels(record: Record) -> pd.DataFrame:
-    return import_module(f"statsmodels.datasets.{record.name}").load_pandas().data
-
-
-def _of_arch(record: Record) -> pd.DataFrame:
+def _shipped_table(record: Record) -> pd.DataFrame:
+    """Table as the library ships it."""
+    if record.shipped_by == "statsmodels":
+        return import_module(f"statsmodels.datasets.{record.name}").load_pandas().data
     if record.name == "frenchdata":
         # arch's loader reads the stamps, numbers such as 192607, as nanoseconds since 1970.
         with (files("arch.data.frenchdata") / "frenchdata.csv.gz").open("rb") as file:
             return pd.read_csv(file, index_col="Date", compression="gzip")
     module = "default" if record.name == "corporate_yields" else record.name
     return import_module(f"arch.data.{module}").load()
-
-
-_READERS: dict[str, Callable[[Record], pd.DataFrame]] = {
-    "statsmodels": _of_statsmodels,
-    "arch": _of_arch,
-}
 
 
 def _month_starts(year: ArrayLike, month: ArrayLike = 1) -> pd.DatetimeIndex:

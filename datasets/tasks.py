@@ -87,7 +87,7 @@ def parity(
     Raises
     ------
     ValueError
-        If a size is no positive integer.
+        If a size is not a positive integer.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def cycle_navigation(
     Raises
     ------
     ValueError
-        If a size is no positive integer, or C is 1.
+        If a size is not a positive integer, or C is 1.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def modular_arithmetic(
     Raises
     ------
     ValueError
-        If a size is no positive integer, `modulus` is 1, or `length` is odd.
+        If a size is not a positive integer, `modulus` is 1, or `length` is odd.
 
     Notes
     -----
@@ -235,7 +235,7 @@ def alternating_group(n: int, length: int = 20, *, random_state: Seed = None) ->
     Raises
     ------
     ValueError
-        If a size is no positive integer.
+        If a size is not a positive integer.
 
     Examples
     --------

@@ -54,7 +54,7 @@ class FeatureHistory(Callback):
     Raises
     ------
     ValueError
-        If `every` is no positive integer; when training begins, if the module has no recurrent
+        If `every` is not a positive integer; when training begins, if the module has no recurrent
         matrices; of `frame`, if nothing was recorded.
 
     See Also

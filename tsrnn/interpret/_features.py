@@ -73,8 +73,8 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
           series fitted to. Data that do not show one half-life do not identify it. Only of a
           fitted model.
 
-        ``attrs["time_unit"]`` says in what half_life and period are given ("steps" if no frequency
-        is known) and ``attrs["time_step"]`` how many of them one step is: with ``freq="15min"``
+        ``attrs["time_unit"]`` is the unit of half_life and period ("steps" if no frequency is
+        known), ``attrs["time_step"]`` the length of a step in this unit: with ``freq="15min"``
         they are in minutes, and a step is 15. Of a fitted model ``attrs["sample_length"]`` is the
         length of the longest series in this unit.
 

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class UninformativeNetworkError(ValueError):
-    """A fitted network whose matrices say nothing of the data, because it contributes nothing.
+    """Fitted network that contributes nothing, so that its matrices say nothing of the data.
 
     Raised by what reads networks, such as `recurrence_features`, of a fitted model that keeps the
     start values of its network (epoch 0 was best), or of a regressor whose network predicts no
@@ -231,7 +231,7 @@ def frequency_of(model: Any, freq: Any) -> Any:
 
 
 def by_network(tables: list[pd.DataFrame], networks: list[ReadNetwork]) -> pd.DataFrame:
-    """Tables of networks one below the other; with several, a column says of which a row is."""
+    """Tables of networks in one; where there are several, a column `network` numbers them."""
     if networks[0].number is None:
         return tables[0]
     for table, network in zip(tables, networks, strict=True):

@@ -59,7 +59,7 @@ def jordan_block(modulus: float, angle: float = 0.0, order: int = 1) -> np.ndarr
     ValueError
         If the modulus is negative or not finite, the angle not in [0, pi] or the order below 1.
     TypeError
-        If the order is no integer.
+        If the order is not an integer.
 
     References
     ----------
@@ -111,7 +111,7 @@ def lag_curves(modulus: float, angle: float, order: int, lags: Any) -> np.ndarra
     ValueError
         As in `jordan_block`, and if lags are not a vector of whole numbers from 0 on.
     TypeError
-        If the order is no integer.
+        If the order is not an integer.
 
     References
     ----------

@@ -69,7 +69,7 @@ def time_steps(
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` or `hx` is no tensor.
+        If there is no LEM to read, or `x` or `hx` is not a tensor.
     ValueError
         As the layer does of `x`, `hx` and `lengths`; if there are several networks.
     sklearn.exceptions.NotFittedError
@@ -154,13 +154,13 @@ def time_scales(
         - ``time_scale``: the sampling interval over ``time_step``. It falls where time steps
           rise: by the 0.05 quantile of the one stands the 0.95 quantile of the other.
 
-        ``attrs["time_unit"]`` says in what time scales are given ("steps" if no frequency is
-        known) and ``attrs["time_step"]`` how many of them one step is.
+        ``attrs["time_unit"]`` is the unit of time scales ("steps" if no frequency is known),
+        ``attrs["time_step"]`` the length of a step in this unit.
 
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` or `hx` is no tensor.
+        If there is no LEM to read, or `x` or `hx` is not a tensor.
     ValueError
         As the layer does of `x`, `hx` and `lengths`; if `freq` or `quantiles` are not understood,
         or there are several networks and an `hx`.

@@ -52,7 +52,7 @@ def hidden_state_bound(layer: Any, x: Tensor | None = None) -> pd.DataFrame:
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` is no tensor.
+        If there is no LEM to read, or `x` is not a tensor.
     ValueError
         If `dt` is above 1, or as the layer does of `x`.
     sklearn.exceptions.NotFittedError
@@ -119,7 +119,7 @@ def gradient_bound(
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` or `target` is no tensor.
+        If there is no LEM to read, or `x` or `target` is not a tensor.
     ValueError
         If `dt` is above 1, `target` does not fit, there are several networks, or as the layer does
         of `x`.

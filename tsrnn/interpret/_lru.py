@@ -80,15 +80,15 @@ def memory_lengths(layer: Any, *, share: float = 0.01, freq: Any = None) -> pd.D
         - ``memory``: time until :math:`|\lambda|^k` is first below `share`;
         - ``period``: 2 pi / abs(angle).
 
-        ``attrs["time_unit"]`` says in what the last three are given and ``attrs["time_step"]``
-        how many of them one step is.
+        ``attrs["time_unit"]`` is the unit of the last three, ``attrs["time_step"]`` the length of
+        a step in this unit.
 
     Raises
     ------
     TypeError
         If there is no LRU to read.
     ValueError
-        If `share` is no number between 0 and 1, or `freq` is not understood.
+        If `share` is not a number between 0 and 1, or `freq` is not understood.
     sklearn.exceptions.NotFittedError
         If a forecaster has not been fitted.
 
@@ -160,10 +160,10 @@ def reconstruct_input(
     Raises
     ------
     TypeError
-        If there is no LRU to read, or `state` is no tensor.
+        If there is no LRU to read, or `state` is not a tensor.
     ValueError
-        If the state or the basis has another shape, `steps` is no positive integer or exceeds the
-        sample, or there are several networks.
+        If the state or the basis has another shape, `steps` is not a positive integer or exceeds
+        the sample, or there are several networks.
     sklearn.exceptions.NotFittedError
         If a forecaster has not been fitted.
 

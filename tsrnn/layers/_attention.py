@@ -50,7 +50,7 @@ class BlockRecurrentAttention(Recurrent):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs d, and size of a state vector.
     num_layers : int, default 2
@@ -85,7 +85,7 @@ class BlockRecurrentAttention(Recurrent):
     Raises
     ------
     ValueError
-        If a size is no positive integer, `block_size` or `n_heads` does not divide
+        If a size is not a positive integer, `block_size` or `n_heads` does not divide
         `hidden_size`, or there is no layer `recurrent_layer`.
 
     Notes
@@ -93,7 +93,7 @@ class BlockRecurrentAttention(Recurrent):
     A row of the state holds, one after the other, the output (of the last layer, otherwise
     zeros), how many steps were seen, the inputs of the layer at the last W steps, and the state
     vectors (of the recurrent layer, otherwise zeros). From 2 W steps on, the number seen is W
-    plus what is left of whole windows. A state of zeros says that nothing was seen: the memory
+    plus what is left of whole windows. A state of zeros means that nothing was seen: the memory
     is then its learned start. The steps of a window that is not complete are among the inputs
     kept, so that a sequence may be cut anywhere.
 

@@ -31,7 +31,7 @@ class LEM(CellStack):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs d of a layer.
     num_layers : int, default 1
@@ -55,7 +55,7 @@ class LEM(CellStack):
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (4 d, in)
-        V_1, V_2, V_z, V_y one below the other. Row ``i * K + k`` of a V belongs to unit i of
+        V_1, V_2, V_z, V_y, stacked by rows. Row ``i * K + k`` of a V belongs to unit i of
         block k, K being the number of blocks, 1 by default.
     weight_hh_l{l} : Parameter of shape (4, d_s, d_s, K)
         W_1, W_2, W_z, W_y. Matrix W_1 of block k is ``weight_hh_l0[0, :, :, k]``.
@@ -66,7 +66,7 @@ class LEM(CellStack):
     Raises
     ------
     ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`, `dt` is
+        If a size is not a positive integer, `block_size` does not divide `hidden_size`, `dt` is
         not positive, or the initialisation is unknown or lacks what it needs.
 
     Notes

@@ -39,7 +39,7 @@ class LRU(LayeredRecurrent):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs y a step.
     num_layers : int, default 1
@@ -79,7 +79,7 @@ class LRU(LayeredRecurrent):
     Raises
     ------
     ValueError
-        If a size or a width is no positive integer, or a radius, `max_phase` or `dropout` lies
+        If a size or a width is not a positive integer, or a radius, `max_phase` or `dropout` lies
         outside its range.
 
     Notes
@@ -209,7 +209,7 @@ class LRU(LayeredRecurrent):
         return states[..., 2 * self.state_units :]
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        """Compile the kernels ahead of their use; with `verbose` report it."""
         for layer in range(self.num_layers):
             weight = self._tensors(layer).B
             if weight.device.type != "cpu":

@@ -44,9 +44,9 @@ class RecurrentNetwork(nn.Module):
     Raises
     ------
     TypeError
-        If `rnn` is no recurrent layer.
+        If `rnn` is not a recurrent layer.
     ValueError
-        If a size is no positive integer, or a choice is unknown.
+        If a size is not a positive integer, or a choice is unknown.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class RecurrentNetwork(nn.Module):
         return self.rnn.outputs(states)
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready, see `Recurrent`."""
+        """Compile the kernels ahead of their use, see `Recurrent`."""
         self.rnn.prepare(verbose=verbose)
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
@@ -319,7 +319,7 @@ class Ensemble(nn.Module):
         return torch.cat(parts, -2) / len(self.members)
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready."""
+        """Compile the kernels ahead of their use."""
         self.networks[0].prepare(verbose=verbose)
 
     def recurrent_parameters(self) -> list[nn.Parameter]:

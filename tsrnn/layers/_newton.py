@@ -22,7 +22,7 @@ class _NewtonStack(CellStack):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         r"""Draw the parameters anew.
 
-        With ``init="paper"`` as appendix C.1 of Danieli et al. (2025) says: B is Kaiming
+        With ``init="paper"`` as in appendix C.1 of Danieli et al. (2025): B is Kaiming
         uniform, which we take with the gain of a linear unit, uniform on
         (-sqrt(3 / in), sqrt(3 / in)); a and c are Xavier Gaussian, normal with variance
         1 / `hidden_size`; b is zero. With ``init="stable"`` recurrent matrices are contractions
@@ -62,7 +62,7 @@ class NewtonGRU(_NewtonStack):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs of a layer, its units.
     num_layers : int, default 1
@@ -78,7 +78,7 @@ class NewtonGRU(_NewtonStack):
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (3 hidden_size, in)
-        B_z, B_r, B_c, one below the other.
+        B_z, B_r, B_c, stacked by rows.
     weight_hh_l{l} : Parameter of shape (3, 1, 1, hidden_size)
         a_z, a_r, a_c.
     bias_l{l} : Parameter of shape (3 hidden_size,)
@@ -86,7 +86,7 @@ class NewtonGRU(_NewtonStack):
     Raises
     ------
     ValueError
-        If a size is no positive integer, or `init` or `dropout` is not legal.
+        If a size is not a positive integer, or `init` or `dropout` is not legal.
 
     References
     ----------
@@ -140,7 +140,7 @@ class NewtonLSTM(_NewtonStack):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs h of a layer.
     num_layers : int, default 1
@@ -158,7 +158,7 @@ class NewtonLSTM(_NewtonStack):
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (3 hidden_size, in)
-        B_f, B_z, B_o, one below the other; rows of each in the order of states.
+        B_f, B_z, B_o, stacked; rows of each in the order of states.
     weight_hh_l{l} : Parameter of shape (3 d_s^2 + 2 d_s, K)
         Entries of A_f, A_z, A_o by rows, then c_f, c_o, of K = `hidden_size` / d_s blocks.
     bias_l{l} : Parameter of shape (3 hidden_size,)
@@ -166,7 +166,7 @@ class NewtonLSTM(_NewtonStack):
     Raises
     ------
     ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`, or
+        If a size is not a positive integer, `block_size` does not divide `hidden_size`, or
         `init` or `dropout` is not legal.
 
     Notes

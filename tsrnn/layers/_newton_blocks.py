@@ -40,7 +40,7 @@ class NewtonBlocks(Recurrent):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step; tokens go in one-hot, P being their embedding.
+        Number of inputs per step; tokens go in one-hot, P being their embedding.
     hidden_size : int
         Width of the stream, and number of outputs.
     num_layers : int, default 2
@@ -70,7 +70,7 @@ class NewtonBlocks(Recurrent):
     Raises
     ------
     ValueError
-        If a size is no positive integer, `n_heads` does not divide the units, or the cell
+        If a size is not a positive integer, `n_heads` does not divide the units, or the cell
         is unknown.
 
     Notes
@@ -164,7 +164,7 @@ class NewtonBlocks(Recurrent):
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        r"""Draw the parameters anew, as appendix C.1 of Danieli et al. (2025) says.
+        r"""Draw the parameters anew, as in appendix C.1 of Danieli et al. (2025).
 
         Matrices are normal with variance 1 / in, cut at three standard deviations, W_out and
         V_out of block l smaller by :math:`\sqrt{2 l}` (the initialisation of DCLM); those of
@@ -180,7 +180,7 @@ class NewtonBlocks(Recurrent):
         nn.init.ones_(self.norm.weight)
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        """Compile the kernels ahead of their use; with `verbose` report it."""
         if self.input.weight.device.type == "cpu":
             prepare(self.cell, self.input.weight.dtype, verbose=verbose)
 

@@ -29,18 +29,18 @@ class ParaRNN(CellStack):
         \qquad h_t^{(k)} \in \mathbb{R}^{d_s},
 
     equation (7) of Cai et al. (2026) before aggregation, or gated ones, their section 5,
-    or those of a cell of one's own; layer l > 1 takes the outputs of all blocks of
+    or those of a user's cell; layer l > 1 takes the outputs of all blocks of
     layer l - 1 as its x. With ``block_size=hidden_size`` it is the ordinary network.
 
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs d of a layer.
     block_size : int, optional
         d_s, a divisor of `hidden_size`; 2 by default. Blocks of up to 8 states are
-        unrolled; larger ones take a matrix product a step. Of an own cell it is the
+        unrolled; larger ones take a matrix product a step. For a user's cell it is the
         number of its outputs.
     num_layers : int, default 1
     cell : {"rnn", "gru", "lstm"} or Cell
@@ -75,12 +75,12 @@ class ParaRNN(CellStack):
     state_size : int
         Numbers that a layer carries from step to step: n K.
     matrix_names : tuple of str
-        Names of the recurrent matrices of a block; empty if an own cell has none.
+        Names of the recurrent matrices of a block; empty if a user's cell has none.
 
     Raises
     ------
     ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`,
+        If a size is not a positive integer, `block_size` does not divide `hidden_size`,
         or a choice is unknown.
 
     Notes
@@ -147,7 +147,7 @@ class ParaRNN(CellStack):
         that states neither explode nor, for the blocks near r = 1, are forgotten at once.
         Memory lengths are spread from one step to long. W_x is uniform with variance
         1 / (3 in), b is zero but for the forget gate of "lstm", where it is 1. Parameters of
-        an own cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` W_x and b are
+        a user's cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` W_x and b are
         uniform on (-1/sqrt(d), 1/sqrt(d)), as in :class:`torch.nn.RNN`, and blocks on
         (-1/sqrt(d_s), 1/sqrt(d_s)), as there if a block is a network by itself; with the bound
         of the whole they would forget at once. With

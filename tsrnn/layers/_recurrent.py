@@ -23,9 +23,9 @@ class Recurrent(nn.Module, ABC):
     Attributes
     ----------
     input_size : int
-        Inputs a step.
+        Inputs per step.
     hidden_size : int
-        Outputs a step.
+        Outputs per step.
     num_layers : int
     state_size : int
         Numbers that a layer carries from step to step.
@@ -112,7 +112,7 @@ class Recurrent(nn.Module, ABC):
         return like.new_zeros(self.num_layers, batch, self.state_size)
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        """Compile the kernels ahead of their use; with `verbose` report it."""
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
         """Parameters that carry a state on and start stable: trained slowly, without decay."""

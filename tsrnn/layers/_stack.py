@@ -51,7 +51,7 @@ class CellStack(LayeredRecurrent):
     Raises
     ------
     ValueError
-        If a size is no positive integer, or outputs of the cell do not divide `hidden_size`.
+        If a size is not a positive integer, or outputs of the cell do not divide `hidden_size`.
 
     Notes
     -----
@@ -126,7 +126,7 @@ class CellStack(LayeredRecurrent):
         return states if self.cell.n_outputs == self.cell.n else states[..., : self.hidden_size]
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        """Compile the kernels ahead of their use; with `verbose` report it."""
         for layer in range(self.num_layers):
             weight, _, bias = self.weights(layer)
             if weight.device.type != "cpu":

@@ -87,7 +87,7 @@ class TransformerState(NamedTuple):
         Raises
         ------
         ValueError
-            If it is no state of these sizes.
+            If it is not a state of these sizes.
         """
         output, seen, cache, states = hx.tensor_split([size, size + 1, (window + 1) * size + 1], -1)
         steps = seen[0, :, 0].detach()
