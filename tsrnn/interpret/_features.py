@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsrnn.interpret._fitted import active_networks
+from tsrnn.interpret._fitted import active_networks, fitted_time_unit
 from tsrnn.interpret._jordan import default_tolerance, jordan_structures
-from tsrnn.interpret._time_unit import TimeUnit, time_unit
+from tsrnn.interpret._time_unit import TimeUnit
 
 __all__ = ["recurrence_features"]
 
@@ -144,7 +144,7 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
         raise ValueError(f"this {type(model).__name__} has no recurrent layer to read.")
     matrices = [_checked_blocks(stack) for stack in stacks]
     share_of = _checked_shares(shares, matrices)
-    unit = time_unit(getattr(model, "freq_", None) if freq is None else freq)
+    unit = fitted_time_unit(model, freq)
     tables = [_table(blocks, share_of[blocks.place], tol, unit) for blocks in matrices]
     features = pd.concat(tables, ignore_index=True)
     features.attrs = {"time_unit": unit.name, "time_step": unit.step}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from tsrnn.interpret._checks import check_tensor
+from tsrnn.interpret._time_unit import TimeUnit, time_unit
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -22,8 +23,7 @@ __all__ = [
     "UninformativeNetworkError",
     "active_networks",
     "by_network",
-    "check_fitted",
-    "frequency_of",
+    "fitted_time_unit",
     "inputs_for",
     "read_network",
     "read_networks",
@@ -88,20 +88,6 @@ class ReadNetwork(NamedTuple):
             return x if self.projection is None else self.projection(x)
 
 
-def check_fitted(model: Any, reader: str) -> None:
-    """Raise if the model is a forecaster that has not been fitted."""
-    estimator = not isinstance(model, type) and all(
-        callable(getattr(model, name, None)) for name in ("fit", "predict")
-    )
-    if estimator and not (hasattr(model, "network_") or hasattr(model, "memory_")):
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError(
-            f"{reader} needs a fitted model; this {type(model).__name__} is not fitted yet. "
-            "Call fit first."
-        )
-
-
 def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
     """Networks of a fitted model that contribute to it, or of an ensemble.
 
@@ -133,7 +119,16 @@ def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
     >>> [number for number, _ in active_networks(Ensemble(members), "this page")]
     [1, 2]
     """
-    check_fitted(model, reader)
+    estimator = not isinstance(model, type) and all(
+        callable(getattr(model, name, None)) for name in ("fit", "predict")
+    )
+    if estimator and not (hasattr(model, "network_") or hasattr(model, "memory_")):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(
+            f"{reader} needs a fitted model; this {type(model).__name__} is not fitted yet. "
+            "Call fit first."
+        )
     network = getattr(model, "network_", model)
     members = getattr(network, "networks", None)
     if not isinstance(members, list):
@@ -225,9 +220,9 @@ def inputs_for(model: Any, x: Any, network: ReadNetwork) -> Tensor:
     return network.layer_inputs(x)
 
 
-def frequency_of(model: Any, freq: Any) -> Any:
-    """Frequency given, or else that of the data a forecaster was fitted to."""
-    return getattr(model, "freq_", None) if freq is None else freq
+def fitted_time_unit(model: Any, freq: Any) -> TimeUnit:
+    """Unit of time of a frequency, by default that of the data a forecaster was fitted to."""
+    return time_unit(getattr(model, "freq_", None) if freq is None else freq)
 
 
 def by_network(tables: list[pd.DataFrame], networks: list[ReadNetwork]) -> pd.DataFrame:

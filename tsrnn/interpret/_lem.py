@@ -15,13 +15,12 @@ from tsrnn.interpret._checks import as_floats, check_tensor
 from tsrnn.interpret._fitted import (
     ReadNetwork,
     by_network,
-    frequency_of,
+    fitted_time_unit,
     inputs_for,
     read_network,
     read_networks,
     single_network_hint,
 )
-from tsrnn.interpret._time_unit import time_unit
 from tsrnn.kernels import recurrence
 from tsrnn.layers import LEM
 
@@ -187,7 +186,7 @@ def time_scales(
     3      1     y     2       0.5       0.25         4.0
     """
     levels = _checked_levels(quantiles)
-    unit = time_unit(frequency_of(layer, freq))
+    unit = fitted_time_unit(layer, freq)
     networks = read_networks(layer, LEM, "time_scales")
     if len(networks) > 1 and hx is not None:
         raise ValueError(

@@ -14,11 +14,10 @@ from tsrnn.interpret._checks import as_floats, check_tensor, is_count
 from tsrnn.interpret._fitted import (
     ReadNetwork,
     by_network,
-    frequency_of,
+    fitted_time_unit,
     read_network,
     read_networks,
 )
-from tsrnn.interpret._time_unit import time_unit
 from tsrnn.layers import LRU
 
 __all__ = ["Reconstruction", "memory_lengths", "reconstruct_input"]
@@ -110,7 +109,7 @@ def memory_lengths(layer: Any, *, share: float = 0.01, freq: Any = None) -> pd.D
     networks = read_networks(layer, LRU, "memory_lengths")
     if not isinstance(share, numbers.Real) or not 0 < share < 1:
         raise ValueError(f"share must be a number between 0 and 1; got {share!r}")
-    unit = time_unit(frequency_of(layer, freq))
+    unit = fitted_time_unit(layer, freq)
     tables = [_memory(n.layers, float(share), unit.step) for n in networks]
     table = by_network(tables, networks)
     table.attrs = {"time_unit": unit.name, "time_step": unit.step}
