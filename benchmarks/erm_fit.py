@@ -37,9 +37,8 @@ from fit_time import Stopwatch
 from torch import Tensor, nn
 
 from tsrnn import ParaRNNRegressor, training
-from tsrnn.layers import ParaRNN, RecurrentNetwork
-from tsrnn.layers._choice import LAYERS as BY_NAME
-from tsrnn.layers._recurrent import Recurrent
+from tsrnn.layers import LAYERS as BY_NAME
+from tsrnn.layers import ParaRNN, Recurrent, RecurrentNetwork
 
 N, STEPS, UNITS, BATCH, HELD_OUT, RATE, CLIP_NORM = 10_000, 128, 128, 64, 1_000, 2e-3, 1.0
 BLOCKS, FULL, TORCH = "blocks of 2", "one block", "torch.nn.RNN"

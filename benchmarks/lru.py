@@ -23,7 +23,7 @@ from _timing import print_machine, print_table
 from torch import nn
 
 from tsrnn.datasets import lotka_volterra
-from tsrnn.interpret._lru import reconstruct_input
+from tsrnn.interpret import reconstruct_input
 from tsrnn.kernels import cells, projected_recurrence
 from tsrnn.layers import LRU
 

@@ -19,35 +19,31 @@ A `RegressionProcess` simulates regression on sequences, and knows the true mean
 
 from tsrnn.datasets import tasks as tasks
 from tsrnn.datasets._adding import AddingProblem, adding_problem
-from tsrnn.datasets._arch import (
+from tsrnn.datasets._arma_inputs import arma_inputs
+from tsrnn.datasets._catalogue import list_datasets
+from tsrnn.datasets._dynamical_systems import fitzhugh_nagumo, lotka_volterra
+from tsrnn.datasets._ett import load_ett
+from tsrnn.datasets._holder import HolderProcess
+from tsrnn.datasets._regression import NoisePadded, RegressionProcess
+from tsrnn.datasets._rnn_process import RNNProcess
+from tsrnn.datasets._shipped import (
+    load_co2,
     load_core_cpi,
     load_corporate_yields,
     load_crude,
-    load_frenchdata,
-    load_nasdaq,
-    load_sp500,
-    load_vix,
-    load_wti,
-)
-from tsrnn.datasets._arma_inputs import arma_inputs
-from tsrnn.datasets._ett import load_ett
-from tsrnn.datasets._fitzhugh_nagumo import fitzhugh_nagumo
-from tsrnn.datasets._holder import HolderProcess
-from tsrnn.datasets._listing import list_datasets
-from tsrnn.datasets._lotka_volterra import lotka_volterra
-from tsrnn.datasets._noise_padded import NoisePadded
-from tsrnn.datasets._regression import RegressionProcess
-from tsrnn.datasets._rnn_process import RNNProcess
-from tsrnn.datasets._statsmodels import (
-    load_co2,
     load_danish_data,
     load_elec_equip,
     load_elnino,
     load_fertility,
+    load_frenchdata,
     load_interest_inflation,
     load_macrodata,
+    load_nasdaq,
     load_nile,
+    load_sp500,
     load_sunspots,
+    load_vix,
+    load_wti,
 )
 from tsrnn.datasets._ts_files import LabelledSequences, read_ts
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tsrnn.datasets._regression import RegressionProcess, check_sizes
+from tsrnn.datasets._checks import check_at_least
+from tsrnn.datasets._regression import RegressionProcess
 
 __all__ = ["AddingProblem", "adding_problem"]
 
@@ -36,7 +37,7 @@ def adding_problem(
     Raises
     ------
     ValueError
-        If `n` is no positive integer or `length` no integer of at least 2.
+        If `n` is not a positive integer or `length` not an integer of at least 2.
 
     References
     ----------
@@ -52,7 +53,8 @@ def adding_problem(
     >>> bool(((x[..., 0] * x[..., 1]).sum(1) == y).all())
     True
     """
-    check_sizes(n=(n, 1), length=(length, 2))
+    check_at_least(1, n=n)
+    check_at_least(2, length=length)
     generator = np.random.default_rng(random_state)
     x = np.zeros((n, length, 2))
     x[..., 0] = generator.random((n, length))
@@ -85,7 +87,7 @@ class AddingProblem(RegressionProcess):
     Raises
     ------
     ValueError
-        If `length` is no integer of at least 2, or `noise_std` negative.
+        If `length` is not an integer of at least 2, or `noise_std` negative.
 
     Notes
     -----
@@ -105,7 +107,7 @@ class AddingProblem(RegressionProcess):
     """
 
     def __init__(self, length: int, *, noise_std: float = 0.0):
-        check_sizes(length=(length, 2))
+        check_at_least(2, length=length)
         super().__init__(length, n_inputs=2, noise_std=noise_std)
 
     def _draw_inputs(self, n: int, generator: np.random.Generator) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tsrnn.datasets._regression import check_sizes, checked_std
+from tsrnn.datasets._checks import check_at_least, checked_std
 
 __all__ = ["arma_inputs"]
 
@@ -85,12 +85,17 @@ def arma_inputs(
     """
     from scipy.signal import lfilter  # slow to import for those who only load data
 
-    check_sizes(n=(n, 1), length=(length, 1), n_inputs=(n_inputs, 1))
+    check_at_least(1, n=n, length=length, n_inputs=n_inputs)
     std = checked_std("innovation_std", innovation_std)
     phi, theta = _coefficients("ar", ar), _coefficients("ma", ma)
     _check_stationary(phi)
-    transition, loading = _state_equation(phi, theta)
-    m = len(loading)
+    # A and b of the states that `scipy.signal.lfilter` keeps.
+    m = max(len(phi), len(theta))
+    long_phi, long_theta = (np.pad(a, (0, m - len(a))) for a in (phi, theta))
+    transition = np.eye(m, k=1)
+    if m:
+        transition[:, 0] = long_phi
+    loading = long_phi + long_theta
     generator = np.random.default_rng(random_state)
     normal = std * generator.standard_normal((n, n_inputs, m + length))
     start = normal[..., :m] @ _root_of_stationary_covariance(transition, loading).T
@@ -121,18 +126,8 @@ def _check_stationary(phi: np.ndarray) -> None:
         )
 
 
-def _state_equation(phi: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A and b of the states that `scipy.signal.lfilter` keeps."""
-    m = max(len(phi), len(theta))
-    long_phi, long_theta = (np.pad(a, (0, m - len(a))) for a in (phi, theta))
-    transition = np.eye(m, k=1)
-    if m:
-        transition[:, 0] = long_phi
-    return transition, long_phi + long_theta
-
-
 def _root_of_stationary_covariance(transition: np.ndarray, loading: np.ndarray) -> np.ndarray:
-    """R with R R' = P; P may be singular."""
+    """R with R R' = P, by eigenvalues: P may be singular, and rounding makes some negative."""
     from scipy.linalg import solve_discrete_lyapunov
 
     if not len(loading):

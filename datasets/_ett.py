@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tsrnn.datasets._record import Record, tidy
+from tsrnn.datasets._catalogue import RECORDS, tidy
 
 # A commit, not a branch: the address keeps its content.
 _BASE_URL = (
@@ -20,40 +20,6 @@ _SHA256 = {
     "ETTh1": "f18de3ad269cef59bb07b5438d79bb3042d3be49bdeecf01c1cd6d29695ee066",
     "ETTm1": "6ce1759b1a18e3328421d5d75fadcb316c449fcd7cec32820c8dafda71986c9e",
 }
-_UNITS = {
-    "HUFL": "high useful load, unit not published",
-    "HULL": "high useless load, unit not published",
-    "MUFL": "middle useful load, unit not published",
-    "MULL": "middle useless load, unit not published",
-    "LUFL": "low useful load, unit not published",
-    "LULL": "low useless load, unit not published",
-    "OT": "oil temperature, degrees Celsius by its range (unit not published)",
-}
-
-
-def _record(name: str, frequency: str, rows: int, every: str) -> Record:
-    return Record(
-        name=name,
-        title=f"Electricity transformer temperature, station 1, {every}, 2016-2018",
-        units=_UNITS,
-        frequency=frequency,
-        source=(
-            "H. Zhou et al. (2021), Informer, AAAI 35(12), 11106-11115; "
-            "https://github.com/zhouhaoyi/ETDataset"
-        ),
-        license="CC BY-ND 4.0",
-        shipped_by="download",
-        rows=rows,
-        columns=7,
-        notes="The usual target is OT.",
-        loader="load_ett",
-    )
-
-
-RECORDS = (
-    _record("ETTh1", "h", 17420, "hourly"),
-    _record("ETTm1", "15min", 69680, "every 15 minutes"),
-)
 
 
 def load_ett(
@@ -100,16 +66,15 @@ def load_ett(
     >>> from tsrnn.datasets import load_ett
     >>> ett = load_ett("ETTh1", data_home="~/data")  # doctest: +SKIP
     """
-    records = {record.name: record for record in RECORDS}
-    if name not in records:
-        raise ValueError(f"name must be one of {sorted(records)}; got {name!r}")
+    if name not in _SHA256:
+        raise ValueError(f"name must be one of {sorted(_SHA256)}; got {name!r}")
     content = _download(name) if data_home is None else _read(name, Path(data_home).expanduser())
     frame = pd.read_csv(io.BytesIO(content), index_col="date", parse_dates=["date"])
-    return tidy(records[name], frame)
+    return tidy(RECORDS[name], frame)
 
 
 def _download(name: str) -> bytes:
-    """Return the content of the cached file, fetched where the cache has it not."""
+    """Return the content of the cached file, fetched where the cache lacks it."""
     import pooch
 
     url = f"{_BASE_URL}{name}.csv"
@@ -130,10 +95,22 @@ def _download(name: str) -> bytes:
 
 def _read(name: str, folder: Path) -> bytes:
     """Return the verified content of ``<name>.csv`` or ``<name>.csv.gz`` in the folder."""
-    path = _find(name, folder)
+    candidates = [folder / f"{name}.csv", folder / f"{name}.csv.gz"]
+    path = next((path for path in candidates if path.is_file()), None)
+    if path is None:
+        raise FileNotFoundError(
+            f"data_home must hold {candidates[0].name} or {candidates[1].name}; found neither in "
+            f"{folder}. Put the file there, or leave data_home out to download it"
+        )
     content = path.read_bytes()
     if path.suffix == ".gz":
-        content = _decompress(content, path)
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(
+                f"{path} must be a complete gzip file; got {len(content)} bytes that do not "
+                f"decompress ({error}). Replace the file, or leave data_home out to download"
+            ) from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != _SHA256[name]:
         raise ValueError(
@@ -141,24 +118,3 @@ def _read(name: str, folder: Path) -> bytes:
             f"{_SHA256[name]}; got {digest}. Replace the file, or leave data_home out to download"
         )
     return content
-
-
-def _find(name: str, folder: Path) -> Path:
-    candidates = [folder / f"{name}.csv", folder / f"{name}.csv.gz"]
-    for path in candidates:
-        if path.is_file():
-            return path
-    raise FileNotFoundError(
-        f"data_home must hold {candidates[0].name} or {candidates[1].name}; found neither in "
-        f"{folder}. Put the file there, or leave data_home out to download it"
-    )
-
-
-def _decompress(content: bytes, path: Path) -> bytes:
-    try:
-        return gzip.decompress(content)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path} must be a complete gzip file; got {len(content)} bytes that do not "
-            f"decompress ({error}). Replace the file, or leave data_home out to download"
-        ) from error

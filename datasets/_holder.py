@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
 
-from tsrnn.datasets._regression import RegressionProcess, check_sizes
+from tsrnn.datasets._checks import check_at_least, is_real
+from tsrnn.datasets._regression import RegressionProcess
 
 __all__ = ["HolderProcess"]
 
@@ -150,13 +150,14 @@ class HolderProcess(RegressionProcess):
         n_terms: int = 16,
         random_state: int | np.random.Generator | None = None,
     ):
-        check_sizes(n_inputs=(n_inputs, 1), length=(length, 1), n_terms=(n_terms, 1))
+        check_at_least(1, n_inputs=n_inputs, length=length, n_terms=n_terms)
         if n_terms > MOST_TERMS:
             raise ValueError(f"n_terms must be at most {MOST_TERMS}; got {n_terms}")
         beta = _positive("beta", beta, LARGEST_BETA)
         dimension = int(n_inputs) * int(length)
-        unscaled = _amplitudes(beta, n_terms)
-        amplitudes = _positive("U", U, math.inf) / _norm_bound(beta, dimension, n_terms) * unscaled
+        bound = _positive("U", U, math.inf)
+        unscaled, norm = _series(beta, dimension, n_terms)
+        amplitudes = bound / norm * unscaled
         signal_std = math.sqrt((amplitudes**2).sum() / 2)
         super().__init__(length, n_inputs, 1, signal_std if noise_std is None else noise_std)
         generator = np.random.default_rng(random_state)
@@ -180,44 +181,30 @@ class HolderProcess(RegressionProcess):
         return np.cos(2 * math.pi * (waves % 1.0) + self.phases) @ self.amplitudes
 
 
-def _parts(beta: float) -> tuple[int, float]:
-    """K and omega of beta = k + omega, with omega in (0, 1]."""
+def _series(beta: float, dimension: int, n_terms: int) -> tuple[np.ndarray, float]:
+    """Amplitudes a_j and a bound of the norm of Definition 1 for c = 1, as in the class's notes."""
     k = math.ceil(beta) - 1
-    return k, beta - k
+    omega = beta - k  # in (0, 1]
+    j = np.arange(n_terms)
+    weights = (j + 1.0) ** (-2 if omega == 1 else 0)
+    amplitudes = 2.0 ** (-beta * j) * weights
 
+    def partial_derivatives(order: int) -> int:
+        return math.comb(dimension + order - 1, order)
 
-def _weights(beta: float, n_terms: int) -> np.ndarray:
-    _, omega = _parts(beta)
-    return np.arange(1.0, n_terms + 1) ** (-2 if omega == 1 else 0)
-
-
-def _amplitudes(beta: float, n_terms: int) -> np.ndarray:
-    return 2.0 ** (-beta * np.arange(n_terms)) * _weights(beta, n_terms)
-
-
-def _norm_bound(beta: float, dimension: int, n_terms: int) -> float:
-    """Bound of the norm of Definition 1 for c = 1, as in the notes of the class."""
-    k, omega = _parts(beta)
-    amplitudes, j = _amplitudes(beta, n_terms), np.arange(n_terms)
     derivatives = sum(
-        _multi_indices(dimension, m) * float((amplitudes * (2 * math.pi * 2.0**j) ** m).sum())
+        partial_derivatives(m) * float((amplitudes * (2 * math.pi * 2.0**j) ** m).sum())
         for m in range(k + 1)
     )
-    constant = float(_weights(beta, n_terms).sum())
+    constant = float(weights.sum())
     if omega < 1:
         constant = min(constant, 1 / (1 - 2 ** (omega - 1)) + 1 / (1 - 2**-omega))
     quotient = 2 * (2 * math.pi) ** k * constant * (math.pi * math.sqrt(dimension)) ** omega
-    return derivatives + _multi_indices(dimension, k) * quotient
-
-
-def _multi_indices(dimension: int, order: int) -> int:
-    """How many partial derivatives of an order there are."""
-    return math.comb(dimension + order - 1, order)
+    return amplitudes, derivatives + partial_derivatives(k) * quotient
 
 
 def _positive(name: str, value: Any, highest: float) -> float:
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not 0 < value <= highest or math.isinf(value):
+    if not is_real(value) or not 0 < value <= highest or math.isinf(value):
         bound = "finite" if math.isinf(highest) else f"at most {highest:g}"
         raise ValueError(f"{name} must be a number above 0 and {bound}; got {value!r}")
     return float(value)

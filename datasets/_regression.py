@@ -1,9 +1,7 @@
-"""Data-generating processes of regression on sequences."""
+"""Data-generating processes of regression on sequences, and one padded with noise."""
 
 from __future__ import annotations
 
-import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["RegressionProcess", "check_sizes", "checked_std"]
+from tsrnn.datasets._checks import check_at_least, checked_std
+
+__all__ = ["NoisePadded", "RegressionProcess"]
 
 Pair = tuple[np.ndarray, np.ndarray]
 # Samples are always drawn and evaluated so many at a time, whatever number is asked for: matrix
@@ -53,7 +53,7 @@ class RegressionProcess(ABC):
     Raises
     ------
     ValueError
-        If a size is no positive integer, or the standard deviation negative or not finite.
+        If a size is not a positive integer, or the standard deviation negative or not finite.
 
     Notes
     -----
@@ -88,7 +88,7 @@ class RegressionProcess(ABC):
     noise_std: float
 
     def __init__(self, length: int, n_inputs: int, n_outputs: int = 1, noise_std: float = 0.0):
-        check_sizes(length=(length, 1), n_inputs=(n_inputs, 1), n_outputs=(n_outputs, 1))
+        check_at_least(1, length=length, n_inputs=n_inputs, n_outputs=n_outputs)
         self._set(
             length=int(length),
             n_inputs=int(n_inputs),
@@ -116,7 +116,7 @@ class RegressionProcess(ABC):
         ValueError, TypeError
             As in `sample`.
         """
-        check_sizes(n=(n, 1))
+        check_at_least(1, n=n)
         generator, _ = _two_generators(random_state)
         blocks = [self._input_block(generator) for _ in range(-(-n // BLOCK))]
         return np.concatenate(blocks)[:n]
@@ -137,7 +137,7 @@ class RegressionProcess(ABC):
         Raises
         ------
         ValueError
-            If X has another shape or holds what is no finite number.
+            If X has another shape or holds values that are not finite.
         """
         X = self._checked_inputs(X)
         means = np.empty((len(X), self.n_outputs))
@@ -165,11 +165,11 @@ class RegressionProcess(ABC):
         Raises
         ------
         ValueError
-            If `n` is no positive integer, or a seed negative.
+            If `n` is not a positive integer, or a seed negative.
         TypeError
             If `random_state` is of another type.
         """
-        check_sizes(n=(n, 1))
+        check_at_least(1, n=n)
         return next(self.stream(n, random_state))
 
     def stream(
@@ -197,7 +197,7 @@ class RegressionProcess(ABC):
         ValueError, TypeError
             As in `sample`.
         """
-        check_sizes(batch_size=(batch_size, 1))
+        check_at_least(1, batch_size=batch_size)
         return _batches(self._blocks(*_two_generators(random_state)), batch_size)
 
     @abstractmethod
@@ -259,20 +259,83 @@ class RegressionProcess(ABC):
         )
 
 
-def check_sizes(**sizes: tuple[Any, int]) -> None:
-    """Raise unless every size, given as (value, minimum), is an integer of at least its minimum."""
-    for name, (value, least) in sizes.items():
-        integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not integer or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+class NoisePadded(RegressionProcess):
+    r"""Regression process whose inputs are followed by independent noise.
 
+    .. math:: z = f_0(x_1, \dots, x_S) + \varepsilon, \qquad x_t \sim N(0, \tau^2 I)
+        \quad \text{for } S < t \le T,
 
-def checked_std(name: str, value: Any) -> float:
-    """`value` as a float if it can be a standard deviation, else an error that names it."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not 0 <= value < math.inf:
-        raise ValueError(f"{name} must be finite and not negative; got {value!r}")
-    return float(value)
+    where :math:`f_0`, the first S steps and the errors are those of `process`. A model that reads
+    from left to right has to remember over T - S steps.
+
+    Parameters
+    ----------
+    process : RegressionProcess
+        Process of length S.
+    length : int
+        T, steps of a padded sequence, at least S.
+    padding_std : float, default 1
+        :math:`\tau`, standard deviation of the noise.
+
+    Attributes
+    ----------
+    process, padding_std
+        As given.
+    length, n_inputs, n_outputs, noise_std
+        See `RegressionProcess`; all but the length are those of `process`.
+
+    Raises
+    ------
+    TypeError
+        If `process` is no `RegressionProcess`.
+    ValueError
+        If `length` is not an integer of at least that of the process, or `padding_std` negative.
+
+    Notes
+    -----
+    With the same integer `random_state`, the first S steps and the responses are exactly those
+    of `process`, unless that is padded itself.
+
+    In noise-padded CIFAR-10 an image is 32 steps of 96 inputs, padded to 1000. The paper says
+    only that the noise is random; that it is standard normal by default is our choice.
+
+    References
+    ----------
+    Cai, Li, Huang and Li (2026), ParaRNN, Section 6.3, after Chang, Chen, Haber and Chi (2019),
+    AntisymmetricRNN: A Dynamical System View on Recurrent Neural Networks.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets import AddingProblem, NoisePadded
+    >>> X, z = NoisePadded(AddingProblem(20), length=100).sample(5, random_state=0)
+    >>> X.shape
+    (5, 100, 2)
+    >>> bool((z == AddingProblem(20).mean(X[:, :20])).all())
+    True
+    """
+
+    process: RegressionProcess
+    padding_std: float
+
+    def __init__(self, process: RegressionProcess, length: int, *, padding_std: float = 1.0):
+        if not isinstance(process, RegressionProcess):
+            raise TypeError(f"process must be a RegressionProcess; got {process!r}")
+        check_at_least(process.length, length=length)
+        super().__init__(length, process.n_inputs, process.n_outputs, process.noise_std)
+        self._set(process=process, padding_std=checked_std("padding_std", padding_std))
+
+    def _draw_inputs(self, n: int, generator: np.random.Generator) -> np.ndarray:
+        # A child, so that the process draws as it does without padding.
+        (of_noise,) = generator.spawn(1)
+        first = self.process._draw_inputs(n, generator)
+        shape = (n, self.length - self.process.length, self.n_inputs)
+        return np.concatenate([first, self.padding_std * of_noise.standard_normal(shape)], axis=1)
+
+    def _mean_of(self, X: np.ndarray) -> np.ndarray:
+        return self.process._mean_of(np.ascontiguousarray(X[:, : self.process.length]))
+
+    def _draw_errors(self, n: int, generator: np.random.Generator) -> np.ndarray:
+        return self.process._draw_errors(n, generator)
 
 
 def _two_generators(random_state: Any) -> list[np.random.Generator]:
@@ -293,14 +356,14 @@ def _two_generators(random_state: Any) -> list[np.random.Generator]:
 def _batches(blocks: Iterator[Pair], size: int) -> Iterator[Pair]:
     """Cut a stream of blocks into batches of another size."""
     pending: list[Pair] = []
-    held = 0
+    count = 0
     for block in blocks:
         pending.append(block)
-        held += BLOCK
-        if held < size:
+        count += BLOCK
+        if count < size:
             continue
         X, z = (np.concatenate(parts) for parts in zip(*pending, strict=True))
-        starts = range(0, held - size + 1, size)
+        starts = range(0, count - size + 1, size)
         yield from ((X[i : i + size], z[i : i + size]) for i in starts)
-        held -= size * len(starts)
-        pending = [(X[len(X) - held :], z[len(z) - held :])]
+        count -= size * len(starts)
+        pending = [(X[len(X) - count :], z[len(z) - count :])]

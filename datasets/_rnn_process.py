@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tsrnn.datasets._arma_inputs import arma_inputs
-from tsrnn.datasets._regression import RegressionProcess, check_sizes
+from tsrnn.datasets._checks import check_at_least
+from tsrnn.datasets._regression import RegressionProcess
 
 __all__ = ["RNNProcess"]
 
+# Distributions of inputs, called with n, length, n_inputs and random_state.
 Inputs = Callable[..., np.ndarray]
 ARMA_INPUTS: Inputs = partial(arma_inputs, ar=0.7, ma=0.3)
-# Rows that an R-4 and a C-2 block take.
-BLOCK_SIZE = 4
+BLOCK_SIZE = 4  # rows of an R-4 and of a C-2 block
 MODULI = (0.5, 0.95)
 ANGLES = (math.pi / 8, 7 * math.pi / 8)
 
@@ -66,7 +67,7 @@ class RNNProcess(RegressionProcess):
     ------
     ValueError
         If shapes do not fit together, an entry is not finite, there is a bias of a readout that
-        does not exist, `length` is no positive integer or `noise_std` is negative.
+        does not exist, `length` is not a positive integer or `noise_std` is negative.
 
     Notes
     -----
@@ -115,7 +116,13 @@ class RNNProcess(RegressionProcess):
         d = len(W_h)
         W_x = _checked("input_matrix", input_matrix, (d, "d_in"))
         b_h = np.zeros(d) if bias is None else _checked("bias", bias, (d,))
-        W_y, b_y = _readout(readout_matrix, readout_bias, d)
+        W_y = b_y = None
+        if readout_matrix is not None:
+            W_y = _checked("readout_matrix", readout_matrix, ("d_out", d))
+            n_outputs = len(W_y)
+            b_y = np.zeros(n_outputs)
+            if readout_bias is not None:
+                b_y = _checked("readout_bias", readout_bias, (n_outputs,))
         super().__init__(length, W_x.shape[1], d if W_y is None else len(W_y), noise_std)
         self._set(
             recurrent_matrix=W_h,
@@ -185,7 +192,7 @@ class RNNProcess(RegressionProcess):
         >>> X.shape, z.shape
         ((100, 20, 1), (100, 10))
         """
-        check_sizes(hidden_size=(hidden_size, 1), n_inputs=(n_inputs, 1), n_outputs=(n_outputs, 1))
+        check_at_least(1, hidden_size=hidden_size, n_inputs=n_inputs, n_outputs=n_outputs)
         normal = np.random.default_rng(random_state).standard_normal
         return cls(
             normal((hidden_size, hidden_size)),
@@ -249,7 +256,7 @@ class RNNProcess(RegressionProcess):
         >>> process.sample(100, random_state=1)[1].shape
         (100, 16)
         """
-        check_sizes(hidden_size=(hidden_size, 1), n_inputs=(n_inputs, 1))
+        check_at_least(1, hidden_size=hidden_size, n_inputs=n_inputs)
         generator = np.random.default_rng(random_state)
         return cls(
             generator.normal(0.0, 0.1, (hidden_size, hidden_size)),
@@ -315,8 +322,8 @@ class RNNProcess(RegressionProcess):
         Raises
         ------
         ValueError
-            As the class, and if d is no multiple of 4, there are more waves than blocks, or bounds
-            are not ordered or outside their range.
+            As the class, and if d is not a multiple of 4, there are more waves than blocks, or
+            bounds are not ordered or outside their range.
 
         Notes
         -----
@@ -338,10 +345,18 @@ class RNNProcess(RegressionProcess):
                [ 0.  ,  0.  , -0.62,  1.  ],
                [ 0.  ,  0.  ,  0.  , -0.62]])
         """
-        check_sizes(hidden_size=(hidden_size, BLOCK_SIZE), n_inputs=(n_inputs, 1))
-        n_blocks = _number_of_blocks(hidden_size)
+        check_at_least(BLOCK_SIZE, hidden_size=hidden_size)
+        check_at_least(1, n_inputs=n_inputs)
+        if hidden_size % BLOCK_SIZE:
+            raise ValueError(
+                f"hidden_size must be a multiple of {BLOCK_SIZE}, the size of an R-4 and of a C-2 "
+                f"block; got {hidden_size}"
+            )
+        n_blocks = hidden_size // BLOCK_SIZE
         n_waves = n_blocks // 2 if n_waves is None else n_waves
-        _check_waves(n_waves, n_blocks)
+        check_at_least(0, n_waves=n_waves)
+        if n_waves > n_blocks:
+            raise ValueError(f"n_waves must be at most hidden_size / 4 = {n_blocks}; got {n_waves}")
         _check_bounds("moduli", moduli, math.inf)
         _check_bounds("angles", angles, math.pi)
         generator = np.random.default_rng(random_state)
@@ -350,8 +365,11 @@ class RNNProcess(RegressionProcess):
         theta = generator.uniform(*angles, n_waves)
         decays = [_real_block(value) for value in sign * gamma[n_waves:]]
         waves = [_complex_block(*polar) for polar in zip(gamma[:n_waves], theta, strict=True)]
+        W_h = np.zeros((hidden_size, hidden_size))
+        for start, block in zip(range(0, hidden_size, BLOCK_SIZE), [*decays, *waves], strict=True):
+            W_h[start : start + BLOCK_SIZE, start : start + BLOCK_SIZE] = block
         return cls(
-            _direct_sum([*decays, *waves]),
+            W_h,
             generator.normal(2.0, 2.0, (hidden_size, n_inputs)),
             length=length,
             noise_std=noise_std,
@@ -390,29 +408,6 @@ def _checked(name: str, values: Any, shape: tuple[int | str, ...]) -> np.ndarray
     return array
 
 
-def _readout(matrix: Any, bias: Any, d: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-    if matrix is None:
-        return None, None
-    W_y = _checked("readout_matrix", matrix, ("d_out", d))
-    b_y = np.zeros(len(W_y)) if bias is None else _checked("readout_bias", bias, (len(W_y),))
-    return W_y, b_y
-
-
-def _number_of_blocks(hidden_size: int) -> int:
-    if hidden_size % BLOCK_SIZE:
-        raise ValueError(
-            f"hidden_size must be a multiple of {BLOCK_SIZE}, the size of an R-4 and of a C-2 "
-            f"block; got {hidden_size}"
-        )
-    return hidden_size // BLOCK_SIZE
-
-
-def _check_waves(n_waves: int, n_blocks: int) -> None:
-    check_sizes(n_waves=(n_waves, 0))
-    if n_waves > n_blocks:
-        raise ValueError(f"n_waves must be at most hidden_size / 4 = {n_blocks}; got {n_waves}")
-
-
 def _check_bounds(name: str, bounds: tuple[float, float], limit: float) -> None:
     if np.shape(bounds) != (2,) or not 0 < bounds[0] <= bounds[1] < limit:
         inside = "positive and finite" if math.isinf(limit) else "inside (0, pi)"
@@ -429,11 +424,3 @@ def _complex_block(modulus: float, angle: float) -> np.ndarray:
     cos, sin = math.cos(angle), math.sin(angle)
     turn = modulus * np.array([[cos, sin], [-sin, cos]])
     return np.kron(np.eye(2), turn) + np.eye(BLOCK_SIZE, k=2)
-
-
-def _direct_sum(blocks: list[np.ndarray]) -> np.ndarray:
-    size = BLOCK_SIZE * len(blocks)
-    total = np.zeros((size, size))
-    for start, block in zip(range(0, size, BLOCK_SIZE), blocks, strict=True):
-        total[start : start + BLOCK_SIZE, start : start + BLOCK_SIZE] = block
-    return total

@@ -122,7 +122,7 @@ def read_ts(path: str | PathLike[str]) -> LabelledSequences:
 
 @dataclass
 class _Header:
-    """What the tags say; None where they do not."""
+    """Tags of a file; what they leave open is absent."""
 
     file: Path
     name: str = ""
@@ -266,7 +266,7 @@ def _label(header: _Header, number: int, text: str) -> str | float:
                 number, f"the label must be among {list(header.classes)}; got {text[:40]!r}"
             )
         return text
-    target = _number(text)
+    target = _finite_or_missing(text)
     if target is None or math.isnan(target):
         header.fail(number, f"the target must be a finite number; got {text[:40]!r}")
     return target
@@ -275,7 +275,7 @@ def _label(header: _Header, number: int, text: str) -> str | float:
 def _values(header: _Header, number: int, text: str) -> list[float]:
     values = []
     for place, piece in enumerate(text.split(","), start=1):
-        value = _number(piece)
+        value = _finite_or_missing(piece)
         if value is None:
             header.fail(number, f"value {place} of a dimension is no finite number: {piece[:40]!r}")
         values.append(value)
@@ -284,7 +284,7 @@ def _values(header: _Header, number: int, text: str) -> list[float]:
     return values
 
 
-def _number(text: str) -> float | None:
+def _finite_or_missing(text: str) -> float | None:
     """Finite number, NaN for a missing one, None for any other text."""
     try:
         value = float(text)

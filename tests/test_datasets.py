@@ -168,7 +168,7 @@ def test_listing_reads_no_data_and_no_heavy_library():
     assert not {"statsmodels", "arch", "pooch", "torch"} & set(loaded.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["_record", "_statsmodels", "_arch", "_ett", "_listing"])
+@pytest.mark.parametrize("module", ["_catalogue", "_shipped", "_ett"])
 def test_docstring_examples_run(module):
     failed, _ = doctest.testmod(importlib.import_module(f"tsrnn.datasets.{module}"))
     assert failed == 0

@@ -117,7 +117,7 @@ def test_what_is_refused(call, message):
         call()
 
 
-@pytest.mark.parametrize("module", ["_adding", "_fitzhugh_nagumo"])
+@pytest.mark.parametrize("module", ["_adding", "_dynamical_systems"])
 def test_docstring_examples_run(module):
     failed, run = doctest.testmod(importlib.import_module(f"tsrnn.datasets.{module}"))
     assert run

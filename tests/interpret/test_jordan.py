@@ -12,8 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.linalg import block_diag, hadamard
 
 from tsrnn.interpret import jordan_block, recurrence_features
-from tsrnn.interpret._closed_form import structure_of_twos
-from tsrnn.interpret._jordan import default_tolerance, jordan_structure
+from tsrnn.interpret._jordan import default_tolerance, jordan_structure, structure_of_twos
 
 N_EXACT = 20
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tsrnn.interpret import recurrence_features
-from tsrnn.interpret._lru import memory_lengths, reconstruct_input
+from tsrnn.interpret import memory_lengths, reconstruct_input, recurrence_features
 from tsrnn.layers import LRU, ParaRNN
 
 

@@ -9,7 +9,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels._cpu import kernels_for
 from tsrnn.layers import LEM, Recurrent
 
 MATRICES = ("W_1", "W_2", "W_z", "W_y")
@@ -222,16 +221,6 @@ def test_dropout_is_between_layers_and_in_training_only():
     lem, plain = layer(2, 10, 2, dt=0.7, dropout=0.5), layer(2, 10, 2, dt=0.7)
     assert not torch.equal(lem(x)[0], plain(x)[0])
     assert torch.equal(lem.eval()(x)[0], plain(x)[0])
-
-
-@pytest.mark.parametrize("block_size", [None, 2])
-def test_nothing_is_left_to_compile_after_preparing(block_size):
-    lem = layer(2, 10, 2, dt=0.7, block_size=block_size)
-    kernels_for.cache_clear()
-    lem.prepare()
-    prepared = kernels_for.cache_info().misses
-    lem(normal(3, 5, 2))[0].sum().backward()
-    assert kernels_for.cache_info().misses == prepared
 
 
 def test_sizes_are_shown():

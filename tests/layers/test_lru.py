@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from tsrnn.interpret import recurrence_features
-from tsrnn.kernels._cpu import kernels_for
 from tsrnn.layers import LRU
 
 
@@ -267,18 +266,6 @@ def test_dropout_is_between_layers_and_in_training_only():
     assert not torch.equal(lru(x)[0], plain(x)[0])
     assert torch.equal(lru.eval()(x)[0], plain(x)[0])
     assert torch.equal(layer(2, 8, dropout=0.5)(x)[0], layer(2, 8)(x)[0])
-
-
-def test_nothing_is_left_to_compile_after_preparing():
-    lru, x = layer(2, 12, 2), normal(3, 5, 2)
-    kernels_for.cache_clear()
-    lru.prepare()
-    prepared = kernels_for.cache_info().misses
-    for needs_gradient in (False, True):
-        lru(x.requires_grad_(needs_gradient))[0].sum().backward()
-        with torch.no_grad():
-            lru(x)
-    assert kernels_for.cache_info().misses == prepared
 
 
 def test_it_learns_what_it_can_represent():

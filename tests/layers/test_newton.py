@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import linear, silu
 
-from tsrnn.kernels._cpu import kernels_for
-from tsrnn.layers._newton import NewtonGRU, NewtonLSTM
-from tsrnn.layers._newton_block import NewtonBlocks
+from tsrnn.layers import NewtonBlocks, NewtonGRU, NewtonLSTM
 
 PLAIN = (NewtonGRU, NewtonLSTM)
 CELLS = ("gru", "lstm")
@@ -390,21 +388,6 @@ def test_dropout_is_between_layers_and_in_training_only():
     trained = rnn(x)[0]
     assert not torch.equal(rnn.eval()(x)[0], trained)
     assert torch.equal(rnn(x)[0], rnn(x)[0])
-
-
-@pytest.mark.parametrize("width", [2, 12])
-@pytest.mark.parametrize("kind", [*PLAIN, NewtonBlocks])
-def test_nothing_is_left_to_compile_after_preparing(kind, width):
-    module = kind(width, 12)
-    kernels_for.cache_clear()
-    module.prepare()
-    prepared = kernels_for.cache_info().misses
-    x = torch.zeros(3, 5, width)
-    for needs_gradient in (False, True):
-        module(x.requires_grad_(needs_gradient))[0].sum().backward()
-        with torch.no_grad():
-            module(x)
-    assert kernels_for.cache_info().misses == prepared
 
 
 def test_sizes_are_shown():

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels._cpu import kernels_for
 from tsrnn.layers import ParaRNN
 
 NONLINEARITIES = ("tanh", "relu")
@@ -199,22 +198,6 @@ def test_recurrent_blocks():
     for k in range(3):
         assert torch.equal(blocks[1][k], rnn.weight_hh_l1[:, :, k])
     assert not any(b.requires_grad for b in blocks)
-
-
-@pytest.mark.parametrize("hidden_size", [4, 12])
-@pytest.mark.parametrize("bias", [True, False])
-def test_nothing_is_left_to_compile_after_preparing(hidden_size, bias):
-    rnn = layer(2, hidden_size, 2, 2, bias=bias)
-    x = normal(3, 5, 2)
-    kernels_for.cache_clear()
-    rnn.prepare()
-    prepared = kernels_for.cache_info().misses
-    for needs_gradient in (False, True):  # of the inputs: data, or a projection of them
-        output, _ = rnn(x.requires_grad_(needs_gradient))
-        output.sum().backward()
-        with torch.no_grad():
-            rnn(x)
-    assert kernels_for.cache_info().misses == prepared
 
 
 def test_sizes_are_shown():

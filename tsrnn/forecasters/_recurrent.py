@@ -47,8 +47,7 @@ from tsrnn.forecasters._shares import sample_inputs
 from tsrnn.forecasters._stored import arrays_of, header_of, revive, revived_memory
 from tsrnn.forecasters._summary import Summary, guarantee, reason_of_inactivity, summarise
 from tsrnn.forecasters._widths import Ends, each_end, local_spread, scaled_ends, steps_ahead
-from tsrnn.interpret import block_shares
-from tsrnn.interpret._fitted import active_networks
+from tsrnn.interpret import active_networks, block_shares
 from tsrnn.layers import CellStack, LayerChoice
 from tsrnn.training import checked_device, checked_processes
 

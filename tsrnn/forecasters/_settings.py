@@ -20,8 +20,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.forecasters._boxcox import boxcox_lambda
 from tsrnn.forecasters._distribution import HEADS
-from tsrnn.layers import LayerChoice
-from tsrnn.layers._network import AGGREGATIONS
+from tsrnn.layers import AGGREGATIONS, LayerChoice
 from tsrnn.training import LARGEST_RATE
 
 Presets = dict[str, dict[str, Any]]

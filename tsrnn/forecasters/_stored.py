@@ -33,10 +33,7 @@ from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._memory import Memory, Scaling
 from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_memory
 from tsrnn.forecasters._settings import LOSSES, Settings, resolve
-from tsrnn.layers import Recurrent
-from tsrnn.layers._cells import check_saveable
-from tsrnn.layers._choice import LAYERS
-from tsrnn.layers._network import AGGREGATIONS
+from tsrnn.layers import AGGREGATIONS, LAYERS, Recurrent, check_saveable
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._recurrent import RecurrentForecaster

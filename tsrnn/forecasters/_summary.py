@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tsrnn.interpret import recurrence_features
-from tsrnn.interpret._page import (
+from tsrnn.interpret import (
     WIDTH,
     feature_section,
     reading_of,
+    recurrence_features,
     section,
     two_columns,
     wrapped,

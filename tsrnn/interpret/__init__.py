@@ -1,28 +1,28 @@
-"""What a fitted recurrent network has learned, read from its matrices, states and time steps.
+"""Interpretation of fitted recurrent networks by their matrices, states and time steps.
 
 Reading a matrix needs no torch; what reads layers or watches training is imported when it
-is first used.
+is first used. ``WIDTH`` is the number of characters of a line of a summary.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tsrnn.interpret._features import recurrence_features
-from tsrnn.interpret._fitted import UninformativeNetworkError
-from tsrnn.interpret._fitted import active_networks as active_networks
-from tsrnn.interpret._lag_curves import jordan_block, lag_curves
-from tsrnn.interpret._page import WIDTH as WIDTH
-from tsrnn.interpret._page import feature_section as feature_section
-from tsrnn.interpret._page import reading_of as reading_of
-from tsrnn.interpret._page import section as section
-from tsrnn.interpret._page import two_columns as two_columns
-from tsrnn.interpret._page import wrapped as wrapped
+from tsrnn.interpret._fitted import UninformativeNetworkError, active_networks
+from tsrnn.interpret._jordan import jordan_block, lag_curves
+from tsrnn.interpret._page import (
+    WIDTH,
+    feature_section,
+    reading_of,
+    section,
+    two_columns,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from tsrnn.interpret._feature_history import FeatureHistory
     from tsrnn.interpret._lem import time_scales, time_steps
-    from tsrnn.interpret._lem_gradient_bound import gradient_bound
-    from tsrnn.interpret._lem_state_bound import hidden_state_bound
+    from tsrnn.interpret._lem_bounds import gradient_bound, hidden_state_bound
     from tsrnn.interpret._lru import Reconstruction, memory_lengths, reconstruct_input
     from tsrnn.interpret._shares import block_shares
 
@@ -30,8 +30,8 @@ _HOMES = {
     "FeatureHistory": "_feature_history",
     "Reconstruction": "_lru",
     "block_shares": "_shares",
-    "gradient_bound": "_lem_gradient_bound",
-    "hidden_state_bound": "_lem_state_bound",
+    "gradient_bound": "_lem_bounds",
+    "hidden_state_bound": "_lem_bounds",
     "memory_lengths": "_lru",
     "reconstruct_input": "_lru",
     "time_scales": "_lem",
@@ -39,19 +39,26 @@ _HOMES = {
 }
 
 __all__ = [
+    "WIDTH",
     "FeatureHistory",
     "Reconstruction",
     "UninformativeNetworkError",
+    "active_networks",
     "block_shares",
+    "feature_section",
     "gradient_bound",
     "hidden_state_bound",
     "jordan_block",
     "lag_curves",
     "memory_lengths",
+    "reading_of",
     "reconstruct_input",
     "recurrence_features",
+    "section",
     "time_scales",
     "time_steps",
+    "two_columns",
+    "wrapped",
 ]
 
 

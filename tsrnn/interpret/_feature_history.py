@@ -54,7 +54,7 @@ class FeatureHistory(Callback):
     Raises
     ------
     ValueError
-        If `every` is no positive integer; when training begins, if the module has no recurrent
+        If `every` is not a positive integer; when training begins, if the module has no recurrent
         matrices; of `frame`, if nothing was recorded.
 
     See Also
@@ -124,7 +124,7 @@ class FeatureHistory(Callback):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """All that was recorded."""
+        """Features of every epoch recorded."""
         if not self._tables:
             raise ValueError(
                 "no training was recorded: pass this FeatureHistory in callbacks=[...] of a "

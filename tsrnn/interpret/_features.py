@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.interpret._closed_form import Rows, structure_of_ones, structure_of_twos
-from tsrnn.interpret._jordan import default_tolerance, jordan_structure
-from tsrnn.interpret._matrices import Blocks, recurrent_matrices
-from tsrnn.interpret._time_unit import TimeUnit, time_unit
+from tsrnn.interpret._fitted import active_networks, fitted_time_unit
+from tsrnn.interpret._jordan import default_tolerance, jordan_structures
+from tsrnn.interpret._time_unit import TimeUnit
 
 __all__ = ["recurrence_features"]
+
+_ACCEPTED = (
+    "a square matrix (d, d), a stack of them (K, d, d), a torch.nn.RNN or RNNCell, an object with "
+    "recurrent_blocks() such as a layer of tsrnn.layers, or a fitted forecaster"
+)
 
 
 def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = None) -> pd.DataFrame:
@@ -68,8 +73,8 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
           series fitted to. Data that do not show one half-life do not identify it. Only of a
           fitted model.
 
-        ``attrs["time_unit"]`` says in what half_life and period are given ("steps" if no frequency
-        is known) and ``attrs["time_step"]`` how many of them one step is: with ``freq="15min"``
+        ``attrs["time_unit"]`` is the unit of half_life and period ("steps" if no frequency is
+        known), ``attrs["time_step"]`` the length of a step in this unit: with ``freq="15min"``
         they are in minutes, and a step is 15. Of a fitted model ``attrs["sample_length"]`` is the
         length of the longest series in this unit.
 
@@ -124,14 +129,29 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
         raise ValueError(
             f"`tol` must be a number in [0, 1), relative to the norm of a block; got {tol!r}."
         )
-    found = recurrent_matrices(model)
-    unit = time_unit(found.freq if freq is None else freq)
-    tables = [_table(blocks, found.shares[blocks.place], tol, unit) for blocks in found.matrices]
+    if isinstance(model, type):
+        raise TypeError(f"`model` must be {_ACCEPTED}; got the class {model.__name__} itself.")
+    networks = active_networks(model, "recurrence_features")
+    shares = model.block_shares_() if callable(getattr(model, "block_shares_", None)) else None
+    stacks = [
+        stack
+        if number is None
+        else stack._replace(label=f"{stack.label} of network {number}", network=number)
+        for number, network in networks
+        for stack in _stacks(network)
+    ]
+    if not stacks:
+        raise ValueError(f"this {type(model).__name__} has no recurrent layer to read.")
+    matrices = [_checked_blocks(stack) for stack in stacks]
+    share_of = _checked_shares(shares, matrices)
+    unit = fitted_time_unit(model, freq)
+    tables = [_table(blocks, share_of[blocks.place], tol, unit) for blocks in matrices]
     features = pd.concat(tables, ignore_index=True)
     features.attrs = {"time_unit": unit.name, "time_step": unit.step}
-    if found.sample_length is not None:
-        length = found.sample_length * unit.step
-        period = features["period"].replace(np.inf, 0.0)  # of what does not turn
+    sample_length = getattr(model, "sample_length_", None)
+    if sample_length is not None:
+        length = sample_length * unit.step
+        period = features["period"].replace(np.inf, 0.0)  # infinite where nothing turns
         features["beyond_sample"] = (features["half_life"] > length) | (period > length)
         features.attrs["sample_length"] = length
     return features
@@ -140,56 +160,39 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
 def _table(
     blocks: Blocks, share: np.ndarray | None, tol: float | None, unit: TimeUnit
 ) -> pd.DataFrame:
+    """Features of one recurrent matrix of a layer, block by block."""
     tol = default_tolerance(blocks.values.shape[-1], blocks.eps) if tol is None else tol
-    block, eigenvalue, order = _sorted(_structure(blocks.values, tol))
+    block, eigenvalue, order = jordan_structures(blocks.values, tol)
+    # Adding 0 turns -0 into 0: a real number must not get the angle -pi.
+    eigenvalue = eigenvalue.real + 0.0 + 1j * (eigenvalue.imag + 0.0)
+    # By block, then falling modulus, angle and falling order.
+    by = np.lexsort((-order, np.angle(eigenvalue), -np.abs(eigenvalue), block))
+    block, eigenvalue, order = block[by], eigenvalue[by], order[by]
     modulus = np.abs(eigenvalue)
     angle = np.where(modulus == 0, np.nan, np.angle(eigenvalue))
+    with np.errstate(divide="ignore"):
+        period = 2 * np.pi / angle
     numbered = {} if blocks.network is None else {"network": blocks.network}
     named = {} if blocks.matrix is None else {"matrix": blocks.matrix}
+    letters = np.where(eigenvalue.imag > 0, "C", "R")
     return pd.DataFrame(
         {
             **numbered,
             "layer": blocks.layer,
             **named,
             "block": block + 1,
-            "type": _types(eigenvalue, order),
+            "type": [
+                "zero" if value == 0 else f"{letter}-{n}"
+                for value, letter, n in zip(eigenvalue, letters, order, strict=True)
+            ],
             "order": order,
             "modulus": modulus,
             "angle": angle,
             "half_life": _half_life(modulus, tol) * unit.step,
-            "period": _period(angle) * unit.step,
+            "period": period * unit.step,
             "share": np.nan if share is None else share[block],
         }
     )
-
-
-def _structure(stack: np.ndarray, tol: float) -> Rows:
-    if stack.shape[-1] == 1:
-        return structure_of_ones(stack)
-    if stack.shape[-1] == 2:
-        return structure_of_twos(stack, tol)
-    blocks = [
-        (k, *block) for k, matrix in enumerate(stack) for block in jordan_structure(matrix, tol)
-    ]
-    index, eigenvalue, order = zip(*blocks, strict=True)
-    return np.array(index), np.array(eigenvalue, dtype=complex), np.array(order)
-
-
-def _sorted(rows: Rows) -> Rows:
-    """By block, then falling modulus, angle and falling order."""
-    index, eigenvalue, order = rows
-    # Adding 0 turns -0 into 0: a real number must not get the angle -pi.
-    eigenvalue = eigenvalue.real + 0.0 + 1j * (eigenvalue.imag + 0.0)
-    by = np.lexsort((-order, np.angle(eigenvalue), -np.abs(eigenvalue), index))
-    return index[by], eigenvalue[by], order[by]
-
-
-def _types(eigenvalue: np.ndarray, order: np.ndarray) -> list[str]:
-    letters = np.where(eigenvalue.imag > 0, "C", "R")
-    return [
-        "zero" if value == 0 else f"{letter}-{n}"
-        for value, letter, n in zip(eigenvalue, letters, order, strict=True)
-    ]
 
 
 def _half_life(modulus: np.ndarray, tol: float) -> np.ndarray:
@@ -200,7 +203,145 @@ def _half_life(modulus: np.ndarray, tol: float) -> np.ndarray:
     return np.where(np.abs(modulus - 1) <= tol, np.inf, half_life)
 
 
-def _period(angle: np.ndarray) -> np.ndarray:
-    """2 pi / angle in steps."""
-    with np.errstate(divide="ignore"):
-        return 2 * np.pi / angle
+Place = tuple[int | None, int]  # network, where there are several, and layer
+
+
+class Stack(NamedTuple):
+    """One recurrent matrix of one layer, as a model gives it."""
+
+    label: str  # in errors
+    raw: Any
+    layer: int = 1
+    matrix: str | None = None  # its name, where a layer has several
+    network: int | None = None  # where a model has several
+
+
+class Blocks(NamedTuple):
+    """Blocks of one recurrent matrix of one layer."""
+
+    values: np.ndarray  # (K, d, d), float64
+    eps: float  # machine epsilon of the type they were stored in
+    layer: int
+    matrix: str | None
+    network: int | None
+
+    @property
+    def place(self) -> Place:
+        return self.network, self.layer
+
+
+def _stacks(model: Any) -> list[Stack]:
+    """Recurrent matrices of a network, a module of torch or arrays, layer by layer."""
+    if callable(getattr(model, "recurrent_blocks", None)):
+        return [
+            Stack(f"{name} of layer {i}", raw, i, name) if name else Stack(f"layer {i}", raw, i)
+            for i, layer in enumerate(model.recurrent_blocks(), start=1)
+            for name, raw in (layer.items() if isinstance(layer, Mapping) else [(None, layer)])
+        ]
+    if hasattr(type(model), "recurrent_blocks"):  # a forecaster of a kind without them
+        try:
+            model.recurrent_blocks()
+        except AttributeError as error:
+            raise TypeError(f"recurrence_features reads a recurrence: {error}") from None
+    if hasattr(model, "weight_hh"):
+        return [Stack("weight_hh", _single_gate(model, model.weight_hh))]
+    if hasattr(model, "weight_hh_l0"):
+        if model.bidirectional:
+            raise ValueError(
+                "recurrence_features reads recurrences that run forward in time; this "
+                f"{type(model).__name__} is bidirectional. Pass one direction's matrix, "
+                "for example model.weight_hh_l0."
+            )
+        names = [f"weight_hh_l{i}" for i in range(model.num_layers)]
+        return [
+            Stack(name, _single_gate(model, getattr(model, name)), layer)
+            for layer, name in enumerate(names, start=1)
+        ]
+    if isinstance(model, (list, tuple)) or hasattr(model, "__array__"):
+        return [Stack("the matrix", model)]
+    raise TypeError(f"`model` must be {_ACCEPTED}; got {_described(model)}.")
+
+
+def _single_gate(model: Any, weight: Any) -> Any:
+    """Recurrent matrix of torch, refused where gates are stacked in it."""
+    rows, columns = weight.shape
+    if rows != columns:
+        raise ValueError(
+            "recurrence_features needs one recurrent matrix a layer; this "
+            f"{type(model).__name__} has {rows // columns} (one a gate). Pass one of them, "
+            f"for example weight_hh.chunk({rows // columns})[0]."
+        )
+    return weight
+
+
+def _checked_blocks(stack: Stack) -> Blocks:
+    name = stack.label
+    values, eps = _as_numbers(stack.raw, name)
+    if values.ndim not in (2, 3) or values.shape[-1] != values.shape[-2] or values.size == 0:
+        raise ValueError(
+            "recurrent matrices must be square: shape (d, d), or (K, d, d) for a stack of K, "
+            f"with d >= 1; {name} has shape {values.shape}."
+        )
+    values = values.reshape(-1, *values.shape[-2:])
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        block, row, column = bad[0]
+        raise ValueError(
+            f"recurrent matrices must be finite; {name} has {len(bad)} NaN or infinite "
+            f"entries, the first in block {block + 1}, row {row + 1}, column {column + 1}. "
+            "A training that diverged leaves such weights: fit again with a smaller learning rate."
+        )
+    return Blocks(values, eps, stack.layer, stack.matrix, stack.network)
+
+
+def _as_numbers(stack: Any, name: str) -> tuple[np.ndarray, float]:
+    """Values in float64 and the precision they were stored in."""
+    if hasattr(stack, "detach"):
+        import torch
+
+        if stack.is_complex() or stack.dtype == torch.bool:
+            raise _not_real(name, stack.dtype)
+        dtype = stack.dtype if stack.is_floating_point() else torch.float64
+        values = stack.detach().to(device="cpu", dtype=torch.float64).numpy()
+        return values, float(torch.finfo(dtype).eps)
+    if isinstance(stack, (list, tuple)) and any(hasattr(part, "detach") for part in stack):
+        raise TypeError(
+            f"{name} must be one array or tensor; got a {type(stack).__name__} of tensors. "
+            "Join blocks of one layer with torch.stack, or read each matrix by itself."
+        )
+    try:
+        array = np.asarray(stack)
+    except ValueError as error:
+        raise ValueError(f"the rows of {name} differ in length; it must be square.") from error
+    if array.dtype.kind not in "iuf":
+        raise _not_real(name, array.dtype)
+    eps = np.finfo(array.dtype).eps if array.dtype.kind == "f" else np.finfo(float).eps
+    return array.astype(np.float64), max(float(eps), float(np.finfo(float).eps))
+
+
+def _not_real(name: str, dtype: Any) -> TypeError:
+    return TypeError(
+        f"recurrent matrices must hold real numbers; {name} has dtype {dtype}. Convert strings "
+        "and objects to floats; write a complex number a + bi as the block [[a, b], [-b, a]]."
+    )
+
+
+def _checked_shares(shares: Any, matrices: list[Blocks]) -> dict[Place, np.ndarray | None]:
+    counts = {blocks.place: len(blocks.values) for blocks in matrices}
+    if shares is None:
+        return dict.fromkeys(counts)
+    arrays = [None if share is None else np.asarray(share, dtype=float) for share in shares]
+    shapes = [None if array is None else array.shape for array in arrays]
+    wanted = [(count,) for count in counts.values()]
+    fits = [shape in (None, size) for shape, size in zip(shapes, wanted, strict=False)]
+    if len(shapes) != len(wanted) or not all(fits):
+        raise ValueError(
+            "block_shares_() must give one number a block and one array (or None) a layer, "
+            f"of shapes {wanted}; got {shapes}."
+        )
+    return dict(zip(counts, arrays, strict=True))
+
+
+def _described(model: Any) -> str:
+    text = f"{type(model).__name__}"
+    return f"{text} {model!r}" if isinstance(model, (str, int, float, type(None))) else text

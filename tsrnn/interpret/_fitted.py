@@ -1,7 +1,7 @@
-"""The networks of a fitted model that have learned something, and its sample of inputs.
+"""Networks of a fitted model that have learned something, and its sample of inputs.
 
-A fitted model is told by what it answers: this room does not know those of forecasters and
-regressors. `inactive_networks_` says which of its networks contribute nothing, and why.
+A fitted model is recognised by its attributes: this room does not know the classes of forecasters
+and regressors. `inactive_networks_` says which of its networks contribute nothing, and why.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from tsrnn.interpret._checks import check_tensor
+from tsrnn.interpret._time_unit import TimeUnit, time_unit
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -22,17 +23,16 @@ __all__ = [
     "UninformativeNetworkError",
     "active_networks",
     "by_network",
-    "check_fitted",
-    "frequency_of",
+    "fitted_time_unit",
     "inputs_for",
     "read_network",
     "read_networks",
-    "which_one",
+    "single_network_hint",
 ]
 
 
 class UninformativeNetworkError(ValueError):
-    """A fitted network whose matrices say nothing of the data, because it contributes nothing.
+    """Fitted network that contributes nothing, so that its matrices say nothing of the data.
 
     Raised by what reads networks, such as `recurrence_features`, of a fitted model that keeps the
     start values of its network (epoch 0 was best), or of a regressor whose network predicts no
@@ -88,24 +88,21 @@ class ReadNetwork(NamedTuple):
             return x if self.projection is None else self.projection(x)
 
 
-def check_fitted(model: Any, reader: str) -> None:
-    """Raise if the model is a forecaster that has not been fitted."""
-    asked = () if isinstance(model, type) else ("fit", "predict")
-    estimator = bool(asked) and all(callable(getattr(model, name, None)) for name in asked)
-    if estimator and not (hasattr(model, "network_") or hasattr(model, "memory_")):
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError(
-            f"{reader} needs a fitted model; this {type(model).__name__} is not fitted yet. "
-            "Call fit first."
-        )
-
-
 def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
-    """Networks of a fitted model or of an ensemble; anything else as it is.
+    """Networks of a fitted model that contribute to it, or of an ensemble.
 
-    Each with its number, from 1, where there are several. Those that contribute nothing to a
-    fitted model are left out.
+    Parameters
+    ----------
+    model : fitted model, network or layer
+        What is neither a fitted model nor an ensemble stands for itself.
+    reader : str
+        The function that reads, for messages.
+
+    Returns
+    -------
+    list of (int or None, network)
+        Each with its number, from 1, where there are several. Those that contribute nothing to a
+        fitted model are left out.
 
     Raises
     ------
@@ -113,8 +110,25 @@ def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
         If none is left.
     sklearn.exceptions.NotFittedError
         If the model is an estimator that has not been fitted.
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import active_networks
+    >>> from tsrnn.layers import Ensemble, ParaRNN, RecurrentNetwork
+    >>> members = [RecurrentNetwork(ParaRNN(1, 4), output_size=1) for _ in range(2)]
+    >>> [number for number, _ in active_networks(Ensemble(members), "this page")]
+    [1, 2]
     """
-    check_fitted(model, reader)
+    estimator = not isinstance(model, type) and all(
+        callable(getattr(model, name, None)) for name in ("fit", "predict")
+    )
+    if estimator and not (hasattr(model, "network_") or hasattr(model, "memory_")):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(
+            f"{reader} needs a fitted model; this {type(model).__name__} is not fitted yet. "
+            "Call fit first."
+        )
     network = getattr(model, "network_", model)
     members = getattr(network, "networks", None)
     if not isinstance(members, list):
@@ -130,7 +144,7 @@ def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
 
 
 def read_networks(model: Any, kind: type[Recurrent], reader: str) -> list[ReadNetwork]:
-    """Every network of a model, whose recurrent layers must be of one kind.
+    """Read every network of a model, whose recurrent layers must be of one kind.
 
     Parameters
     ----------
@@ -148,40 +162,45 @@ def read_networks(model: Any, kind: type[Recurrent], reader: str) -> list[ReadNe
     """
     from tsrnn.layers import RecurrentNetwork
 
-    found = [
+    networks = [
         ReadNetwork(network.rnn, network.input, number)
         if isinstance(network, RecurrentNetwork)
         else ReadNetwork(network, None, number)
         for number, network in active_networks(model, reader)
     ]
-    for network in found:
+    for network in networks:
         if not isinstance(network.layers, kind):
+            shown = type(model).__name__
+            if isinstance(model, type):
+                shown = f"the class {model.__name__} itself"
+            elif network.layers is not model:
+                shown += f" of {type(network.layers).__name__} layers"
             raise TypeError(
                 f"`layer` must be a tsrnn.layers.{kind.__name__}, or a network or a fitted "
-                f"forecaster of such layers; got {_described(model, network.layers)}"
+                f"forecaster of such layers; got {shown}"
             )
-    return found
+    return networks
 
 
 def read_network(model: Any, kind: type[Recurrent], reader: str) -> ReadNetwork:
-    """The network of a model; see `read_networks`.
+    """Read the only network of a model; see `read_networks`.
 
     Raises
     ------
     ValueError
         If there are several.
     """
-    found = read_networks(model, kind, reader)
-    if len(found) > 1:
+    networks = read_networks(model, kind, reader)
+    if len(networks) > 1:
         raise ValueError(
-            f"{reader} reads one network; this {type(model).__name__} has {len(found)}. "
-            f"{which_one(model)}"
+            f"{reader} reads one network; this {type(model).__name__} has {len(networks)}. "
+            f"{single_network_hint(model)}"
         )
-    return found[0]
+    return networks[0]
 
 
-def which_one(model: Any) -> str:
-    """What to do with a model of several networks where one is needed."""
+def single_network_hint(model: Any) -> str:
+    """Advice for a model of several networks where one is needed."""
     if hasattr(model, "network_"):
         return "Pass one of model.network_.networks, and model.sample_ as its inputs"
     return "Pass one of model.networks"
@@ -189,25 +208,25 @@ def which_one(model: Any) -> str:
 
 def inputs_for(model: Any, x: Any, network: ReadNetwork) -> Tensor:
     """Inputs of the first layer of a network, by default those of the forecaster's sample."""
-    given = getattr(model, "sample_", None) if x is None else x
-    if given is None:
+    x = getattr(model, "sample_", None) if x is None else x
+    if x is None:
         raise TypeError(
             "x, the inputs to run over, must be given with a layer or a network; got None. "
             "Only a fitted forecaster keeps a sample of its own"
         )
     fitted = hasattr(model, "network_")
     hint = ", or leave it out to take the forecaster's own sample" if fitted else ""
-    check_tensor("x", given, next(network.layers.parameters()).dtype, hint)
-    return network.layer_inputs(given)
+    check_tensor("x", x, next(network.layers.parameters()).dtype, hint)
+    return network.layer_inputs(x)
 
 
-def frequency_of(model: Any, freq: Any) -> Any:
-    """The frequency given, or else that of the data a forecaster was fitted to."""
-    return getattr(model, "freq_", None) if freq is None else freq
+def fitted_time_unit(model: Any, freq: Any) -> TimeUnit:
+    """Unit of time of a frequency, by default that of the data a forecaster was fitted to."""
+    return time_unit(getattr(model, "freq_", None) if freq is None else freq)
 
 
 def by_network(tables: list[pd.DataFrame], networks: list[ReadNetwork]) -> pd.DataFrame:
-    """Tables of networks one below the other; with several, a column says of which a row is."""
+    """Tables of networks in one; where there are several, a column `network` numbers them."""
     if networks[0].number is None:
         return tables[0]
     for table, network in zip(tables, networks, strict=True):
@@ -215,10 +234,3 @@ def by_network(tables: list[pd.DataFrame], networks: list[ReadNetwork]) -> pd.Da
     joined = pd.concat(tables, ignore_index=True)
     joined.attrs = dict(tables[0].attrs)
     return joined
-
-
-def _described(model: Any, layers: Any) -> str:
-    if isinstance(model, type):
-        return f"the class {model.__name__} itself"
-    inside = "" if layers is model else f" of {type(layers).__name__} layers"
-    return f"{type(model).__name__}{inside}"

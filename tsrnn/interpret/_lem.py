@@ -1,4 +1,4 @@
-"""Time steps and time scales that a layer of long expressive memory has learned."""
+"""Time steps and time scales learned by a layer of long expressive memory."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from tsrnn.interpret._checks import as_floats, check_tensor
 from tsrnn.interpret._fitted import (
     ReadNetwork,
     by_network,
-    frequency_of,
+    fitted_time_unit,
     inputs_for,
     read_network,
     read_networks,
-    which_one,
+    single_network_hint,
 )
-from tsrnn.interpret._time_unit import time_unit
 from tsrnn.kernels import recurrence
-from tsrnn.layers._lem import LEM
+from tsrnn.layers import LEM
 
 __all__ = ["time_scales", "time_steps"]
 
@@ -69,7 +68,7 @@ def time_steps(
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` or `hx` is no tensor.
+        If there is no LEM to read, or `x` or `hx` is not a tensor.
     ValueError
         As the layer does of `x`, `hx` and `lengths`; if there are several networks.
     sklearn.exceptions.NotFittedError
@@ -99,11 +98,12 @@ def _steps_along(
         return _steps_along(network, x[None], start, lengths)[:, :, 0]
     layer(x[:, :1], hx)  # raises if shapes do not fit, before anything long
     start = layer.initial_state(len(x)) if hx is None else hx
-    taken = [
-        _time_steps_of(layer, i, u, states, start[i])
-        for i, (u, states) in enumerate(layer_states(layer, x, start, lengths))
-    ]
-    steps = torch.stack(taken)
+    steps = torch.stack(
+        [
+            _layer_time_steps(layer, i, u, states, start[i])
+            for i, (u, states) in enumerate(layer_states(layer, x, start, lengths))
+        ]
+    )
     if lengths is None:
         return steps
     after = torch.arange(x.shape[1], device=x.device) >= torch.as_tensor(
@@ -153,13 +153,13 @@ def time_scales(
         - ``time_scale``: the sampling interval over ``time_step``. It falls where time steps
           rise: by the 0.05 quantile of the one stands the 0.95 quantile of the other.
 
-        ``attrs["time_unit"]`` says in what time scales are given ("steps" if no frequency is
-        known) and ``attrs["time_step"]`` how many of them one step is.
+        ``attrs["time_unit"]`` is the unit of time scales ("steps" if no frequency is known),
+        ``attrs["time_step"]`` the length of a step in this unit.
 
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` or `hx` is no tensor.
+        If there is no LEM to read, or `x` or `hx` is not a tensor.
     ValueError
         As the layer does of `x`, `hx` and `lengths`; if `freq` or `quantiles` are not understood,
         or there are several networks and an `hx`.
@@ -186,15 +186,15 @@ def time_scales(
     3      1     y     2       0.5       0.25         4.0
     """
     levels = _checked_levels(quantiles)
-    unit = time_unit(frequency_of(layer, freq))
+    unit = fitted_time_unit(layer, freq)
     networks = read_networks(layer, LEM, "time_scales")
     if len(networks) > 1 and hx is not None:
         raise ValueError(
             f"hx is the state of one network; this {type(layer).__name__} has {len(networks)}. "
-            f"{which_one(layer)}, or leave hx out to start at zero"
+            f"{single_network_hint(layer)}, or leave hx out to start at zero"
         )
     tables = [
-        _scales(_steps_along(network, inputs_for(layer, x, network), hx, lengths), levels)
+        _quantiles(_steps_along(network, inputs_for(layer, x, network), hx, lengths), levels)
         for network in networks
     ]
     table = by_network(tables, networks)
@@ -203,9 +203,9 @@ def time_scales(
     return table
 
 
-def _scales(taken: Tensor, levels: np.ndarray) -> pd.DataFrame:
+def _quantiles(time_steps: Tensor, levels: np.ndarray) -> pd.DataFrame:
     """Quantiles of the time steps (num_layers, 2, ..., T, d) of a network."""
-    steps = taken.double().cpu().numpy()
+    steps = time_steps.double().cpu().numpy()
     steps = steps.reshape(*steps.shape[:2], -1, steps.shape[-1])
     values = np.moveaxis(np.nanquantile(steps, levels, axis=2), 0, -1)  # layer, state, unit, level
     labels = [range(1, len(values) + 1), ["z", "y"], range(1, values.shape[2] + 1), levels]
@@ -241,7 +241,7 @@ def layer_states(
         x = states[:, :, 0]
 
 
-def _time_steps_of(layer: LEM, i: int, u: Tensor, states: Tensor, start: Tensor) -> Tensor:
+def _layer_time_steps(layer: LEM, i: int, u: Tensor, states: Tensor, start: Tensor) -> Tensor:
     """Time steps (2, B, T, d) of layer i along its inputs and states."""
     weight_ih, weight_hh, bias = layer.weights(i)
     d = layer.hidden_size

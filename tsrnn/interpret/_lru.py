@@ -1,4 +1,4 @@
-"""What the state of a linear recurrent unit remembers, and the past that it holds."""
+"""Memory of a linear recurrent unit: how long it lasts, and the inputs that the state holds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from tsrnn.interpret._checks import as_floats, check_tensor, is_count
 from tsrnn.interpret._fitted import (
     ReadNetwork,
     by_network,
-    frequency_of,
+    fitted_time_unit,
     read_network,
     read_networks,
 )
-from tsrnn.interpret._time_unit import time_unit
 from tsrnn.layers import LRU
 
 __all__ = ["Reconstruction", "memory_lengths", "reconstruct_input"]
@@ -42,8 +41,8 @@ class Reconstruction(NamedTuple):
     >>> from tsrnn.layers import LRU
     >>> layer = LRU(1, 4, state_units=32, r_min=0.99, dtype=torch.float64)
     >>> _, h_n = layer(torch.ones(5, 20, 1, dtype=torch.float64))
-    >>> found = reconstruct_input(layer, h_n, steps=20)
-    >>> found.inputs.shape, found.condition_number >= 1
+    >>> past = reconstruct_input(layer, h_n, steps=20)
+    >>> past.inputs.shape, past.condition_number >= 1
     ((5, 20, 1), True)
     """
 
@@ -52,7 +51,7 @@ class Reconstruction(NamedTuple):
 
 
 def memory_lengths(layer: Any, *, share: float = 0.01, freq: Any = None) -> pd.DataFrame:
-    r"""How long every state of a linear recurrent unit remembers an input.
+    r"""Time for which every state of a linear recurrent unit remembers an input.
 
     After k steps :math:`|\lambda|^k` of what an input added to the state is left, equation (3)
     of Orvieto et al.
@@ -80,15 +79,15 @@ def memory_lengths(layer: Any, *, share: float = 0.01, freq: Any = None) -> pd.D
         - ``memory``: time until :math:`|\lambda|^k` is first below `share`;
         - ``period``: 2 pi / abs(angle).
 
-        ``attrs["time_unit"]`` says in what the last three are given and ``attrs["time_step"]``
-        how many of them one step is.
+        ``attrs["time_unit"]`` is the unit of the last three, ``attrs["time_step"]`` the length of
+        a step in this unit.
 
     Raises
     ------
     TypeError
         If there is no LRU to read.
     ValueError
-        If `share` is no number between 0 and 1, or `freq` is not understood.
+        If `share` is not a number between 0 and 1, or `freq` is not understood.
     sklearn.exceptions.NotFittedError
         If a forecaster has not been fitted.
 
@@ -110,7 +109,7 @@ def memory_lengths(layer: Any, *, share: float = 0.01, freq: Any = None) -> pd.D
     networks = read_networks(layer, LRU, "memory_lengths")
     if not isinstance(share, numbers.Real) or not 0 < share < 1:
         raise ValueError(f"share must be a number between 0 and 1; got {share!r}")
-    unit = time_unit(frequency_of(layer, freq))
+    unit = fitted_time_unit(layer, freq)
     tables = [_memory(n.layers, float(share), unit.step) for n in networks]
     table = by_network(tables, networks)
     table.attrs = {"time_unit": unit.name, "time_step": unit.step}
@@ -160,10 +159,10 @@ def reconstruct_input(
     Raises
     ------
     TypeError
-        If there is no LRU to read, or `state` is no tensor.
+        If there is no LRU to read, or `state` is not a tensor.
     ValueError
-        If the state or the basis has another shape, `steps` is no positive integer or exceeds the
-        sample, or there are several networks.
+        If the state or the basis has another shape, `steps` is not a positive integer or exceeds
+        the sample, or there are several networks.
     sklearn.exceptions.NotFittedError
         If a forecaster has not been fitted.
 
@@ -190,14 +189,29 @@ def reconstruct_input(
     >>> layer = LRU(1, 4, state_units=32, r_min=0.99, dtype=torch.float64)
     >>> x = torch.randn(5, 20, 1, dtype=torch.float64)
     >>> _, h_n = layer(x)
-    >>> found = reconstruct_input(layer, h_n, steps=20)
-    >>> bool(abs(found.inputs - x.numpy()).max() < 1e-6)
+    >>> past = reconstruct_input(layer, h_n, steps=20)
+    >>> bool(abs(past.inputs - x.numpy()).max() < 1e-6)
     True
     """
     network = read_network(layer, LRU, "reconstruct_input")
     if state is None:
         state, steps = _sample_state(layer, network, steps)
-    return _solved(network.layers, state, _checked_steps(steps), basis)
+    lru, steps = network.layers, _checked_steps(steps)
+    parts = _first_state(lru, state)
+    # V of shape (N, steps * input_size): what every input adds to the last state.
+    eigenvalues, weights = _as_complex(lru.eigenvalues()[0]), _as_complex(lru.input_weights())
+    powers = eigenvalues[:, None] ** np.arange(steps - 1, -1, -1)
+    vandermonde = (powers[:, :, None] * weights[:, None, :]).reshape(len(eigenvalues), -1)
+    matrix = np.concatenate([vandermonde.real, vandermonde.imag])
+    functions = None if basis is None else _checked_basis(basis, steps, lru.input_size)
+    if functions is not None:
+        matrix = matrix @ functions
+    inverse, condition_number = _pseudoinverse(matrix, parts.dtype)
+    solution = parts.astype(np.float64) @ inverse.T
+    if functions is not None:
+        solution = solution @ functions.T
+    inputs = solution.reshape(*parts.shape[:-1], steps, lru.input_size)
+    return Reconstruction(inputs, condition_number)
 
 
 def _sample_state(model: Any, network: ReadNetwork, steps: Any) -> tuple[Tensor, int]:
@@ -218,36 +232,20 @@ def _sample_state(model: Any, network: ReadNetwork, steps: Any) -> tuple[Tensor,
     return network.layers(network.layer_inputs(sample[:, -steps:]))[1], steps
 
 
-def _solved(layer: LRU, state: Tensor, steps: int, basis: Any) -> Reconstruction:
-    parts = _first_state(layer, state)
-    matrix = _as_real(_vandermonde(layer, steps))
-    functions = None if basis is None else _checked_basis(basis, steps, layer.input_size)
-    if functions is not None:
-        matrix = matrix @ functions
-    inverse, condition_number = _pseudoinverse(matrix, parts.dtype)
-    found = parts.astype(np.float64) @ inverse.T
-    if functions is not None:
-        found = found @ functions.T
-    inputs = found.reshape(*parts.shape[:-1], steps, layer.input_size)
-    return Reconstruction(inputs, condition_number)
-
-
 def _memory(layer: LRU, share: float, step: float) -> pd.DataFrame:
-    """Memory of all layers, the unit of time `step` a step."""
-    tables = [_memory_of(layer, number, share, step) for number in range(layer.num_layers)]
-    return pd.concat(tables, ignore_index=True)
-
-
-def _memory_of(layer: LRU, number: int, share: float, step: float) -> pd.DataFrame:
-    # A modulus near 1 loses digits in the rounding of lambda; its logarithm, -nu, is a parameter.
-    nu = np.exp(_as_double(getattr(layer, f"nu_log_l{number}").detach()))
-    angle = np.angle(_as_complex(layer.eigenvalues()[number]))
-    with np.errstate(divide="ignore"):
-        half_life, forgotten = np.log(2) / nu, -np.log(share) / nu
-        period = 2 * np.pi / np.abs(angle)
-    return pd.DataFrame(
-        {
-            "layer": number + 1,
+    """Memory of the states of all layers, the unit of time `step` a step."""
+    tables = []
+    for i, eigenvalues in enumerate(layer.eigenvalues()):
+        # A modulus near 1 loses digits in the rounding of lambda; its logarithm, -nu, is a
+        # parameter.
+        nu_log = getattr(layer, f"nu_log_l{i}").detach().cpu().numpy()
+        nu = np.exp(nu_log.astype(np.float64))
+        angle = np.angle(_as_complex(eigenvalues))
+        with np.errstate(divide="ignore"):
+            half_life, forgotten = np.log(2) / nu, -np.log(share) / nu
+            period = 2 * np.pi / np.abs(angle)
+        columns = {
+            "layer": i + 1,
             "unit": np.arange(1, len(nu) + 1),
             "modulus": np.exp(-nu),
             "angle": angle,
@@ -255,14 +253,8 @@ def _memory_of(layer: LRU, number: int, share: float, step: float) -> pd.DataFra
             "memory": (np.floor(forgotten) + 1) * step,
             "period": period * step,
         }
-    )
-
-
-def _vandermonde(layer: LRU, steps: int) -> np.ndarray:
-    """V of shape (N, steps * input_size): what every input adds to the last state."""
-    eigenvalues, weights = _as_complex(layer.eigenvalues()[0]), _as_complex(layer.input_weights())
-    powers = eigenvalues[:, None] ** np.arange(steps - 1, -1, -1)
-    return (powers[:, :, None] * weights[:, None, :]).reshape(len(eigenvalues), -1)
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _pseudoinverse(matrix: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, float]:
@@ -276,14 +268,6 @@ def _pseudoinverse(matrix: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, flo
 
 def _as_complex(tensor: Tensor) -> np.ndarray:
     return tensor.cpu().numpy().astype(np.complex128)
-
-
-def _as_double(tensor: Tensor) -> np.ndarray:
-    return tensor.cpu().numpy().astype(np.float64)
-
-
-def _as_real(matrix: np.ndarray) -> np.ndarray:
-    return np.concatenate([matrix.real, matrix.imag])
 
 
 def _first_state(layer: LRU, state: Tensor) -> np.ndarray:

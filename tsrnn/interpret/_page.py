@@ -1,4 +1,4 @@
-"""Parts of the page that sums up a fitted network."""
+"""Page that sums up a fitted network: its width, rules, columns, notes and table of features."""
 
 from __future__ import annotations
 
@@ -14,12 +14,44 @@ FEATURES_SHOWN = 8
 
 
 def section(heading: str) -> str:
-    """A rule and what follows it."""
+    """Rule across a page and a heading below it.
+
+    Parameters
+    ----------
+    heading : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import section
+    >>> print(section("Training")[-20:])
+    -----------
+    Training
+    """
     return f"{'-' * WIDTH}\n{heading}"
 
 
 def two_columns(facts: dict[str, object]) -> str:
-    """Names and values, two to a line."""
+    """Lay names and values out, two pairs to a line.
+
+    Parameters
+    ----------
+    facts : dict
+        Values by name; the first half goes into the left column.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import two_columns
+    >>> print(two_columns({"Series": 1, "Rows": 120}))
+    Series:                            1      Rows:                            120
+    """
     items = [f"{name + ':':<20}{value!s:>16}" for name, value in facts.items()]
     half = -(-len(items) // 2)
     right = items[half:] + [""] * (2 * half - len(items))
@@ -27,19 +59,32 @@ def two_columns(facts: dict[str, object]) -> str:
 
 
 def feature_section(features: pd.DataFrame | None) -> list[str]:
-    """The features that carry most of the output, if there are any."""
+    """Section of a page with the features that carry most of the output.
+
+    Parameters
+    ----------
+    features : DataFrame or None
+        As `recurrence_features` gives them of a fitted model; None for no section.
+
+    Returns
+    -------
+    list of str
+        Heading and table, or nothing.
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import feature_section
+    >>> feature_section(None)
+    []
+    """
     if features is None:
         return []
-    heading = "Recurrence features: the strongest by share of the output's variance"
-    return [section(heading), _feature_lines(features)]
-
-
-def _feature_lines(features: pd.DataFrame) -> str:
     strongest = features.sort_values("share", ascending=False, kind="stable")
-    shown = strongest.head(FEATURES_SHOWN).drop(columns="order")  # which the type says
+    shown = strongest.head(FEATURES_SHOWN).drop(columns="order")  # stated by the type
     unit, length = features.attrs["time_unit"], features.attrs["sample_length"]
     beyond = shown.pop("beyond_sample").any()
     for name in ("half_life", "period"):
+        # An infinite period means that nothing turns; an infinite half-life is a long one.
         longer = (shown[name] > length) & ((name == "half_life") | np.isfinite(shown[name]))
         shown[name] = shown[name].astype(object).mask(longer, f">{length:g}")
     text = shown.to_string(index=False, na_rep="-", float_format=lambda v: f"{v:.3g}")
@@ -47,27 +92,62 @@ def _feature_lines(features: pd.DataFrame) -> str:
     lines = [text, f"{len(features)} features in all: {counts}. Times in {unit}."]
     if beyond:
         lines.append(f">{length:g}: beyond the sample, longer than any series; not identified.")
-    return "\n".join(lines)
+    heading = "Recurrence features: the strongest by share of the output's variance"
+    return [section(heading), "\n".join(lines)]
 
 
 def reading_of(features: pd.DataFrame) -> str:
-    """How the table of features is to be read."""
+    """Note on how to read a table of features.
+
+    Parameters
+    ----------
+    features : DataFrame
+        As `recurrence_features` gives them.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import reading_of, recurrence_features
+    >>> reading_of(recurrence_features([[0.9]]))[:60]
+    'Half-life and period are those of the recurrent matrix itsel'
+    """
     if "matrix" in features:
-        read = (
+        times = (
             "Half-life and period are those of each recurrent matrix by itself; what a gated "
             "block remembers depends on its gates as well."
         )
     else:
-        read = (
+        times = (
             "Half-life and period are those of the recurrent matrix itself, the recurrence "
             "linearised at zero; with tanh the decay of large states is faster."
         )
     return (
-        f"{read} Blocks are identified up to their order only: two fits of equal accuracy may "
+        f"{times} Blocks are identified up to their order only: two fits of equal accuracy may "
         "share the work between blocks in different ways."
     )
 
 
 def wrapped(text: str, indent: int = 4) -> str:
-    """A note in lines of the width of the page, the later ones indented."""
+    """Wrap a note at the width of the page, its later lines indented.
+
+    Parameters
+    ----------
+    text : str
+    indent : int, default 4
+        Spaces before every line but the first.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import wrapped
+    >>> print(wrapped("Note: " + "a word " * 12))
+    Note: a word a word a word a word a word a word a word a word a word a word a
+        word a word
+    """
     return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent)

@@ -1,4 +1,4 @@
-"""How much of the output's variance each recurrent block carries."""
+"""Shares of the output's variance that recurrent blocks carry."""
 
 from __future__ import annotations
 
@@ -56,18 +56,12 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
     for layer in range(rnn.num_layers):
         share = x.new_empty(rnn.n_blocks, dtype=torch.float64)
         for k in range(rnn.n_blocks):
-            states = _held(layers[layer + 1], k, rnn.n_blocks)
+            states = layers[layer + 1].clone()
+            part = states[..., k :: rnn.n_blocks]  # states are ordered field by field
+            part[:] = part.mean((0, 1))
             for upper in range(layer + 1, rnn.num_layers):
                 states = rnn.run_layer(upper, states, None)[0]
             lost = output - network.head(states).flatten(0, 1).double()
             share[k] = (lost * centred).sum() / total
         shares.append(share)
     return shares
-
-
-def _held(states: Tensor, block: int, n_blocks: int) -> Tensor:
-    """States with one block held at its mean."""
-    states = states.clone()
-    part = states[..., block::n_blocks]  # features are ordered field by field
-    part[:] = part.mean((0, 1))
-    return states

@@ -1,4 +1,4 @@
-"""From a pandas frequency to a unit of time that people use."""
+"""Unit of time of a pandas frequency, as people say it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ALIAS = re.compile(r"(?P<multiple>\d*)(?P<alias>[A-Za-z]+)(-[A-Z0-9]+)?")
 
 
 class TimeUnit(NamedTuple):
-    """What one time step is: `step` times `name`."""
+    """Length of a time step: `step` times `name`."""
 
     name: str
     step: float

@@ -1,4 +1,4 @@
-"""Attention within windows and a memory across them: the block-recurrent transformer."""
+"""Block-recurrent transformer: attention within windows and a memory across them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from tsrnn.kernels import without_padding
-from tsrnn.layers._brt_init import draw_transformer
-from tsrnn.layers._brt_layer import TransformerLayer
-from tsrnn.layers._brt_memory import RECURRENT_MATRICES, Memory
-from tsrnn.layers._brt_state import Carried, Shape
-from tsrnn.layers._brt_windows import Windows
 from tsrnn.layers._checks import check_dropout, check_flag, check_sizes, check_tensor_kind
+from tsrnn.layers._initialisation import draw_linear, draw_uniform
 from tsrnn.layers._recurrent import Recurrent
+from tsrnn.layers._windows import TransformerState, Windows
+
+RECURRENT_MATRICES = ("W_Q", "W_K", "W_V")
 
 
 class BlockRecurrentAttention(Recurrent):
@@ -46,12 +45,12 @@ class BlockRecurrentAttention(Recurrent):
         \bar M^{(k)} W_K^{(k)}, \bar M^{(k)} W_V^{(k)}),
 
     or, with ``block_size=None``, `n_heads` heads of :math:`\bar M W_Q, \bar M W_K, \bar M W_V`
-    with matrices of size d x d. The output is LN of what the last layer gives.
+    with matrices of size d x d. The output is LN of the output of the last layer.
 
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs d, and size of a state vector.
     num_layers : int, default 2
@@ -86,7 +85,7 @@ class BlockRecurrentAttention(Recurrent):
     Raises
     ------
     ValueError
-        If a size is no positive integer, `block_size` or `n_heads` does not divide
+        If a size is not a positive integer, `block_size` or `n_heads` does not divide
         `hidden_size`, or there is no layer `recurrent_layer`.
 
     Notes
@@ -94,7 +93,7 @@ class BlockRecurrentAttention(Recurrent):
     A row of the state holds, one after the other, the output (of the last layer, otherwise
     zeros), how many steps were seen, the inputs of the layer at the last W steps, and the state
     vectors (of the recurrent layer, otherwise zeros). From 2 W steps on, the number seen is W
-    plus what is left of whole windows. A state of zeros says that nothing was seen: the memory
+    plus what is left of whole windows. A state of zeros means that nothing was seen: the memory
     is then its learned start. The steps of a window that is not complete are among the inputs
     kept, so that a sequence may be cut anywhere.
 
@@ -145,7 +144,13 @@ class BlockRecurrentAttention(Recurrent):
             input_size=input_size, hidden_size=hidden_size, num_layers=num_layers,
             n_states=n_states, window=window, n_heads=n_heads,
         )  # fmt: skip
-        _check_divisors(hidden_size, block_size, n_heads)
+        if block_size is not None:
+            check_sizes(block_size=block_size)
+        if hidden_size % (block_size or 1) or hidden_size % n_heads:
+            raise ValueError(
+                "hidden_size must be a multiple of block_size and of n_heads; got "
+                f"hidden_size={hidden_size}, block_size={block_size}, n_heads={n_heads}"
+            )
         if recurrent_layer is None:
             recurrent_layer = max(num_layers - 1, 1)
         legal = range(1, num_layers + 1)
@@ -170,8 +175,7 @@ class BlockRecurrentAttention(Recurrent):
         self.bias = bias
         self.dropout = dropout
         self.matrix_names = RECURRENT_MATRICES
-        self._shape = Shape(num_layers, hidden_size, window, n_states, recurrent_layer)
-        self.state_size = sum(self._shape.parts)
+        self.state_size = hidden_size + 1 + (window + n_states) * hidden_size
         memory = Memory(hidden_size, n_states, window, n_heads, block_size, bias)
         self.embedding = nn.Linear(input_size, hidden_size, bias=bias)
         self.layers = nn.ModuleList(
@@ -190,19 +194,20 @@ class BlockRecurrentAttention(Recurrent):
         x = without_padding(x, lengths)
         if lengths is None:
             lengths = torch.full((len(x),), x.shape[1], device=x.device)
-        old = Carried.unpack(hx, self._shape)
+        old = TransformerState.unpack(hx, self.hidden_size, self.window, self.recurrent_layer)
         windows = Windows(old.seen, lengths.to(torch.int64), x.shape[1], self.window)
-        states = old.memory(self._memory.initial)
+        states = torch.where(old.begun, old.states, self._memory.initial)
         tokens, caches = windows.place(self.embedding(x)), []
         for layer, cache in zip(self.layers, old.cache, strict=True):
             known = windows.after(cache, tokens)
             caches.append(windows.cache(known))
             tokens, states = layer(known, windows, states)
         output = without_padding(self.norm(windows.new(tokens)), lengths)
-        return output, old.after(windows, output, torch.stack(caches), states).pack(self._shape)
+        new = old.after(windows, output, torch.stack(caches), states)
+        return output, new.pack(self.recurrent_layer)
 
     def outputs(self, states: Tensor) -> Tensor:
-        """What belongs to states (..., state_size): the first hidden_size numbers."""
+        """Outputs within states (..., state_size): the first hidden_size numbers."""
         return states[..., : self.hidden_size]
 
     @torch.no_grad()
@@ -214,7 +219,15 @@ class BlockRecurrentAttention(Recurrent):
         embeddings are standard normal, the biases of distances zero. b_g is uniform on (0, 4):
         in one window a number of the memory keeps from half to 98 percent of itself.
         """
-        draw_transformer(self, generator)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                draw_linear(module, generator)
+            elif isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
+            elif isinstance(module, LocalAttention):
+                module.distance_bias.zero_()
+            elif isinstance(module, Memory):
+                module.draw(generator)
 
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
         """Recurrent matrices of the memory, the only layer with any: W_Q, W_K, W_V by name.
@@ -238,11 +251,169 @@ class BlockRecurrentAttention(Recurrent):
         return self.layers[self.recurrent_layer - 1].memory  # type: ignore[return-value]
 
 
-def _check_divisors(hidden_size: int, block_size: int | None, n_heads: int) -> None:
-    if block_size is not None:
-        check_sizes(block_size=block_size)
-    if hidden_size % (block_size or 1) or hidden_size % n_heads:
-        raise ValueError(
-            "hidden_size must be a multiple of block_size and of n_heads; got "
-            f"hidden_size={hidden_size}, block_size={block_size}, n_heads={n_heads}"
+class TransformerLayer(nn.Module):
+    """Local attention, with a memory also attention to it, then a feedforward network."""
+
+    def __init__(
+        self, size: int, n_heads: int, window: int, bias: bool, dropout: float,
+        memory: Memory | None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.norm = nn.LayerNorm(size, bias=bias)
+        self.attention = LocalAttention(size, n_heads, window, bias)
+        self.memory = memory
+        self.mix = nn.Linear(size if memory is None else 2 * size, size, bias=bias)
+        self.feedforward = nn.Sequential(
+            nn.LayerNorm(size, bias=bias),
+            nn.Linear(size, 4 * size, bias=bias),
+            nn.GELU(),
+            nn.Linear(4 * size, size, bias=bias),
         )
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens: Tensor, windows: Windows, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens (B, 1 + G, W, d) and states (B, S, d) to tokens (B, G, W, d) and states."""
+        normed = self.norm(tokens)
+        if self.memory is not None:
+            normed = normed + self.memory.token_ids
+        heads, keys, values = self.attention(normed, windows.fresh)
+        if self.memory is not None:
+            before, states = self.memory.carry(states, keys, values, windows.complete)
+            heads = torch.cat([heads, self.memory.read(normed[:, 1:], before)], -1)
+        tokens = tokens[:, 1:] + self.dropout(self.mix(heads))
+        return tokens + self.dropout(self.feedforward(tokens)), states
+
+
+class LocalAttention(nn.Module):
+    """Attention of every step to itself and the W steps before it, with a bias by distance."""
+
+    def __init__(self, size: int, n_heads: int, window: int, bias: bool) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.query = nn.Linear(size, size, bias=bias)
+        self.key_value = nn.Linear(size, 2 * size, bias=bias)
+        self.distance_bias = nn.Parameter(torch.empty(n_heads, window + 1))
+
+    def forward(self, tokens: Tensor, fresh: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens (B, 1 + G, W, d) to heads, keys and values (B, G, W, d).
+
+        Where `fresh` (B,) is true there is nothing in the first window.
+        """
+        keys, values = self.key_value(tokens).chunk(2, -1)
+        # k and v (B, G, heads, 2 W, d / heads): of the window before and the present one
+        k, v = (_heads(torch.cat([x[:, :-1], x[:, 1:]], -2), self.n_heads) for x in (keys, values))
+        q = _heads(self.query(tokens[:, 1:]), self.n_heads)
+        scores = (q * q.shape[-1] ** -0.5) @ k.mT + self._bias()
+        # Zeros of an empty cache would take weight from the steps that there are.
+        scores[:, 0, ..., : tokens.shape[2]].masked_fill_(fresh[:, None, None, None], -torch.inf)
+        return _joined(scores.softmax(-1) @ v), keys[:, 1:], values[:, 1:]
+
+    def _bias(self) -> Tensor:
+        """Bias of the scores (heads, W, 2 W): that of the distance, minus infinity beyond W."""
+        window = self.distance_bias.shape[1] - 1
+        places = torch.arange(2 * window, device=self.distance_bias.device)
+        distance = places[:window, None] + window - places
+        outside = (distance < 0) | (distance > window)
+        return self.distance_bias[:, distance.clamp(0, window)].masked_fill(outside, -torch.inf)
+
+
+class Memory(nn.Module):
+    """State vectors that tokens read, updated by each window when it is complete."""
+
+    def __init__(
+        self, size: int, n_states: int, window: int, n_heads: int, block_size: int | None,
+        bias: bool,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.n_heads = n_heads
+        self.initial = nn.Parameter(torch.empty(n_states, size))
+        self.state_ids = nn.Parameter(torch.empty(n_states, size))
+        self.token_ids = nn.Parameter(torch.empty(window, size))
+        self.gate = nn.Parameter(torch.empty(size))
+        self.norm = nn.LayerNorm(size, bias=bias)
+        self.self_attention = StateAttention(size, n_heads, block_size, bias)
+        self.write_query = nn.Linear(size, size, bias=bias)
+        self.write_output = nn.Linear(size, size, bias=bias)
+        self.read_query = nn.Linear(size, size, bias=bias)
+        self.read_key_value = nn.Linear(size, 2 * size, bias=bias)
+
+    def update(self, states: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """States (B, S, d) after a window with keys and values (B, W, d)."""
+        named = self.norm(states) + self.state_ids
+        across = attend(self.write_query(named), keys, values, self.n_heads)
+        candidate = self.self_attention(named) + self.write_output(across)
+        return torch.lerp(candidate, states, self.gate.sigmoid())
+
+    def carry(
+        self, states: Tensor, keys: Tensor, values: Tensor, complete: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """States before each window (B, G, S, d), and at the end (B, S, d).
+
+        Keys and values are (B, G, W, d); a sequence takes in its first `complete` (B,) windows.
+        """
+        before = [states]
+        # One window after the other: a window reads the memory that the one before has left.
+        for g in range(max(complete.tolist(), default=0)):
+            new = self.update(states, keys[:, g], values[:, g])
+            states = torch.where((complete > g)[:, None, None], new, states)
+            before.append(states)
+        count = keys.shape[1]
+        before += [states] * (count - len(before))
+        return torch.stack(before[:count], 1), states
+
+    def read(self, tokens: Tensor, states: Tensor) -> Tensor:
+        """Tokens (B, G, W, d) attend to the states (B, G, S, d) before their window."""
+        keys, values = self.read_key_value(self.norm(states) + self.state_ids).chunk(2, -1)
+        return attend(self.read_query(tokens), keys, values, self.n_heads)
+
+    @torch.no_grad()
+    def draw(self, generator: torch.Generator | None) -> None:
+        """Draw the parameters that belong to no linear map."""
+        for embedding in (self.initial, self.state_ids, self.token_ids):
+            embedding.normal_(generator=generator)
+        self.gate.uniform_(0.0, 4.0, generator=generator)
+        for name in RECURRENT_MATRICES:
+            matrix = self.self_attention.get_parameter(name)
+            draw_uniform([matrix], matrix.shape[-1] ** -0.5, generator)
+
+
+class StateAttention(nn.Module):
+    """Self-attention of the states, with recurrent matrices W_Q, W_K, W_V in K blocks."""
+
+    def __init__(self, size: int, n_heads: int, block_size: int | None, bias: bool) -> None:
+        super().__init__()
+        block = size if block_size is None else block_size
+        self.n_blocks = size // block
+        self.n_heads = n_heads if block_size is None else self.n_blocks
+        for name in RECURRENT_MATRICES:
+            blocks = torch.empty(self.n_blocks, block, block)
+            self.register_parameter(name, nn.Parameter(blocks))
+        self.W_O = nn.Linear(size, size, bias=bias)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """States (B, S, d) to (B, S, d)."""
+        split = states.unflatten(-1, (self.n_blocks, -1))
+        q, k, v = (
+            torch.einsum("...ki,kij->...kj", split, getattr(self, name)).flatten(-2)
+            for name in RECURRENT_MATRICES
+        )
+        return self.W_O(attend(q, k, v, self.n_heads))
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, n_heads: int) -> Tensor:
+    """Softmax attention of queries (..., n, d) to keys and values (..., m, d), head by head."""
+    lead = q.shape[:-2]
+    # The fast kernels of torch take four axes.
+    q, k, v = (_heads(x, n_heads).flatten(0, -4) for x in (q, k, v))
+    heads = nn.functional.scaled_dot_product_attention(q, k, v)
+    return _joined(heads).unflatten(0, lead)
+
+
+def _heads(x: Tensor, n_heads: int) -> Tensor:
+    """(..., n, d) to (..., heads, n, d / heads)."""
+    return x.unflatten(-1, (n_heads, -1)).transpose(-2, -3)
+
+
+def _joined(heads: Tensor) -> Tensor:
+    """(..., heads, n, d / heads) to (..., n, d)."""
+    return heads.transpose(-2, -3).flatten(-2)

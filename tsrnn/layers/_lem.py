@@ -5,7 +5,7 @@ from torch import nn
 
 from tsrnn.kernels import cells
 from tsrnn.layers._checks import check_block_size, check_choice, check_sizes
-from tsrnn.layers._init import draw_uniform
+from tsrnn.layers._initialisation import check_chrono, draw_uniform
 from tsrnn.layers._stack import CellStack
 
 INITIALISATIONS = ("uniform", "chrono")
@@ -31,7 +31,7 @@ class LEM(CellStack):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs d of a layer.
     num_layers : int, default 1
@@ -55,7 +55,7 @@ class LEM(CellStack):
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (4 d, in)
-        V_1, V_2, V_z, V_y one below the other. Row ``i * K + k`` of a V belongs to unit i of
+        V_1, V_2, V_z, V_y, stacked by rows. Row ``i * K + k`` of a V belongs to unit i of
         block k, K being the number of blocks, 1 by default.
     weight_hh_l{l} : Parameter of shape (4, d_s, d_s, K)
         W_1, W_2, W_z, W_y. Matrix W_1 of block k is ``weight_hh_l0[0, :, :, k]``.
@@ -66,7 +66,7 @@ class LEM(CellStack):
     Raises
     ------
     ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`, `dt` is
+        If a size is not a positive integer, `block_size` does not divide `hidden_size`, `dt` is
         not positive, or the initialisation is unknown or lacks what it needs.
 
     Notes
@@ -110,7 +110,7 @@ class LEM(CellStack):
         check_block_size(hidden_size, size)
         cell = cells.lem(size, dt)
         check_choice("init", init, INITIALISATIONS)
-        _check_chrono(init, chrono_length, dt, bias)
+        check_chrono(init, chrono_length, bias, dt)
         super().__init__(
             input_size, hidden_size, num_layers, cell, bias=bias, dropout=dropout, device=device,
             dtype=dtype,
@@ -151,21 +151,4 @@ class LEM(CellStack):
         return (
             f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
             f"dt={self.dt:g}{block_size}"
-        )
-
-
-def _check_chrono(init: str, length: float | None, dt: float, bias: bool) -> None:
-    """Raise unless the length comes with the initialisation that needs it, and it alone."""
-    if init != "chrono":
-        if length is not None:
-            raise ValueError(
-                f"chrono_length is an argument of init='chrono'; got {length!r} with init={init!r}"
-            )
-        return
-    if not bias:
-        raise ValueError("init='chrono' draws biases; got bias=False")
-    if length is None or not 2 < length * dt < float("inf"):
-        raise ValueError(
-            "init='chrono' needs chrono_length, the longest dependency expected in steps, above "
-            f"2 / dt = {2 / dt:g}; got {length!r}"
         )

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from numbers import Real
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import cells, prepare_projected, without_padding
+from tsrnn.kernels import cells, prepare_projected, projected_recurrence, without_padding
 from tsrnn.layers._checks import check_dropout, check_flag, check_sizes, check_tensor_kind
-from tsrnn.layers._lru_init import Ring, draw_normal, draw_ring
-from tsrnn.layers._lru_layer import (
-    LOGARITHMS,
-    LayerTensors,
-    last_output,
-    real_blocks,
-    tensor_shapes,
-)
-from tsrnn.layers._lru_mlp import draw_mlp, inner_widths, perceptron
-from tsrnn.layers._recurrent import Recurrent
+from tsrnn.layers._initialisation import draw_linear
+from tsrnn.layers._recurrent import LayeredRecurrent, last_output
 
+LOGARITHMS = ("nu_log", "theta_log", "gamma_log")  # of positive numbers, one a state
 READOUT = ("C", "D")  # trained in any case
 
 
-class LRU(Recurrent):
+class LRU(LayeredRecurrent):
     r"""Stacked linear recurrences, each followed by a position-wise network.
 
     A layer carries N complex numbers x and computes
@@ -42,7 +39,7 @@ class LRU(Recurrent):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs y a step.
     num_layers : int, default 1
@@ -82,7 +79,7 @@ class LRU(Recurrent):
     Raises
     ------
     ValueError
-        If a size or a width is no positive integer, or a radius, `max_phase` or `dropout` lies
+        If a size or a width is not a positive integer, or a radius, `max_phase` or `dropout` lies
         outside its range.
 
     Notes
@@ -143,31 +140,28 @@ class LRU(Recurrent):
         self.num_layers = num_layers
         self.state_units = units
         self.state_size = 2 * units + hidden_size
-        self.widths = inner_widths(mlp, hidden_size)
+        self.widths = _inner_widths(mlp, hidden_size)
         check_flag("trainable_recurrence", trainable_recurrence)
         self.trainable_recurrence = trainable_recurrence
         self.dropout = dropout
         for layer in range(num_layers):
-            self._register(layer, input_size if layer == 0 else hidden_size, device, dtype)
+            width = input_size if layer == 0 else hidden_size
+            shapes: dict[str, tuple[int, ...]] = {
+                **dict.fromkeys(LOGARITHMS, (units,)),
+                "B": (2 * units, width),
+                "C": (hidden_size, 2 * units),
+                "D": (hidden_size, width),
+            }
+            for name, shape in shapes.items():
+                tensor = torch.empty(shape, device=device, dtype=dtype)
+                if name in READOUT or trainable_recurrence:
+                    self.register_parameter(f"{name}_l{layer}", nn.Parameter(tensor))
+                else:
+                    self.register_buffer(f"{name}_l{layer}", tensor)
         self.mlps = nn.ModuleList(
-            perceptron(hidden_size, self.widths, device, dtype) for _ in range(num_layers)
+            _perceptron(hidden_size, self.widths, device, dtype) for _ in range(num_layers)
         )
         self.reset_parameters()
-
-    def _register(
-        self,
-        layer: int,
-        width: int,
-        device: torch.device | str | None,
-        dtype: torch.dtype | None,
-    ) -> None:
-        """Room for the parameters of a layer of `width` inputs, or buffers if not trained."""
-        for name, shape in tensor_shapes(self.state_units, width, self.hidden_size).items():
-            tensor = torch.empty(shape, device=device, dtype=dtype)
-            if name in READOUT or self.trainable_recurrence:
-                self.register_parameter(f"{name}_l{layer}", nn.Parameter(tensor))
-            else:
-                self.register_buffer(f"{name}_l{layer}", tensor)
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -179,41 +173,43 @@ class LRU(Recurrent):
         1 / in; the perceptrons are drawn as :class:`torch.nn.Linear`.
         """
         for layer in range(self.num_layers):
-            own = self._tensors(layer)
-            drawn = draw_ring(self.ring, self.state_units, own.B.device, generator)
-            for name, value in drawn._asdict().items():
-                getattr(own, name).copy_(value)
-            draw_normal(own.B, 0.5 / own.B.shape[1], generator)
-            draw_normal(own.C, 1 / self.state_units, generator)
-            draw_normal(own.D, 1 / own.D.shape[1], generator)
-            draw_mlp(self.mlps[layer], generator)
-
-    def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
-        """See `Recurrent`."""
-        final = []
-        for layer in range(self.num_layers):
-            if layer and self.dropout:
-                x = nn.functional.dropout(x, self.dropout, self.training)
-            x, last = self.run_layer(layer, x, hx[layer], lengths)
-            final.append(last)
-        return x, torch.stack(final)
+            tensors = self._tensors(layer)
+            logarithms = self.ring.draw(self.state_units, tensors.B.device, generator)
+            for name, value in zip(LOGARITHMS, logarithms, strict=True):
+                getattr(tensors, name).copy_(value)
+            inputs = tensors.B.shape[1]
+            for weight, variance in (
+                (tensors.B, 0.5 / inputs),  # real and imaginary parts share 1 / in
+                (tensors.C, 1 / self.state_units),
+                (tensors.D, 1 / inputs),
+            ):
+                weight.normal_(0.0, math.sqrt(variance), generator=generator)
+            for part in self.mlps[layer].modules():
+                if isinstance(part, nn.Linear):
+                    draw_linear(part, generator)
 
     def run_layer(
         self, layer: int, x: Tensor, initial: Tensor, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
-        x, own = without_padding(x, lengths), self._tensors(layer)
-        states, end = own.recur(x, initial[:, : 2 * self.state_units], lengths)
-        output = without_padding(self.mlps[layer](own.read(states, x)), lengths)
+        x, tensors = without_padding(x, lengths), self._tensors(layer)
+        start = initial[:, : 2 * self.state_units].unflatten(-1, (2, -1))
+        states, end = projected_recurrence(
+            cells.lru(), x, tensors.input_weights().flatten(0, 1), None, tensors.diagonal(),
+            start, lengths,
+        )  # fmt: skip
+        readout = nn.functional.linear(states.flatten(-2), tensors.C)
+        readout = readout + nn.functional.linear(x, tensors.D)
+        output = without_padding(self.mlps[layer](readout), lengths)
         last = last_output(output, self.outputs(initial), lengths)
-        return output, torch.cat([end, last], -1)
+        return output, torch.cat([end.flatten(-2), last], -1)
 
     def outputs(self, states: Tensor) -> Tensor:
         """Output y (..., hidden_size) of states (..., state_size)."""
         return states[..., 2 * self.state_units :]
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        """Compile the kernels ahead of their use; with `verbose` report it."""
         for layer in range(self.num_layers):
             weight = self._tensors(layer).B
             if weight.device.type != "cpu":
@@ -234,10 +230,11 @@ class LRU(Recurrent):
 
     def recurrent_blocks(self) -> list[Tensor]:
         """Multiplication by every eigenvalue as a real block: (N, 2, 2) for every layer."""
-        return [real_blocks(eigenvalue) for eigenvalue in self.eigenvalues()]
+        parts = [(value.real, value.imag) for value in self.eigenvalues()]
+        return [torch.stack([a, -b, b, a], -1).unflatten(-1, (2, 2)) for a, b in parts]
 
     def input_weights(self, layer: int = 0) -> Tensor:
-        """What an input adds to the state, gamma B: complex of shape (N, in), without gradient."""
+        """Weights gamma B of the inputs in the state: complex, shape (N, in), without gradient."""
         return torch.complex(*self._tensors(layer).input_weights().detach())
 
     def extra_repr(self) -> str:
@@ -249,3 +246,86 @@ class LRU(Recurrent):
 
     def _tensors(self, layer: int) -> LayerTensors:
         return LayerTensors(*(getattr(self, f"{name}_l{layer}") for name in LayerTensors._fields))
+
+
+class LayerTensors(NamedTuple):
+    """Parameters of a layer of N states; of complex numbers real parts, then imaginary ones."""
+
+    nu_log: Tensor  # (N,)
+    theta_log: Tensor  # (N,)
+    gamma_log: Tensor  # (N,)
+    B: Tensor  # (2 N, in)
+    C: Tensor  # (hidden, 2 N), imaginary parts with the sign turned
+    D: Tensor  # (hidden, in)
+
+    def diagonal(self) -> Tensor:
+        """Real and imaginary parts (2, N) of exp(-exp(nu) + i exp(theta))."""
+        angle = self.theta_log.exp()
+        return torch.stack([angle.cos(), angle.sin()]) * torch.exp(-self.nu_log.exp())
+
+    def input_weights(self) -> Tensor:
+        """Real and imaginary parts (2, N, in) of gamma B."""
+        return self.B.unflatten(0, (2, -1)) * self.gamma_log.exp()[:, None]
+
+
+class Ring(NamedTuple):
+    """Ring of the complex plane, or a sector of it, on which eigenvalues are drawn."""
+
+    r_min: float
+    r_max: float
+    max_phase: float
+
+    def check(self) -> None:
+        """Raise unless the ring lies in the unit disk."""
+        for name, value in self._asdict().items():
+            if not isinstance(value, Real):
+                raise TypeError(f"{name} must be a real number; got {value!r}")
+        if not (0 <= self.r_min <= self.r_max <= 1 and self.r_min < 1 and self.r_max > 0):
+            raise ValueError(
+                "r_min and r_max must satisfy 0 <= r_min <= r_max <= 1, not both 0 and not both 1; "
+                f"got r_min={self.r_min}, r_max={self.r_max}"
+            )
+        if not 0 < self.max_phase <= 2 * math.pi:
+            raise ValueError(f"max_phase must lie in (0, 2 pi]; got {self.max_phase}")
+
+    def draw(
+        self, count: int, device: torch.device, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Logarithms of nu, theta and gamma in float64, eigenvalues uniform on the ring (Lemma 6).
+
+        An eigenvalue is exp(-nu + i theta), and gamma is sqrt(1 - |lambda|^2).
+        """
+        # In float32 a modulus near 1 is 1 often enough to meet log(0).
+        eps = torch.finfo(torch.float64).eps
+        uniform = torch.empty(2, count, dtype=torch.float64, device=device)
+        area, turn = uniform.uniform_(eps, 1 - eps, generator=generator)
+        nu = -0.5 * torch.log(area * (self.r_max**2 - self.r_min**2) + self.r_min**2)
+        gamma_log = 0.5 * torch.log(-torch.expm1(-2 * nu))
+        return nu.log(), (self.max_phase * turn).log(), gamma_log
+
+
+def _inner_widths(mlp: bool | int | Sequence[int], hidden_size: int) -> tuple[int, ...]:
+    """Widths of the inner layers: none for False, one of `hidden_size` for True."""
+    if isinstance(mlp, bool):
+        return (hidden_size,) if mlp else ()
+    sizes = tuple(mlp) if isinstance(mlp, Sequence) and not isinstance(mlp, str) else (mlp,)
+    if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
+        raise ValueError(
+            f"mlp must be True, False, a width or a list of widths, positive integers; got {mlp!r}"
+        )
+    return tuple(int(size) for size in sizes)
+
+
+def _perceptron(
+    size: int,
+    widths: Sequence[int],
+    device: torch.device | str | None,
+    dtype: torch.dtype | None,
+) -> nn.Module:
+    """Linear maps with ReLU between them, from `size` to `size`; the identity without widths."""
+    if not widths:
+        return nn.Identity()
+    parts: list[nn.Module] = []
+    for narrow, wide in itertools.pairwise((size, *widths, size)):
+        parts += [nn.Linear(narrow, wide, device=device, dtype=dtype), nn.ReLU()]
+    return nn.Sequential(*parts[:-1])

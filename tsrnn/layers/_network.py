@@ -1,12 +1,15 @@
-"""The network around the recurrent layers: projection, recurrence, aggregation, output."""
+"""Network around recurrent layers: projection, recurrence, aggregation, output; and ensembles."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from tsrnn.kernels import without_padding
 from tsrnn.layers._checks import check_choice, check_sizes
+from tsrnn.layers._initialisation import draw_linear
 from tsrnn.layers._recurrent import Recurrent
 from tsrnn.layers._stack import CellStack
 
@@ -41,9 +44,9 @@ class RecurrentNetwork(nn.Module):
     Raises
     ------
     TypeError
-        If `rnn` is no recurrent layer.
+        If `rnn` is not a recurrent layer.
     ValueError
-        If a size is no positive integer, or a choice is unknown.
+        If a size is not a positive integer, or a choice is unknown.
 
     Examples
     --------
@@ -92,12 +95,9 @@ class RecurrentNetwork(nn.Module):
     ) -> None:
         """Draw all parameters anew; with `zero_output` the network starts as zero."""
         self.rnn.reset_parameters(generator)
-        own = [self.input, *([] if self.ffn is None else self.ffn), self.output]
-        for module in own:
-            if isinstance(module, nn.Linear):
-                bound = module.in_features**-0.5
-                module.weight.uniform_(-bound, bound, generator=generator)
-                module.bias.uniform_(-bound, bound, generator=generator)
+        for part in (self.input, *([] if self.ffn is None else self.ffn), self.output):
+            if isinstance(part, nn.Linear):
+                draw_linear(part, generator)
         if zero_output:
             self.output.weight.zero_()
             self.output.bias.zero_()
@@ -165,7 +165,7 @@ class RecurrentNetwork(nn.Module):
         return self.rnn.outputs(states)
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready, see `Recurrent`."""
+        """Compile the kernels ahead of their use, see `Recurrent`."""
         self.rnn.prepare(verbose=verbose)
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
@@ -178,7 +178,7 @@ class RecurrentNetwork(nn.Module):
         return self.ffn is None and isinstance(self.rnn, CellStack)
 
     def constant(self) -> Tensor:
-        """What the output has beside `contributions`, (output_size,)."""
+        """Constant c of the output, (output_size,), to which `contributions` are added."""
         return self.output.bias
 
     def head(self, states: Tensor) -> Tensor:
@@ -227,3 +227,112 @@ class RecurrentNetwork(nn.Module):
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
         """Recurrent matrices of every layer, see `Recurrent`."""
         return self.rnn.recurrent_blocks()
+
+
+class Ensemble(nn.Module):
+    r"""Networks of one shape that see the same inputs: :math:`z_t = \frac1E \sum_e z_t^{(e)}`.
+
+    Called like a `RecurrentNetwork`. States are those of the members one after the other.
+
+    Parameters
+    ----------
+    members : sequence of RecurrentNetwork
+
+    Attributes
+    ----------
+    hidden_size : int
+        Sum of the members' hidden sizes.
+    matrix_names : tuple of str
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.layers import Ensemble, ParaRNN, RecurrentNetwork
+    >>> members = [RecurrentNetwork(ParaRNN(3, 8), output_size=2) for _ in range(4)]
+    >>> x = torch.ones(5, 20, 3)
+    >>> z, h_n = Ensemble(members)(x)
+    >>> z.shape, h_n.shape
+    (torch.Size([5, 20, 2]), torch.Size([1, 5, 32]))
+    >>> bool(torch.allclose(z, sum(member(x)[0] for member in members) / 4, atol=1e-6))
+    True
+    """
+
+    def __init__(self, members: Sequence[RecurrentNetwork]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.hidden_size = sum(member.hidden_size for member in members)
+        self.matrix_names = members[0].matrix_names
+
+    @property
+    def networks(self) -> list[RecurrentNetwork]:
+        """The members."""
+        return list(self.members)  # type: ignore[arg-type]
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, *, zero_output: bool = False
+    ) -> None:
+        """Draw the parameters of every member anew."""
+        for member in self.networks:
+            member.reset_parameters(generator, zero_output=zero_output)
+
+    def forward(
+        self, x: Tensor, hx: Tensor | None = None, lengths: Tensor | Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the outputs at every step; see :meth:`RecurrentNetwork.forward`."""
+        states, h_n = self.run(x, hx, lengths)
+        return self.head(states), h_n
+
+    def run(
+        self, x: Tensor, hx: Tensor | None = None, lengths: Tensor | Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """States of the last layers (B, T, hidden_size) and the state after the last step."""
+        count = len(self.members)
+        starts = [None] * count if hx is None else hx.chunk(count, -1)
+        runs = [net.run(x, h, lengths) for net, h in zip(self.networks, starts, strict=True)]
+        states, h_n = zip(*runs, strict=True)
+        return torch.cat(states, -1), torch.cat(h_n, -1)
+
+    def initial_state(self, batch: int) -> Tensor:
+        """State before the first step."""
+        return torch.cat([member.initial_state(batch) for member in self.networks], -1)
+
+    def outputs(self, states: Tensor) -> Tensor:
+        """Outputs of the last layers that belong to their states."""
+        return torch.cat(self._each(RecurrentNetwork.outputs, states), -1)
+
+    def head(self, states: Tensor) -> Tensor:
+        """Mean of the members' heads."""
+        return torch.stack(self._each(RecurrentNetwork.head, states)).mean(0)
+
+    @property
+    def sums_blocks(self) -> bool:
+        """Whether there are `contributions`."""
+        return self.networks[0].sums_blocks
+
+    def constant(self) -> Tensor:
+        """Constant of the output, to which `contributions` are added."""
+        return torch.stack([member.constant() for member in self.networks]).mean(0)
+
+    def contributions(self, states: Tensor) -> Tensor:
+        """Additive parts by block, of the first member, the second, and so on."""
+        parts = self._each(RecurrentNetwork.contributions, states)
+        return torch.cat(parts, -2) / len(self.members)
+
+    def prepare(self, *, verbose: bool = False) -> None:
+        """Compile the kernels ahead of their use."""
+        self.networks[0].prepare(verbose=verbose)
+
+    def recurrent_parameters(self) -> list[nn.Parameter]:
+        """Recurrent parameters of all members."""
+        return [p for member in self.networks for p in member.recurrent_parameters()]
+
+    def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
+        """Recurrent matrices of the first member's layers, then of the second's, and so on."""
+        return [block for member in self.networks for block in member.recurrent_blocks()]  # type: ignore[return-value]
+
+    def _each(
+        self, method: Callable[[RecurrentNetwork, Tensor], Tensor], states: Tensor
+    ) -> list[Tensor]:
+        """Results of a method, member by member, for the states of each."""
+        parts = states.chunk(len(self.members), -1)
+        return [method(member, part) for member, part in zip(self.networks, parts, strict=True)]

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from tsrnn.kernels import Cell, cells
+from tsrnn.kernels import cells
 from tsrnn.layers._checks import check_block_size, check_choice
-from tsrnn.layers._init import draw_stable, draw_uniform
+from tsrnn.layers._initialisation import draw_newton, draw_stable
 from tsrnn.layers._stack import CellStack
 
 INITIALISATIONS = ("paper", "stable")
 
 
 class _NewtonStack(CellStack):
-    """A stack that is drawn as the appendix of Danieli et al. (2025) says."""
+    """Stack of cells whose parameters are drawn as in the appendix of Danieli et al. (2025)."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int,
-        cell: Cell,
-        *,
-        bias: bool,
-        dropout: float,
-        init: str,
-        device: torch.device | str | None,
-        dtype: torch.dtype | None,
-    ) -> None:
-        check_choice("init", init, INITIALISATIONS)
-        super().__init__(
-            input_size, hidden_size, num_layers, cell, bias=bias, dropout=dropout, device=device,
-            dtype=dtype,
-        )  # fmt: skip
-        self.init = init
-        self.reset_parameters()
+    init: str
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         r"""Draw the parameters anew.
 
-        With ``init="paper"`` as appendix C.1 of Danieli et al. (2025) says: B is Kaiming
+        With ``init="paper"`` as in appendix C.1 of Danieli et al. (2025): B is Kaiming
         uniform, which we take with the gain of a linear unit, uniform on
         (-sqrt(3 / in), sqrt(3 / in)); a and c are Xavier Gaussian, normal with variance
         1 / `hidden_size`; b is zero. With ``init="stable"`` recurrent matrices are contractions
@@ -66,20 +45,6 @@ class _NewtonStack(CellStack):
         return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
 
 
-def draw_newton(
-    weight: Tensor,
-    params: Tensor,
-    bias: Tensor | None,
-    width: int,
-    generator: torch.Generator | None,
-) -> None:
-    """Projection of `width` inputs Kaiming uniform, parameters (p, K) Xavier Gaussian, no bias."""
-    draw_uniform([weight], math.sqrt(3 / width), generator)
-    params.normal_(0, params.shape[1] ** -0.5, generator=generator)
-    if bias is not None:
-        bias.zero_()
-
-
 class NewtonGRU(_NewtonStack):
     r"""Stacked GRU whose recurrent matrices are diagonal.
 
@@ -97,7 +62,7 @@ class NewtonGRU(_NewtonStack):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs of a layer, its units.
     num_layers : int, default 1
@@ -113,7 +78,7 @@ class NewtonGRU(_NewtonStack):
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (3 hidden_size, in)
-        B_z, B_r, B_c, one below the other.
+        B_z, B_r, B_c, stacked by rows.
     weight_hh_l{l} : Parameter of shape (3, 1, 1, hidden_size)
         a_z, a_r, a_c.
     bias_l{l} : Parameter of shape (3 hidden_size,)
@@ -121,7 +86,7 @@ class NewtonGRU(_NewtonStack):
     Raises
     ------
     ValueError
-        If a size is no positive integer, or `init` or `dropout` is not legal.
+        If a size is not a positive integer, or `init` or `dropout` is not legal.
 
     References
     ----------
@@ -150,10 +115,13 @@ class NewtonGRU(_NewtonStack):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        check_choice("init", init, INITIALISATIONS)
         super().__init__(
             input_size, hidden_size, num_layers, cells.newton_gru(), bias=bias, dropout=dropout,
-            init=init, device=device, dtype=dtype,
+            device=device, dtype=dtype,
         )  # fmt: skip
+        self.init = init
+        self.reset_parameters()
 
 
 class NewtonLSTM(_NewtonStack):
@@ -172,7 +140,7 @@ class NewtonLSTM(_NewtonStack):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs h of a layer.
     num_layers : int, default 1
@@ -190,7 +158,7 @@ class NewtonLSTM(_NewtonStack):
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (3 hidden_size, in)
-        B_f, B_z, B_o, one below the other; rows of each in the order of states.
+        B_f, B_z, B_o, stacked; rows of each in the order of states.
     weight_hh_l{l} : Parameter of shape (3 d_s^2 + 2 d_s, K)
         Entries of A_f, A_z, A_o by rows, then c_f, c_o, of K = `hidden_size` / d_s blocks.
     bias_l{l} : Parameter of shape (3 hidden_size,)
@@ -198,7 +166,7 @@ class NewtonLSTM(_NewtonStack):
     Raises
     ------
     ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`, or
+        If a size is not a positive integer, `block_size` does not divide `hidden_size`, or
         `init` or `dropout` is not legal.
 
     Notes
@@ -234,10 +202,13 @@ class NewtonLSTM(_NewtonStack):
         dtype: torch.dtype | None = None,
     ) -> None:
         check_block_size(hidden_size, block_size)
+        check_choice("init", init, INITIALISATIONS)
         super().__init__(
             input_size, hidden_size, num_layers, cells.newton_lstm(block_size), bias=bias,
-            dropout=dropout, init=init, device=device, dtype=dtype,
+            dropout=dropout, device=device, dtype=dtype,
         )  # fmt: skip
+        self.init = init
+        self.reset_parameters()
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""

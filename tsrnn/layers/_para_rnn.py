@@ -1,14 +1,22 @@
 """The ParaRNN layer: many small recurrent networks side by side."""
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
-from tsrnn.kernels import Cell
-from tsrnn.layers._cells import block_size_of, check_cell, gate, make_cell
+from tsrnn.kernels import Cell, cells
 from tsrnn.layers._checks import check_block_size, check_choice
-from tsrnn.layers._init import draw_chrono, draw_stable, draw_uniform
-from tsrnn.layers._stack import CellStack
+from tsrnn.layers._initialisation import check_chrono, draw_chrono, draw_stable, draw_uniform
+from tsrnn.layers._stack import CellStack, gate
 
+CELLS: dict[str, Callable[..., Cell]] = {
+    "rnn": cells.para_rnn,
+    "gru": cells.para_gru,
+    "lstm": cells.para_lstm,
+}
+NONLINEARITIES = ("tanh", "relu", "identity")
+BLOCK_SIZE = 2  # the smallest block that can hold a damped wave
 INITIALISATIONS = ("stable", "uniform", "chrono")
 
 
@@ -21,18 +29,18 @@ class ParaRNN(CellStack):
         \qquad h_t^{(k)} \in \mathbb{R}^{d_s},
 
     equation (7) of Cai et al. (2026) before aggregation, or gated ones, their section 5,
-    or those of a cell of one's own; layer l > 1 takes the outputs of all blocks of
+    or those of a user's cell; layer l > 1 takes the outputs of all blocks of
     layer l - 1 as its x. With ``block_size=hidden_size`` it is the ordinary network.
 
     Parameters
     ----------
     input_size : int
-        Number of inputs a step.
+        Number of inputs per step.
     hidden_size : int
         Number of outputs d of a layer.
     block_size : int, optional
         d_s, a divisor of `hidden_size`; 2 by default. Blocks of up to 8 states are
-        unrolled; larger ones take a matrix product a step. Of an own cell it is the
+        unrolled; larger ones take a matrix product a step. For a user's cell it is the
         number of its outputs.
     num_layers : int, default 1
     cell : {"rnn", "gru", "lstm"} or Cell
@@ -67,12 +75,12 @@ class ParaRNN(CellStack):
     state_size : int
         Numbers that a layer carries from step to step: n K.
     matrix_names : tuple of str
-        Names of the recurrent matrices of a block; empty if an own cell has none.
+        Names of the recurrent matrices of a block; empty if a user's cell has none.
 
     Raises
     ------
     ValueError
-        If a size is no positive integer, `block_size` does not divide `hidden_size`,
+        If a size is not a positive integer, `block_size` does not divide `hidden_size`,
         or a choice is unknown.
 
     Notes
@@ -111,14 +119,18 @@ class ParaRNN(CellStack):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        check_cell(cell)
         if block_size is not None:
             check_block_size(hidden_size, block_size)
-        made = make_cell(cell, block_size_of(cell, block_size), nonlinearity)
+        block = _block_cell(cell, block_size, nonlinearity)
         check_choice("init", init, INITIALISATIONS)
-        _check_chrono(init, chrono_length, made, bias)
+        if init == "chrono" and gate(block, "u_f") is None and gate(block, "u_z") is None:
+            raise ValueError(
+                "init='chrono' draws biases of gates, which cell='lstm' and 'gru' have and this "
+                f"cell ({block.name}) has not. Take one of these, or another init"
+            )
+        check_chrono(init, chrono_length, bias)
         super().__init__(
-            input_size, hidden_size, num_layers, made, bias=bias, dropout=dropout, device=device,
+            input_size, hidden_size, num_layers, block, bias=bias, dropout=dropout, device=device,
             dtype=dtype,
         )  # fmt: skip
         self.nonlinearity = nonlinearity if cell == "rnn" else None
@@ -135,7 +147,7 @@ class ParaRNN(CellStack):
         that states neither explode nor, for the blocks near r = 1, are forgotten at once.
         Memory lengths are spread from one step to long. W_x is uniform with variance
         1 / (3 in), b is zero but for the forget gate of "lstm", where it is 1. Parameters of
-        an own cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` W_x and b are
+        a user's cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` W_x and b are
         uniform on (-1/sqrt(d), 1/sqrt(d)), as in :class:`torch.nn.RNN`, and blocks on
         (-1/sqrt(d_s), 1/sqrt(d_s)), as there if a block is a network by itself; with the bound
         of the whole they would forget at once. With
@@ -162,34 +174,38 @@ class ParaRNN(CellStack):
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""
-        kind = (
-            f"nonlinearity={self.nonlinearity!r}"
-            if self.nonlinearity
-            else f"cell={self.cell.name!r}"
-        )
+        by_name = f"nonlinearity={self.nonlinearity!r}"
+        kind = by_name if self.nonlinearity else f"cell={self.cell.name!r}"
         return (
             f"{self.input_size}, {self.hidden_size}, block_size={self.block_size}, "
             f"num_layers={self.num_layers}, {kind}"
         )
 
 
-def _check_chrono(init: str, length: float | None, cell: Cell, bias: bool) -> None:
-    """Raise unless the length comes with the initialisation that needs it, and a gate."""
-    if init != "chrono":
-        if length is not None:
+def _block_cell(cell: str | Cell, block_size: int | None, nonlinearity: str) -> Cell:
+    """Cell of a block: by name, of a block size and a nonlinearity, or the user's own."""
+    if isinstance(cell, Cell):
+        if cell.shared or not cell.m:
             raise ValueError(
-                f"chrono_length is an argument of init='chrono'; got {length!r} with init={init!r}"
+                f"the cell of a layer must have inputs, of its own for each unit; {cell.name!r} "
+                f"has m={cell.m}, shared={cell.shared}"
             )
-        return
-    if not bias:
-        raise ValueError("init='chrono' draws biases; got bias=False")
-    if gate(cell, "u_f") is None and gate(cell, "u_z") is None:
+        if block_size not in (None, cell.n_outputs):
+            raise ValueError(
+                f"block_size of cell {cell.name!r} is the number of its outputs, "
+                f"{cell.n_outputs}; got {block_size!r}. Leave it out"
+            )
+    elif not isinstance(cell, str) or cell not in CELLS:
         raise ValueError(
-            "init='chrono' draws biases of gates, which cell='lstm' and 'gru' have and this cell "
-            f"({cell.name}) has not. Take one of these, or another init"
+            f"cell must be one of {tuple(CELLS)} or a tsrnn.kernels.Cell; got {cell!r}"
         )
-    if length is None or not 2 < length < float("inf"):
+    check_choice("nonlinearity", nonlinearity, NONLINEARITIES)
+    if cell != "rnn" and nonlinearity != "tanh":
         raise ValueError(
-            "init='chrono' needs chrono_length, the longest dependency expected in steps, above 2; "
-            f"got {length!r}"
+            "nonlinearity is a choice of cell='rnn'; got nonlinearity="
+            f"{nonlinearity!r} with cell={getattr(cell, 'name', cell)!r}"
         )
+    if isinstance(cell, Cell):
+        return cell
+    size = BLOCK_SIZE if block_size is None else block_size
+    return CELLS[cell](size, nonlinearity) if cell == "rnn" else CELLS[cell](size)

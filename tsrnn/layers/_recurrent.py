@@ -1,4 +1,4 @@
-"""What every recurrent module of this package answers."""
+"""Recurrent modules: the interface of all, and stacks whose layers run one after the other."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Recurrent(nn.Module, ABC):
     A module is causal, and its state is all that it needs to go on: running over x_1 and then over
     x_2 from the state it returned is the same as running over both, up to the rounding of torch's
     matrix products, and `outputs` of the state is the output of the last step. A subclass gives the
-    attributes and answers `run`, `outputs`, `reset_parameters`; `prepare`, `recurrent_parameters`
-    and `recurrent_blocks` where it has something to say.
+    attributes and implements `run`, `outputs` and `reset_parameters`; where they apply, also
+    `prepare`, `recurrent_parameters` and `recurrent_blocks`.
 
     Attributes
     ----------
     input_size : int
-        Inputs a step.
+        Inputs per step.
     hidden_size : int
-        Outputs a step.
+        Outputs per step.
     num_layers : int
     state_size : int
         Numbers that a layer carries from step to step.
@@ -112,7 +112,7 @@ class Recurrent(nn.Module, ABC):
         return like.new_zeros(self.num_layers, batch, self.state_size)
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        """Compile the kernels ahead of their use; with `verbose` report it."""
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
         """Parameters that carry a state on and start stable: trained slowly, without decay."""
@@ -138,13 +138,47 @@ class Recurrent(nn.Module, ABC):
         if hx is not None and tuple(hx.shape) != expected:
             raise ValueError(f"hx must have shape {expected}; got {tuple(hx.shape)}")
         weight = next(self.parameters())
+        kind = (weight.dtype, weight.device)
         for name, tensor in (("x", x), ("hx", hx)):
-            if tensor is not None and (tensor.dtype, tensor.device) != (
-                weight.dtype,
-                weight.device,
-            ):
+            if tensor is not None and (tensor.dtype, tensor.device) != kind:
                 raise ValueError(
                     f"{name} must have the dtype and device of the layer, {weight.dtype} on "
                     f"{weight.device}; got {tensor.dtype} on {tensor.device}. Convert one of them "
                     "with .to()"
                 )
+
+
+class LayeredRecurrent(Recurrent):
+    """Base of the modules whose layers are recurrences of their own, with dropout between them.
+
+    Attributes
+    ----------
+    dropout : float
+        Probability of dropping an output of a layer but the last, in training.
+    """
+
+    dropout: float
+
+    def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """See `Recurrent`."""
+        final = []
+        for layer in range(self.num_layers):
+            if layer and self.dropout:
+                x = nn.functional.dropout(x, self.dropout, self.training)
+            x, last = self.run_layer(layer, x, hx[layer], lengths)
+            final.append(last)
+        return x, torch.stack(final)
+
+    @abstractmethod
+    def run_layer(
+        self, layer: int, x: Tensor, initial: Tensor, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
+
+
+def last_output(output: Tensor, initial: Tensor, lengths: Tensor | None) -> Tensor:
+    """Output (B, d) at the end of each sequence, the initial one where it has no steps."""
+    if lengths is None:
+        return output[:, -1]
+    end = (lengths.long() - 1).clamp(min=0)[:, None, None].expand(-1, 1, output.shape[2])
+    return torch.where(lengths[:, None] > 0, output.gather(1, end)[:, 0], initial)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import Cell, prepare_projected, projected_recurrence
-from tsrnn.layers._cells import matrices_of, matrix_names, weight_shape
+from tsrnn.kernels import BlockStep, Cell, prepare_projected, projected_recurrence
 from tsrnn.layers._checks import (
     check_block_size,
     check_dropout,
@@ -14,10 +13,10 @@ from tsrnn.layers._checks import (
     check_sizes,
     check_tensor_kind,
 )
-from tsrnn.layers._recurrent import Recurrent
+from tsrnn.layers._recurrent import LayeredRecurrent
 
 
-class CellStack(Recurrent):
+class CellStack(LayeredRecurrent):
     """Base of the modules whose layers each run one cell; not to be used by itself.
 
     Layer l > 1 takes the outputs of all units of layer l - 1 as its x. A subclass chooses the
@@ -52,7 +51,7 @@ class CellStack(Recurrent):
     Raises
     ------
     ValueError
-        If a size is no positive integer, or outputs of the cell do not divide `hidden_size`.
+        If a size is not a positive integer, or outputs of the cell do not divide `hidden_size`.
 
     Notes
     -----
@@ -98,7 +97,6 @@ class CellStack(Recurrent):
         self.n_blocks = hidden_size // self.block_size
         self.state_size = cell.n * self.n_blocks
         self.matrix_names = matrix_names(cell)
-        made = {"device": device, "dtype": dtype}
         rows = cell.m * self.n_blocks
         for layer in range(num_layers):
             width = input_size if layer == 0 else hidden_size
@@ -107,17 +105,8 @@ class CellStack(Recurrent):
                 f"weight_hh_l{layer}": weight_shape(cell, self.n_blocks),
             } | ({f"bias_l{layer}": (rows,)} if bias else {})
             for name, shape in shapes.items():
-                self.register_parameter(name, nn.Parameter(torch.empty(shape, **made)))  # type: ignore[arg-type]
-
-    def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
-        """See `Recurrent`."""
-        final = []
-        for layer in range(self.num_layers):
-            if layer and self.dropout:
-                x = nn.functional.dropout(x, self.dropout, self.training)
-            x, last = self.run_layer(layer, x, hx[layer], lengths)
-            final.append(last)
-        return x, torch.stack(final)
+                weight = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+                self.register_parameter(name, weight)
 
     def run_layer(
         self, layer: int, x: Tensor, initial: Tensor | None, lengths: Tensor | None = None
@@ -128,17 +117,16 @@ class CellStack(Recurrent):
             initial = x.new_zeros(len(x), self.state_size)
         start = initial.unflatten(-1, (self.cell.n, self.n_blocks))
         params = weight_hh.flatten(0, -2)
-        given = (weight_ih, bias, params, start, lengths)
-        outputs, final = projected_recurrence(self.cell, x, *given)
+        outputs, final = projected_recurrence(self.cell, x, weight_ih, bias, params, start, lengths)
         return outputs.flatten(-2), final.flatten(-2)
 
     def outputs(self, states: Tensor) -> Tensor:
-        """What a layer hands on of states (..., state_size): the first hidden_size numbers."""
+        """Outputs within states (..., state_size) of a layer: the first hidden_size numbers."""
         # A slice of everything would cost a copy in the backward pass.
         return states if self.cell.n_outputs == self.cell.n else states[..., : self.hidden_size]
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        """Compile the kernels ahead of their use; with `verbose` report it."""
         for layer in range(self.num_layers):
             weight, _, bias = self.weights(layer)
             if weight.device.type != "cpu":
@@ -178,3 +166,32 @@ class CellStack(Recurrent):
             getattr(self, f"weight_hh_l{layer}"),
             getattr(self, f"bias_l{layer}", None),
         )
+
+
+def weight_shape(cell: Cell, n_blocks: int) -> tuple[int, ...]:
+    """Shape of a layer's recurrent parameters: that of its matrices if it has nothing else."""
+    if not isinstance(cell.step, BlockStep) or cell.step.form.vectors:
+        return cell.p, n_blocks
+    size, count = cell.step.size, len(cell.step.form.matrices)
+    return (*(() if count == 1 else (count,)), size, size, n_blocks)
+
+
+def matrix_names(cell: Cell) -> tuple[str, ...]:
+    """Names of the recurrent matrices of a cell; only cells of a matrix form have any."""
+    return cell.step.form.matrices if isinstance(cell.step, BlockStep) else ()
+
+
+def matrices_of(cell: Cell, params: Tensor) -> dict[str, Tensor]:
+    """Recurrent matrices (K, d_s, d_s) by name, from parameters (p, K) of which they come first."""
+    if not isinstance(cell.step, BlockStep):
+        return {}
+    matrices, _ = cell.step.split(params)
+    return dict(zip(matrix_names(cell), matrices, strict=True))
+
+
+def gate(cell: Cell, name: str) -> slice | None:
+    """Input fields of a gate, such as "u_f", where the cell is a matrix form that has it."""
+    if not isinstance(cell.step, BlockStep) or name not in cell.step.form.inputs:
+        return None
+    first = cell.step.form.inputs.index(name) * cell.step.size
+    return slice(first, first + cell.step.size)

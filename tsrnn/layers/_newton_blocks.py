@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import cells, prepare, without_padding
-from tsrnn.layers._cells import matrices_of, matrix_names
+from tsrnn.kernels import Cell, cells, prepare, recurrence, without_padding
 from tsrnn.layers._checks import check_choice, check_sizes, check_tensor_kind
-from tsrnn.layers._init import draw_uniform
-from tsrnn.layers._newton_parts import MLP, Mixer, draw_linear, last_steps, make_norm
-from tsrnn.layers._recurrent import Recurrent
+from tsrnn.layers._initialisation import draw_newton, draw_uniform
+from tsrnn.layers._recurrent import Recurrent, last_output
+from tsrnn.layers._stack import matrices_of, matrix_names
 
 CELLS = {"gru": cells.newton_gru, "lstm": cells.newton_lstm}
+EPSILON = 1e-5  # of the normalisations, as in Mamba2
 
 
 class NewtonBlocks(Recurrent):
@@ -39,7 +40,7 @@ class NewtonBlocks(Recurrent):
     Parameters
     ----------
     input_size : int
-        Number of inputs a step; tokens go in one-hot, P being their embedding.
+        Number of inputs per step; tokens go in one-hot, P being their embedding.
     hidden_size : int
         Width of the stream, and number of outputs.
     num_layers : int, default 2
@@ -69,7 +70,7 @@ class NewtonBlocks(Recurrent):
     Raises
     ------
     ValueError
-        If a size is no positive integer, `n_heads` does not divide the units, or the cell
+        If a size is not a positive integer, `n_heads` does not divide the units, or the cell
         is unknown.
 
     Notes
@@ -133,14 +134,14 @@ class NewtonBlocks(Recurrent):
         self.cell = CELLS[cell]()
         self.matrix_names = matrix_names(self.cell)
         self.state_size = hidden_size + (self.cell.n + conv_size - 1) * self.units
-        made: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.input = nn.Linear(input_size, hidden_size, **made)
+        kind: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.input = nn.Linear(input_size, hidden_size, **kind)
         self.mixers = nn.ModuleList(
-            Mixer(hidden_size, self.units, self.cell, conv_size, n_heads, **made)
+            Mixer(hidden_size, self.units, self.cell, conv_size, n_heads, **kind)
             for _ in range(num_layers)
         )
-        self.mlps = nn.ModuleList(MLP(hidden_size, width, **made) for _ in range(num_layers))
-        self.norm = make_norm(hidden_size, **made)
+        self.mlps = nn.ModuleList(MLP(hidden_size, width, **kind) for _ in range(num_layers))
+        self.norm = nn.RMSNorm(hidden_size, eps=EPSILON, **kind)
         self.reset_parameters()
 
     def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -154,8 +155,7 @@ class NewtonBlocks(Recurrent):
             stream = stream + mlp(stream)
             if layer == self.num_layers - 1:
                 stream = without_padding(self.norm(stream), lengths)
-            (last,) = last_steps(torch.cat([before[:, None], stream], 1), 1, lengths).unbind(1)
-            final.append(torch.cat([last, memory], -1))
+            final.append(torch.cat([last_output(stream, before, lengths), memory], -1))
         return stream, torch.stack(final)
 
     def outputs(self, states: Tensor) -> Tensor:
@@ -164,14 +164,14 @@ class NewtonBlocks(Recurrent):
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        r"""Draw the parameters anew, as appendix C.1 of Danieli et al. (2025) says.
+        r"""Draw the parameters anew, as in appendix C.1 of Danieli et al. (2025).
 
         Matrices are normal with variance 1 / in, cut at three standard deviations, W_out and
         V_out of block l smaller by :math:`\sqrt{2 l}` (the initialisation of DCLM); those of
         the recurrence are drawn as in `NewtonGRU`. K, k and p are uniform as in torch, scales
         and D are 1.
         """
-        draw_linear(self.input, generator)
+        _draw_truncated(self.input, generator)
         draw_uniform([self.input.bias], self.input_size**-0.5, generator)
         for layer, (mixer, mlp) in enumerate(zip(self.mixers, self.mlps, strict=True)):
             scale = (2 * (layer + 1)) ** -0.5
@@ -180,7 +180,7 @@ class NewtonBlocks(Recurrent):
         nn.init.ones_(self.norm.weight)
 
     def prepare(self, *, verbose: bool = False) -> None:
-        """Have the compiled kernels ready; with `verbose` say so where they are compiled."""
+        """Compile the kernels ahead of their use; with `verbose` report it."""
         if self.input.weight.device.type == "cpu":
             prepare(self.cell, self.input.weight.dtype, verbose=verbose)
 
@@ -191,3 +191,95 @@ class NewtonBlocks(Recurrent):
     def extra_repr(self) -> str:
         """Sizes, for printing."""
         return f"{self.input_size}, {self.hidden_size}, cell={self.cell.name!r}"
+
+
+class Mixer(nn.Module):
+    """Part of a block that mixes steps: convolution, recurrence, gate."""
+
+    def __init__(
+        self,
+        size: int,
+        units: int,
+        cell: Cell,
+        conv_size: int,
+        n_heads: int,
+        **kind: Any,
+    ) -> None:
+        super().__init__()
+        self.cell = cell
+        self.before = nn.RMSNorm(size, eps=EPSILON, **kind)
+        self.inwards = nn.Linear(size, 2 * units, bias=False, **kind)
+        self.conv = nn.Conv1d(units, units, conv_size, groups=units, **kind)
+        head = units // n_heads
+        self.weight = nn.Parameter(torch.empty(cell.m, n_heads, head, head, **kind))
+        self.bias = nn.Parameter(torch.empty(cell.m, units, **kind))
+        self.params = nn.Parameter(torch.empty(cell.p, units, **kind))
+        self.skip = nn.Parameter(torch.empty(units, **kind))
+        self.gated = nn.RMSNorm(units, eps=EPSILON, **kind)
+        self.outwards = nn.Linear(units, size, bias=False, **kind)
+
+    def forward(
+        self, stream: Tensor, memory: Tensor, lengths: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Stream (B, T, size) and memory (B, ...) to the change of the stream and new memory."""
+        u, gate = self.inwards(self.before(stream)).chunk(2, -1)
+        start, past = memory.tensor_split([self.params[0].numel() * self.cell.n], -1)
+        seen = torch.cat([past.unflatten(-1, (-1, u.shape[-1])), u], 1)
+        v = nn.functional.silu(self.conv(seen.mT).mT)
+        states, final = recurrence(
+            self.cell, self.inputs(v), self.params, start.unflatten(-1, (self.cell.n, -1)),
+            lengths, outputs_only=True,
+        )  # fmt: skip
+        y = states.flatten(-2) + self.skip * v
+        change = self.outwards(self.gated(y * nn.functional.silu(gate)))
+        recent = _last_steps(seen, self.conv.kernel_size[0] - 1, lengths)
+        return change, torch.cat([final.flatten(1), recent.flatten(1)], -1)
+
+    def inputs(self, v: Tensor) -> Tensor:
+        """Projected inputs (B, T, m, units) of the recurrence, head by head."""
+        heads = v.unflatten(-1, (self.weight.shape[1], -1))
+        return torch.einsum("bthi,mhoi->btmho", heads, self.weight).flatten(-2) + self.bias
+
+    def reset_parameters(self, scale: float, generator: torch.Generator | None) -> None:
+        _draw_truncated(self.inwards, generator)
+        _draw_truncated(self.outwards, generator, scale)
+        bound = self.conv.kernel_size[0] ** -0.5
+        draw_uniform(self.conv.parameters(), bound, generator)
+        draw_newton(self.weight, self.params, self.bias, self.weight.shape[-1], generator)
+        for ones in (self.before.weight, self.skip, self.gated.weight):
+            nn.init.ones_(ones)
+
+
+class MLP(nn.Module):
+    """Gated network that acts on every step by itself."""
+
+    def __init__(self, size: int, width: int, **kind: Any) -> None:
+        super().__init__()
+        self.before = nn.RMSNorm(size, eps=EPSILON, **kind)
+        self.inwards = nn.Linear(size, 2 * width, bias=False, **kind)
+        self.outwards = nn.Linear(width, size, bias=False, **kind)
+
+    def forward(self, stream: Tensor) -> Tensor:
+        a, b = self.inwards(self.before(stream)).chunk(2, -1)
+        return self.outwards(nn.functional.silu(a) * b)
+
+    def reset_parameters(self, scale: float, generator: torch.Generator | None) -> None:
+        _draw_truncated(self.inwards, generator)
+        _draw_truncated(self.outwards, generator, scale)
+        nn.init.ones_(self.before.weight)
+
+
+def _draw_truncated(
+    linear: nn.Linear, generator: torch.Generator | None, scale: float = 1.0
+) -> None:
+    """Draw weights: normal of variance scale^2 / in, cut at three standard deviations."""
+    std = scale / math.sqrt(linear.in_features)
+    nn.init.trunc_normal_(linear.weight, 0, std, -3 * std, 3 * std, generator=generator)
+
+
+def _last_steps(sequence: Tensor, count: int, lengths: Tensor | None) -> Tensor:
+    """Last `count` steps of every sequence (B, count + T, D), which `count` earlier ones lead."""
+    if lengths is None:
+        return sequence[:, sequence.shape[1] - count :]
+    steps = lengths[:, None].long() + torch.arange(count, device=sequence.device)
+    return torch.take_along_dim(sequence, steps[..., None], 1)

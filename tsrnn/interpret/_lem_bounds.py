@@ -1,4 +1,4 @@
-"""Proposition 4.2 on long expressive memory: the bound on gradients, and gradients."""
+"""Propositions 4.1 and 4.2 on long expressive memory: bounds on states and gradients, and both."""
 
 from __future__ import annotations
 
@@ -10,14 +10,72 @@ import torch
 from torch import Tensor
 
 from tsrnn.interpret._checks import check_tensor
-from tsrnn.interpret._fitted import read_network
+from tsrnn.interpret._fitted import (
+    ReadNetwork,
+    by_network,
+    inputs_for,
+    read_network,
+    read_networks,
+)
 from tsrnn.interpret._lem import layer_states
-from tsrnn.interpret._lem_state_bound import checked_inputs
-from tsrnn.layers._lem import LEM
+from tsrnn.layers import LEM
 
-__all__ = ["gradient_bound"]
+__all__ = ["gradient_bound", "hidden_state_bound"]
 
 KINDS = ("1", "2", "z", "y")
+
+
+@torch.no_grad()
+def hidden_state_bound(layer: Any, x: Tensor | None = None) -> pd.DataFrame:
+    r"""Proposition 4.1 along data: how large hidden states may be, and how large they are.
+
+    .. math:: \max_i \max\{|z_n^i|, |y_n^i|\} \le \min(1, \overline\Delta \sqrt{t_n}), \qquad
+        t_n = n \Delta t, \quad \overline\Delta = \frac{1 + \Delta t}{\sqrt{2 - \Delta t}},
+
+    equation (4) of Rusch et al. (2022), for a layer that starts at zero.
+
+    Parameters
+    ----------
+    layer : LEM, network or fitted forecaster
+        Such a layer with a `dt` of 1 at most, as the proposition assumes, a network or an
+        ensemble of networks of `tsrnn.layers` with it, or a fitted `tsrnn.LEMForecaster`.
+    x : Tensor of shape (B, T, input_size) or (T, input_size), optional
+        As in `time_steps`; by default the forecaster's own sample.
+
+    Returns
+    -------
+    DataFrame
+        A row a step of a layer, with the columns ``layer`` and ``step`` (n), counted from 1,
+        ``bound``, and ``actual``, the largest modulus over sequences and units. Where there are
+        several networks, a column ``network`` comes first.
+
+    Raises
+    ------
+    TypeError
+        If there is no LEM to read, or `x` is not a tensor.
+    ValueError
+        If `dt` is above 1, or as the layer does of `x`.
+    sklearn.exceptions.NotFittedError
+        If a forecaster has not been fitted.
+
+    Notes
+    -----
+    The bound does not depend on the inputs, and so holds for every layer of a stack. It is
+    proved with the squares of the states; :math:`1 - (1 - \Delta t)^n`, which a unit reaches
+    that always takes the largest step towards 1, is smaller and a bound as well.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.interpret import hidden_state_bound
+    >>> from tsrnn.layers import LEM
+    >>> table = hidden_state_bound(LEM(1, 8, dt=0.1), torch.ones(50, 1))
+    >>> bool((table["actual"] <= table["bound"]).all())
+    True
+    """
+    networks = read_networks(layer, LEM, "hidden_state_bound")
+    tables = [_state_table(n.layers, _checked_inputs(n, layer, x)) for n in networks]
+    return by_network(tables, networks)
 
 
 def gradient_bound(
@@ -61,7 +119,7 @@ def gradient_bound(
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` or `target` is no tensor.
+        If there is no LEM to read, or `x` or `target` is not a tensor.
     ValueError
         If `dt` is above 1, `target` does not fit, there are several networks, or as the layer does
         of `x`.
@@ -94,28 +152,49 @@ def gradient_bound(
     True
     """
     network = read_network(layer, LEM, "gradient_bound")
-    return _table(network.layers, checked_inputs(network, layer, x), target)
-
-
-def _table(layer: LEM, x: Tensor, target: Tensor | None) -> pd.DataFrame:
-    """Bounds and gradients along inputs (B, T, in) of the first layer."""
-    target = _checked_target(layer, x, target)
-    u = _inputs_of_last_layer(layer, x)
-    constants = _constants(layer, u, target)
-    rows = {
-        **{f"W_{kind}": constants.bound(1.0) for kind in KINDS},
-        **{f"V_{kind}": constants.bound(float(u.abs().max())) for kind in KINDS},
-        **({f"b_{kind}": constants.bound(1.0) for kind in KINDS} if layer.bias else {}),
+    lem: LEM = network.layers
+    x = _checked_inputs(network, layer, x)
+    target = _checked_target(lem, x, target)
+    with torch.no_grad():
+        *_, (u, _) = layer_states(lem, x, lem.initial_state(len(x)))
+        weight_hh = lem.weights(lem.num_layers - 1)[1]
+        eta = float(weight_hh.abs().sum(2).max())  # rows of every block of every matrix
+    constants = _Constants(u.shape[1], lem.dt, eta, float(target.abs().max()), lem.block_size)
+    largest_input = float(u.abs().max())
+    bounds = {
+        f"{name}_{kind}": constants.bound(largest_input if name == "V" else 1.0)
+        for name in ("WVb" if lem.bias else "WV")
+        for kind in KINDS
     }
-    table = pd.DataFrame({"actual": _largest_gradients(layer, u, target), "bound": rows})
+    table = pd.DataFrame({"actual": _largest_gradients(lem, u, target), "bound": bounds})
     table["printed"] = constants.printed()
-    table = table.loc[list(rows)].rename_axis("parameter")
-    table.attrs = {"eta": constants.eta, "gamma": constants.gamma, "t_n": constants.t_n}
+    table = table.loc[list(bounds)].rename_axis("parameter")
+    table.attrs = {"eta": eta, "gamma": constants.gamma, "t_n": constants.t_n}
     return table
 
 
+def _state_table(layer: LEM, x: Tensor) -> pd.DataFrame:
+    """Bound and states along inputs (B, T, in) of the first layer."""
+    start = layer.initial_state(len(x))
+    n = np.arange(1, x.shape[1] + 1)
+    slope = (1 + layer.dt) / np.sqrt(2 - layer.dt)
+    bound = np.minimum(1.0, slope * np.sqrt(n * layer.dt))
+    tables = [
+        pd.DataFrame(
+            {
+                "layer": i,
+                "step": n,
+                "bound": bound,
+                "actual": states.abs().amax((0, 2, 3)).double().cpu().numpy(),
+            }
+        )
+        for i, (_, states) in enumerate(layer_states(layer, x, start), start=1)
+    ]
+    return pd.concat(tables, ignore_index=True)
+
+
 class _Constants(NamedTuple):
-    """What the bounds are made of."""
+    """Constants of the bounds on gradients, and the bounds."""
 
     n: int
     dt: float
@@ -132,8 +211,9 @@ class _Constants(NamedTuple):
         return self.n * self.dt
 
     def bound(self, multiplier: float) -> float:
-        """The corrected bound; `multiplier` is what multiplies the parameter, at most."""
+        """Corrected bound, for a parameter that is multiplied by `multiplier` at most."""
         growth = self.gamma * self.dt / 2
+        # The geometric sum as ((1 + growth)^n - 1) / growth, which loses no digits at small growth.
         with np.errstate(over="ignore"):
             geometric = float(np.expm1(self.n * np.log1p(growth))) * 2 / self.gamma
         direct = multiplier * max(1.0, self.eta * self.dt)
@@ -145,18 +225,6 @@ class _Constants(NamedTuple):
         small = steps * np.log1p(self.gamma * self.dt / 2) <= np.log1p(self.gamma * steps * self.dt)
         value = (1 + self.y_hat) * self.t_n * (1 + self.gamma * self.t_n)
         return value if small else float("nan")
-
-
-@torch.no_grad()
-def _constants(layer: LEM, u: Tensor, target: Tensor) -> _Constants:
-    weight_hh = layer.weights(layer.num_layers - 1)[1]
-    eta = float(weight_hh.abs().sum(2).max())  # rows of every block of every matrix
-    return _Constants(u.shape[1], layer.dt, eta, float(target.abs().max()), layer.block_size)
-
-
-@torch.no_grad()
-def _inputs_of_last_layer(layer: LEM, x: Tensor) -> Tensor:
-    return list(layer_states(layer, x, layer.initial_state(len(x))))[-1][0]
 
 
 def _largest_gradients(layer: LEM, u: Tensor, target: Tensor) -> dict[str, float]:
@@ -190,3 +258,14 @@ def _checked_target(layer: LEM, x: Tensor, target: Tensor | None) -> Tensor:
             f"got {tuple(target.shape)}"
         )
     return target.to(x)
+
+
+def _checked_inputs(network: ReadNetwork, model: Any, x: Tensor | None) -> Tensor:
+    """Inputs (B, T, in) of layers of which the propositions speak, see `inputs_for`."""
+    dt = network.layers.dt
+    if dt > 1:
+        raise ValueError(
+            f"the propositions assume a time step dt of at most 1; this layer has dt={dt:g}"
+        )
+    inputs = inputs_for(model, x, network)
+    return inputs[None] if inputs.ndim == 2 else inputs

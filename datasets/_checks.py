@@ -1,0 +1,29 @@
+"""Checks of the arguments of simulators."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+
+def check_at_least(least: int, **sizes: Any) -> None:
+    """Raise unless every size is an integer of at least `least`."""
+    for name, value in sizes.items():
+        integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not integer or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+
+
+def checked_std(name: str, value: Any) -> float:
+    """`value` as a float if it can be a standard deviation, else an error that names it."""
+    if not is_real(value) or not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be finite and not negative; got {value!r}")
+    return float(value)
+
+
+def is_real(value: Any) -> bool:
+    """Whether the value is a real number and no truth value."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,105 @@
+"""Initialisation of the parameters of a layer, each scheme drawing from a generator given."""
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from tsrnn.kernels import Cell
+from tsrnn.layers._stack import gate, matrices_of
+
+
+def draw_uniform(
+    parameters: Iterable[Tensor], bound: float, generator: torch.Generator | None
+) -> None:
+    """Draw uniform numbers on (-bound, bound)."""
+    for parameter in parameters:
+        parameter.uniform_(-bound, bound, generator=generator)
+
+
+def draw_linear(linear: nn.Linear, generator: torch.Generator | None) -> None:
+    """Draw a linear map as :class:`torch.nn.Linear` does: uniform on +-1 / sqrt(in)."""
+    draw_uniform(linear.parameters(), linear.in_features**-0.5, generator)
+
+
+def draw_stable(
+    cell: Cell,
+    weight_ih: Tensor,
+    params: Tensor,
+    bias: Tensor | None,
+    generator: torch.Generator | None,
+) -> None:
+    """Draw contractions as recurrent matrices, other parameters small, forget gates open."""
+    draw_uniform([weight_ih], 1 / math.sqrt(weight_ih.shape[1]), generator)
+    matrices = matrices_of(cell, params)
+    for matrix in matrices.values():
+        matrix.copy_(_contractions(matrix, generator))
+    others = params[sum(matrix[0].numel() for matrix in matrices.values()) :]
+    draw_uniform([others], 1 / math.sqrt(max(cell.p, 1)), generator)
+    if bias is not None:
+        bias.zero_()
+        forget = gate(cell, "u_f")
+        if forget is not None:
+            bias.view(cell.m, -1)[forget] = 1.0  # a gate of 0.73: the past is kept at the start
+
+
+def _contractions(like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Blocks r Q of shape (K, d_s, d_s): Q orthogonal (Haar), r^2 uniform on [0, 1]."""
+    count, size, _ = like.shape
+    q, r = torch.linalg.qr(like.new_empty(count, size, size).normal_(generator=generator))
+    q = q * torch.diagonal(r, dim1=1, dim2=2).sign()[:, None, :]  # without it Q is not uniform
+    radius = like.new_empty(count).uniform_(generator=generator).sqrt()
+    return radius[:, None, None] * q
+
+
+def draw_chrono(cell: Cell, bias: Tensor, length: float, generator: torch.Generator | None) -> None:
+    """Draw biases of gates by which units remember from one step to `length`; others are zero."""
+    bias.zero_()
+    fields = bias.view(cell.m, -1)
+    for keep, sign in (("u_f", 1.0), ("u_z", -1.0)):  # z of a GRU lets the new in
+        fields_of = gate(cell, keep)
+        if fields_of is not None:
+            drawn = torch.empty_like(fields[fields_of]).uniform_(
+                1.0, length - 1.0, generator=generator
+            )
+            fields[fields_of] = sign * drawn.log()
+    forget, new = gate(cell, "u_f"), gate(cell, "u_i")
+    if forget is not None and new is not None:
+        fields[new] = -fields[forget]
+
+
+def check_chrono(init: str, length: float | None, bias: bool, dt: float | None = None) -> None:
+    """Raise unless the length comes with the initialisation that needs it, and it alone.
+
+    With a time step `dt` the shortest length is 2 / dt, otherwise 2: the logarithm of the
+    distribution's upper end must be positive.
+    """
+    if init != "chrono":
+        if length is not None:
+            raise ValueError(
+                f"chrono_length is an argument of init='chrono'; got {length!r} with init={init!r}"
+            )
+        return
+    if not bias:
+        raise ValueError("init='chrono' draws biases; got bias=False")
+    if length is None or not 2 < length * (dt or 1) < math.inf:
+        least = "2" if dt is None else f"2 / dt = {2 / dt:g}"
+        raise ValueError(
+            "init='chrono' needs chrono_length, the longest dependency expected in steps, above "
+            f"{least}; got {length!r}"
+        )
+
+
+def draw_newton(
+    weight: Tensor,
+    params: Tensor,
+    bias: Tensor | None,
+    width: int,
+    generator: torch.Generator | None,
+) -> None:
+    """Draw a projection of `width` inputs Kaiming uniform, parameters (p, K) Xavier Gaussian."""
+    draw_uniform([weight], math.sqrt(3 / width), generator)
+    params.normal_(0, params.shape[1] ** -0.5, generator=generator)
+    if bias is not None:
+        bias.zero_()

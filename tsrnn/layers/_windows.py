@@ -1,0 +1,143 @@
+"""Windows of a batch whose sequences go on at different places, and the state carried on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tsrnn.layers._recurrent import last_output
+
+
+class Windows:
+    """Windows of the new steps of a batch, and the window before them.
+
+    A sequence that has seen n steps goes on at its phase, n mod W: its windows are counted from
+    its beginning. Tensors by window are (B, G, W, d): the first of the G windows holds
+    `phase` steps that came before. Tensors with the window before them are (B, 1 + G, W, d).
+
+    Parameters
+    ----------
+    seen : integer Tensor of shape (B,)
+        Steps so far; of more than W only what is left over W counts.
+    lengths : integer Tensor of shape (B,)
+        New steps.
+    steps : int
+        T, new steps of the longest.
+    window : int
+        W.
+
+    Attributes
+    ----------
+    complete : integer Tensor of shape (B,)
+        How many of the G windows are complete.
+    fresh : bool Tensor of shape (B,)
+        Whether there is nothing before the first of the G windows.
+    """
+
+    def __init__(self, seen: Tensor, lengths: Tensor, steps: int, window: int) -> None:
+        self.window = window
+        self.steps = steps
+        self.phase = seen % window
+        self.count = -(-(max(self.phase.tolist(), default=0) + steps) // window)
+        self.lengths = lengths
+        self.complete = (self.phase + lengths) // window
+        self.fresh = seen < window
+
+    def place(self, x: Tensor) -> Tensor:
+        """New steps (B, T, d) by window; other places are filled with copies that nothing reads."""
+        places = self._range(self.count * self.window) - self.phase[:, None]
+        rows = _take(x, places.clamp(0, self.steps - 1))
+        return rows.unflatten(1, (self.count, self.window))
+
+    def after(self, cache: Tensor, new: Tensor) -> Tensor:
+        """The W steps before (B, W, d), then new ones by window: (B, 1 + G, W, d)."""
+        places = self._range(2 * self.window) - self.phase[:, None]
+        before, begun = _take(cache, places.clamp(0, self.window - 1)).chunk(2, 1)
+        old = (self._range(self.window) < self.phase[:, None])[..., None]
+        first = torch.where(old, begun, new[:, 0])
+        return torch.cat([before[:, None], first[:, None], new[:, 1:]], 1)
+
+    def new(self, by_window: Tensor) -> Tensor:
+        """The new steps (B, T, d) of (B, G, W, d)."""
+        return _take(by_window.flatten(1, 2), self._range(self.steps) + self.phase[:, None])
+
+    def cache(self, by_window: Tensor) -> Tensor:
+        """The last W steps (B, W, d) of (B, 1 + G, W, d)."""
+        end = self.phase + self.lengths
+        return _take(by_window.flatten(1, 2), self._range(self.window) + end[:, None])
+
+    def _range(self, count: int) -> Tensor:
+        return torch.arange(count, device=self.phase.device)
+
+
+class TransformerState(NamedTuple):
+    """State of a block-recurrent transformer, which one tensor (layers, B, state_size) holds."""
+
+    output: Tensor  # (B, d), of the last step
+    seen: Tensor  # (B,) integers: steps; from 2 W on W and the rest over whole windows
+    cache: Tensor  # (layers, B, W, d), inputs of the layers at the last W steps
+    states: Tensor  # (B, S, d), zero before the first window is complete
+
+    @classmethod
+    def unpack(cls, hx: Tensor, size: int, window: int, recurrent_layer: int) -> TransformerState:
+        """State within a tensor (layers, B, state_size).
+
+        Raises
+        ------
+        ValueError
+            If it is not a state of these sizes.
+        """
+        output, seen, cache, states = hx.tensor_split([size, size + 1, (window + 1) * size + 1], -1)
+        steps = seen[0, :, 0].detach()
+        wrong = ~((steps == steps.round()) & (steps >= 0) & (steps < 2 * window))
+        if wrong.any():
+            raise ValueError(
+                "hx must be zero or a state that the layer returned: its number "
+                f"{size + 1} counts steps, 0 to {2 * window - 1}; got "
+                f"{steps[wrong][0].item()}"
+            )
+        vectors = states[recurrent_layer - 1].unflatten(-1, (-1, size))
+        return cls(output[-1], steps.to(torch.int64), cache.unflatten(-1, (window, size)), vectors)
+
+    @property
+    def begun(self) -> Tensor:
+        """Whether the first window of a sequence is complete, (B, 1, 1)."""
+        return (self.seen >= self.cache.shape[2])[:, None, None]
+
+    def after(
+        self, windows: Windows, output: Tensor, cache: Tensor, memory: Tensor
+    ) -> TransformerState:
+        """State after new steps with outputs (B, T, d), their cache and memory."""
+        total = self.seen + windows.lengths
+        # Beyond two windows only the phase counts, so that the number stays exact in any dtype.
+        seen = torch.where(
+            total < 2 * windows.window, total, windows.window + total % windows.window
+        )
+        new = TransformerState(
+            last_output(output, self.output, windows.lengths), seen, cache, self.states
+        )
+        return new._replace(states=torch.where(new.begun, memory, self.states))
+
+    def pack(self, recurrent_layer: int) -> Tensor:
+        """Tensor (layers, B, state_size): output in the last layer, memory in the recurrent one."""
+        n_layers = len(self.cache)
+
+        def row(x: Tensor, layer: int) -> Tensor:
+            return nn.functional.pad(x[None], (0, 0, 0, 0, layer - 1, n_layers - layer))
+
+        return torch.cat(
+            [
+                row(self.output, n_layers),
+                self.seen.to(self.cache).expand(n_layers, -1)[..., None],
+                self.cache.flatten(2),
+                row(self.states.flatten(1), recurrent_layer),
+            ],
+            -1,
+        )
+
+
+def _take(x: Tensor, index: Tensor) -> Tensor:
+    """Rows index (B, M) of x (B, N, d)."""
+    return x.gather(1, index[..., None].expand(-1, -1, x.shape[-1]))
