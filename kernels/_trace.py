@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tsrnn.kernels._cell import Cell, Fields
+from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._graph import (
     OPERATIONS,
     Graph,
@@ -75,11 +75,8 @@ class _Recorder(TorchDispatchMode):
         if name not in _ON_MASKS and any(_is_mask(a) for a in args):
             raise self._refusal(name, "computes with a comparison; write torch.where(a > b, c, d)")
         for a in args:
-            if isinstance(a, torch.Tensor) and self._is_foreign_parameter(a):
+            if isinstance(a, torch.Tensor) and a.requires_grad and id(a) not in self._names:
                 raise self._refusal(name, "has an operand that requires grad; pass it in params")
-
-    def _is_foreign_parameter(self, tensor: torch.Tensor) -> bool:
-        return tensor.requires_grad and id(tensor) not in self._names
 
     def _refusal(self, name: str, why: str) -> ValueError:
         return ValueError(f"step of cell {self._cell.name!r}: {name} {why}")
@@ -137,8 +134,13 @@ class _Trace:
 
     @contextlib.contextmanager
     def _recording(self) -> Iterator[None]:
-        with _torch_errors(self.cell), self._recorder:
-            yield
+        try:
+            with self._recorder:
+                yield
+        except RuntimeError as error:
+            raise ValueError(
+                f"step of cell {self.cell.name!r} cannot be traced: {error}"
+            ) from error
 
     def gradients(
         self,
@@ -147,51 +149,34 @@ class _Trace:
         of: slice = _ALL,
     ) -> list[Operand]:
         """Products of cotangents with the derivatives of fields of the new state by leaves."""
-        with self._recording():
-            gradients = _gradients(
-                self._new[of], [self.leaves[name] for name in leaves], cotangents
-            )
-        slopes = [0.0 if g is None else self._recorder.operand(g) for g in gradients]
+        tensors = [self.leaves[name] for name in leaves]
+        slopes: list[Operand] = [0.0] * len(tensors)
+        # A constant field of the state contributes nothing.
+        pairs = zip(self._new[of], cotangents, strict=True)
+        if moving := [(t, g) for t, g in pairs if t.requires_grad]:
+            outputs, weights = zip(*moving, strict=True)
+            with self._recording():
+                gradients = torch.autograd.grad(
+                    outputs, tensors, weights, retain_graph=True, allow_unused=True
+                )
+            slopes = [0.0 if g is None else self._recorder.operand(g) for g in gradients]
         self.graph(slopes)
         return slopes
 
     def graph(self, outputs: Sequence[Operand], names: dict[str, Operand] | None = None) -> Graph:
         """Operations that some recorded values need, some of them known by other names."""
         ops = without_unused(self._recorder.ops, outputs)
-        _check_operations(self.cell, ops)
+        for op in ops:
+            if op.name not in OPERATIONS:
+                known = sorted(name for name in OPERATIONS if not name.endswith("_backward"))
+                raise ValueError(
+                    f"cell {self.cell.name!r} uses torch's {op.name!r}, which has no compiled "
+                    f"form. Write it with {', '.join(known)}, or use engine='reference'"
+                )
         if names:
             ops = tuple(Op(op.out, op.name, renamed(op.args, names)) for op in self._recorder.ops)
             outputs = renamed(outputs, names)
         return Graph(without_unused(ops, outputs), tuple(outputs))
-
-
-@contextlib.contextmanager
-def _torch_errors(cell: Cell) -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:
-        raise ValueError(f"step of cell {cell.name!r} cannot be traced: {error}") from error
-
-
-def _check_operations(cell: Cell, ops: Iterable[Op]) -> None:
-    for op in ops:
-        if op.name not in OPERATIONS:
-            known = sorted(name for name in OPERATIONS if not name.endswith("_backward"))
-            raise ValueError(
-                f"cell {cell.name!r} uses torch's {op.name!r}, which has no compiled form. "
-                f"Write it with {', '.join(known)}, or use engine='reference'"
-            )
-
-
-def _gradients(
-    new: Fields, leaves: list[torch.Tensor], cotangents: Sequence[torch.Tensor]
-) -> Sequence[torch.Tensor | None]:
-    """Vector-Jacobian product; a constant field of the state contributes nothing."""
-    moving = [(t, g) for t, g in zip(new, cotangents, strict=True) if t.requires_grad]
-    if not moving:
-        return [None] * len(leaves)
-    outputs, weights = zip(*moving, strict=True)
-    return torch.autograd.grad(outputs, leaves, weights, retain_graph=True, allow_unused=True)
 
 
 def _check_result(cell: Cell, new: object) -> None:

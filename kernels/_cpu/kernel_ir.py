@@ -149,89 +149,60 @@ def _backward_tile(tile: Tile, vjp: Graph, fields: int) -> str:
 
     Gradients come in at every step for so many state fields.
     """
-    cell, sweep, results = tile.cell, Sweep.of(tile), _gradient_names(tile.cell)
-    g, s = tile.registers("g", cell.n), tile.registers("s", cell.n)
-    params = tile.load_fields(sweep.begin, "%w", "0", cell.p)
-    row = _last_step_first(tile, sweep.step)
-    grads = _gradients_so_far(tile, sweep.step, row, g, fields)
-    values = _values("g", grads) | _values("w", params) | _inputs(tile, sweep.step, row, vjp)
-    if any(name[0] in "hs" for name in vjp.reads):
-        previous = _previous_state(tile, sweep.step, row)
-        sweep.carry(s, _newest_state(tile, sweep.begin), previous)
-        values |= _values("h", previous) | _values("s", s)
-    gradients = _run(tile, sweep.step, vjp, values, results)
-
-    sweep.carry(g, tile.load_fields(sweep.begin, "%g_final", "%b", cell.n), gradients[: cell.n])
-    tile.store_fields(sweep.end, "%g_h", "%b", g)
-    if len(gradients) > cell.n:
-        if not cell.shared:
-            _comment(sweep.step, "write", results[cell.n :][: cell.m])
-            tile.store_fields(sweep.step, "%g_u", row, gradients[cell.n :][: cell.m], soon=True)
-            _store_zeros(tile, sweep.pad, "%g_u", cell.m)
-        _comment(sweep.step, "add up", results[cell.n + cell.m :])
-        _sum_params(tile, sweep, gradients[cell.n + cell.m :], vjp)
-    return sweep.blocks(tile.name)
-
-
-def _gradients_so_far(
-    tile: Tile, code: VectorCode, row: str, later: Sequence[str], fields: int
-) -> list[str]:
-    """Gradients of the new state: what comes in at the step, and `later` from the steps after."""
-    names = tile.cell.field_names[0][:fields]
-    _comment(code, "read and add", [f"g_{name}" for name in names])
-    incoming = [tile.load_soon(code, "%g_s", row, fields, i) for i in range(fields)]
-    added = [code.binary("add", a, b) for a, b in zip(incoming, later, strict=False)]
-    return [*added, *later[fields:]]
-
-
-def _gradient_names(cell: Cell) -> list[str]:
+    cell, sweep = tile.cell, Sweep.of(tile)
+    begin, step, n = sweep.begin, sweep.step, cell.n
     state, inputs, params = cell.field_names
-    return [f"g_old_{name}" for name in state] + [f"g_{name}" for name in inputs + params]
+    results = [f"g_old_{name}" for name in state] + [f"g_{name}" for name in inputs + params]
+    g, s = tile.registers("g", n), tile.registers("s", n)
+    weights = tile.load_fields(begin, "%w", "0", cell.p)
+    # Steps run from the last to the first: t = length - 1 - i.
+    last = step.emit("sub i64 %length, 1")
+    step.lines.append(f"%{tile.name}.t = sub i64 {last}, %{tile.name}.i")
+    row = step.emit(f"add i64 %row0, %{tile.name}.t")
 
+    # To the gradient of the new state the step adds its own to that of the steps after it.
+    _comment(step, "read and add", [f"g_{name}" for name in state[:fields]])
+    incoming = [tile.load_soon(step, "%g_s", row, fields, i) for i in range(fields)]
+    total = [step.binary("add", a, b) for a, b in zip(incoming, g, strict=False)] + g[fields:]
+    values = _values("g", total) | _values("w", weights) | _inputs(tile, step, row, vjp)
+    if any(name[0] in "hs" for name in vjp.reads):
+        # The old state stands in the row before, or is the initial one; it is the next step's new.
+        _comment(step, "read", state)
+        first = step.emit(f"icmp eq i64 %{tile.name}.t, 0")
+        base = step.emit(f"select i1 {first}, ptr %h, ptr %s")
+        before = step.emit(f"sub i64 {row}, 1")
+        source_row = step.emit(f"select i1 {first}, i64 %b, i64 {before}")
+        old = [tile.load_soon(step, base, source_row, n, i) for i in range(n)]
+        # The newest state is that of the last step; of an empty sequence any row can be read.
+        last = begin.emit("sub i64 %length, 1")
+        last_row = begin.emit(f"add i64 %row0, {last}")
+        empty = begin.emit("icmp eq i64 %length, 0")
+        newest = begin.emit(f"select i1 {empty}, i64 %row0, i64 {last_row}")
+        sweep.carry(s, tile.load_fields(begin, "%s", newest, n), old)
+        values |= _values("h", old) | _values("s", s)
+    gradients = _run(tile, step, vjp, values, results)
 
-def _sum_params(tile: Tile, sweep: Sweep, parts: Sequence[str], vjp: Graph) -> None:
-    """Add the gradients of the parameters up over time."""
-    sums = tile.registers("a", len(parts))
-    outputs = vjp.outputs[len(vjp.outputs) - len(parts) :]
-    added = [
-        total if out == 0.0 else sweep.step.binary("add", total, part)
-        for total, part, out in zip(sums, parts, outputs, strict=True)
-    ]
-    sweep.carry(sums, [sweep.begin.constant(0.0)] * len(parts), added)
-    tile.store_fields(sweep.end, "%g_w", "%b", sums)
+    sweep.carry(g, tile.load_fields(begin, "%g_final", "%b", n), gradients[:n])
+    tile.store_fields(sweep.end, "%g_h", "%b", g)
+    if len(gradients) > n:
+        if not cell.shared:
+            _comment(step, "write", results[n:][: cell.m])
+            tile.store_fields(step, "%g_u", row, gradients[n:][: cell.m], soon=True)
+            _store_zeros(tile, sweep.pad, "%g_u", cell.m)
+        # Gradients of the parameters are added up over time.
+        _comment(step, "add up", results[n + cell.m :])
+        sums = tile.registers("a", cell.p)
+        parts = zip(sums, gradients[n + cell.m :], vjp.outputs[n + cell.m :], strict=True)
+        added = [x if out == 0.0 else step.binary("add", x, part) for x, part, out in parts]
+        sweep.carry(sums, [begin.constant(0.0)] * cell.p, added)
+        tile.store_fields(sweep.end, "%g_w", "%b", sums)
+    return sweep.blocks(tile.name)
 
 
 def _store_zeros(tile: Tile, code: VectorCode, base: str, count: int) -> None:
     """Zeros in a row after the sequence's end."""
     row = code.emit(f"add i64 %row0, %{tile.name}.padded")
     tile.store_fields(code, base, row, [code.constant(0.0)] * count)
-
-
-def _last_step_first(tile: Tile, code: VectorCode) -> str:
-    """Row of step t = length - 1 - i, with t in ``%{tile}.t``."""
-    last = code.emit("sub i64 %length, 1")
-    code.lines.append(f"%{tile.name}.t = sub i64 {last}, %{tile.name}.i")
-    return code.emit(f"add i64 %row0, %{tile.name}.t")
-
-
-def _newest_state(tile: Tile, code: VectorCode) -> list[str]:
-    """State after a sequence's last step; of an empty one any row that can be read."""
-    last = code.emit("sub i64 %length, 1")
-    last_row = code.emit(f"add i64 %row0, {last}")
-    empty = code.emit("icmp eq i64 %length, 0")
-    row = code.emit(f"select i1 {empty}, i64 %row0, i64 {last_row}")
-    return tile.load_fields(code, "%s", row, tile.cell.n)
-
-
-def _previous_state(tile: Tile, code: VectorCode, row: str) -> list[str]:
-    """State before step t: of the row before, or the initial state."""
-    _comment(code, "read", tile.cell.field_names[0])
-    first = code.emit(f"icmp eq i64 %{tile.name}.t, 0")
-    base = code.emit(f"select i1 {first}, ptr %h, ptr %s")
-    before = code.emit(f"sub i64 {row}, 1")
-    source_row = code.emit(f"select i1 {first}, i64 %b, i64 {before}")
-    n = tile.cell.n
-    return [tile.load_soon(code, base, source_row, n, i) for i in range(n)]
 
 
 def _function(kind: str, tiles: Sequence[Tile], bodies: Sequence[str]) -> str:

@@ -99,11 +99,24 @@ def open_trace(form: MatrixForm) -> OpenForm:
     in_vjp = names | {f"s{n + j}": x for j, x in enumerate(known)}
     g_h, g_u, g_p, g_w = _split(renamed(vjp.outputs, in_vjp), n_all, m, n_products)
     unstored = tuple(x for x in known if not (isinstance(x, str) and x[0] in "hs"))
+
+    # Products with one operand are one: it is read once for all its matrices.
+    groups = [[k for k, (_, number) in enumerate(factors) if number == j] for j in range(n_all - n)]
+    matrices = [tuple(factors[k][0] for k in group) for group in groups]
+    outs = [tuple(f"p{k}" for k in group) for group in groups]
+    products, in_derivative = (
+        tuple(Product(m, (x,), out) for m, x, out in zip(matrices, multiplied, outs, strict=True))
+        for multiplied in (operands, known)
+    )
+    transposed = tuple(
+        Product(m, tuple(g_p[k] for k in group), (f"q{j}",), True)
+        for j, (m, group) in enumerate(zip(matrices, groups, strict=True))
+    )
     return OpenForm(
-        Equations(_ops(step.ops, names), _products(factors, operands), {"s": new}),
+        Equations(_ops(step.ops, names), products, {"s": new}),
         Equations(
             _ops(step.ops, names | stored) | _ops(vjp.ops, in_vjp),
-            _products(factors, known) + _transposed(factors, g_p),
+            in_derivative + transposed,
             {"g_h": g_h[:n], "g_u": g_u, "g_p": g_p, "g_w": g_w, "x": unstored},
         ),
         tuple((matrix, known[operand]) for matrix, operand in factors),
@@ -170,28 +183,6 @@ def _run(
     multiplied: list[tuple[int, Any]] = []
     matrices = [_OpenMatrix(k, products, multiplied) for k in range(len(form.matrices))]
     return form.run(state, inputs, matrices, vectors), multiplied
-
-
-def _products(
-    factors: Sequence[tuple[int, int]], operands: Sequence[Operand]
-) -> tuple[Product, ...]:
-    """Products with one operand are one: it is read once for all its matrices."""
-    products = []
-    for j, operand in enumerate(operands):
-        members = [k for k, (_, number) in enumerate(factors) if number == j]
-        matrices = tuple(factors[k][0] for k in members)
-        products.append(Product(matrices, (operand,), tuple(f"p{k}" for k in members)))
-    return tuple(products)
-
-
-def _transposed(factors: Sequence[tuple[int, int]], g_p: Sequence[Operand]) -> tuple[Product, ...]:
-    """Gradients of operands from those of products."""
-    products = []
-    for j in range(1 + max((number for _, number in factors), default=-1)):
-        members = [k for k, (_, number) in enumerate(factors) if number == j]
-        matrices = tuple(factors[k][0] for k in members)
-        products.append(Product(matrices, tuple(g_p[k] for k in members), (f"q{j}",), True))
-    return tuple(products)
 
 
 def _ops(ops: Sequence[Op], names: Mapping[str, Operand]) -> dict[str, Op]:
