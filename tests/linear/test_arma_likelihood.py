@@ -11,15 +11,12 @@ from statsmodels.tsa.arima.model import ARIMA
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from tsrnn.kernels import Lanes, recurrence
-from tsrnn.linear.arma._filter_cell import filter_cell
+from tsrnn.linear.arma._cells import filter_cell, stationary_variance
+from tsrnn.linear.arma._filter import begin, innovations
 from tsrnn.linear.arma._fit import fit_units
-from tsrnn.linear.arma._form import Form
-from tsrnn.linear.arma._likelihood import Likelihood
-from tsrnn.linear.arma._parts import parts_by_sums, with_differences
+from tsrnn.linear.arma._likelihood import Likelihood, parts_by_sums, with_differences
 from tsrnn.linear.arma._polynomials import from_partial
-from tsrnn.linear.arma._specification import Specification
-from tsrnn.linear.arma._state import begin, innovations
-from tsrnn.linear.arma._stationary import stationary_variance
+from tsrnn.linear.arma._specification import Form, Specification
 
 ORDERS = [(0, 0), (1, 0), (0, 1), (1, 1), (2, 1), (1, 3), (3, 2), (3, 3)]
 

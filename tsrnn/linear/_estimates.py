@@ -56,6 +56,16 @@ class Estimates:
     starts: np.ndarray | None = None
     agreement: np.ndarray | None = None
 
+    @classmethod
+    def empty(cls, names: tuple[str, ...]) -> Estimates:
+        """Estimates of no unit, to be `placed` among units that could not be fitted."""
+        k = len(names)
+        numbers, rows, square = np.empty(0, np.int64), np.empty((0, k)), np.empty((0, k, k))
+        return cls(
+            names, rows, np.empty(0), numbers, rows, square, square, square, numbers,
+            np.empty(0, bool), np.empty((0, k), bool), (), numbers, numbers,
+        )  # fmt: skip
+
     @property
     def fitted(self) -> np.ndarray:
         """Whether each unit has parameters, shape (N,)."""
@@ -110,6 +120,18 @@ class Estimates:
         for i, own in zip(which, self.messages, strict=True):
             messages[i] = own
         return replace(self, **arrays, messages=tuple(messages))
+
+
+def concatenated(parts: list[Estimates]) -> Estimates:
+    """Estimates of units one after the other, of one model."""
+    arrays: dict[str, Any] = {
+        name: None
+        if getattr(parts[0], name) is None
+        else np.concatenate([getattr(part, name) for part in parts])
+        for name in BY_UNIT
+    }
+    messages = tuple(message for part in parts for message in part.messages)
+    return replace(parts[0], **arrays, messages=messages)
 
 
 BY_UNIT = (
