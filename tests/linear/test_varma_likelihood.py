@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.tsa.statespace.varmax import VARMAX
 
-from tsrnn.linear.varma._innovations import innovations, outer_products, scores
-from tsrnn.linear.varma._likelihood import admissible, evaluate, loglik, prepared
-from tsrnn.linear.varma._moving_average import _run, _solved
-from tsrnn.linear.varma._residuals import columns, whitening
-from tsrnn.linear.varma._sample import Sample
-from tsrnn.linear.varma._shape import TRENDS, Shape
+from tsrnn.linear.varma._inference import innovations, outer_products, scores
+from tsrnn.linear.varma._likelihood import admissible, evaluate, linearised, loglik
+from tsrnn.linear.varma._prepare import Sample
+from tsrnn.linear.varma._residuals import _by_recurrence, _by_substitution, columns, whitening
+from tsrnn.linear.varma._specification import TRENDS, Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimation of VARMA")
 
@@ -135,7 +134,7 @@ def test_derivatives_are_those_of_autograd(n, p, q, trend, n_exog, missing, exac
     np.testing.assert_allclose(found.value[0], float(plain(theta).sum()), rtol=1e-12)
     np.testing.assert_allclose(found.gradient[0], by_row.sum(0), atol=1e-9 * abs(by_row).max())
     np.testing.assert_allclose(-found.curvature[0], hessian, atol=1e-9 * abs(hessian).max())
-    ours = scores(innovations(prepared(params[None], sample)))[0]
+    ours = scores(innovations(linearised(params[None], sample)))[0]
     np.testing.assert_allclose(ours, by_row, atol=1e-9 * abs(by_row).max())
 
 
@@ -156,7 +155,7 @@ def test_information_is_that_of_the_innovations(missing):
             inverse = torch.linalg.inv(F)
             expected += torch.einsum("ik,ij,jl->kl", dv, inverse, dv)
             expected += torch.einsum("ab,bck,cd,dal->kl", inverse, dF, inverse, dF) / 2
-    found = outer_products(prepared(params[None], sample)).information[0]
+    found = outer_products(linearised(params[None], sample)).information[0]
     np.testing.assert_allclose(found, expected, atol=1e-9 * float(expected.abs().max()))
 
 
@@ -195,13 +194,13 @@ def test_units_of_unequal_lengths_are_as_if_alone(exact):
     both = Sample(shape, y, np.ones((2, 40, 1)), np.zeros((2, 2)), np.array([40, 25]))
     params = np.stack([first, second])
     together = evaluate(params, both, exact=True)
-    products = outer_products(prepared(params, both))
+    products = outer_products(linearised(params, both))
     for i, rows in enumerate(both.rows):
         own = both.select(np.array([i]))
         assert own.y.shape == (1, rows, 2)
         for ours, alone in zip(together, evaluate(params[i : i + 1], own, exact=True), strict=True):
             np.testing.assert_allclose(ours[i], alone[0], rtol=1e-9, atol=1e-9)
-        alone = outer_products(prepared(params[i : i + 1], own))
+        alone = outer_products(linearised(params[i : i + 1], own))
         for ours, one in zip(products, alone, strict=True):
             np.testing.assert_allclose(ours[i], one[0], rtol=1e-9, atol=1e-9)
 
@@ -230,5 +229,5 @@ def test_both_filters_agree_with_a_loop(n, q, steps, lanes):
     for t in range(steps):
         past = sum(ma[0, j] @ expected[q + t - 1 - j] for j in range(q))
         expected[q + t] = forcing[t, :, 0] - past
-    for found in (_solved(ma[0], forcing), _run(ma, forcing)):
+    for found in (_by_substitution(ma[0], forcing), _by_recurrence(ma, forcing)):
         np.testing.assert_allclose(found[:, :, 0], expected[q:], atol=1e-12)
