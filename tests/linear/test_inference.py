@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from tsrnn.linear._covariance import KINDS, covariance, no_covariance
 from tsrnn.linear._inference import (
+    KINDS,
     confidence_intervals,
+    covariance,
     criteria,
     delta_method,
     lr_test,
+    no_covariance,
     standard_errors,
     wald_test,
     z_values,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn.layers import ParaRNN
-from tsrnn.linear._rnn import DifferenceEquation, as_rnn, from_rnn
+from tsrnn.linear._as_rnn import DifferenceEquation, as_rnn, from_rnn
 
 SIZES = {"n": st.integers(1, 3), "m": st.integers(1, 3), "r": st.integers(1, 4)}
 

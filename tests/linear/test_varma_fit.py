@@ -7,7 +7,7 @@ from statsmodels.tsa.api import VAR
 from statsmodels.tsa.statespace.varmax import VARMAX
 from threadpoolctl import threadpool_limits
 
-from tsrnn.linear._covariance import covariance
+from tsrnn.linear._inference import covariance
 from tsrnn.linear.varma._fit import evaluate_units, fit_units, search
 from tsrnn.linear.varma._inference import identification
 from tsrnn.linear.varma._prepare import Sample, fit_scaling

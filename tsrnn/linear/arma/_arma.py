@@ -11,12 +11,11 @@ from tqdm import tqdm
 
 from tsrnn.contract import level_name, positive_integer, target_scales, with_shared_arguments
 from tsrnn.data import Panel, steps_between
-from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates, concatenated
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._results import Results
-from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.arma._filter import begin, innovations, inputs_of, last_memory, memory_size
 from tsrnn.linear.arma._fit import fit_units
 from tsrnn.linear.arma._forecast import draw_errors, forecast_moments

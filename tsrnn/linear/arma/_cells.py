@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from tsrnn.kernels import Cell
@@ -326,7 +327,7 @@ def named_cell(
     return Cell(name, len(state), len(inputs), len(params), step, names=names)
 
 
-def symmetric(n: int, entries: Sequence[Entry]) -> Matrix:
+def symmetric(n: int, entries: Sequence[Entry] | np.ndarray) -> Matrix:
     """Symmetric matrix of its lower triangle by rows; zero without entries."""
     P: Matrix = [[0] * n for _ in range(n)]
     for (i, j), entry in zip(lower_triangle(n) if len(entries) else [], entries, strict=True):

@@ -213,9 +213,8 @@ def parts_by_sums(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, ord
     )
     squares = None if totals.products is None else totals.products[0]
     if not exact:  # D is zero: the first state is known
-        S = totals.value, totals.gradient, totals.hessian
-        both = (None if part is None else np.concatenate([part, np.zeros_like(part)]) for part in S)
-        return Parts(*both, squares)  # type: ignore[arg-type]
+        value = np.concatenate([totals.value, np.zeros_like(totals.value)])
+        return Parts(value, _and_zero(totals.gradient), _and_zero(totals.hessian), squares)
     n_coupled = 1 + form.r  # squares and b; M depends on theta alone
     starts = [0] * n_coupled + [form.n_mean + form.p] * (len(names) - n_coupled)
     first, second = _as_initial(totals, range(len(starts)), starts)
@@ -321,6 +320,11 @@ def _as_initial(totals: Sums, fields: Sequence[int], starts: Sequence[int]) -> t
 def _one_step(n: int) -> Lanes:
     """Lanes for cells that take one step and no input."""
     return Lanes(np.zeros((n, 1, 1)))
+
+
+def _and_zero(part: np.ndarray | None) -> np.ndarray | None:
+    """Derivatives of S, and zero for those of D."""
+    return None if part is None else np.concatenate([part, np.zeros_like(part)])
 
 
 def _outer(a: np.ndarray) -> np.ndarray:

@@ -59,8 +59,8 @@ def judge(
     if shape.p and shape.q:
         result = identification(shape, coefficients, n_obs)
         fixed[:, : shape.n_mean] = ~result.identified[:, None]
-        for i, lines in enumerate(messages):
-            lines.append(_identification_text(result, i))
+        for unit, lines in enumerate(messages):
+            lines.append(_identification_text(result, unit))
     ar, ma = spectral_radius(coefficients.ar), spectral_radius(coefficients.ma)
     fixed[:, shape.at_ma] |= (ma > 1 - EDGE)[:, None, None, None]
     for i in np.flatnonzero(ar > 1 - EDGE):

@@ -20,9 +20,8 @@ from tsrnn.contract import (
 )
 from tsrnn.data import future_times
 from tsrnn.linear._base import LinearForecaster
-from tsrnn.linear._frames import given_params
+from tsrnn.linear._frames import given_params, tidy
 from tsrnn.linear._memory import LinearMemory
-from tsrnn.linear._tidy import tidy
 from tsrnn.linear.varma._forecast import Forecast, response_errors, responses, simulate_paths
 from tsrnn.linear.varma._specification import Shape
 from tsrnn.linear.varma._system import roots, spectral_radius

@@ -16,11 +16,10 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
-from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._results import Results
-from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.varma._filter import (
     State,
     predictions,
