@@ -9,17 +9,22 @@ import pandas as pd
 from scipy.special import ndtri
 from tqdm import tqdm
 
-from tsrnn.contract import level_name, positive_integer, target_scales, with_shared_arguments
+from tsrnn.contract import (
+    positive_integer,
+    target_scales,
+    with_intervals,
+    with_shared_arguments,
+)
 from tsrnn.data import Panel, steps_between
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates, concatenated
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._results import Results
-from tsrnn.linear.arma._filter import begin, innovations, inputs_of, last_memory, memory_size
+from tsrnn.linear.arma._filter import filter_start, innovations, inputs_of, last_memory, memory_size
 from tsrnn.linear.arma._fit import fit_units
 from tsrnn.linear.arma._forecast import draw_errors, forecast_moments
-from tsrnn.linear.arma._prepare import batches, rows_of, unit_exog, unit_values
+from tsrnn.linear.arma._prepare import batches, rows_of, unit_data
 from tsrnn.linear.arma._results import ARMAResults, check_admissible
 from tsrnn.linear.arma._specification import Specification, specification_of
 
@@ -147,7 +152,7 @@ class ARMA(ARMAResults):
         )
         for units in batches(panel):
             params = None if given is None else given[units]
-            y, exog = unit_values(panel, units), unit_exog(panel, units)
+            y, exog = unit_data(panel, units)
             parts.append(fit_units(spec, y, exog, params, n_starts))
             order.append(units)
             progress.update(len(units))
@@ -165,10 +170,10 @@ class ARMA(ARMAResults):
             if not len(units):
                 continue
             series = units // n_targets
-            y, exog = unit_values(panel, units), unit_exog(panel, units)
-            begun = begin(spec, params[units], y, exog, steps[series])
-            left = panel.lengths[series] - begun.rows
-            memory[units] = last_memory(spec, params[units], begun.inputs, begun.memory, left)
+            y, exog = unit_data(panel, units)
+            start = filter_start(spec, params[units], y, exog, steps[series])
+            left = panel.lengths[series] - start.rows
+            memory[units] = last_memory(spec, params[units], start.inputs, start.memory, left)
         arrays = {
             "memory": memory.reshape(panel.n_series, n_targets, -1),
             "steps": steps + panel.lengths,
@@ -181,7 +186,7 @@ class ARMA(ARMAResults):
         state = memory.arrays["memory"].reshape(len(params), -1).copy()
         for units in batches(panel):
             series = units // n_targets
-            y, exog = unit_values(panel, units), unit_exog(panel, units)
+            y, exog = unit_data(panel, units)
             inputs = inputs_of(spec, y, exog, steps[series])
             state[units] = last_memory(
                 spec, params[units], inputs, state[units], panel.lengths[series]
@@ -201,16 +206,12 @@ class ARMA(ARMAResults):
         ahead = self._all_ahead(future)
         exog = None if ahead is None else np.repeat(ahead, n_targets, axis=0)
         state = memory.arrays["memory"].reshape(len(params), -1)
-        mean, variance = forecast_moments(spec, params, state, steps, h, exog)
-        forecasts = {"": mean}
-        for level in levels:
-            half = ndtri(0.5 + level / 200) * np.sqrt(variance)
-            forecasts[f"-lo-{level_name(level)}"] = mean - half
-            forecasts[f"-hi-{level_name(level)}"] = mean + half
-        return {
-            name: values.reshape(n_series, n_targets, h).swapaxes(1, 2)
-            for name, values in forecasts.items()
-        }
+        mean, variance = (
+            part.reshape(n_series, n_targets, h).swapaxes(1, 2)
+            for part in forecast_moments(spec, params, state, steps, h, exog)
+        )
+        root = np.sqrt(variance)
+        return with_intervals(mean, {level: ndtri(0.5 + level / 200) * root for level in levels})
 
     def _draw_paths(
         self,
@@ -236,9 +237,9 @@ class ARMA(ARMAResults):
             units = batch[np.isfinite(params[batch]).all(1)]
             if not len(units):
                 continue
-            y, exog = unit_values(panel, units), unit_exog(panel, units)
-            begun = begin(spec, params[units], y, exog, steps[units // n_targets])
-            e, v = innovations(spec, params[units], begun, y.shape[1])
+            y, exog = unit_data(panel, units)
+            start = filter_start(spec, params[units], y, exog, steps[units // n_targets])
+            e, v = innovations(spec, params[units], start, y.shape[1])
             errors.append((units, e))
             # forecasts without error have a variance of rounding, which may be below 0
             scaled.append((units, e / np.sqrt(np.where(v > 0, v, np.nan))))
@@ -246,9 +247,9 @@ class ARMA(ARMAResults):
 
     def _steps_before(self, panel: Panel) -> np.ndarray:
         """Steps (S,) from the first row fitted to to the first one of the panel."""
-        begun = self._sample[0][self._series_of(panel.ids)]
+        origin = self._sample[0][self._series_of(panel.ids)]
         first = panel.times[panel.indptr[:-1]]
-        return steps_between(begun, first, panel.freq, panel.layout.tz)
+        return steps_between(origin, first, panel.freq, panel.layout.tz)
 
     def _params_of(self, ids: pd.Index) -> np.ndarray:
         """Parameters (S C, k) of the units of some series."""

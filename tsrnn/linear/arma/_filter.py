@@ -12,7 +12,7 @@ from tsrnn.linear.arma._cells import filter_cell, stationary_variance
 from tsrnn.linear.arma._specification import Form, Specification, lower_triangle
 
 
-class Begun(NamedTuple):
+class FilterStart(NamedTuple):
     """Series from the row on which their filter starts.
 
     Attributes
@@ -30,14 +30,14 @@ class Begun(NamedTuple):
     rows: np.ndarray
 
 
-def begin(
+def filter_start(
     spec: Specification,
     params: np.ndarray,
     y: np.ndarray,
     exog: np.ndarray | None,
     steps: np.ndarray,
-) -> Begun:
-    """The filter before the first row, or before the row after the first d observations.
+) -> FilterStart:
+    """Start of the filter: before the first row, or the row after the first d observations.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def begin(
             np.zeros(n) + (P[i - form.d][j - form.d] if j >= form.d else 0)
             for i, j in lower_triangle(form.dimension)
         ]
-    return Begun(inputs, np.stack(memory, axis=1), before)
+    return FilterStart(inputs, np.stack(memory, axis=1), before)
 
 
 def last_memory(
@@ -104,22 +104,22 @@ def last_memory(
 
 
 def innovations(
-    spec: Specification, params: np.ndarray, begun: Begun, n_rows: int
+    spec: Specification, params: np.ndarray, start: FilterStart, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Errors of one-step forecasts and their variances, (n, n_rows); NaN where there are none."""
     cell = filter_cell(filter_form(spec), certain=not spec.exact)
     fields = cell.field_names[0]
     initial = np.zeros((1, cell.n, len(params)))
-    initial[0, : begun.memory.shape[1]] = begun.memory.T
+    initial[0, : start.memory.shape[1]] = start.memory.T
     states, _ = recurrence(
         cell,
-        torch.from_numpy(np.ascontiguousarray(begun.inputs.transpose(1, 2, 0)[None])),
+        torch.from_numpy(np.ascontiguousarray(start.inputs.transpose(1, 2, 0)[None])),
         torch.from_numpy(np.ascontiguousarray(params.T)),
         torch.from_numpy(initial),
     )
-    seen = begun.inputs[:, :, -1] > 0
+    seen = start.inputs[:, :, -1] > 0
     result = np.full((2, len(params), n_rows), np.nan)
-    rows = begun.rows[:, None] + np.arange(seen.shape[1])
+    rows = start.rows[:, None] + np.arange(seen.shape[1])
     unit = np.broadcast_to(np.arange(len(params))[:, None], rows.shape)
     for part, name in zip(result, ("e", "v"), strict=True):
         values = states[0, :, fields.index(name)].numpy().T

@@ -30,20 +30,20 @@ def batches(panel: Panel) -> Iterator[np.ndarray]:
         start = end
 
 
-def unit_values(panel: Panel, units: np.ndarray) -> np.ndarray:
-    """Values of some units, (n, T), NaN after their ends."""
+def unit_data(panel: Panel, units: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Values (n, T) of some units, NaN after their ends, and exogenous columns (n, T, m) if any.
+
+    Exogenous columns are 0 after the end.
+    """
     series, target = np.divmod(units, panel.values.shape[1])
-    rows, within = _row_numbers(panel, series)
-    values = panel.values[rows, target[:, None]]
-    return values if within is None else np.where(within, values, np.nan)
-
-
-def unit_exog(panel: Panel, units: np.ndarray) -> np.ndarray | None:
-    """Exogenous columns of some units, (n, T, m), 0 after their ends; None if there are none."""
+    lengths = panel.lengths[series]
+    steps = np.arange(int(lengths.max()))
+    within = steps < lengths[:, None]
+    rows = panel.indptr[series][:, None] + np.where(within, steps, lengths[:, None] - 1)
+    y = np.where(within, panel.values[rows, target[:, None]], np.nan)
     if not panel.exog.shape[1]:
-        return None
-    rows, within = _row_numbers(panel, units // panel.values.shape[1])
-    return panel.exog[rows] if within is None else np.where(within[..., None], panel.exog[rows], 0)
+        return y, None
+    return y, np.where(within[..., None], panel.exog[rows], 0)
 
 
 def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -56,15 +56,6 @@ def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.nda
         rows = panel.indptr[series][:, None] + np.arange(part.shape[1])
         result[rows[within], np.broadcast_to(target[:, None], rows.shape)[within]] = part[within]
     return result
-
-
-def _row_numbers(panel: Panel, series: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows of some series, (n, T), and a mask of their lengths; None if these are equal."""
-    lengths, steps = panel.lengths[series], np.arange(int(panel.lengths[series].max()))
-    rows = panel.indptr[series][:, None] + steps
-    if (lengths == len(steps)).all():
-        return rows, None
-    return np.minimum(rows, panel.indptr[series + 1][:, None] - 1), steps < lengths[:, None]
 
 
 @dataclass(frozen=True)

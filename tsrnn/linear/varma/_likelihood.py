@@ -18,7 +18,6 @@ from tsrnn.linear.varma._prepare import Sample
 from tsrnn.linear.varma._residuals import (
     Sensitivities,
     Whitened,
-    columns,
     filtered_backwards,
     sensitivities,
     whitening,
@@ -31,7 +30,6 @@ from tsrnn.linear.varma._system import (
     spectral_radius,
     stationary_curvature,
     stationary_derivatives,
-    stationary_moments,
     system,
 )
 
@@ -39,18 +37,6 @@ from tsrnn.linear.varma._system import (
 _TOGETHER = 2**23
 # Squared distance from a maximum, in standard errors, below which Newton's method is faster.
 _NEAR = 0.2
-
-
-def loglik(params: np.ndarray, sample: Sample) -> np.ndarray:
-    """Log-likelihood (U,) at parameters (U, k); units with missing values one by one."""
-    shape = sample.shape
-    coefficients = shape.unpack(params)
-    E = columns(coefficients, sample, whitening(coefficients))
-    if shape.exact:
-        prior = stationary_moments(shape, coefficients, system(shape, coefficients), sample.level)
-    else:
-        prior = known_start(len(params), 0)[:2]
-    return _value(coefficients, sample, posterior_of(products(by_unit(E)), *prior))
 
 
 def evaluate(params: np.ndarray, sample: Sample, exact: bool) -> Evaluation:
