@@ -74,7 +74,7 @@ class AsRNN:
         ValueError
             If a unit must be named, has no parameters, or its recursion is not linear.
         """
-        return as_rnn(self._unit_recursion(unit).equation)
+        return layer_of(self._unit_recursion(unit).equation)
 
     def rnn_start(self, unit: Any = None) -> Tensor:
         """State of `to_rnn`'s layer before the first input, (1, 1, state), to be given as hx.
@@ -114,7 +114,7 @@ class AsRNN:
             If its states cannot be told from its output.
         """
         n = cls._outputs_of(layer)
-        return pd.Series(cls._named(from_rnn(layer, readout, n)), dtype=np.float64)
+        return pd.Series(cls._named(equation_of(layer, readout, n)), dtype=np.float64)
 
     @classmethod
     def _outputs_of(cls, layer: ParaRNN) -> int:
@@ -161,7 +161,7 @@ class DifferenceEquation(NamedTuple):
     intercept: np.ndarray
 
 
-def as_rnn(equation: DifferenceEquation) -> ParaRNN:
+def layer_of(equation: DifferenceEquation) -> ParaRNN:
     """Linear layer of one block whose first n outputs follow the equation, in float64."""
     recurrent, inputs, intercept = equation
     r, n, m = inputs.shape
@@ -176,7 +176,9 @@ def as_rnn(equation: DifferenceEquation) -> ParaRNN:
     return layer
 
 
-def from_rnn(layer: ParaRNN, readout: np.ndarray | None = None, n: int = 1) -> DifferenceEquation:
+def equation_of(
+    layer: ParaRNN, readout: np.ndarray | None = None, n: int = 1
+) -> DifferenceEquation:
     r"""Equation that an output of a linear layer follows, whatever basis its state has.
 
     With W_h = A and the output C h: :math:`C A^r = M_1 C A^{r-1} + \dots + M_r C`, and the

@@ -204,7 +204,7 @@ def criteria(estimates: Estimates) -> Criteria:
     )
 
 
-def lr_test(restricted: Estimates, unrestricted: Estimates) -> ChiSquareTest:
+def likelihood_ratio_test(restricted: Estimates, unrestricted: Estimates) -> ChiSquareTest:
     r"""Likelihood-ratio test of a model within a larger one, unit by unit.
 
     .. math:: LR = 2 (\ell_u - \ell_r) \to \chi^2(k_u - k_r)
@@ -239,7 +239,7 @@ def lr_test(restricted: Estimates, unrestricted: Estimates) -> ChiSquareTest:
     return ChiSquareTest(statistic, df, chi2.sf(statistic, df))
 
 
-def wald_test(
+def linear_restrictions_test(
     params: np.ndarray, cov: np.ndarray, restrictions: np.ndarray, values: np.ndarray
 ) -> ChiSquareTest:
     r"""Wald test of linear restrictions :math:`R \theta = r`, unit by unit.

@@ -27,10 +27,10 @@ from tsrnn.linear._inference import (
     confidence_intervals,
     covariance,
     criteria,
-    lr_test,
+    likelihood_ratio_test,
+    linear_restrictions_test,
     one_level,
     standard_errors,
-    wald_test,
     z_values,
 )
 from tsrnn.linear._memory import LinearMemory
@@ -198,7 +198,7 @@ class Results:
             If a name is unknown, or R or r does not fit.
         """
         matrix = restriction_matrix(restrictions, self._fitted().names)
-        test = wald_test(
+        test = linear_restrictions_test(
             self._fitted().params,
             self._covariance(cov_type),
             matrix,
@@ -253,7 +253,7 @@ class Results:
                     f"the {size} model was given its parameters by filter; a likelihood ratio "
                     "is of maxima. Fit it"
                 )
-        test = lr_test(restricted.estimates_, self.estimates_)
+        test = likelihood_ratio_test(restricted.estimates_, self.estimates_)
         restriction = self._restriction_to(restricted)
         if restriction is None:
             raise ValueError(

@@ -30,7 +30,7 @@ from tsrnn.linear.varma._specification import Coefficients, Shape
 from tsrnn.linear.varma._system import (
     Stationary,
     chol_derivatives,
-    roots,
+    inverse_roots,
     spectral_radius,
     system,
     system_derivatives,
@@ -120,7 +120,7 @@ def identification(shape: Shape, coefficients: Coefficients, n_obs: np.ndarray) 
     lag = q + np.arange(1, width + 1) - np.arange(1, p + 1)[:, None]
     hankel = padded[:, p + lag].transpose(0, 1, 3, 2, 4).reshape(len(psi), p * n, width * n)
     values = np.linalg.svd(hankel, compute_uv=False)
-    ar, ma = roots(coefficients.ar), roots(-coefficients.ma)
+    ar, ma = inverse_roots(coefficients.ar), inverse_roots(-coefficients.ma)
     apart = np.abs(ar[:, :, None] - ma[:, None, :]).reshape(len(psi), -1)
     closest = apart.argmin(1)
     unit = np.arange(len(psi))

@@ -24,7 +24,7 @@ from tsrnn.linear._frames import given_params, tidy
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear.varma._forecast import Forecast, response_errors, responses, simulate_paths
 from tsrnn.linear.varma._specification import Shape
-from tsrnn.linear.varma._system import roots, spectral_radius
+from tsrnn.linear.varma._system import inverse_roots, spectral_radius
 
 
 class VARMAResults(LinearForecaster):
@@ -95,7 +95,7 @@ class VARMAResults(LinearForecaster):
         coefficients = shape.unpack(estimates.params[fitted])
         parts = []
         for name, lags in (("AR", coefficients.ar), ("MA", -coefficients.ma)):
-            values = roots(lags)
+            values = inverse_roots(lags)
             values = np.take_along_axis(values, np.argsort(-np.abs(values), 1, stable=True), 1)
             unit = np.repeat(fitted, values.shape[1])
             parts.append(_root_frame(self.units_[unit], name, values.ravel()))

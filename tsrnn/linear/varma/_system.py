@@ -70,10 +70,10 @@ def chol_derivatives(shape: Shape) -> np.ndarray:
 
 def spectral_radius(lags: np.ndarray) -> np.ndarray:
     """Largest modulus of the roots of coefficient matrices (U, lags, n, n), zero if none."""
-    return np.abs(roots(lags)).max(1, initial=0.0)
+    return np.abs(inverse_roots(lags)).max(1, initial=0.0)
 
 
-def roots(lags: np.ndarray) -> np.ndarray:
+def inverse_roots(lags: np.ndarray) -> np.ndarray:
     """Inverse roots of I - A_1 z - A_2 z^2 ...: eigenvalues (U, lags * n) of the companion."""
     units, count, n, _ = lags.shape
     if count < 2:
