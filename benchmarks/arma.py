@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 from tsrnn import datasets
 from tsrnn.linear import ARMA
 from tsrnn.linear.arma._fit import fit_units
+from tsrnn.linear.arma._forecast import simulate_paths
 from tsrnn.linear.arma._polynomials import from_partial
 from tsrnn.linear.arma._specification import Specification
-from tsrnn.linear.arma._theory import simulate
 
 T = 300
 MANY = 10_000
@@ -40,7 +40,7 @@ def series(order: tuple[int, int, int], params: list[float], n: int, seed: int) 
     """Simulated series (n, T)."""
     spec = Specification(*order, "n" if order[1] else "c", exact=True)
     rng = np.random.default_rng(seed)
-    return simulate(spec, np.tile(params, (n, 1)), T, rng)
+    return simulate_paths(spec, np.tile(params, (n, 1)), T, rng)
 
 
 def statsmodels_loglik(y: np.ndarray, order: tuple[int, int, int]) -> float:
@@ -115,7 +115,11 @@ def simulated_cases() -> Iterator[Case]:
         theta = -from_partial(rng.uniform(-0.95, 0.95, (q, 1)))
         params = np.concatenate([[[5.0]], phi, theta, [[1.0]]]).T
         spec = Specification(p, 0, q, "c", exact=True)
-        yield f"simulated {i}", (p, 0, q), simulate(spec, params, int(rng.integers(50, 301)), rng)
+        yield (
+            f"simulated {i}",
+            (p, 0, q),
+            simulate_paths(spec, params, int(rng.integers(50, 301)), rng),
+        )
 
 
 def bundled_cases() -> Iterator[Case]:

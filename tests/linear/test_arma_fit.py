@@ -9,18 +9,18 @@ from statsmodels.tsa.arima.model import ARIMA
 
 from tsrnn import ARMA
 from tsrnn.datasets import load_fertility
-from tsrnn.linear._covariance import covariance
+from tsrnn.linear._inference import covariance
 from tsrnn.linear.arma._fit import fit_units
+from tsrnn.linear.arma._forecast import simulate_paths
 from tsrnn.linear.arma._polynomials import from_partial, is_stable
 from tsrnn.linear.arma._specification import Specification
-from tsrnn.linear.arma._theory import simulate
 
 EXACT = Specification(1, 0, 1, "c", exact=True)
 
 
 def simulated(spec, params, n, n_rows, seed=0):
     rng = np.random.default_rng(seed)
-    return simulate(spec, np.tile(params, (n, 1)), n_rows, rng)
+    return simulate_paths(spec, np.tile(params, (n, 1)), n_rows, rng)
 
 
 def statsmodels_fit(y, order, trend, exog=None):
@@ -37,7 +37,7 @@ def test_optimum_is_not_below_that_of_statsmodels(p, q):
     params = np.concatenate(
         [np.full((1, 4), 3.0), from_partial(roots[0]), -from_partial(roots[1]), np.ones((1, 4))]
     ).T
-    y = simulate(spec, params, 90, rng)
+    y = simulate_paths(spec, params, 90, rng)
     ours = fit_units(spec, y)
     assert ours.converged.all()
     assert is_stable(ours.params[:, 1 : 1 + p].T).all()

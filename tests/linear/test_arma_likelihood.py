@@ -11,15 +11,12 @@ from statsmodels.tsa.arima.model import ARIMA
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from tsrnn.kernels import Lanes, recurrence
-from tsrnn.linear.arma._filter_cell import filter_cell
+from tsrnn.linear.arma._cells import filter_cell, stationary_variance
+from tsrnn.linear.arma._filter import filter_start, innovations
 from tsrnn.linear.arma._fit import fit_units
-from tsrnn.linear.arma._form import Form
-from tsrnn.linear.arma._likelihood import Likelihood
-from tsrnn.linear.arma._parts import parts_by_sums, with_differences
+from tsrnn.linear.arma._likelihood import Likelihood, parts_by_sums, with_differences
 from tsrnn.linear.arma._polynomials import from_partial
-from tsrnn.linear.arma._specification import Specification
-from tsrnn.linear.arma._state import begin, innovations
-from tsrnn.linear.arma._stationary import stationary_variance
+from tsrnn.linear.arma._specification import Form, Specification
 
 ORDERS = [(0, 0), (1, 0), (0, 1), (1, 1), (2, 1), (1, 3), (3, 2), (3, 3)]
 
@@ -127,7 +124,7 @@ class TestZeroStart:
             h.append(W_h * h[-1] + W_x * value)
         spec = Specification(1, 0, 1, "n", exact=False)
         params = np.array([[phi, theta, 1.0]])
-        e, v = innovations(spec, params, begin(spec, params, y[None], None, np.zeros(1)), 50)
+        e, v = innovations(spec, params, filter_start(spec, params, y[None], None, np.zeros(1)), 50)
         np.testing.assert_allclose(e[0], y - h, rtol=0, atol=1e-13)
         np.testing.assert_array_equal(v, 1.0)
 

@@ -9,11 +9,11 @@ from statsmodels.tsa.arima_process import arma2ma, arma_acovf
 from tsrnn.linear.arma._polynomials import (
     from_inverse_roots,
     from_partial,
-    impulse_response_derivatives,
-    impulse_responses,
     inverse_roots,
     is_stable,
     partial_autocorrelations,
+    psi_weight_derivatives,
+    psi_weights,
     reflected,
     with_inverse_root,
 )
@@ -73,14 +73,14 @@ def test_impulse_responses_and_their_derivatives(p, q, h):
     rng = np.random.default_rng(p + 10 * q)
     phi = from_partial(rng.uniform(-0.8, 0.8, (p, 3)))
     theta = rng.uniform(-0.8, 0.8, (q, 3))
-    psi = impulse_responses(phi, theta, h)
+    psi = psi_weights(phi, theta, h)
     for i in range(3):
         expected = arma2ma(np.append(1, -phi[:, i]), np.append(1, theta[:, i]), h + 1)
         np.testing.assert_allclose(psi[:, i], expected, rtol=1e-12, atol=1e-12)
-    slopes, step = impulse_response_derivatives(phi, theta, h), 1e-6
+    slopes, step = psi_weight_derivatives(phi, theta, h), 1e-6
     for a in range(p + q):
         up, down = np.concatenate([phi, theta]), np.concatenate([phi, theta])
         up[a] += step
         down[a] -= step
-        difference = impulse_responses(up[:p], up[p:], h) - impulse_responses(down[:p], down[p:], h)
+        difference = psi_weights(up[:p], up[p:], h) - psi_weights(down[:p], down[p:], h)
         np.testing.assert_allclose(slopes[a], difference / (2 * step), rtol=0, atol=1e-7)

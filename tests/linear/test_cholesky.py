@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.linear._cholesky import solve_positive
+from tsrnn.linear._optimise import solve_positive
 
 
 def draw(n, k, seed):

@@ -6,7 +6,7 @@ import arch
 import numpy as np
 import pytest
 
-from tsrnn.linear._covariance import covariance
+from tsrnn.linear._inference import covariance
 from tsrnn.linear.garch._filter import State, initial_memory
 from tsrnn.linear.garch._fit import at_given, fit
 from tsrnn.linear.garch._mean import Mean

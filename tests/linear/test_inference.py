@@ -10,14 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from tsrnn.linear._covariance import KINDS, covariance, no_covariance
 from tsrnn.linear._inference import (
+    KINDS,
     confidence_intervals,
+    covariance,
     criteria,
     delta_method,
-    lr_test,
+    likelihood_ratio_test,
+    linear_restrictions_test,
+    no_covariance,
     standard_errors,
-    wald_test,
     z_values,
 )
 
@@ -188,7 +190,7 @@ class TestNumbers:
 class TestTests:
     def test_wald_is_that_of_statsmodels(self, estimates, y, X):
         R, r = np.array([[0.0, 1.0, 0.0, 0.0], [1.0, 0.0, -30.0, 0.0]]), np.array([1.5, 0.2])
-        made = wald_test(estimates.params, covariance(estimates, "robust"), R, r)
+        made = linear_restrictions_test(estimates.params, covariance(estimates, "robust"), R, r)
         assert made.df == 2
         for i, unit in enumerate(y):
             oracle = sm.OLS(unit, X).fit(cov_type="HC0", use_t=False)
@@ -200,8 +202,8 @@ class TestTests:
         fixed = np.zeros((3, 4), bool)
         fixed[2, 1] = True
         cov = covariance(replace(estimates, fixed=fixed), "hessian")
-        touched = wald_test(estimates.params, cov, np.eye(4)[[1]], np.zeros(1))
-        other = wald_test(estimates.params, cov, np.eye(4)[[2]], np.zeros(1))
+        touched = linear_restrictions_test(estimates.params, cov, np.eye(4)[[1]], np.zeros(1))
+        other = linear_restrictions_test(estimates.params, cov, np.eye(4)[[2]], np.zeros(1))
         assert np.isnan(touched.statistic).tolist() == [False, False, True]
         assert np.isfinite(other.statistic).all()
 
@@ -214,11 +216,13 @@ class TestTests:
     )
     def test_wald_refuses(self, estimates, R, message):
         with pytest.raises(ValueError, match=message):
-            wald_test(estimates.params, covariance(estimates, "opg"), R, np.zeros(len(R)))
+            linear_restrictions_test(
+                estimates.params, covariance(estimates, "opg"), R, np.zeros(len(R))
+            )
 
     def test_likelihood_ratio_is_that_of_statsmodels(self, ols_estimates, estimates, oracles, y, X):
         smaller = ols_estimates(y, X[:, :2])
-        made = lr_test(smaller, estimates)
+        made = likelihood_ratio_test(smaller, estimates)
         assert made.df == 1
         for i, (unit, oracle) in enumerate(zip(y, oracles, strict=True)):
             statistic, p, df = oracle.compare_lr_test(sm.OLS(unit, X[:, :2]).fit())
@@ -229,9 +233,9 @@ class TestTests:
     def test_likelihood_ratio_refuses(self, ols_estimates, estimates, y, X):
         smaller = ols_estimates(y, X[:, :2])
         with pytest.raises(ValueError, match="must have more parameters"):
-            lr_test(estimates, smaller)
+            likelihood_ratio_test(estimates, smaller)
         with pytest.raises(ValueError, match="Neither is nested in the other; compare them by aic"):
-            lr_test(estimates, estimates)
+            likelihood_ratio_test(estimates, estimates)
 
 
 class TestDeltaMethod:

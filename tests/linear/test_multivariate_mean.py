@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from statsmodels.tsa.api import VAR
 from statsmodels.tsa.vector_ar.vecm import VECM
 
-from tsrnn.linear._cointegration import johansen
-from tsrnn.linear._mean import Mean, level_form, paths, regression, residuals, responses
+from tsrnn.linear._mean import Mean, johansen, level_form, paths, regression, residuals, responses
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ from statsmodels.tsa.statespace.varmax import VARMAX
 from tsrnn.contract import read_file
 from tsrnn.interpret import recurrence_features
 from tsrnn.linear.varma import VARMA
-from tsrnn.linear.varma._shape import Coefficients, Shape
-from tsrnn.linear.varma._simulate import draw
-from tsrnn.linear.varma._theory import impulse_responses
+from tsrnn.linear.varma._forecast import responses, simulate_paths
+from tsrnn.linear.varma._specification import Coefficients, Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimation of VARMA")
 
@@ -26,7 +25,7 @@ TRUE = SHAPE.pack(
 
 
 def frame_of(seed=0, rows=150):
-    y = draw(SHAPE, TRUE, rows, np.random.default_rng(seed))[0]
+    y = simulate_paths(SHAPE, TRUE, rows, np.random.default_rng(seed))[0]
     return pd.DataFrame(y, pd.date_range("2010-01-01", periods=rows, freq="MS"), ["a", "b"])
 
 
@@ -97,9 +96,7 @@ def test_impulse_responses_are_those_of_varmax(model, frame, orthogonalised):
 def test_bands_are_those_of_a_difference_quotient(model, orthogonalised):
     params = model.params_.to_numpy()
     steps = 1e-6 * np.eye(params.shape[1])
-    up, down = (
-        impulse_responses(SHAPE, params + sign * steps, 5, orthogonalised) for sign in (1, -1)
-    )
+    up, down = (responses(SHAPE, params + sign * steps, 5, orthogonalised) for sign in (1, -1))
     jacobian = ((up - down) / 2e-6).reshape(params.shape[1], -1).T
     cov = jacobian @ model.cov_params().to_numpy() @ jacobian.T
     found = model.impulse_responses(5, orthogonalised, level=[95])
@@ -136,7 +133,7 @@ def test_roots_and_recurrence_features_are_eigenvalues(model):
 
 def test_draws_have_the_moments_of_the_model_from_the_first_row():
     units = 20_000
-    y = draw(SHAPE, np.tile(TRUE, (units, 1)), 3, np.random.default_rng(0))
+    y = simulate_paths(SHAPE, np.tile(TRUE, (units, 1)), 3, np.random.default_rng(0))
     sigma = CHOL @ CHOL.T
     psi, variance, lagged = [np.eye(2), AR + MA], np.zeros((2, 2)), np.zeros((2, 2))
     psi += [np.linalg.matrix_power(AR, k) @ (AR + MA) for k in range(1, 60)]

@@ -7,14 +7,12 @@ from statsmodels.tsa.api import VAR
 from statsmodels.tsa.statespace.varmax import VARMAX
 from threadpoolctl import threadpool_limits
 
-from tsrnn.linear._covariance import covariance
-from tsrnn.linear.varma._fit import fit, given
-from tsrnn.linear.varma._identification import identification
-from tsrnn.linear.varma._sample import Sample
-from tsrnn.linear.varma._scaling import fit_scaling
-from tsrnn.linear.varma._search import search
-from tsrnn.linear.varma._shape import Coefficients, Shape
-from tsrnn.linear.varma._start import start
+from tsrnn.linear._inference import covariance
+from tsrnn.linear.varma._fit import evaluate_units, fit_units, search
+from tsrnn.linear.varma._inference import identification
+from tsrnn.linear.varma._prepare import Sample, fit_scaling
+from tsrnn.linear.varma._specification import Coefficients, Shape
+from tsrnn.linear.varma._start import starting_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimation of VARMA")
 
@@ -44,7 +42,7 @@ def fitted(y, p, q, trend="c", *, exact=True, searches=5):
     design = np.tile(trends, (len(parts), 1, 1))
     sample = Sample(shape, padded, design, np.zeros((len(parts), n)), rows)
     targets = [f"y{i + 1}" for i in range(n)]
-    return fit(sample, shape.names(targets, []), targets, searches), sample
+    return fit_units(sample, shape.names(targets, []), targets, searches), sample
 
 
 @pytest.mark.parametrize(
@@ -117,18 +115,18 @@ def test_estimates_follow_the_units_of_the_data(exact):
 def test_given_parameters_are_evaluated_in_the_units_of_the_data():
     y = 1000 + 10 * simulated(60)
     estimates, sample = fitted(y, 1, 1, "ct")
-    again = given(sample, estimates.params, estimates.names)
+    again = evaluate_units(sample, estimates.params, estimates.names)
     for name in ("params", "loglik", "hessian", "opg", "information"):
         ours, first = getattr(again, name), getattr(estimates, name)
         np.testing.assert_allclose(ours, first, rtol=1e-6, atol=1e-9 * abs(first).max())
     elsewhere = estimates.params + 0.05 * np.abs(estimates.params) * np.cos(np.arange(15))
-    found = given(sample, elsewhere, estimates.names)
+    found = evaluate_units(sample, elsewhere, estimates.names)
     varmax = VARMAX(y, order=(1, 1), trend="ct")
     varmax.ssm.tolerance = 0
     np.testing.assert_allclose(found.loglik[0], varmax.loglike(elsewhere[0]), rtol=1e-9)
     outside = estimates.params.copy()
     outside[:, sample.shape.at_ar] *= 100
-    refused = given(sample, outside, estimates.names)
+    refused = evaluate_units(sample, outside, estimates.names)
     assert not refused.fitted[0]
     assert "stationary" in refused.messages[0][0]
 
@@ -230,10 +228,10 @@ def test_further_searches_find_higher_maxima():
         shape, np.array(frames), np.ones((30, 40, 1)), np.zeros((30, 2)), np.full(30, 40)
     )
     standard = fit_scaling(sample).standardised(sample)
-    first = start(standard)[0]
+    first = starting_values(standard)[0]
     one, five = (search(standard, first, count) for count in (1, 5))
-    again = [given(standard, own.params, ()) for own in (one, five)]
+    again = [evaluate_units(standard, own.params, ()) for own in (one, five)]
     gain = again[1].loglik - again[0].loglik
     assert gain.min() > -1e-6
     assert gain.max() > 0.1
-    assert (five.agreeing[gain > 1e-3] < five.searches[gain > 1e-3]).all()
+    assert (five.agreement[gain > 1e-3] < five.starts[gain > 1e-3]).all()

@@ -9,9 +9,9 @@ from scipy.special import ndtri
 from statsmodels.tsa.statespace.varmax import VARMAX
 
 from tsrnn.linear.varma import VARMA
-from tsrnn.linear.varma._forecast import predictions, state_after
-from tsrnn.linear.varma._sample import Sample
-from tsrnn.linear.varma._shape import Coefficients, Shape
+from tsrnn.linear.varma._filter import predictions, state_after
+from tsrnn.linear.varma._prepare import Sample
+from tsrnn.linear.varma._specification import Coefficients, Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimation of VARMA")
 

@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.tsa.statespace.varmax import VARMAX
 
-from tsrnn.linear.varma._innovations import innovations, outer_products, scores
-from tsrnn.linear.varma._likelihood import admissible, evaluate, loglik, prepared
-from tsrnn.linear.varma._moving_average import _run, _solved
-from tsrnn.linear.varma._residuals import columns, whitening
-from tsrnn.linear.varma._sample import Sample
-from tsrnn.linear.varma._shape import TRENDS, Shape
+from tsrnn.linear.varma._inference import innovations, outer_products, scores
+from tsrnn.linear.varma._likelihood import admissible, evaluate, linearised
+from tsrnn.linear.varma._prepare import Sample
+from tsrnn.linear.varma._residuals import _by_recurrence, _by_substitution, columns, whitening
+from tsrnn.linear.varma._specification import TRENDS, Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimation of VARMA")
 
@@ -101,7 +100,8 @@ def test_exact_loglik_is_that_of_varmax(n, p, q, trend, n_exog, missing):
     varmax.ssm.tolerance = 0  # no steady state before its time
     targets, regressors = [f"y{i + 1}" for i in range(n)], varmax.exog_names or []
     assert shape.names(targets, list(regressors)) == tuple(varmax.param_names)
-    np.testing.assert_allclose(loglik(params[None], sample)[0], varmax.loglike(params), rtol=1e-9)
+    value = evaluate(params[None], sample, exact=False).value[0]
+    np.testing.assert_allclose(value, varmax.loglike(params), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("n", "p", "q"), [(2, 1, 1), (2, 3, 3), (3, 1, 2), (3, 2, 1), (2, 0, 1)])
@@ -135,7 +135,7 @@ def test_derivatives_are_those_of_autograd(n, p, q, trend, n_exog, missing, exac
     np.testing.assert_allclose(found.value[0], float(plain(theta).sum()), rtol=1e-12)
     np.testing.assert_allclose(found.gradient[0], by_row.sum(0), atol=1e-9 * abs(by_row).max())
     np.testing.assert_allclose(-found.curvature[0], hessian, atol=1e-9 * abs(hessian).max())
-    ours = scores(innovations(prepared(params[None], sample)))[0]
+    ours = scores(innovations(linearised(params[None], sample)))[0]
     np.testing.assert_allclose(ours, by_row, atol=1e-9 * abs(by_row).max())
 
 
@@ -156,7 +156,7 @@ def test_information_is_that_of_the_innovations(missing):
             inverse = torch.linalg.inv(F)
             expected += torch.einsum("ik,ij,jl->kl", dv, inverse, dv)
             expected += torch.einsum("ab,bck,cd,dal->kl", inverse, dF, inverse, dF) / 2
-    found = outer_products(prepared(params[None], sample)).information[0]
+    found = outer_products(linearised(params[None], sample)).information[0]
     np.testing.assert_allclose(found, expected, atol=1e-9 * float(expected.abs().max()))
 
 
@@ -183,7 +183,8 @@ def test_any_shape_has_the_likelihood_of_the_plain_filter(
         expected = float(plain_contributions(shape, torch.tensor(params), sample).sum())
     found = evaluate(params[None], sample, exact=False)
     np.testing.assert_allclose(found.value[0], expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(loglik(params[None], sample)[0], found.value[0], rtol=1e-12)
+    again = evaluate(params[None], sample, exact=True)
+    np.testing.assert_allclose(again.value[0], found.value[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -195,13 +196,13 @@ def test_units_of_unequal_lengths_are_as_if_alone(exact):
     both = Sample(shape, y, np.ones((2, 40, 1)), np.zeros((2, 2)), np.array([40, 25]))
     params = np.stack([first, second])
     together = evaluate(params, both, exact=True)
-    products = outer_products(prepared(params, both))
+    products = outer_products(linearised(params, both))
     for i, rows in enumerate(both.rows):
         own = both.select(np.array([i]))
         assert own.y.shape == (1, rows, 2)
         for ours, alone in zip(together, evaluate(params[i : i + 1], own, exact=True), strict=True):
             np.testing.assert_allclose(ours[i], alone[0], rtol=1e-9, atol=1e-9)
-        alone = outer_products(prepared(params[i : i + 1], own))
+        alone = outer_products(linearised(params[i : i + 1], own))
         for ours, one in zip(products, alone, strict=True):
             np.testing.assert_allclose(ours[i], one[0], rtol=1e-9, atol=1e-9)
 
@@ -216,7 +217,8 @@ def test_inadmissible_units_are_marked_and_cost_no_other():
                   np.zeros((4, 2)), np.full(4, 30))  # fmt: skip
     values = evaluate(bad, four, exact=False).value
     assert np.isneginf(values[1:]).all()
-    np.testing.assert_allclose(values[0], loglik(params[None], sample)[0])
+    alone = evaluate(params[None], sample, exact=False).value[0]
+    np.testing.assert_allclose(values[0], alone)
     free = Shape(2, 1, 1, "c", 0, exact=False)
     assert admissible(free, bad, four.rows).tolist() == [True, False, True, False]
 
@@ -230,5 +232,5 @@ def test_both_filters_agree_with_a_loop(n, q, steps, lanes):
     for t in range(steps):
         past = sum(ma[0, j] @ expected[q + t - 1 - j] for j in range(q))
         expected[q + t] = forcing[t, :, 0] - past
-    for found in (_solved(ma[0], forcing), _run(ma, forcing)):
+    for found in (_by_substitution(ma[0], forcing), _by_recurrence(ma, forcing)):
         np.testing.assert_allclose(found[:, :, 0], expected[q:], atol=1e-12)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tsrnn.linear._covariance import covariance
+from tsrnn.linear._inference import covariance
 from tsrnn.linear._mean import Mean
 from tsrnn.linear.vech._algebra import pairs, unvech
 from tsrnn.linear.vech._canonical import canonical, natural, ranks

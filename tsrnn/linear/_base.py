@@ -27,22 +27,14 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel, write_stamps
 from tsrnn.linear._as_rnn import AsRNN
-from tsrnn.linear._covariance import check_kind
+from tsrnn.linear._diagnostics import InSample
+from tsrnn.linear._estimates import BY_UNIT, Estimates
 from tsrnn.linear._frames import given_params
 from tsrnn.linear._hypotheses import fingerprint
-from tsrnn.linear._in_sample import InSample
+from tsrnn.linear._inference import check_kind
 from tsrnn.linear._memory import LinearMemory
-from tsrnn.linear._page import summarise
 from tsrnn.linear._results import GIVEN, Results
-from tsrnn.linear._storage import (
-    STATE,
-    estimates_shapes,
-    fitted_arrays,
-    fitted_header,
-    revived_estimates,
-    revived_memory,
-)
-from tsrnn.linear._summary import LinearSummary
+from tsrnn.linear._summary import LinearSummary, summarise
 
 NAMES_SHOWN = 3
 MOST_LAGS = 100  # of an order that a file may have beside few parameters
@@ -79,7 +71,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
 
     @abstractmethod
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
-        """As `_fit_panel`, with parameters (N, k) given instead of estimated."""
+        """Counterpart of `_fit_panel` with given parameters (N, k)."""
 
     @abstractmethod
     def _param_names(self) -> tuple[str, ...]:
@@ -163,7 +155,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
 
     def _mark_given(self) -> None:
         """Parameters that were not estimated have no standard errors."""
-        messages = tuple((*own, GIVEN) for own in self.estimates_.messages)
+        messages = tuple((*texts, GIVEN) for texts in self.estimates_.messages)
         fixed = np.ones_like(self.estimates_.fixed)
         self._set_estimates(replace(self.estimates_, fixed=fixed, messages=messages))
 
@@ -193,8 +185,10 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
         return shown if len(units) <= NAMES_SHOWN else f"first {shown}"
 
     def _header(self) -> dict[str, Any]:
-        own = {"horizon": self.horizon_, "data": self._data_digest}
-        return fitted_header(self.estimates_) | own
+        return fitted_header(self.estimates_) | {
+            "horizon": self.horizon_,
+            "data": self._data_digest,
+        }
 
     def _arrays(self) -> dict[str, np.ndarray]:
         sample = {"sample": np.stack([np.asarray(ends).astype("int64") for ends in self._sample])}
@@ -265,3 +259,56 @@ def _check_lags(value: Any, most: int, place: str) -> None:
             _check_lags(item, most, place)
     elif isinstance(value, int) and value > most:
         raise refuse(place, f"an order of at most {most} with the parameters of this file", value)
+
+
+_ESTIMATES, STATE, _SCALE = "estimates.", "state.", "target_scale"
+
+
+def fitted_header(estimates: Estimates) -> dict[str, Any]:
+    """JSON values of the estimates."""
+    return {
+        "names": list(estimates.names),
+        "messages": {str(i): list(texts) for i, texts in enumerate(estimates.messages) if texts},
+    }
+
+
+def fitted_arrays(estimates: Estimates, memory: LinearMemory) -> dict[str, np.ndarray]:
+    """Arrays of estimates and memory; ids and last times are kept elsewhere."""
+    fitted = {_ESTIMATES + name: getattr(estimates, name) for name in BY_UNIT}
+    state = {STATE + name: array for name, array in memory.arrays.items()}
+    arrays = fitted | state | {_SCALE: memory.target_scale}
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def estimates_shapes(n_units: int, k: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Dtype and shape of the arrays of the estimates of so many units and parameters."""
+    matrices = dict.fromkeys(("hessian", "opg", "information"), ("float64", (n_units, k, k)))
+    rows = dict.fromkeys(("params", "gradient"), ("float64", (n_units, k)))
+    counts = dict.fromkeys(("n_obs", "iterations", "starts", "agreement"), ("int64", (n_units,)))
+    shapes = matrices | rows | counts
+    shapes |= {
+        "loglik": ("float64", (n_units,)),
+        "converged": ("bool", (n_units,)),
+        "fixed": ("bool", (n_units, k)),
+    }
+    return {_ESTIMATES + name: shape for name, shape in shapes.items()}
+
+
+def revived_estimates(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Estimates:
+    """Estimates of the parts that `fitted_header` and `fitted_arrays` hold."""
+    fitted = {name: arrays.get(_ESTIMATES + name) for name in BY_UNIT}
+    texts = header["messages"]
+    messages = tuple(
+        tuple(texts.get(str(i), ())) for i in range(len(arrays[f"{_ESTIMATES}params"]))
+    )
+    return Estimates(names=tuple(header["names"]), messages=messages, **fitted)  # type: ignore[arg-type]
+
+
+def revived_memory(
+    arrays: dict[str, np.ndarray], ids: pd.Index, last_times: np.ndarray
+) -> LinearMemory:
+    """Memory of the arrays that `fitted_arrays` holds."""
+    state = {
+        name.removeprefix(STATE): array for name, array in arrays.items() if name.startswith(STATE)
+    }
+    return LinearMemory(ids, last_times, arrays[_SCALE], state)

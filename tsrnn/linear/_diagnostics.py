@@ -1,11 +1,126 @@
-"""Tests of standardised residuals, for many units at once."""
+"""Residuals and fitted values within the data, and tests of standardised residuals."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import chi2
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.contract import flag, positive_integer, unit_index
+from tsrnn.data import Panel
+from tsrnn.linear._frames import in_shape_of_data
+
+
+class InSample:
+    """Residuals, fitted values and their tests; a part of `LinearForecaster`."""
+
+    _panel: Panel | None  # the data fitted to; files do not hold them
+
+    @abstractmethod
+    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        """Fitted values and standardised residuals, each (rows, C), at the estimates.
+
+        NaN in rows that the likelihood does not use, and for units without parameters. The
+        panel may hold some of the fitted series, or new rows: see `_series_of`.
+        """
+
+    if TYPE_CHECKING:  # of the forecaster
+
+        def _read(self, df: Any) -> Panel: ...
+
+    def _n_arma(self) -> int:
+        """Autoregressive and moving average parameters of the mean."""
+        return 0
+
+    def residuals(self, standardized: bool = False, df: Any = None) -> Any:
+        """One-step forecast errors within the data.
+
+        Parameters
+        ----------
+        standardized : bool
+            Scaled to a variance of one (and no correlation between targets) if the model
+            is right.
+        df : frame, optional
+            Data in place of those fitted to.
+
+        Returns
+        -------
+        frame
+            In the shape of the data; a column ``residual`` in a long frame. NaN in rows that
+            are missing or that the likelihood does not use.
+        """
+        standardized = flag("standardized", standardized)
+        panel = self._data(df)
+        fitted, scaled = self._in_sample(panel)
+        return in_shape_of_data(
+            panel, scaled if standardized else panel.values - fitted, "residual"
+        )
+
+    def fittedvalues(self, df: Any = None) -> Any:
+        """One-step forecasts within the data.
+
+        Parameters
+        ----------
+        df : frame, optional
+            Data in place of those fitted to.
+
+        Returns
+        -------
+        frame
+            In the shape of the data; a column ``fitted`` in a long frame.
+        """
+        panel = self._data(df)
+        return in_shape_of_data(panel, self._in_sample(panel)[0], "fitted")
+
+    def diagnostics(self, lags: int | None = None) -> pd.DataFrame:
+        """Tests of the standardised residuals of the data fitted to.
+
+        Ljung-Box of the residuals (degrees of freedom lowered by the autoregressive and
+        moving average parameters) and of their squares, Engle's LM test for ARCH, Jarque-Bera.
+
+        Parameters
+        ----------
+        lags : int, optional
+            Lags of the tests of dependence. By default min(10, T // 5), at least one more
+            than the parameters taken off.
+
+        Returns
+        -------
+        DataFrame
+            A row a series and target; statistics and p-values, NaN where residuals are too
+            few or do not vary.
+        """
+        return self._tests_of(self._data(None), lags, self._n_arma())
+
+    def _data(self, df: Any) -> Panel:
+        check_is_fitted(self, "memory_")
+        if df is not None:
+            return self._read(df)
+        if self._panel is None:
+            raise ValueError(
+                "a saved model does not hold the data it was fitted to; call residuals(df=...) or "
+                "fittedvalues(df=...) with them, or fit again for tests"
+            )
+        return self._panel
+
+    def _tests_of(
+        self, panel: Panel, lags: int | None, n_arma: int, target: int | None = None
+    ) -> pd.DataFrame:
+        """Tests by series and target, or of one target of a panel of one series."""
+        if lags is not None:
+            lags = positive_integer("lags", lags)
+        chosen = slice(None) if target is None else slice(target, target + 1)
+        standardised = self._in_sample(panel)[1][:, chosen]
+        units = [unit for part in np.split(standardised, panel.indptr[1:-1]) for unit in part.T]
+        index = unit_index(panel.layout, panel.ids, multivariate=False)[chosen]
+        table = pd.DataFrame(diagnose(units, lags, n_arma), index=index, columns=list(COLUMNS))
+        return table.astype({"lags": int})
+
 
 COLUMNS = (
     "lags",
@@ -59,21 +174,21 @@ def diagnose(
     """
     kept = [unit[np.isfinite(unit)] for unit in residuals]
     counts = np.array([len(unit) for unit in kept], int)
-    made = np.full((len(kept), len(COLUMNS)), np.nan)
+    table = np.full((len(kept), len(COLUMNS)), np.nan)
     for n in np.unique(counts):
         m = max(min(10, n // 5), n_params + 1) if lags is None else lags
-        which = np.flatnonzero(counts == n)
-        made[which, 0] = m
+        units = np.flatnonzero(counts == n)
+        table[units, 0] = m
         if n >= 2 * m + 2:
             size = max(1, AT_ONCE // (n * m))
-            for part in np.split(which, range(size, len(which), size)):
-                made[part, 1:] = _tests(np.array([kept[i] for i in part]), m, n_params)
-    return made
+            for part in np.split(units, range(size, len(units), size)):
+                table[part, 1:] = _tests(np.array([kept[i] for i in part]), m, n_params)
+    return table
 
 
 def _tests(x: np.ndarray, m: int, n_params: int) -> np.ndarray:
     """Columns after the first, for residuals (N, n) without gaps."""
-    made = np.full((len(x), len(COLUMNS) - 1), np.nan)
+    table = np.full((len(x), len(COLUMNS) - 1), np.nan)
     varies = np.ptp(np.abs(x), 1) > 0
     x = x[varies]
     columns = (
@@ -82,8 +197,8 @@ def _tests(x: np.ndarray, m: int, n_params: int) -> np.ndarray:
         *_arch_lm(x**2, m),
         *_jarque_bera(x),
     )
-    made[varies] = np.stack(columns, 1)
-    return made
+    table[varies] = np.stack(columns, 1)
+    return table
 
 
 def _ljung_box(x: np.ndarray, m: int, n_params: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What a maximum-likelihood fit of many units leaves behind."""
+"""Estimates of many units by maximum likelihood."""
 
 from __future__ import annotations
 
@@ -56,21 +56,31 @@ class Estimates:
     starts: np.ndarray | None = None
     agreement: np.ndarray | None = None
 
+    @classmethod
+    def empty(cls, names: tuple[str, ...]) -> Estimates:
+        """Estimates of no unit, to be `placed` among units that could not be fitted."""
+        k = len(names)
+        numbers, rows, square = np.empty(0, np.int64), np.empty((0, k)), np.empty((0, k, k))
+        return cls(
+            names, rows, np.empty(0), numbers, rows, square, square, square, numbers,
+            np.empty(0, bool), np.empty((0, k), bool), (), numbers, numbers,
+        )  # fmt: skip
+
     @property
     def fitted(self) -> np.ndarray:
         """Whether each unit has parameters, shape (N,)."""
         return np.isfinite(self.params).all(1)
 
-    def select(self, which: np.ndarray) -> Estimates:
-        """Those of some units, by number."""
+    def select(self, units: np.ndarray) -> Estimates:
+        """Estimates of some units, by number."""
         chosen: dict[str, Any] = {
-            name: None if (array := getattr(self, name)) is None else array[which]
+            name: None if (array := getattr(self, name)) is None else array[units]
             for name in BY_UNIT
         }
-        return replace(self, **chosen, messages=tuple(self.messages[i] for i in which))
+        return replace(self, **chosen, messages=tuple(self.messages[i] for i in units))
 
     def with_held(self, names: tuple[str, ...], values: np.ndarray) -> Estimates:
-        """With further parameters (N, m) at the end, held at what an earlier step has found."""
+        """Estimates with further parameters (N, m) at the end, held at those of an earlier step."""
         m, k = values.shape[1], len(self.names)
         arrays: dict[str, Any] = {
             name: np.pad(array, [(0, 0)] + [(0, m)] * (array.ndim - 1))
@@ -83,7 +93,7 @@ class Estimates:
         return replace(self, names=(*self.names, *names), params=params, fixed=fixed, **arrays)
 
     def first(self, k: int) -> Estimates:
-        """Those of the first k parameters alone."""
+        """Estimates of the first k parameters alone."""
         arrays: dict[str, Any] = {
             name: None if (array := getattr(self, name)) is None else array[:, *(np.s_[:k],) * d]
             for name, d in (("params", 1), ("gradient", 1), ("fixed", 1), ("hessian", 2),
@@ -91,25 +101,37 @@ class Estimates:
         }  # fmt: skip
         return replace(self, names=self.names[:k], **arrays)
 
-    def placed(self, n_units: int, which: np.ndarray, reasons: dict[int, str]) -> Estimates:
-        """As the units numbered `which` of `n_units`; the others are not fitted.
+    def placed(self, n_units: int, units: np.ndarray, reasons: dict[int, str]) -> Estimates:
+        """Estimates of `n_units` units, of which `units` are these; the others are not fitted.
 
         Parameters
         ----------
         n_units : int
-        which : integer array of shape (N,)
+        units : integer array of shape (N,)
         reasons : dict of int to str
-            Why each of the other units could not be fitted.
+            Reasons why the other units could not be fitted.
         """
         arrays: dict[str, Any] = {
-            name: _spread(getattr(self, name), n_units, which) for name in BY_UNIT
+            name: _spread(getattr(self, name), n_units, units) for name in BY_UNIT
         }
         messages: list[tuple[str, ...]] = [()] * n_units
         for i, reason in reasons.items():
             messages[i] = (reason,)
-        for i, own in zip(which, self.messages, strict=True):
-            messages[i] = own
+        for i, texts in zip(units, self.messages, strict=True):
+            messages[i] = texts
         return replace(self, **arrays, messages=tuple(messages))
+
+
+def concatenated(parts: list[Estimates]) -> Estimates:
+    """Estimates of units one after the other, of one model."""
+    arrays: dict[str, Any] = {
+        name: None
+        if getattr(parts[0], name) is None
+        else np.concatenate([getattr(part, name) for part in parts])
+        for name in BY_UNIT
+    }
+    messages = tuple(message for part in parts for message in part.messages)
+    return replace(parts[0], **arrays, messages=messages)
 
 
 BY_UNIT = (
@@ -118,10 +140,10 @@ BY_UNIT = (
 )  # fmt: skip
 
 
-def _spread(array: np.ndarray | None, n_units: int, which: np.ndarray) -> np.ndarray | None:
+def _spread(array: np.ndarray | None, n_units: int, units: np.ndarray) -> np.ndarray | None:
     if array is None:
         return None
     missing = np.nan if array.dtype.kind == "f" else 0
     full = np.full((n_units, *array.shape[1:]), missing, array.dtype)
-    full[which] = array
+    full[units] = array
     return full

@@ -1,8 +1,9 @@
-"""Frames by unit, and frames in the shape of the data."""
+"""Frames by unit, in the shape of the data, and of matrices over time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ def by_parameter(
     n, k = len(index), len(names)
     rows = index.repeat(k)
     levels = [rows.get_level_values(i) for i in range(rows.nlevels)]
-    made = pd.MultiIndex.from_arrays([*levels, list(names) * n], names=[*index.names, "parameter"])
-    return pd.DataFrame({key: value.ravel() for key, value in columns.items()}, index=made)
+    keys = pd.MultiIndex.from_arrays([*levels, list(names) * n], names=[*index.names, "parameter"])
+    return pd.DataFrame({key: value.ravel() for key, value in columns.items()}, index=keys)
 
 
 def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarray:
@@ -46,12 +47,12 @@ def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarr
         absent = index.difference(params.index)
         if len(absent):
             raise ValueError(f"params must have a row for every unit; missing is {absent[0]!r}")
-        values = _numbers(params.loc[index, list(names)])
+        values = _float_array(params.loc[index, list(names)])
     elif isinstance(params, pd.Series | Mapping):
         _check_names(params.keys(), names)
-        values = _numbers([params[name] for name in names])
+        values = _float_array([params[name] for name in names])
     else:
-        values = _numbers(params)
+        values = _float_array(params)
     if values.shape not in {(k,), (n, k)}:
         raise ValueError(
             f"params must be {k} values, {list(names)}, or {n} rows of them, a row a unit; got "
@@ -62,7 +63,7 @@ def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarr
     return np.array(np.broadcast_to(values, (n, k)))
 
 
-def _numbers(values: Any) -> np.ndarray:
+def _float_array(values: Any) -> np.ndarray:
     try:
         return np.asarray(values, float)
     except (TypeError, ValueError) as error:
@@ -102,3 +103,53 @@ def sample_text(layout: Layout, ids: pd.Index, first: Any, last: Any) -> tuple[s
         layout=layout,
     )
     return ends.axis.show(np.array([0])), ends.axis.show(np.array([1]))
+
+
+def tidy(
+    layout: Layout,
+    ids: pd.Index,
+    times: np.ndarray,
+    matrices: np.ndarray,
+    name: str,
+    *,
+    diagonal: bool,
+) -> pd.DataFrame:
+    """A row a time and pair of targets: ids where there are some, time, first, second, value.
+
+    Parameters
+    ----------
+    layout : Layout
+    ids : pandas.Index of shape (rows,)
+    times : array of shape (rows,)
+    matrices : array of shape (rows, n, n)
+    name : str
+        Column of the values.
+    diagonal : bool
+        Whether pairs of a target with itself are there.
+    """
+    keys = _keys(layout, ids, times)
+    rows, columns = np.triu_indices(matrices.shape[-1], 0 if diagonal else 1)
+    repeated = keys.loc[keys.index.repeat(len(rows))].reset_index(drop=True)
+    targets = np.array(layout.target_names, dtype=object)
+    repeated["first"] = np.tile(targets[rows], len(keys))
+    repeated["second"] = np.tile(targets[columns], len(keys))
+    repeated[name] = matrices[:, rows, columns].ravel()
+    return repeated
+
+
+def _keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
+    """Ids and timestamps as in the data, a row each; pandas for every data."""
+    as_pandas = replace(layout, backend="pandas")
+    if layout.kind == "long":
+        frame = write_frame(
+            as_pandas, ids, times[:, None], {"": np.zeros((len(times), 1, 1))},
+            target_names=("",),
+        )  # fmt: skip
+        return frame.iloc[:, :-1]
+    frame = write_frame(
+        as_pandas, ids[:1], times[None], {"": np.zeros((1, len(times), 1))}, target_names=("",)
+    )
+    if layout.time_col is not None:
+        return frame.iloc[:, :-1]
+    name = "time" if layout.index_name is None else layout.index_name
+    return frame.index.to_frame(index=False, name=name)

@@ -58,14 +58,14 @@ def restriction_values(values: Any, n: int) -> np.ndarray:
 
 
 class Restriction(NamedTuple):
-    """What a smaller model says of a larger one, and what follows for a likelihood ratio.
+    """Restriction of a larger model to a smaller one, and the limit of its likelihood ratio.
 
     Attributes
     ----------
     boundary : int
         Restricted parameters that are put on a boundary of their space.
     reason : str
-        Why there is no known limit; empty where there is one.
+        Reason why no limit is known; empty where one is.
     joint : bool
         Whether all parameters maximise the likelihood together: the ratio is never negative then.
     reached : boolean array of shape (N,), optional
@@ -184,22 +184,22 @@ def limited(
     if reason:
         p_value[:] = np.nan
     limits[np.isnan(statistic)] = "none: a model was not fitted"
-    held = restricted.fixed & ~np.isin(restricted.names, restriction.known)
-    for i in () if reason else np.flatnonzero(held.any(1) & restricted.fitted):
-        names = [name for name, at in zip(restricted.names, held[i], strict=True) if at]
+    fixed = restricted.fixed & ~np.isin(restricted.names, restriction.known)
+    for i in () if reason else np.flatnonzero(fixed.any(1) & restricted.fitted):
+        names = [name for name, at in zip(restricted.names, fixed[i], strict=True) if at]
         limits[i] = f"none: {names} of the smaller model are on a boundary or not identified"
         p_value[i] = np.nan
     negative = np.flatnonzero(statistic < 0) if restriction.joint else np.empty(0, dtype=int)
     if len(negative):
         i = negative[0]
-        said = (
+        text = (
             f"the likelihood ratio of unit {units[i]!r} is {statistic[i]:.4g}, below zero: the "
             "larger model's optimum is a local one, or its likelihood is of another start (a "
             "presample variance that follows the mean). Fit it with a larger n_starts"
         )
         if len(negative) == restricted.fitted.sum():
-            raise ValueError(said)
-        warn_user(f"{said}. So it is in {len(negative)} of {len(units)} units; their p-values are "
+            raise ValueError(text)
+        warn_user(f"{text}. So it is in {len(negative)} of {len(units)} units; their p-values are "
                   "NaN")  # fmt: skip
         limits[negative] = "none: the larger model's optimum is a local one"
         p_value[negative] = np.nan

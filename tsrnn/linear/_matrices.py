@@ -1,4 +1,4 @@
-"""What a fitted model of a covariance matrix tells of it, over time and ahead."""
+"""Covariance matrices of fitted models, over time and ahead."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from tsrnn.contract import check_fits, positive_integer, seed_of, with_intervals
 from tsrnn.data import Panel, future_times
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
-from tsrnn.linear._frames import given_params
+from tsrnn.linear._frames import given_params, tidy
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import draws_frame, scaled_to_unit_diagonal
-from tsrnn.linear._tidy import tidy
 
 
 class Path(NamedTuple):
@@ -216,10 +215,10 @@ class MatrixForecaster(LinearForecaster):
     def _forecast(
         self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        found = self._forecasts(memory, h)
-        root = np.sqrt(np.diagonal(found.total, axis1=2, axis2=3))
+        ahead = self._forecasts(memory, h)
+        root = np.sqrt(np.diagonal(ahead.total, axis1=2, axis2=3))
         return with_intervals(
-            found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
+            ahead.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
         )
 
     def _residual_variances(self, memory: LinearMemory, h: int) -> np.ndarray:
@@ -229,7 +228,7 @@ class MatrixForecaster(LinearForecaster):
     def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
         fitted, scaled = (np.full_like(panel.values, np.nan) for _ in range(2))
         for i, path in self._paths(panel).items():
-            rows = _rows(panel, i, path)
+            rows = _row_slice(panel, i, path)
             fitted[rows] = panel.values[rows] - path.errors
             root = np.linalg.cholesky(path.covariances)
             scaled[rows] = np.linalg.solve(root, path.errors[..., None])[..., 0]
@@ -237,15 +236,17 @@ class MatrixForecaster(LinearForecaster):
 
     def _within(self, df: Any, name: str) -> pd.DataFrame:
         panel = self._data(df)
-        found = self._paths(panel)
-        if not found:
+        paths = self._paths(panel)
+        if not paths:
             raise ValueError(
                 f"none of the series {list(panel.ids)} could be fitted, so that there is no "
                 "matrix of theirs; messages_ says why"
             )
-        ids = panel.ids[list(found)].repeat([len(path.errors) for path in found.values()])
-        times = np.concatenate([panel.times[_rows(panel, i, path)] for i, path in found.items()])
-        matrices = np.concatenate([path.covariances for path in found.values()])
+        ids = panel.ids[list(paths)].repeat([len(path.errors) for path in paths.values()])
+        times = np.concatenate(
+            [panel.times[_row_slice(panel, i, path)] for i, path in paths.items()]
+        )
+        matrices = np.concatenate([path.covariances for path in paths.values()])
         return self._tidy(ids, times, matrices, name)
 
     def _ahead(self, h: int | None, X: Any, name: str) -> pd.DataFrame:
@@ -264,11 +265,11 @@ class MatrixForecaster(LinearForecaster):
     ) -> pd.DataFrame:
         if name == "correlation":
             matrices = scaled_to_unit_diagonal(matrices)
-        own = name == "covariance"
-        return tidy(self._panel_shape[0], ids, times, matrices, name, diagonal=own)
+        layout, diagonal = self._panel_shape[0], name == "covariance"
+        return tidy(layout, ids, times, matrices, name, diagonal=diagonal)
 
 
-def _rows(panel: Panel, i: int, path: Path) -> slice:
-    """Rows of a panel that a path of its series i ends with."""
+def _row_slice(panel: Panel, i: int, path: Path) -> slice:
+    """Rows of a path of series i in a panel: the last ones of the series."""
     end = int(panel.indptr[i + 1])
     return slice(end - len(path.errors), end)

@@ -1,4 +1,4 @@
-"""What a fitted linear model remembers of the series: enough to go on, not their past."""
+"""Memory of a fitted linear model: the state of the series, without their past."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LinearMemory:
     target_scale : ndarray of shape (S, C)
         Standard deviation of each target in the data fitted to.
     arrays : dict of ndarray
-        What the model needs to go on, each with S as its first axis.
+        State of the model, each array with S as its first axis.
     """
 
     ids: pd.Index
@@ -27,20 +27,20 @@ class LinearMemory:
     target_scale: np.ndarray
     arrays: dict[str, np.ndarray]
 
-    def select(self, which: np.ndarray) -> LinearMemory:
-        """Of the series numbered `which`, in that order."""
+    def select(self, series: np.ndarray) -> LinearMemory:
+        """Memory of the series numbered `series`, in that order."""
         return LinearMemory(
-            self.ids[which],
-            self.last_times[which],
-            self.target_scale[which],
-            {name: array[which] for name, array in self.arrays.items()},
+            self.ids[series],
+            self.last_times[series],
+            self.target_scale[series],
+            {name: array[series] for name, array in self.arrays.items()},
         )
 
-    def replaced(self, which: np.ndarray, new: LinearMemory) -> LinearMemory:
-        """With the series numbered `which` as they stand in `new`; `self` stays as it is."""
+    def replaced(self, series: np.ndarray, new: LinearMemory) -> LinearMemory:
+        """Memory with the series numbered `series` from `new`; `self` stays as it is."""
         last_times = self.last_times.copy()
-        last_times[which] = new.last_times
+        last_times[series] = new.last_times
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         for name, array in arrays.items():
-            array[which] = new.arrays[name]
+            array[series] = new.arrays[name]
         return replace(self, last_times=last_times, arrays=arrays)

@@ -1,4 +1,4 @@
-"""What the models of several variables ask of a panel, and how they write draws."""
+"""Panels, correlations and draws of models of several variables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_long_enough(panel: Panel, least: int) -> None:
 
 
 def too_few(rows: int, n: int, n_params: int) -> str:
-    """Why so many rows of n variables are not enough to estimate; empty if they are."""
+    """Reason why so many rows of n variables are too few to estimate; empty if they are enough."""
     if rows * n >= 2 * n_params:
         return ""
     return (

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 from tqdm import tqdm
-
-from tsrnn.linear._cholesky import solve_positive
 
 
 class Evaluation(NamedTuple):
@@ -29,12 +28,12 @@ class Evaluation(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """Where `maximise` ended.
+    """Ends of `maximise`.
 
     Attributes
     ----------
     params : ndarray of shape (N, k)
-        Where it has converged, one last step after what was evaluated.
+        Once converged, one last step after the point that was evaluated.
     value : ndarray of shape (N,)
         -inf for a unit whose start was not admissible.
     gradient : ndarray of shape (N, k)
@@ -108,13 +107,13 @@ def maximise(
     with tqdm(desc=progress, unit=" evaluations", disable=not progress, leave=False) as bar:
 
         def counted(params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
-            found = evaluate(params, units, exact)
-            bar.set_postfix(loglik=f"{found.value.max(initial=-np.inf):.4f}", refresh=False)
+            evaluation = evaluate(params, units, exact)
+            bar.set_postfix(loglik=f"{evaluation.value.max(initial=-np.inf):.4f}", refresh=False)
             bar.update()
-            return found
+            return evaluation
 
-        own = counted if progress else evaluate
-        return _Search(own, start, lower, upper, scoring, tol).run(max_iter)
+        function = counted if progress else evaluate
+        return _Search(function, start, lower, upper, scoring, tol).run(max_iter)
 
 
 def agreement_of(values: np.ndarray) -> np.ndarray:
@@ -190,10 +189,10 @@ class _Search:
         n, k = params.shape
         whole = Evaluation(np.empty(n), np.empty((n, k)), np.empty((n, k, k)))
         for stage in (False, True):
-            which = exact == stage
-            part = self._evaluate(params[which], units[which], stage)
-            for all_, some in zip(whole, part, strict=True):
-                all_[which] = some
+            mask = exact == stage
+            part = self._evaluate(params[mask], units[mask], stage)
+            for target, values in zip(whole, part, strict=True):
+                target[mask] = values
         return whole
 
     def _pinned(self, units: np.ndarray) -> np.ndarray:
@@ -211,11 +210,9 @@ class _Search:
         while failed.any():
             damping = np.maximum(10 * self.damping[units[failed]], 1e-3)
             self.damping[units[failed]] = damping
-            again = np.flatnonzero(failed)
-            step[again], failed[again] = _solve(
-                curvature[again], damping, scale[again], gradient[again]
-            )
-            failed[again] &= damping < _MOST_DAMPING
+            rest = np.flatnonzero(failed)
+            step[rest], failed[rest] = _solve(curvature[rest], damping, scale[rest], gradient[rest])
+            failed[rest] &= damping < _MOST_DAMPING
         return step, np.abs((gradient * step).sum(1)) * (1 + self.damping[units])
 
     def _predicted(self, units: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -276,3 +273,55 @@ def _solve(
     matrix[:, range(k), range(k)] += damping[:, None]
     step, failed = solve_positive(matrix, gradient / root)
     return step / root, failed
+
+
+_SMALLEST = 1e-14  # square of a diagonal element of the factor, for a matrix of unit diagonal
+
+
+def solve_positive(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solve A x = b by Cholesky's method.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (n, k, k)
+        Symmetric, with diagonals of about one.
+    right : ndarray of shape (n, k)
+
+    Returns
+    -------
+    solutions : ndarray of shape (n, k)
+    failed : boolean ndarray of shape (n,)
+        Not positive definite, or so nearly that the solution means nothing.
+    """
+    n, k = right.shape
+    one_by_one = n <= 4 * k  # a call for each costs less than vectors that are so short
+    solutions, failed = (_each if one_by_one else _together)(matrices, right)
+    return solutions, failed | ~np.isfinite(solutions).all(1)
+
+
+def _each(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    solutions, failed = np.zeros_like(right), np.ones(len(right), dtype=bool)
+    for i, (matrix, b) in enumerate(zip(matrices, right, strict=True)):
+        factor, info = lapack.dpotrf(matrix, lower=1)
+        if info == 0 and np.diagonal(factor).min() ** 2 > _SMALLEST:
+            solutions[i], failed[i] = lapack.dpotrs(factor, b, lower=1)[0], False
+    return solutions, failed
+
+
+def _together(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Element by element, each of them a vector over all systems."""
+    k = right.shape[1]
+    a = np.array(np.moveaxis(matrices, 0, -1), order="C")
+    x = np.array(right.T)
+    failed = np.zeros(len(right), dtype=bool)
+    for j in range(k):
+        for m in range(j):
+            a[j:, j] -= a[j:, m] * a[j, m]
+        failed |= ~(a[j, j] > _SMALLEST)
+        root = np.sqrt(np.where(failed, 1.0, a[j, j]))
+        a[j:, j] /= root
+        x[j] = (x[j] - np.einsum("mn,mn->n", a[j, :j], x[:j])) / root
+    for j in reversed(range(k)):
+        rest = np.einsum("mn,mn->n", a[j + 1 :, j], x[j + 1 :])
+        x[j] = (x[j] - rest) / np.where(failed, 1.0, a[j, j])
+    return x.T, failed

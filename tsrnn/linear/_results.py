@@ -1,4 +1,4 @@
-"""What every fitted linear model tells of its estimates, by unit."""
+"""Results of every fitted linear model as frames by unit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Arguments, unit_index
 from tsrnn.data import Layout
-from tsrnn.linear._covariance import covariance
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._frames import by_parameter, by_unit
 from tsrnn.linear._hypotheses import (
@@ -26,11 +25,12 @@ from tsrnn.linear._hypotheses import (
 from tsrnn.linear._inference import (
     ChiSquareTest,
     confidence_intervals,
+    covariance,
     criteria,
-    lr_test,
+    likelihood_ratio_test,
+    linear_restrictions_test,
     one_level,
     standard_errors,
-    wald_test,
     z_values,
 )
 from tsrnn.linear._memory import LinearMemory
@@ -127,9 +127,9 @@ class Results:
     @property
     def messages_(self) -> pd.Series:
         """Warnings of each unit in words, a tuple of them."""
-        made = np.empty(len(self.units_), object)
-        made[:] = self._fitted().messages
-        return self._series(made, "messages")
+        messages = np.empty(len(self.units_), object)
+        messages[:] = self._fitted().messages
+        return self._series(messages, "messages")
 
     def conf_int(self, level: float = 95, cov_type: str | None = None) -> pd.DataFrame:
         """Normal confidence intervals of the parameters.
@@ -198,13 +198,13 @@ class Results:
             If a name is unknown, or R or r does not fit.
         """
         matrix = restriction_matrix(restrictions, self._fitted().names)
-        made = wald_test(
+        test = linear_restrictions_test(
             self._fitted().params,
             self._covariance(cov_type),
             matrix,
             restriction_values(values, len(matrix)),
         )
-        return self._test_frame(made)
+        return self._test_frame(test)
 
     def lr_test(self, restricted: Results) -> pd.DataFrame:
         r"""Likelihood-ratio test of a model nested in this one, unit by unit.
@@ -247,13 +247,13 @@ class Results:
         check_same_data(self.units_, restricted.units_, self._data_digest, restricted._data_digest)
         check_same_sample(self.units_, self.estimates_, restricted.estimates_)
         check_same_likelihood(self._conventions(), restricted._conventions())
-        for model, which in ((self, "larger"), (restricted, "smaller")):
-            if any(GIVEN in own for own in model.estimates_.messages):
+        for model, size in ((self, "larger"), (restricted, "smaller")):
+            if any(GIVEN in texts for texts in model.estimates_.messages):
                 raise ValueError(
-                    f"the {which} model was given its parameters by filter; a likelihood ratio "
+                    f"the {size} model was given its parameters by filter; a likelihood ratio "
                     "is of maxima. Fit it"
                 )
-        test = lr_test(restricted.estimates_, self.estimates_)
+        test = likelihood_ratio_test(restricted.estimates_, self.estimates_)
         restriction = self._restriction_to(restricted)
         if restriction is None:
             raise ValueError(
@@ -263,13 +263,13 @@ class Results:
         return limited(self.units_, test, restriction, restricted.estimates_)
 
     def _restriction_to(self, smaller: Results) -> Restriction | None:
-        """What a smaller model says of this one; None if it is not nested."""
+        """Restriction of this model to a smaller one; None if that is not nested."""
         names = set(smaller._fitted().names)
         nested = type(smaller) is type(self) and names <= set(self._fitted().names)
         return Restriction() if nested else None
 
     def _conventions(self) -> dict[str, str]:
-        """What the likelihood is, in the words of the summary: comparable ones are equal."""
+        """Conventions of the likelihood, as the summary prints them: comparable ones are equal."""
         return {}
 
     def _counts(self, counts: np.ndarray | None) -> np.ndarray:
@@ -304,13 +304,13 @@ class Results:
         units = self.units_
         if unit is None and len(units) == 1:
             return 0
-        one = units[:1].tolist()[0]
+        example = units[:1].tolist()[0]
         if unit is None:
-            raise ValueError(f"name one of {len(units)} units, such as unit={one!r}")
+            raise ValueError(f"name one of {len(units)} units, such as unit={example!r}")
         number = units.get_indexer(pd.Index([unit]))[0] if _fits_in(units, unit) else -1
         if number < 0:
             raise ValueError(
-                f"unit must be one of the {len(units)} fitted, such as {one!r}; got {unit!r}"
+                f"unit must be one of the {len(units)} fitted, such as {example!r}; got {unit!r}"
             )
         return int(number)
 

@@ -1,4 +1,4 @@
-"""A fitted linear model on one page, laid out as statsmodels and arch do."""
+"""Summary of a fitted linear model on one page, laid out as statsmodels and arch do."""
 
 from __future__ import annotations
 
@@ -8,9 +8,142 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._frames import sample_text
+from tsrnn.linear._inference import (
+    DESCRIPTIONS,
+    check_kind,
+    confidence_intervals,
+    criteria,
+    no_covariance,
+    standard_errors,
+    z_values,
+)
+
+if TYPE_CHECKING:
+    from tsrnn.linear._base import LinearForecaster
+
+
+NO_COVARIANCE = "The covariance matrix is singular or not positive definite: no standard errors."
+
+
+def summarise(forecaster: LinearForecaster, unit: Any, cov_type: str | None) -> LinearSummary:
+    """Build the summary of one unit, or of all."""
+    if unit is None and len(forecaster.units_) > 1:
+        kind = forecaster.arguments_.cov_type if cov_type is None else cov_type
+        check_kind(kind, forecaster._fitted())
+        return _summary_of_all(forecaster)
+    return _summary_of_unit(forecaster, forecaster._unit_number(unit), cov_type)
+
+
+def _summary_of_unit(forecaster: LinearForecaster, i: int, cov_type: str | None) -> LinearSummary:
+    cov_type = forecaster.arguments_.cov_type if cov_type is None else cov_type
+    estimates = forecaster._fitted().select(np.array([i]))
+    cov = forecaster._covariance(cov_type)[i : i + 1]
+    notes = list(estimates.messages[0])
+    if estimates.fitted[0] and not estimates.fixed.all():
+        lacking = [NO_COVARIANCE] if no_covariance(estimates, cov)[0] else []
+        kind = f"Standard errors: {DESCRIPTIONS[cov_type]}."
+        notes = [kind, *lacking, *notes]
+    if estimates.fitted[0]:
+        notes += forecaster._notes(i)
+    model = {
+        "Series": forecaster.units_[i],
+        "Model": forecaster._model_name(),
+        **_sample_facts(forecaster, i),
+        "Covariance Type": cov_type,
+        **forecaster._conventions(),
+        **forecaster._facts(i),
+    }
+    return LinearSummary(
+        title=f"{type(forecaster).__name__} Results",
+        model=model,
+        fit=_fit_facts(estimates),
+        params=_table(estimates, standard_errors(cov)),
+        tests=_residual_tests(forecaster, i),
+        notes=notes,
+    )
+
+
+def _table(estimates: Estimates, errors: np.ndarray) -> pd.DataFrame:
+    z, p = z_values(estimates.params, errors)
+    ends = confidence_intervals(estimates.params, errors, 95)
+    values = (estimates.params, errors, z, p, *ends)
+    columns = {key: value[0] for key, value in zip(COLUMNS, values, strict=True)}
+    return pd.DataFrame(columns, index=pd.Index(estimates.names, name="parameter"))
+
+
+def _fit_facts(estimates: Estimates) -> dict[str, object]:
+    best = criteria(estimates)
+    facts: dict[str, object] = {
+        "No. Observations": int(estimates.n_obs[0]),
+        "Log Likelihood": f"{estimates.loglik[0]:.3f}",
+        "AIC": f"{best.aic[0]:.3f}",
+        "BIC": f"{best.bic[0]:.3f}",
+        "HQIC": f"{best.hqic[0]:.3f}",
+    }
+    if estimates.fixed.all():  # given: nothing was searched for
+        return facts
+    slope = np.linalg.norm(np.where(estimates.fixed, 0.0, estimates.gradient))
+    facts |= {
+        "Iterations": int(estimates.iterations[0]),
+        "Gradient norm": f"{slope:.1e}",
+        "Converged": "yes" if estimates.converged[0] else "no",
+    }
+    if estimates.starts is not None and estimates.agreement is not None and estimates.starts[0]:
+        facts["Starts that agree"] = f"{estimates.agreement[0]} of {estimates.starts[0]}"
+    return facts
+
+
+def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
+    estimates = forecaster._fitted()
+    table = forecaster.params_.assign(
+        loglik=forecaster.loglik_, nobs=forecaster.nobs_, converged=forecaster.converged_
+    )
+    n, fitted = len(table), int(estimates.fitted.sum())
+    model = {
+        "Model": forecaster._model_name(),
+        "Units": n,
+        **forecaster._conventions(),
+    }
+    fit: dict[str, object] = {
+        "Fitted": f"{fitted} of {n}",
+        "Converged": f"{int((estimates.converged & estimates.fitted).sum())} of {n}",
+        "With warnings": sum(bool(texts) for texts in estimates.messages),
+        "Log Likelihood": f"{np.nansum(estimates.loglik):.3f}",
+    }
+    notes = message_counts(estimates.messages)
+    return LinearSummary(f"{type(forecaster).__name__} Results", model, fit, table, None, notes)
+
+
+def _sample_facts(forecaster: LinearForecaster, unit: int) -> dict[str, object]:
+    i = _series_number(forecaster, unit)
+    ids = forecaster.memory_.ids[i : i + 1]
+    first, last = (ends[i] for ends in forecaster._sample)
+    begin, end = sample_text(forecaster._panel_shape[0], ids, first, last)
+    return {"Sample": begin, "": f"- {end}"}
+
+
+def _residual_tests(forecaster: LinearForecaster, unit: int) -> pd.DataFrame | None:
+    """Tests at one lag, as statsmodels prints them; None without the data."""
+    if forecaster._panel is None:
+        return None
+    i, layout = _series_number(forecaster, unit), forecaster._panel_shape[0]
+    mask = np.arange(len(forecaster.memory_.ids)) == i
+    target = None if forecaster.multivariate else unit % len(layout.target_names)
+    return forecaster._tests_of(forecaster._panel.select(mask), 1, 0, target)
+
+
+def _series_number(forecaster: LinearForecaster, unit: int) -> int:
+    """Number of the series of a unit."""
+    n_targets = len(forecaster._panel_shape[0].target_names)
+    return unit if forecaster.multivariate else unit // n_targets
+
 
 WIDTH = 78
 NUMBERS_WIDTH = 67  # of the columns of the table of coefficients, without the names
@@ -48,7 +181,7 @@ class LinearSummary:
 
     def __str__(self) -> str:
         one_unit = "coef" in self.params
-        table = _coefficients(self.params) if one_unit else _units(self.params)
+        table = _coefficient_lines(self.params) if one_unit else _unit_lines(self.params)
         width = max(WIDTH, *map(len, table))
         lines = [
             self.title.center(width).rstrip(),
@@ -59,7 +192,7 @@ class LinearSummary:
             "=" * width,
         ]
         if self.tests is not None:
-            lines += [*_tests(self.tests, width), "=" * width]
+            lines += [*_test_lines(self.tests, width), "=" * width]
         if one_unit and (self.params["std err"].isna() & self.params["coef"].notna()).any():
             lines.append(NO_ERROR)
         if self.notes:
@@ -74,8 +207,8 @@ class LinearSummary:
 
 
 def message_counts(messages: tuple[tuple[str, ...], ...]) -> list[str]:
-    """The commonest messages of many units and in how many of them they stand."""
-    counts = Counter(text for own in messages for text in own)
+    """Commonest messages of many units, with the number of units of each."""
+    counts = Counter(text for texts in messages for text in texts)
     shown = [
         f"{n} unit{'s' if n > 1 else ''}: {text}" for text, n in counts.most_common(MESSAGES_SHOWN)
     ]
@@ -84,32 +217,32 @@ def message_counts(messages: tuple[tuple[str, ...], ...]) -> list[str]:
     return shown
 
 
-def _coefficients(table: pd.DataFrame) -> list[str]:
+def _coefficient_lines(table: pd.DataFrame) -> list[str]:
     stub = max(WIDTH - NUMBERS_WIDTH, *(len(str(name)) + 1 for name in table.index))
     head = f"{'':<{stub}}{'coef':>10}{'std err':>11}{'z':>11}{'P>|z|':>11}"
     lines = [f"{head}{'[0.025':>12}{'0.975]':>12}", "-" * (stub + NUMBERS_WIDTH)]
     for name, row in table.iterrows():
-        error = _number(row["std err"], 3)
+        error = _digits(row["std err"], 3)
         z, p = (_fixed(row[key]) for key in ("z", "P>|z|"))
-        ends = (_number(row[key], 3) for key in ("lower", "upper"))
-        numbers = f"{_number(row['coef'], 4):>10}{error:>11}{z:>11}{p:>11}"
+        ends = (_digits(row[key], 3) for key in ("lower", "upper"))
+        numbers = f"{_digits(row['coef'], 4):>10}{error:>11}{z:>11}{p:>11}"
         lines.append(f"{name!s:<{stub}}{numbers}" + "".join(f"{end:>12}" for end in ends))
     return lines
 
 
-def _units(table: pd.DataFrame) -> list[str]:
+def _unit_lines(table: pd.DataFrame) -> list[str]:
     half = ROWS_SHOWN // 2
     shown = table if len(table) <= ROWS_SHOWN else pd.concat([table.head(half), table.tail(half)])
-    text = shown.to_string(float_format=lambda value: _number(value, 4), na_rep="-")
+    text = shown.to_string(float_format=lambda value: _digits(value, 4), na_rep="-")
     lines = text.splitlines()
     if len(shown) < len(table):
         lines.insert(len(lines) - half, "...")
     return [*lines, f"{len(table)} units"]
 
 
-def _tests(table: pd.DataFrame, width: int) -> list[str]:
+def _test_lines(table: pd.DataFrame, width: int) -> list[str]:
     if len(table) > 1:
-        return table.T.to_string(float_format=lambda value: _number(value, 3)).splitlines()
+        return table.T.to_string(float_format=lambda value: _digits(value, 3)).splitlines()
     row = table.iloc[0]
     lags = f"(L{row['lags']:.0f})"
     left = {
@@ -145,7 +278,7 @@ def _pair(left: tuple[str, str], right: tuple[str, str], width: int) -> str:
     return f"{first:<{half}}   {second}".rstrip()
 
 
-def _number(value: float, digits: int) -> str:
+def _digits(value: float, digits: int) -> str:
     """Fixed digits, or significant ones where these would not show the number."""
     if np.isnan(value):
         return "-"

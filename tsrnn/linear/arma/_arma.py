@@ -1,4 +1,4 @@
-"""ARMA and ARIMA models behind the forecaster contract."""
+"""ARMA and ARIMA models as forecasters."""
 
 from __future__ import annotations
 
@@ -9,28 +9,24 @@ import pandas as pd
 from scipy.special import ndtri
 from tqdm import tqdm
 
-from tsrnn.contract import level_name, positive_integer, target_scales, with_shared_arguments
+from tsrnn.contract import (
+    positive_integer,
+    target_scales,
+    with_intervals,
+    with_shared_arguments,
+)
 from tsrnn.data import Panel, steps_between
-from tsrnn.linear._as_rnn import Recursion, padded
-from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
+from tsrnn.linear._estimates import Estimates, concatenated
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._results import Results
-from tsrnn.linear._rnn import DifferenceEquation
-from tsrnn.linear.arma._arguments import specification
-from tsrnn.linear.arma._fit import fit_units, joined
-from tsrnn.linear.arma._panels import batches, rows_of, unit_exog, unit_values
+from tsrnn.linear.arma._filter import filter_start, innovations, inputs_of, last_memory, memory_size
+from tsrnn.linear.arma._fit import fit_units
+from tsrnn.linear.arma._forecast import draw_errors, forecast_moments
+from tsrnn.linear.arma._prepare import batches, rows_of, unit_data
 from tsrnn.linear.arma._results import ARMAResults, check_admissible
-from tsrnn.linear.arma._specification import Specification
-from tsrnn.linear.arma._state import (
-    begin,
-    draw_errors,
-    forecast,
-    innovations,
-    inputs_of,
-    last_memory,
-    n_memory,
-)
+from tsrnn.linear.arma._specification import Specification, specification_of
 
 
 @with_shared_arguments
@@ -131,54 +127,53 @@ class ARMA(ARMAResults):
         self.n_starts = n_starts
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
-        self._set_estimates(self._estimated(panel, None))
-        return self._memory(panel, self.estimates_.params, np.zeros(panel.n_series, np.int64))
+        estimates = self._fit_batches(panel, None)
+        self._set_estimates(estimates)
+        return self._memory(panel, estimates.params, np.zeros(panel.n_series, np.int64))
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         check_admissible(self._spec(), params)
-        estimates = self._estimated(panel, params)
+        estimates = self._fit_batches(panel, params)
         lost = np.flatnonzero(~estimates.fitted)
         if len(lost):
             raise ValueError(f"unit {lost[0]} cannot be filtered: {estimates.messages[lost[0]][0]}")
         self._set_estimates(estimates)
         return self._memory(panel, params, np.zeros(panel.n_series, np.int64))
 
-    def _estimated(self, panel: Panel, given: np.ndarray | None) -> Estimates:
-        """Estimates of all units of a panel."""
+    def _fit_batches(self, panel: Panel, given: np.ndarray | None) -> Estimates:
+        """Estimates of all units of a panel, batch by batch."""
         spec, parts, order = self._spec(), [], []
-        n_starts = (
-            None
-            if self.arguments_.n_starts is None
-            else positive_integer("n_starts", self.arguments_.n_starts)
-        )
+        n_starts = self.arguments_.n_starts
+        if n_starts is not None:
+            n_starts = positive_integer("n_starts", n_starts)
         n_units = panel.n_series * panel.values.shape[1]
         progress = tqdm(
             total=n_units, desc="ARMA", disable=not self.arguments_.verbose, leave=False
         )
         for units in batches(panel):
-            own = None if given is None else given[units]
-            y, exog = unit_values(panel, units), unit_exog(panel, units)
-            parts.append(fit_units(spec, y, exog, own, n_starts))
+            params = None if given is None else given[units]
+            y, exog = unit_data(panel, units)
+            parts.append(fit_units(spec, y, exog, params, n_starts))
             order.append(units)
             progress.update(len(units))
         progress.close()
-        return joined(parts).placed(n_units, np.concatenate(order), {})
+        return concatenated(parts).placed(n_units, np.concatenate(order), {})
 
     def _memory_of(self, panel: Panel) -> LinearMemory:
         return self._memory(panel, self._params_of(panel.ids), self._steps_before(panel))
 
     def _memory(self, panel: Panel, params: np.ndarray, steps: np.ndarray) -> LinearMemory:
         spec, n_targets = self._spec(), panel.values.shape[1]
-        memory = np.full((len(params), n_memory(spec)), np.nan)
+        memory = np.full((len(params), memory_size(spec)), np.nan)
         for batch in batches(panel):
             units = batch[np.isfinite(params[batch]).all(1)]
             if not len(units):
                 continue
             series = units // n_targets
-            y, exog = unit_values(panel, units), unit_exog(panel, units)
-            begun = begin(spec, params[units], y, exog, steps[series])
-            left = panel.lengths[series] - begun.rows
-            memory[units] = last_memory(spec, params[units], begun.inputs, begun.memory, left)
+            y, exog = unit_data(panel, units)
+            start = filter_start(spec, params[units], y, exog, steps[series])
+            left = panel.lengths[series] - start.rows
+            memory[units] = last_memory(spec, params[units], start.inputs, start.memory, left)
         arrays = {
             "memory": memory.reshape(panel.n_series, n_targets, -1),
             "steps": steps + panel.lengths,
@@ -191,7 +186,7 @@ class ARMA(ARMAResults):
         state = memory.arrays["memory"].reshape(len(params), -1).copy()
         for units in batches(panel):
             series = units // n_targets
-            y, exog = unit_values(panel, units), unit_exog(panel, units)
+            y, exog = unit_data(panel, units)
             inputs = inputs_of(spec, y, exog, steps[series])
             state[units] = last_memory(
                 spec, params[units], inputs, state[units], panel.lengths[series]
@@ -211,16 +206,12 @@ class ARMA(ARMAResults):
         ahead = self._all_ahead(future)
         exog = None if ahead is None else np.repeat(ahead, n_targets, axis=0)
         state = memory.arrays["memory"].reshape(len(params), -1)
-        mean, variance = forecast(spec, params, state, steps, h, exog)
-        forecasts = {"": mean}
-        for level in levels:
-            half = ndtri(0.5 + level / 200) * np.sqrt(variance)
-            forecasts[f"-lo-{level_name(level)}"] = mean - half
-            forecasts[f"-hi-{level_name(level)}"] = mean + half
-        return {
-            name: values.reshape(n_series, n_targets, h).swapaxes(1, 2)
-            for name, values in forecasts.items()
-        }
+        mean, variance = (
+            part.reshape(n_series, n_targets, h).swapaxes(1, 2)
+            for part in forecast_moments(spec, params, state, steps, h, exog)
+        )
+        root = np.sqrt(variance)
+        return with_intervals(mean, {level: ndtri(0.5 + level / 200) * root for level in levels})
 
     def _draw_paths(
         self,
@@ -246,9 +237,9 @@ class ARMA(ARMAResults):
             units = batch[np.isfinite(params[batch]).all(1)]
             if not len(units):
                 continue
-            y, exog = unit_values(panel, units), unit_exog(panel, units)
-            begun = begin(spec, params[units], y, exog, steps[units // n_targets])
-            e, v = innovations(spec, params[units], begun, y.shape[1])
+            y, exog = unit_data(panel, units)
+            start = filter_start(spec, params[units], y, exog, steps[units // n_targets])
+            e, v = innovations(spec, params[units], start, y.shape[1])
             errors.append((units, e))
             # forecasts without error have a variance of rounding, which may be below 0
             scaled.append((units, e / np.sqrt(np.where(v > 0, v, np.nan))))
@@ -256,9 +247,9 @@ class ARMA(ARMAResults):
 
     def _steps_before(self, panel: Panel) -> np.ndarray:
         """Steps (S,) from the first row fitted to to the first one of the panel."""
-        begun = self._sample[0][self._series_of(panel.ids)]
+        origin = self._sample[0][self._series_of(panel.ids)]
         first = panel.times[panel.indptr[:-1]]
-        return steps_between(begun, first, panel.freq, panel.layout.tz)
+        return steps_between(origin, first, panel.freq, panel.layout.tz)
 
     def _params_of(self, ids: pd.Index) -> np.ndarray:
         """Parameters (S C, k) of the units of some series."""
@@ -268,7 +259,9 @@ class ARMA(ARMAResults):
     def _spec(self) -> Specification:
         regressors = self._panel_shape[1] if hasattr(self, "_panel_shape") else ()
         given = self.arguments_
-        return specification(given.order, given.trend, given.likelihood, given.missing, regressors)
+        return specification_of(
+            given.order, given.trend, given.likelihood, given.missing, regressors
+        )
 
     def _restriction_to(self, smaller: Results) -> Restriction | None:
         if not isinstance(smaller, ARMA):
@@ -286,7 +279,10 @@ class ARMA(ARMAResults):
 
     def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         n_targets = len(self._panel_shape[0].target_names)
-        return {"memory": ("float64", (n_targets, n_memory(self._spec()))), "steps": ("int64", ())}
+        return {
+            "memory": ("float64", (n_targets, memory_size(self._spec()))),
+            "steps": ("int64", ()),
+        }
 
     def _model_name(self) -> str:
         spec = self._spec()

@@ -1,18 +1,36 @@
-"""Maximum likelihood for many ARMA units at once."""
+"""Maximum likelihood for many ARMA units at once: the search for the highest of several maxima."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.kernels import Lanes
-from tsrnn.linear._estimates import Estimates
-from tsrnn.linear.arma._likelihood import Likelihood, Moments
-from tsrnn.linear.arma._messages import judge
+from tsrnn.linear._estimates import Estimates, concatenated
+from tsrnn.linear._optimise import Optimum, agreement_of, maximise
+from tsrnn.linear.arma._inference import closest_roots, judge
+from tsrnn.linear.arma._likelihood import Likelihood
+from tsrnn.linear.arma._polynomials import from_inverse_roots, inverse_roots, is_stable, reflected
 from tsrnn.linear.arma._prepare import Prepared, has_gaps, prepare, trend_and_regressors
-from tsrnn.linear.arma._search import search
-from tsrnn.linear.arma._specification import Specification
+from tsrnn.linear.arma._specification import Form, Specification
+from tsrnn.linear.arma._start import (
+    drawn_starts,
+    further_starts,
+    hannan_rissanen,
+    sample_autocovariances,
+)
+
+# No second maximum was seen in simulations where roots of phi and theta are this far apart, in
+# units of 1 / sqrt(n), those of theta not close to the unit circle, and the search was short.
+_FAR, _EDGE, _SHORT = 8.0, 0.95, 20
+_EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
+_LONG, _BRIEF = 100, 30  # iterations from the best start, and from each of many
+_SIMPLE = 3  # lags on both sides; more have second maxima wherever roots are
+_STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
+_REAL = 1e-6  # imaginary part of a root that counts as real
 
 
 def fit_units(
@@ -43,143 +61,293 @@ def fit_units(
     X = trend_and_regressors(spec, y.shape[1], exog)
     gaps = has_gaps(np.isfinite(y))
     reasons: dict[int, str] = {}
-    parts: list[tuple[np.ndarray, Estimates]] = []
-    for with_gaps in (False, True):
-        which = np.flatnonzero(gaps == with_gaps)
-        if not len(which):
+    fitted: list[np.ndarray] = []
+    parts: list[Estimates] = []
+    for with_gaps in (False, True):  # apart, as series with gaps need a filter
+        units = np.flatnonzero(gaps == with_gaps)
+        if not len(units):
             continue
-        whole = len(which) == len(y)
-        own = X if len(X) == 1 or whole else X[which]
-        prepared, kept, refused = prepare(spec, y if whole else y[which], own, with_gaps)
-        reasons |= {int(which[i]): reason for i, reason in refused.items()}
+        whole = len(units) == len(y)
+        columns = X if len(X) == 1 or whole else X[units]
+        prepared, kept, refused = prepare(spec, y if whole else y[units], columns, with_gaps)
+        reasons |= {int(units[i]): reason for i, reason in refused.items()}
         if prepared is not None:
-            units = which[kept]
-            at = None if given is None else given[units]
-            parts.append((units, _estimated(spec, prepared, at, n_starts)))
-    if not parts:
-        return _nothing(spec.names, len(y), reasons)
-    order = np.concatenate([which for which, _ in parts])
-    return joined([own for _, own in parts]).placed(len(y), order, reasons)
+            units = units[kept]
+            params = None if given is None else given[units]
+            fitted.append(units)
+            parts.append(_fit_prepared(spec, prepared, params, n_starts))
+    estimates = concatenated(parts) if parts else Estimates.empty(spec.names)
+    return estimates.placed(len(y), np.concatenate([np.empty(0, int), *fitted]), reasons)
 
 
-def joined(parts: list[Estimates]) -> Estimates:
-    """Estimates of units one after the other."""
-
-    def stack(name: str) -> np.ndarray:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    return Estimates(
-        names=parts[0].names,
-        params=stack("params"),
-        loglik=stack("loglik"),
-        n_obs=stack("n_obs"),
-        gradient=stack("gradient"),
-        hessian=stack("hessian"),
-        opg=stack("opg"),
-        information=stack("information"),
-        iterations=stack("iterations"),
-        converged=stack("converged"),
-        fixed=stack("fixed"),
-        messages=tuple(own for part in parts for own in part.messages),
-        starts=stack("starts"),
-        agreement=stack("agreement"),
-    )
-
-
-def _nothing(names: tuple[str, ...], n_units: int, reasons: dict[int, str]) -> Estimates:
-    k = len(names)
-    empty, square = np.zeros((0, k)), np.zeros((0, k, k))
-    none = Estimates(
-        names=names,
-        params=empty,
-        loglik=np.zeros(0),
-        n_obs=np.zeros(0, dtype=np.int64),
-        gradient=empty,
-        hessian=square,
-        opg=square,
-        information=square,
-        iterations=np.zeros(0, dtype=np.int64),
-        converged=np.zeros(0, dtype=bool),
-        fixed=np.zeros((0, k), dtype=bool),
-        messages=(),
-        starts=np.zeros(0, dtype=np.int64),
-        agreement=np.zeros(0, dtype=np.int64),
-    )
-    return none.placed(n_units, np.zeros(0, dtype=np.int64), reasons)
-
-
-def _estimated(
+def _fit_prepared(
     spec: Specification, prepared: Prepared, given: np.ndarray | None, n_starts: int | None
 ) -> Estimates:
-    form, n_obs = prepared.form, prepared.n_obs
-    likelihood = Likelihood(
-        form, Lanes(prepared.inputs), n_obs, exact=spec.exact, gaps=prepared.gaps
-    )
-    if given is not None:
-        inner, n = _inner(prepared, given), len(n_obs)
+    """Estimates in the units of the data, from the optimum or given parameters."""
+    form, n_obs, m = prepared.form, prepared.n_obs, prepared.form.n_mean
+    n, k = len(n_obs), form.n_params + 1
+    lanes = Lanes(prepared.inputs)
+    likelihood = Likelihood(form, lanes, n_obs, exact=spec.exact, gaps=prepared.gaps)
+    messages: tuple[tuple[str, ...], ...] = ((),) * n
+    fixed = np.ones((n, k), dtype=bool)
+    if given is None:
+        ends = search(prepared, likelihood, n_starts)
+        optimum, starts, agreement = ends.best, ends.starts, ends.agreement
+        iterations, converged = optimum.iterations, optimum.converged
+        sigma2, moments = likelihood.moments(optimum.params)
+        inner = np.column_stack([optimum.params, sigma2])
+        fixed[:, :-1], warnings = judge(form, optimum, ends.lower, n_obs)
+        fixed[:, -1] = False
+        messages = tuple(tuple(lines) for lines in warnings)
+    else:
+        inner = given.copy()
+        shifted = (given[:, :m] - prepared.shift)[:, :, None]
+        inner[:, :m] = np.linalg.solve(prepared.jacobian, shifted)[:, :, 0]
+        inner[:, -1] /= prepared.scale**2
         _, moments = likelihood.moments(inner[:, :-1], inner[:, -1])
-        nothing, all_ = np.zeros(n, dtype=np.int64), np.ones(inner.shape, dtype=bool)
-        made = _in_user_units(spec, prepared, inner, moments, nothing, all_[:, 0], all_, ((),) * n)
-        return replace(made, starts=nothing, agreement=nothing)
-    found = search(prepared, likelihood, n_starts)
-    best = found.best
-    sigma2, moments = likelihood.moments(best.params)
-    fixed, messages = judge(form, best, found.lower, n_obs)
-    made = _in_user_units(
-        spec,
-        prepared,
-        np.column_stack([best.params, sigma2]),
-        moments,
-        best.iterations,
-        best.converged,
-        np.column_stack([fixed, np.zeros(len(fixed), dtype=bool)]),
-        tuple(tuple(own) for own in messages),
-    )
-    return replace(made, starts=found.starts, agreement=found.agreement)
-
-
-def _inner(prepared: Prepared, params: np.ndarray) -> np.ndarray:
-    """Parameters in the units of prepared series."""
-    m, inner = prepared.form.n_mean, params.copy()
-    moved = (params[:, :m] - prepared.shift)[:, :, None]
-    inner[:, :m] = np.linalg.solve(prepared.jacobian, moved)[:, :, 0]
-    inner[:, -1] /= prepared.scale**2
-    return inner
-
-
-def _in_user_units(
-    spec: Specification,
-    prepared: Prepared,
-    inner: np.ndarray,
-    moments: Moments,
-    iterations: np.ndarray,
-    converged: np.ndarray,
-    fixed: np.ndarray,
-    messages: tuple[tuple[str, ...], ...],
-) -> Estimates:
-    """Estimates from inner parameters (N, k) and moments there."""
-    m = prepared.form.n_mean
-    n, k = inner.shape
+        converged, nothing = np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
+        iterations, starts, agreement = nothing, nothing, nothing
     params, back = inner.copy(), np.broadcast_to(np.eye(k), (n, k, k)).copy()
     params[:, :m] = prepared.shift + (prepared.jacobian @ inner[:, :m, None])[:, :, 0]
     params[:, -1] *= prepared.scale**2
     back[:, :m, :m] = np.linalg.inv(prepared.jacobian)
     back[:, -1, -1] = prepared.scale**-2
-
-    def moved(matrix: np.ndarray) -> np.ndarray:
-        return back.swapaxes(1, 2) @ matrix @ back
-
+    hessian, opg, information = (back.swapaxes(1, 2) @ matrix @ back for matrix in moments[2:])
     return Estimates(
         names=spec.names,
         params=params,
-        loglik=moments.value - prepared.n_obs * np.log(prepared.scale),
-        n_obs=prepared.n_obs,
+        loglik=moments.value - n_obs * np.log(prepared.scale),
+        n_obs=n_obs,
         gradient=(moments.gradient[:, None] @ back)[:, 0],
-        hessian=moved(moments.hessian),
-        opg=moved(moments.opg),
-        information=moved(moments.information),
+        hessian=hessian,
+        opg=opg,
+        information=information,
         iterations=iterations,
         converged=converged,
         fixed=fixed,
         messages=messages,
+        starts=starts,
+        agreement=agreement,
     )
+
+
+class Search(NamedTuple):
+    """Ends of the search for N units.
+
+    Attributes
+    ----------
+    best : Optimum
+        In inner units, with roots of the moving average outside the unit circle or on it.
+    lower : array of shape (N,)
+        Log-likelihood with one lag less on both sides; NaN where no roots of the two are close.
+    starts, agreement : integer arrays of shape (N,)
+        Starting values tried, and how many came close to the highest log-likelihood.
+    """
+
+    best: Optimum
+    lower: np.ndarray
+    starts: np.ndarray
+    agreement: np.ndarray
+
+
+def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = None) -> Search:
+    """Maximise from one start, and from others where there may be other maxima.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    likelihood : Likelihood
+        Of these series.
+    n_starts : int, optional
+        Starts of every series, besides the optima of nested models.
+    """
+    form, n_obs = prepared.form, prepared.n_obs
+    gamma = sample_autocovariances(prepared, likelihood.lanes)
+    start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
+    best = _climb(likelihood, form, start)
+    starts, agreement = np.ones((2, len(n_obs)), dtype=np.int64)
+    lower = np.full(len(n_obs), np.nan)
+    units = _doubtful(form, best, n_obs) if n_starts is None else np.arange(len(n_obs))
+    if len(units) and form.q:
+        doubted = likelihood if len(units) == len(n_obs) else likelihood.select(units)
+        # All nested models, the small ones first: their optima are starts of the larger ones.
+        nested: dict[tuple[int, int], Search] = {}
+        for p, q in sorted(product(range(form.p + 1), range(form.q + 1)), key=sum):
+            nested[p, q] = _search_starts(
+                doubted,
+                replace(form, p=p, q=q),
+                prepared.mean[units],
+                gamma[:, units],
+                _nested_starts(nested, p, q),
+                n_starts,
+            )
+        ends = nested[form.p, form.q]
+        _keep_higher(best, units, ends.best)
+        starts[units], agreement[units] = ends.starts, ends.agreement
+        if form.p:
+            lower[units] = nested[form.p - 1, form.q - 1].best.value
+    params = _mirrored(form, best.params)[0]
+    return Search(best._replace(params=params), lower, starts, agreement)
+
+
+def _nested_starts(nested: dict[tuple[int, int], Search], p: int, q: int) -> list[np.ndarray]:
+    """Optima of the models with one lag less, as parameters of that of orders (p, q)."""
+    starts = []
+    if p:
+        params = nested[p - 1, q].best.params
+        starts.append(np.insert(params, params.shape[1] - q, 0.0, axis=1))
+    if q:
+        params = nested[p, q - 1].best.params
+        starts.append(np.column_stack([params, np.zeros(len(params))]))
+    return starts
+
+
+def _search_starts(
+    likelihood: Likelihood,
+    form: Form,
+    mean: np.ndarray,
+    gamma: np.ndarray,
+    optima: list[np.ndarray],
+    n_starts: int | None,
+) -> Search:
+    """Highest end of climbs with the orders of `form`, from nested optima and other starts.
+
+    The likelihood may be that of higher orders, whose last coefficients are then held at zero.
+    """
+    n, n_obs = len(mean), likelihood.n_obs
+    first = np.column_stack([mean, hannan_rissanen(gamma, form.p, form.q)])
+    best = Optimum(  # that any end of a climb is better than
+        first.copy(), np.full(n, -np.inf), np.zeros_like(first), np.full(n, np.inf),
+        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(first.shape, dtype=bool),
+    )  # fmt: skip
+    values: list[np.ndarray] = []
+    _try_starts(best, np.arange(n), likelihood, form, [first, *optima], values)
+    # Starts of all kinds for the doubtful units alone, or as many as asked for of all units.
+    units = _doubtful(form, best, n_obs)
+    others: list[np.ndarray] = []
+    if n_starts is not None:
+        units, others = np.arange(n), further_starts(gamma, form.p, form.q)
+        others = [*others, *drawn_starts(n, form.p, form.q, n_starts - len(others))]
+        others = others[: n_starts - 1]
+    elif form.q and len(units):
+        others = further_starts(gamma[:, units], form.p, form.q)
+    starts = [np.column_stack([mean[units], start]) for start in others]
+    _try_starts(best, units, likelihood, form, starts, values)
+    # From the best end: roots moved to the unit circle, and pairs of roots turned along it.
+    if form.q and len(units) and n_starts != 1:
+        moved = [_on_circle(form, best.params[units])]
+        if form.q > 1:
+            angles = np.multiply.outer(_STEPS, np.pi / n_obs[units])
+            moved += [_turned(form, best.params[units], angle) for angle in angles]
+        _try_starts(best, units, likelihood, form, moved, values)
+    loose = np.flatnonzero(~best.converged)
+    if len(loose):
+        _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
+    ends = np.stack(values)
+    return Search(best, np.full(n, np.nan), np.isfinite(ends).sum(0), agreement_of(ends))
+
+
+def _try_starts(
+    best: Optimum,
+    units: np.ndarray,
+    likelihood: Likelihood,
+    form: Form,
+    starts: list[np.ndarray],
+    values: list[np.ndarray],
+) -> None:
+    """Climb from other starts of some units, note their ends, and keep higher ones in place."""
+    n = len(units)
+    if not (n and starts):
+        return
+    repeated = likelihood.select(np.tile(units, len(starts)))
+    ends = _climb(repeated, form, np.concatenate(starts), _BRIEF)
+    for i in range(len(starts)):
+        end = Optimum(*(part[i * n : (i + 1) * n] for part in ends))
+        reached = np.full(len(best.value), -np.inf)
+        reached[units] = end.value
+        values.append(reached)
+        _keep_higher(best, units, end)
+
+
+def _climb(likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int = _LONG) -> Optimum:
+    """Maximise; where the search has left the invertible region, go on from the mirrored point."""
+    best = _maximise(likelihood, form, start, max_iter)
+    stuck = np.flatnonzero(~best.converged)
+    mirrored, outside = _mirrored(form, best.params[stuck])
+    stuck = stuck[outside]
+    if len(stuck):
+        end = _maximise(likelihood.select(stuck), form, mirrored[outside], max_iter)
+        _keep_higher(best, stuck, end)
+    return best
+
+
+def _maximise(likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int) -> Optimum:
+    """Maximise by the parameters of `form`, those of higher orders held at zero."""
+    whole = likelihood.form
+    if form == whole:
+        return maximise(likelihood.evaluate, start, max_iter=max_iter)
+    free = np.zeros(whole.n_params, dtype=bool)
+    free[: form.n_mean + form.p] = True
+    free[whole.n_mean + whole.p :][: form.q] = True
+    params, bound = np.zeros((len(start), whole.n_params)), np.where(free, np.inf, 0.0)
+    params[:, free] = start
+    end = maximise(likelihood.evaluate, params, lower=-bound, upper=bound, max_iter=max_iter)
+    return end._replace(
+        params=end.params[:, free], gradient=end.gradient[:, free], at_bound=end.at_bound[:, free]
+    )
+
+
+def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
+    """Put what is better in place."""
+    before = best.value[units]
+    # Ends that differ by rounding are one maximum: the first to reach it stays.
+    room = 1e-9 * np.abs(np.where(np.isfinite(before), before, 0.0))
+    better = other.value > before + room
+    better |= (other.value >= before) & other.converged & ~best.converged[units]
+    for whole, part in zip(best, other, strict=True):
+        whole[units[better]] = part[better]
+
+
+def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray) -> np.ndarray:
+    """Units whose likelihood may have another maximum."""
+    ma = inverse_roots(-best.params[:, form.n_mean + form.p :].T)
+    edge = _EDGE if form.q < 2 else _EDGE_OF_PAIRS
+    doubt = ~best.converged | (best.iterations > _SHORT) | (np.abs(ma) > edge).any(0)
+    doubt |= bool(form.q) and form.p + form.q > _SIMPLE
+    if form.p and form.q:
+        gap = closest_roots(form, best.params)[0]
+        doubt |= gap * np.sqrt(n_obs) < _FAR
+    return np.flatnonzero(doubt)
+
+
+def _mirrored(form: Form, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Parameters with an invertible moving average, and whether they had none."""
+    first = form.n_mean + form.p
+    theta = -params[:, first : first + form.q].T
+    inside = reflected(theta)[0]
+    return np.column_stack([params[:, :first], -inside.T]), ~is_stable(theta)
+
+
+def _on_circle(form: Form, params: np.ndarray) -> np.ndarray:
+    """Parameters with the largest root of the moving average moved to the unit circle."""
+    first = form.n_mean + form.p
+    roots = inverse_roots(-params[:, first:].T)
+    modulus = np.abs(roots)
+    largest = modulus.max(0)
+    # 0.9: the other root of a pair, whose modulus differs by rounding, moves along.
+    moved = np.where(modulus > 0.9 * largest, roots / np.maximum(modulus, 1e-9), roots)
+    return np.column_stack([params[:, :first], -from_inverse_roots(moved).T])
+
+
+def _turned(form: Form, params: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    """Parameters with the pairs of roots of the moving average turned by an angle (N,).
+
+    Close to the unit circle the likelihood has a maximum every 2 pi / n or so along it, as a
+    periodogram has.
+    """
+    first = form.n_mean + form.p
+    roots = inverse_roots(-params[:, first:].T)
+    turned = np.where(
+        np.abs(roots.imag) > _REAL, roots * np.exp(1j * np.sign(roots.imag) * angle), roots
+    )
+    return np.column_stack([params[:, :first], -from_inverse_roots(turned).T])

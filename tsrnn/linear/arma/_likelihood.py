@@ -1,30 +1,38 @@
-"""Log-likelihoods of many ARMA units at once, with exact derivatives."""
+"""Log-likelihoods of many ARMA units at once, with exact derivatives.
+
+With sigma2 apart, -2 l = n log(2 pi sigma2) + D + S / sigma2: a sum of squares S and a
+log-determinant D, by the filter or, for series without gaps, by sums that need none.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.kernels import Lanes, Running, sums
+from tsrnn.kernels import Lanes, Running, Sums, sums
 from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.arma._filter_cell import filter_cell
-from tsrnn.linear.arma._form import Form
-from tsrnn.linear.arma._parts import (
-    Parts,
-    parts_by_filter,
-    parts_by_sums,
-    presample,
-    with_differences,
+from tsrnn.linear.arma._cells import (
+    closing_cell,
+    filter_cell,
+    presample_cell,
+    residual_cell,
+    sum_names,
 )
 from tsrnn.linear.arma._polynomials import is_stable
+from tsrnn.linear.arma._specification import Form, lower_triangle
 
 # The exact likelihood is level across the edge of the invertible region, so that an optimum on
 # it can be approached from both sides; beyond, sums grow with the length of the series.
 OVERSHOOT = 2.0
 PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
 LARGEST = 4  # dimension of a state whose second derivatives are compiled: code grows as its square
+_STEP = 1e-4  # of differences, in parameters of series of variance one
+
+First = dict[tuple[int, int], np.ndarray]
+Second = dict[tuple[int, int, int], np.ndarray]
 
 
 class Moments(NamedTuple):
@@ -45,7 +53,7 @@ class Moments(NamedTuple):
 
 
 class Likelihood:
-    """Likelihood of N series that are prepared.
+    """Likelihood of N prepared series.
 
     Parameters
     ----------
@@ -66,7 +74,7 @@ class Likelihood:
         self._gaps, self._running = gaps, Running(lanes)
 
     def select(self, units: np.ndarray) -> Likelihood:
-        """That of some units, which may be named more than once."""
+        """Likelihood of some of the units, each any number of times."""
         lanes, n_obs = self.lanes.select(units), self.n_obs[units]
         return Likelihood(self.form, lanes, n_obs, exact=self.exact, gaps=self._gaps)
 
@@ -82,16 +90,25 @@ class Likelihood:
         value = -0.5 * (n * (np.log(2 * math.pi * sigma2) + 1) + D)
         value[~usable] = -np.inf
         gradient = -0.5 * (dS / sigma2[:, None] + dD)
-        return Evaluation(value, gradient, _concentrated_curvature(parts, sigma2, n))
+        if parts.hessian is not None:
+            bent = parts.hessian[0] / sigma2[:, None, None]
+            bent = bent - _outer(dS / sigma2[:, None]) / n[:, None, None]
+            return Evaluation(value, gradient, 0.5 * (bent + parts.hessian[1]))
+        # The information; without a filter that in F is left out, which is little.
+        assert parts.squares is not None
+        curvature = parts.squares / sigma2[:, None, None]
+        if parts.spreads is not None:
+            curvature += parts.spreads - _outer(dD) / (2 * n[:, None, None])
+        return Evaluation(value, gradient, curvature)
 
     def moments(
         self, params: np.ndarray, sigma2: np.ndarray | None = None
     ) -> tuple[np.ndarray, Moments]:
-        """Sigma2, by default that of the highest likelihood, and what inference needs."""
+        """Sigma2, by default that of the highest likelihood, and the moments there."""
         parts = self.parts(params, np.arange(len(params)), 2)
         sigma2 = parts.value[0] / self.n_obs if sigma2 is None else sigma2
         initial, slopes, _ = presample(self.form, self.exact, params, 1)
-        made = sums(
+        scores = sums(
             filter_cell(self.form, certain=not self.exact),
             self.lanes,
             np.column_stack([params, sigma2]),
@@ -101,22 +118,30 @@ class Likelihood:
             order=1,
             d_initial=slopes,
         )
-        assert made.gradient is not None  # by its order
-        assert made.products is not None
-        opg, squares, spreads = made.products
-        hessian = _joint_hessian(parts, sigma2, self.n_obs)
-        return sigma2, Moments(made.value[0], made.gradient[0], hessian, opg, squares + spreads)
+        assert parts.gradient is not None  # by its order
+        assert parts.hessian is not None
+        assert scores.gradient is not None
+        assert scores.products is not None
+        opg, squares, spreads = scores.products
+        k = params.shape[1]
+        hessian = np.empty((len(params), k + 1, k + 1))
+        hessian[:, :k, :k] = -0.5 * (parts.hessian[0] / sigma2[:, None, None] + parts.hessian[1])
+        cross = 0.5 * parts.gradient[0] / sigma2[:, None] ** 2
+        hessian[:, :k, k] = hessian[:, k, :k] = cross
+        hessian[:, k, k] = (0.5 * self.n_obs - parts.value[0] / sigma2) / sigma2**2
+        moments = Moments(scores.value[0], scores.gradient[0], hessian, opg, squares + spreads)
+        return sigma2, moments
 
     def parts(self, params: np.ndarray, units: np.ndarray, order: int) -> Parts:
         """S and D of some units with derivatives up to an order."""
         lanes, places = self._running.covering(units)
         full = np.zeros((lanes.n, params.shape[1]))
         full[places] = params
-        made = parts_by_filter if self._gaps or self.form.d else parts_by_sums
+        method = parts_by_filter if self._gaps or self.form.d else parts_by_sums
         if order == 2 and self.form.dimension > LARGEST:
-            parts = with_differences(made, self.form, self.exact, lanes, full)
+            parts = with_differences(method, self.form, self.exact, lanes, full)
         else:
-            parts = made(self.form, self.exact, lanes, full, order)
+            parts = method(self.form, self.exact, lanes, full, order)
         return parts if len(places) == lanes.n else parts.select(places)
 
 
@@ -127,40 +152,179 @@ def admissible(form: Form, params: np.ndarray, exact: bool, n_rows: int = 0) -> 
     far inside; for the exact likelihood those of phi outside.
     """
     first, second = form.n_mean, form.n_mean + form.p
-    radius = 1 + (OVERSHOOT / n_rows if exact and n_rows else 1e-6)
+    radius = 1 + (OVERSHOOT / n_rows if exact and n_rows else 1e-6)  # 1e-6: rounding of a root
     shrinkage = radius ** -np.arange(1.0, form.q + 1)
     fine = is_stable(-params.T[second : second + form.q] * shrinkage[:, None])
     return fine & is_stable(params.T[first:second]) if exact else fine
 
 
-def _concentrated_curvature(parts: Parts, sigma2: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Minus the Hessian if there is one, else the information that the filter gives.
+class Parts(NamedTuple):
+    """S and D and their derivatives.
 
-    Series that are not filtered leave out what F tells, which is little.
+    Attributes
+    ----------
+    value : array of shape (2, N)
+    gradient : array of shape (2, N, k) or None
+    hessian : array of shape (2, N, k, k) or None
+    squares : array of shape (N, k, k) or None
+        With gradients only: sum over time of g g' / F, g the gradient of an innovation.
+    spreads : array of shape (N, k, k) or None
+        With gradients only, from the filter: sum over time of g g' / (2 F^2), g that of F.
     """
-    assert parts.gradient is not None  # by its order
-    (dS, dD), scale = parts.gradient, sigma2[:, None, None]
-    if parts.hessian is None:
-        assert parts.squares is not None
-        curvature = parts.squares / scale
-        if parts.spreads is not None:
-            curvature += parts.spreads - _outer(dD) / (2 * n[:, None, None])
-        return curvature
-    bent = parts.hessian[0] / scale - _outer(dS / sigma2[:, None]) / n[:, None, None]
-    return 0.5 * (bent + parts.hessian[1])
+
+    value: np.ndarray
+    gradient: np.ndarray | None = None
+    hessian: np.ndarray | None = None
+    squares: np.ndarray | None = None
+    spreads: np.ndarray | None = None
+
+    def select(self, places: np.ndarray) -> Parts:
+        """Parts of some of the units."""
+        derivatives = (None if part is None else part[:, places] for part in self[1:3])
+        products = (None if part is None else part[places] for part in self[3:])
+        return Parts(self.value[:, places], *derivatives, *products)
 
 
-def _joint_hessian(parts: Parts, sigma2: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Hessian of the log-likelihood in the parameters and sigma2."""
-    assert parts.gradient is not None  # by its order
-    assert parts.hessian is not None
-    k = parts.gradient.shape[2]
-    hessian = np.empty((len(n), k + 1, k + 1))
-    hessian[:, :k, :k] = -0.5 * (parts.hessian[0] / sigma2[:, None, None] + parts.hessian[1])
-    cross = 0.5 * parts.gradient[0] / sigma2[:, None] ** 2
-    hessian[:, :k, k] = hessian[:, k, :k] = cross
-    hessian[:, k, k] = (0.5 * n - parts.value[0] / sigma2) / sigma2**2
-    return hessian
+def parts_by_sums(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, order: int) -> Parts:
+    """Parts of series without gaps: no filter runs.
+
+    Parameters
+    ----------
+    form : Form
+        With d = 0.
+    exact : bool
+    lanes : Lanes
+        Inputs of N series.
+    params : array of shape (N, k)
+    order : {0, 1, 2}
+        Highest derivative.
+    """
+    initial = np.zeros((lanes.n, form.p + form.q + form.r * exact))
+    initial[:, form.p + form.q :][:, :1] = 1.0  # h, where there is one
+    names = sum_names(form)
+    totals = sums(
+        residual_cell(form, conditional=not exact),
+        lanes,
+        params,
+        initial,
+        terms=names if exact else names[:1],
+        products=(("e", "weight"),) if order == 1 else (),
+        order=order,
+    )
+    squares = None if totals.products is None else totals.products[0]
+    if not exact:  # D is zero: the first state is known
+        value = np.concatenate([totals.value, np.zeros_like(totals.value)])
+        return Parts(value, _and_zero(totals.gradient), _and_zero(totals.hessian), squares)
+    n_coupled = 1 + form.r  # squares and b; M depends on theta alone
+    starts = [0] * n_coupled + [form.n_mean + form.p] * (len(names) - n_coupled)
+    first, second = _as_initial(totals, range(len(starts)), starts)
+    closed = sums(
+        closing_cell(form),
+        _one_step(lanes.n),
+        params,
+        np.ascontiguousarray(totals.value.T),
+        terms=("S", "D"),
+        order=order,
+        d_initial=first,
+        dd_initial=second,
+    )
+    return Parts(closed.value, closed.gradient, closed.hessian, squares)
+
+
+def parts_by_filter(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, order: int) -> Parts:
+    """Parts of any series; parameters as for `parts_by_sums`."""
+    k = form.n_params
+    initial, first, second = presample(form, exact, params, order)
+    totals = sums(
+        filter_cell(form, certain=not exact),
+        lanes,
+        np.column_stack([params, np.ones(lanes.n)]),
+        initial,
+        terms=("square", "log_f"),
+        products=(("e", "w_e"), ("v", "w_v")) if order == 1 else (),
+        order=order,
+        d_initial=first,
+        dd_initial=second,
+    )
+    parts = Parts(
+        totals.value,
+        None if totals.gradient is None else totals.gradient[:, :, :k],
+        None if totals.hessian is None else totals.hessian[:, :, :k, :k],
+    )
+    if totals.products is None:
+        return parts
+    squares, spreads = totals.products[:, :, :k, :k]
+    return parts._replace(squares=squares, spreads=spreads)
+
+
+def with_differences(
+    method: Callable[..., Parts], form: Form, exact: bool, lanes: Lanes, params: np.ndarray
+) -> Parts:
+    """Parts whose second derivatives are differences of exact gradients, of fourth order.
+
+    They have some ten digits. `method` is `parts_by_sums` or `parts_by_filter`.
+    """
+    columns = []
+    for j in range(params.shape[1]):
+        slopes = []
+        for steps in (1, -1, 2, -2):
+            moved = params.copy()
+            moved[:, j] += steps * _STEP
+            gradient = method(form, exact, lanes, moved, 1).gradient
+            assert gradient is not None  # by its order
+            slopes.append(gradient)
+        columns.append((8 * (slopes[0] - slopes[1]) - (slopes[2] - slopes[3])) / (12 * _STEP))
+    hessian = np.stack(columns, axis=-1)
+    parts = method(form, exact, lanes, params, 1)
+    return Parts(parts.value, parts.gradient, (hessian + hessian.swapaxes(2, 3)) / 2)
+
+
+def presample(
+    form: Form, exact: bool, params: np.ndarray, order: int
+) -> tuple[np.ndarray, First, Second]:
+    """Memory of the filter before the first row, (N, fields), and its derivatives."""
+    n = len(params)
+    if not exact:
+        return np.zeros((n, form.dimension)), {}, {}
+    cell = presample_cell(form)
+    totals = sums(
+        cell, _one_step(n), params, np.zeros((n, 0)), terms=cell.field_names[0], order=order
+    )
+    triangle = lower_triangle(form.dimension)
+    fields = [
+        form.dimension + triangle.index((form.d + i, form.d + j)) for i, j in lower_triangle(form.r)
+    ]
+    initial = np.zeros((n, form.dimension + len(triangle)))
+    initial[:, fields] = totals.value.T
+    return initial, *_as_initial(totals, fields, [form.n_mean] * len(fields))
+
+
+def _as_initial(totals: Sums, fields: Sequence[int], starts: Sequence[int]) -> tuple[First, Second]:
+    """Derivatives of sums as those of the memory in which they are put.
+
+    The sum in each of the `fields` depends on the parameters from its start on.
+    """
+    first: First = {}
+    second: Second = {}
+    for term, (field, start) in enumerate(zip(fields, starts, strict=True)):
+        if totals.gradient is None:
+            continue
+        numbers = range(start, totals.gradient.shape[2])
+        first |= {(field, i): totals.gradient[term, :, i] for i in numbers}
+        if totals.hessian is not None:
+            pairs = [(i, j) for i in numbers for j in numbers if i <= j]
+            second |= {(field, i, j): totals.hessian[term, :, i, j] for i, j in pairs}
+    return first, second
+
+
+def _one_step(n: int) -> Lanes:
+    """Lanes for cells that take one step and no input."""
+    return Lanes(np.zeros((n, 1, 1)))
+
+
+def _and_zero(part: np.ndarray | None) -> np.ndarray | None:
+    """Derivatives of S, and zero for those of D."""
+    return None if part is None else np.concatenate([part, np.zeros_like(part)])
 
 
 def _outer(a: np.ndarray) -> np.ndarray:

@@ -64,8 +64,8 @@ def from_inverse_roots(roots: np.ndarray) -> np.ndarray:
 def with_inverse_root(phi: np.ndarray, root: complex) -> np.ndarray:
     """Coefficients (p + 1, N) of the AR with one inverse root more, complex if that is."""
     zero = np.zeros((1, phi.shape[1]))
-    own = np.concatenate([zero + 1, -phi])
-    return -(np.concatenate([own, zero]) - root * np.concatenate([zero, own]))[1:]
+    padded = np.concatenate([zero + 1, -phi])
+    return -(np.concatenate([padded, zero]) - root * np.concatenate([zero, padded]))[1:]
 
 
 def reflected(phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -85,18 +85,18 @@ def reflected(phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         Product of the squared moduli of the inverse roots that were outside.
     """
     phi, factor = phi.copy(), np.ones(phi.shape[1])
-    which = np.flatnonzero(~is_stable(phi))
-    if len(which):
-        roots = inverse_roots(phi[:, which])
+    unstable = np.flatnonzero(~is_stable(phi))
+    if len(unstable):
+        roots = inverse_roots(phi[:, unstable])
         modulus = np.abs(roots)
         outside = modulus > 1
-        factor[which] = np.prod(np.where(outside, modulus, 1) ** 2, axis=0)
+        factor[unstable] = np.prod(np.where(outside, modulus, 1) ** 2, axis=0)
         roots = np.where(outside, 1 / np.where(outside, roots, 1).conj(), roots)
-        phi[:, which] = from_inverse_roots(roots)
+        phi[:, unstable] = from_inverse_roots(roots)
     return phi, factor
 
 
-def impulse_responses(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
+def psi_weights(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
     r"""Weights psi of u_t = sum of psi_j e_{t-j}.
 
     .. math:: \psi_0 = 1, \quad \psi_j = \theta_j + \sum_{i=1}^{\min(j, p)} \phi_i \psi_{j-i}
@@ -120,19 +120,17 @@ def impulse_responses(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
     return psi
 
 
-def impulse_response_derivatives(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
-    r"""Derivatives of `impulse_responses` by phi, then theta: shape (p + q, h + 1, N).
+def psi_weight_derivatives(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
+    r"""Derivatives of `psi_weights` by phi, then theta: shape (p + q, h + 1, N).
 
     With :math:`\psi(B) = \theta(B) / \phi(B)`, those by phi_i are :math:`B^i \psi(B) / \phi(B)`
     and those by theta_j are :math:`B^j / \phi(B)`.
     """
-    one = np.zeros((0, phi.shape[1]))
-    by_theta = impulse_responses(phi, one, h)
-    by_phi = impulse_responses(phi, one, h)
-    psi = impulse_responses(phi, theta, h)
-    convolved = np.stack([(by_phi[: j + 1] * psi[: j + 1][::-1]).sum(0) for j in range(h + 1)])
+    inverse_phi = psi_weights(phi, phi[:0], h)
+    psi = psi_weights(phi, theta, h)
+    convolved = np.stack([(inverse_phi[: j + 1] * psi[: j + 1][::-1]).sum(0) for j in range(h + 1)])
     shifts = [(convolved, i + 1) for i in range(len(phi))]
-    shifts += [(by_theta, i + 1) for i in range(len(theta))]
+    shifts += [(inverse_phi, i + 1) for i in range(len(theta))]
     result = np.zeros((len(shifts), h + 1, phi.shape[1]))
     for row, (series, lag) in zip(result, shifts, strict=True):
         row[lag:] = series[: max(h + 1 - lag, 0)]

@@ -1,21 +1,66 @@
-"""Series made ready for the likelihood: differenced, centred, scaled, regressors orthogonal."""
+"""Sample of an ARMA: panels as units, then differenced, centred, scaled, regressors orthogonal."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tsrnn.linear.arma._form import Form
-from tsrnn.linear.arma._specification import Specification
+from tsrnn.data import Panel
+from tsrnn.linear.arma._specification import Form, Specification
 
+_BATCH = 2**22  # numbers in the inputs of a batch: 32 MB
 _NOTHING = 1e-13  # of the size of the data: what rounding leaves of a constant series
 _COLLINEAR = 1e-10  # of the size of a regressor: what rounding leaves of its part by itself
 
 
+def batches(panel: Panel) -> Iterator[np.ndarray]:
+    """Units of a panel by number, the short ones first, in batches that fit into memory."""
+    lengths = np.repeat(panel.lengths, panel.values.shape[1])
+    order = np.argsort(lengths, kind="stable")
+    width = 1 + panel.exog.shape[1]
+    start = 0
+    while start < len(order):
+        # The last of a batch is its longest: what fits by the first is shrunk to fit by it.
+        most = max(_BATCH // (width * lengths[order[start]]), 1)
+        longest = lengths[order[start : start + most]][-1]
+        end = start + max(_BATCH // (width * longest), 1)
+        yield order[start:end]
+        start = end
+
+
+def unit_data(panel: Panel, units: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Values (n, T) of some units, NaN after their ends, and exogenous columns (n, T, m) if any.
+
+    Exogenous columns are 0 after the end.
+    """
+    series, target = np.divmod(units, panel.values.shape[1])
+    lengths = panel.lengths[series]
+    steps = np.arange(int(lengths.max()))
+    within = steps < lengths[:, None]
+    rows = panel.indptr[series][:, None] + np.where(within, steps, lengths[:, None] - 1)
+    y = np.where(within, panel.values[rows, target[:, None]], np.nan)
+    if not panel.exog.shape[1]:
+        return y, None
+    return y, np.where(within[..., None], panel.exog[rows], 0)
+
+
+def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Values (rows, C) of a panel from those of its batches, pairs of units and their (n, T)."""
+    n_targets = panel.values.shape[1]
+    result = np.full(panel.values.shape, np.nan)
+    for units, part in values:
+        series, target = np.divmod(units, n_targets)
+        within = np.arange(part.shape[1]) < panel.lengths[series][:, None]
+        rows = panel.indptr[series][:, None] + np.arange(part.shape[1])
+        result[rows[within], np.broadcast_to(target[:, None], rows.shape)[within]] = part[within]
+    return result
+
+
 @dataclass(frozen=True)
 class Prepared:
-    """Series in units of their own, and the way back.
+    """Standardised series and the map back to the units of the data.
 
     With m coefficients of the mean, those of the user are ``shift + jacobian @ inner``, and
     sigma2 is ``scale ** 2`` times the inner one.
@@ -46,6 +91,13 @@ class Prepared:
     noise: np.ndarray | None
     gaps: bool
 
+    def select(self, units: np.ndarray) -> Prepared:
+        """Some of the series."""
+        if len(units) == len(self.n_obs):
+            return self
+        parts = vars(self).items()
+        return replace(self, **{k: v[units] for k, v in parts if isinstance(v, np.ndarray)})
+
 
 def trend_and_regressors(spec: Specification, n_rows: int, exog: np.ndarray | None) -> np.ndarray:
     """Columns whose coefficients are parameters, besides the constant: (N or 1, T, m).
@@ -72,8 +124,53 @@ def has_gaps(seen: np.ndarray) -> np.ndarray:
     return (seen[:, 1:] & ~seen[:, :-1]).any(1)
 
 
+def prepare(
+    spec: Specification, y: np.ndarray, X: np.ndarray, gaps: bool
+) -> tuple[Prepared | None, np.ndarray, dict[int, str]]:
+    """Prepare series that all have gaps, or all none.
+
+    Parameters
+    ----------
+    spec : Specification
+    y : array of shape (N, T)
+        NaN where missing and after the end.
+    X : array of shape (N or 1, T, m)
+        Of `trend_and_regressors`, with numbers in every row.
+    gaps : bool
+
+    Returns
+    -------
+    prepared : Prepared or None
+        None if no series is left.
+    kept : integer array
+        Series that could be prepared.
+    reasons : dict of int to str
+        Reasons why the others could not.
+    """
+    seen = np.isfinite(y)
+    reasons = _refusals(spec, y, seen, gaps)
+    kept = np.setdiff1d(np.arange(len(y)), list(reasons))
+    if len(kept) == 0:
+        return None, kept, reasons
+    if reasons:
+        y, seen, X = y[kept], seen[kept], X if len(X) == 1 else X[kept]
+    # A gap would cost d + 1 differences: series with gaps keep their levels in the state instead.
+    in_state = gaps and spec.d > 0
+    if in_state:
+        y, X = _from_first(y, X, spec.d)
+    elif spec.d:
+        y, X = np.diff(y, spec.d, axis=1), np.diff(X, spec.d, axis=1)
+        if spec.constant:  # the differences of the trend are one: the constant
+            X = X[:, :, 1:]
+    seen = np.isfinite(y)
+    prepared, degenerate = _standardised(spec, y, seen, X, gaps, in_state)
+    reasons |= {int(kept[i]): reason for i, reason in degenerate.items()}
+    fine = np.setdiff1d(np.arange(len(kept)), list(degenerate))
+    return (prepared.select(fine) if len(fine) else None), kept[fine], reasons
+
+
 def _refusals(spec: Specification, y: np.ndarray, seen: np.ndarray, gaps: bool) -> dict[int, str]:
-    """Why series cannot be fitted, as far as that is seen at once, by their number."""
+    """Reasons, by number, not to fit series that are infinite, too short or begin with gaps."""
     counts = seen.sum(1)
     reasons = {}
     for i in np.flatnonzero(counts < y.shape[1]):
@@ -97,59 +194,10 @@ def _refusals(spec: Specification, y: np.ndarray, seen: np.ndarray, gaps: bool) 
     return reasons
 
 
-def prepare(
-    spec: Specification, y: np.ndarray, X: np.ndarray, gaps: bool
-) -> tuple[Prepared | None, np.ndarray, dict[int, str]]:
-    """Prepare series that all have gaps, or all none.
-
-    Parameters
-    ----------
-    spec : Specification
-    y : array of shape (N, T)
-        NaN where missing and after the end.
-    X : array of shape (N or 1, T, m)
-        Of `trend_and_regressors`, with numbers in every row.
-    gaps : bool
-
-    Returns
-    -------
-    prepared : Prepared or None
-        None if no series is left.
-    kept : array of numbers
-        Those that could be prepared.
-    reasons : dict
-        Why the others could not.
-    """
-    seen = np.isfinite(y)
-    reasons = _refusals(spec, y, seen, gaps)
-    kept = np.setdiff1d(np.arange(len(y)), list(reasons))
-    if len(kept) == 0:
-        return None, kept, reasons
-    if reasons:
-        y, seen, X = y[kept], seen[kept], X if len(X) == 1 else X[kept]
-    in_state = gaps and spec.d > 0
-    if spec.d:
-        y, X = _from_first(y, X, spec.d) if in_state else _differenced(y, X, spec)
-        seen = np.isfinite(y)
-    made, wrong = _standardised(spec, y, seen, X, gaps, in_state)
-    reasons |= {int(kept[i]): reason for i, reason in wrong.items()}
-    fine = np.setdiff1d(np.arange(len(kept)), list(wrong))
-    return (_selected(made, fine) if len(fine) else None), kept[fine], reasons
-
-
-def _differenced(
-    y: np.ndarray, X: np.ndarray, spec: Specification
-) -> tuple[np.ndarray, np.ndarray]:
-    """Differences; a trend whose differences are all one is the constant."""
-    for _ in range(spec.d):
-        y, X = np.diff(y, axis=1), np.diff(X, axis=1)
-    return y, X[:, :, 1:] if spec.constant and spec.d else X
-
-
 def _from_first(y: np.ndarray, X: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows after the first d observations, less the polynomial through these.
 
-    So the levels that a filter starts from are zero, whatever the coefficients.
+    The levels that a filter starts from are then zero, whatever the coefficients.
     """
     N, T = y.shape
     first = np.isfinite(y).argmax(1)
@@ -170,11 +218,13 @@ def _standardised(
     gaps: bool,
     in_state: bool,
 ) -> tuple[Prepared, dict[int, str]]:
+    """Series centred and divided by the spread of their noise, and reasons not to fit some."""
     masked = not seen.all()
     n_obs = seen.sum(1)
     constant = spec.constant and not in_state
     form = Form(spec.p, spec.q, X.shape[2], constant, spec.d if in_state else 0, masked)
     y = np.where(seen, y, 0.0) if masked else y
+    # Orthogonal columns and series of variance one: the search sees no units of the data.
     centre, X, orthogonal, collinear = _orthogonal(X, seen, n_obs, constant)
     middle = y.sum(1) / n_obs if constant else np.zeros(len(y))
     if constant:
@@ -182,8 +232,8 @@ def _standardised(
     size = np.sqrt(np.einsum("nt,nt->n", y, y) / n_obs + middle**2)
     slopes, noise, square = _least_squares(y, X, seen, spec.d if in_state else 0)
     scale = np.sqrt(square)
-    wrong = _degenerate(scale <= _NOTHING * size, collinear, spec)
-    scale[list(wrong)] = 1.0
+    degenerate = _degenerate(scale <= _NOTHING * size, collinear, spec)
+    scale[list(degenerate)] = 1.0  # refused, and no division by zero
     m = form.n_mean
     jacobian, shift = np.zeros((len(y), m, m)), np.zeros((len(y), m))
     jacobian[:, constant:, constant:] = orthogonal * scale[:, None, None]
@@ -199,7 +249,7 @@ def _standardised(
     mean[:, constant:] = slopes / scale[:, None]
     if noise is not None:
         noise = noise / scale[:, None]
-    return Prepared(form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps), wrong
+    return Prepared(form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps), degenerate
 
 
 def _orthogonal(
@@ -208,7 +258,7 @@ def _orthogonal(
     """Regressors with X'X = n I over the rows seen.
 
     Returns their means (N, m), 0 without a constant; the new ones (N, T, m); the matrix A
-    (N, m, m) by which the old ones, centred, are multiplied; which series have collinear ones.
+    (N, m, m) by which the old ones, centred, are multiplied; a mask of series with collinear ones.
     """
     N, T, m = len(seen), *X.shape[1:]
     if m == 0:
@@ -220,7 +270,7 @@ def _orthogonal(
     Q, R = np.linalg.qr(X)
     diagonal = np.abs(np.diagonal(R, axis1=1, axis2=2))
     collinear = (diagonal <= _COLLINEAR * size).any(1) if m <= T else np.ones(N, dtype=bool)
-    R[collinear] = np.eye(m)
+    R[collinear] = np.eye(m)  # so that it can be inverted; these series are refused
     root = np.sqrt(n_obs)[:, None, None]
     return centre, Q * root, np.linalg.inv(R) * root, collinear
 
@@ -242,6 +292,7 @@ def _least_squares(
 
 
 def _degenerate(constant: np.ndarray, collinear: np.ndarray, spec: Specification) -> dict[int, str]:
+    """Reasons not to fit constant series and those with collinear regressors."""
     left = "differences of the series are" if spec.d else "series is"
     by = " but for its trend and regressors" if spec.n_mean > spec.constant else ""
     reasons = {
@@ -254,18 +305,3 @@ def _degenerate(constant: np.ndarray, collinear: np.ndarray, spec: Specification
             "vary, over the observations of the series. Drop one."
         )
     return reasons
-
-
-def _selected(prepared: Prepared, which: np.ndarray) -> Prepared:
-    if len(which) == len(prepared.n_obs):
-        return prepared
-    return replace(
-        prepared,
-        inputs=prepared.inputs[which],
-        n_obs=prepared.n_obs[which],
-        scale=prepared.scale[which],
-        shift=prepared.shift[which],
-        jacobian=prepared.jacobian[which],
-        mean=prepared.mean[which],
-        noise=None if prepared.noise is None else prepared.noise[which],
-    )

@@ -1,4 +1,4 @@
-"""What a fitted ARMA implies, as frames by unit."""
+"""Results of a fitted ARMA as frames by unit: responses, roots, autocovariances, simulations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from tsrnn.contract import check_fits, positive_integer, real_array, seed_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import by_parameter, given_params
 from tsrnn.linear._inference import one_level
-from tsrnn.linear.arma._form import Form
+from tsrnn.linear.arma._forecast import (
+    model_autocovariances,
+    responses_with_errors,
+    simulate_paths,
+)
 from tsrnn.linear.arma._likelihood import admissible
 from tsrnn.linear.arma._polynomials import inverse_roots, is_stable
-from tsrnn.linear.arma._specification import Specification
-from tsrnn.linear.arma._theory import autocovariances, responses, simulate
+from tsrnn.linear.arma._specification import Form, Specification
 
 _ROUNDING = 1e-12  # a root this close to the unit circle counts as on it
 
@@ -28,7 +31,7 @@ class ARMAResults(LinearForecaster):
 
     @abstractmethod
     def _spec(self) -> Specification:
-        """The model that the arguments describe."""
+        """Specification that the arguments describe."""
 
     def impulse_responses(
         self, h: int = 10, level: float = 95, cov_type: str | None = None
@@ -55,12 +58,14 @@ class ARMAResults(LinearForecaster):
         level = one_level(level)
         h = positive_integer("h", h)
         check_fits(f"h={h} steps", 8.0 * h * self._fitted().params.size, "Take a smaller h")
-        psi, errors = responses(self._spec(), self._fitted().params, self._covariance(cov_type), h)
+        params, cov = self._fitted().params, self._covariance(cov_type)
+        psi, errors = responses_with_errors(self._spec(), params, cov, h)
         half = ndtri(0.5 + level / 200) * errors
         columns = {"response": psi, "std_err": errors, "lower": psi - half, "upper": psi + half}
         frame = by_parameter(self.units_, [str(k) for k in range(h + 1)], columns)
-        steps = np.tile(np.arange(h + 1), len(self.units_))
-        frame.index = _with_last_level(frame.index, steps, "step")
+        levels = [frame.index.get_level_values(i) for i in range(frame.index.nlevels - 1)]
+        levels.append(pd.Index(np.tile(np.arange(h + 1), len(self.units_))))
+        frame.index = pd.MultiIndex.from_arrays(levels, names=[*frame.index.names[:-1], "step"])
         return frame
 
     def roots(self) -> pd.DataFrame:
@@ -75,27 +80,26 @@ class ARMAResults(LinearForecaster):
             a negative one; ``half_life``, the rows in which half of what the root carries on is
             gone: infinite on the unit circle, NaN inside of it.
         """
-        spec, params = self._spec(), self._fitted().params
+        spec, params, fitted = self._spec(), self._fitted().params, self._fitted().fitted
         first, second = spec.n_mean, spec.n_mean + spec.p
-        fitted = self._fitted().fitted
-        ar, ma = (
-            _inverse_roots(part, fitted)
-            for part in (params[:, first:second], -params[:, second:-1])
-        )
-        inverse = np.concatenate([ar, ma]).T
+        inverse = np.full((len(params), spec.p + spec.q), np.nan, dtype=complex)
+        inverse[fitted, : spec.p] = inverse_roots(params[fitted, first:second].T).T
+        inverse[fitted, spec.p :] = inverse_roots(-params[fitted, second:-1].T).T
         names = [f"AR.{i + 1}" for i in range(spec.p)] + [f"MA.{i + 1}" for i in range(spec.q)]
         zero = inverse == 0
-        with np.errstate(invalid="ignore"):  # of units without parameters
+        with np.errstate(divide="ignore", invalid="ignore"):  # units without parameters
             roots = 1 / np.where(zero, 1, inverse)
-        real = np.where(zero, np.inf, roots.real)
-        imaginary = np.where(zero, 0.0, roots.imag) + 0.0  # no negative zero
-        modulus = np.hypot(real, imaginary)
+            real = np.where(zero, np.inf, roots.real)
+            imaginary = np.where(zero, 0.0, roots.imag) + 0.0  # no negative zero
+            modulus = np.hypot(real, imaginary)
+            period = 2 * np.pi / np.abs(np.arctan2(imaginary, real))
+            half_life = np.log(2) / np.log(np.where(modulus > 1 + _ROUNDING, modulus, np.nan))
         columns = {
             "real": real,
             "imaginary": imaginary,
             "modulus": modulus,
-            "period": _periods(imaginary, real),
-            "half_life": _half_lives(modulus),
+            "period": np.where(np.isinf(real), np.nan, period),
+            "half_life": np.where(np.abs(modulus - 1) <= _ROUNDING, np.inf, half_life),
         }
         frame = by_parameter(self.units_, names, columns)
         return frame.rename_axis(index={"parameter": "root"})
@@ -116,10 +120,10 @@ class ARMAResults(LinearForecaster):
         spec, params, h = self._spec(), self._fitted().params, positive_integer("h", h)
         check_fits(f"h={h} lags of {len(params)} units", 8.0 * h * len(params), "Take a smaller h")
         values = np.full((len(params), h + 1), np.nan)
-        with np.errstate(invalid="ignore"):  # of units without parameters
+        with np.errstate(invalid="ignore"):  # units without parameters
             fine = is_stable(params.T[spec.n_mean : spec.n_mean + spec.p])
         fine &= self._fitted().fitted
-        values[fine] = autocovariances(replace(spec, d=0, exact=True), params[fine], h)
+        values[fine] = model_autocovariances(replace(spec, d=0, exact=True), params[fine], h)
         return pd.DataFrame(values.T, pd.RangeIndex(h + 1, name="lag"), self.units_)
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
@@ -139,8 +143,12 @@ class ARMAResults(LinearForecaster):
         """
         spec = self._spec()
         params = self._fitted().params[self._fitted().fitted, spec.n_mean : -1]
-        both = {"AR": params[:, : spec.p], "MA": -params[:, spec.p :]}
-        blocks = {name: _companions(part) for name, part in both.items() if part.shape[1]}
+        blocks = {}
+        for name, part in (("AR", params[:, : spec.p]), ("MA", -params[:, spec.p :])):
+            n, lags = part.shape
+            if lags:
+                blocks[name] = np.tile(np.eye(lags, k=1), (n, 1, 1))
+                blocks[name][:, :, 0] += part
         if not blocks:
             raise ValueError(
                 f"order={self.arguments_.order!r} is white noise and has no recurrence. Fit with p "
@@ -183,12 +191,19 @@ class ARMAResults(LinearForecaster):
             units, spec = pd.Index(["y"]), self._spec()
             rows = given_params(params, units, spec.names)
             check_admissible(spec, rows)
-        exog = _regressors(spec, X, n, len(rows))
+        m = len(spec.regressors)
+        values = np.zeros((n, 0)) if X is None else real_array("X", X)
+        if values.shape != (n, m):
+            raise ValueError(
+                f"X must have shape ({n}, {m}) for the regressors {list(spec.regressors)}; got "
+                f"{values.shape}"
+            )
         seed = seed_of(self.arguments_.random_state if random_state is None else random_state)
         paths = np.full((len(rows), n), np.nan)
         fitted = np.isfinite(rows).all(1)
+        exog = np.broadcast_to(values, (fitted.sum(), n, m)) if m else None
         rng = np.random.default_rng(seed)
-        paths[fitted] = simulate(spec, rows[fitted], n, rng, None if exog is None else exog[fitted])
+        paths[fitted] = simulate_paths(spec, rows[fitted], n, rng, exog)
         return pd.DataFrame(paths.T, columns=units)
 
 
@@ -210,45 +225,3 @@ def check_admissible(spec: Specification, params: np.ndarray) -> None:
             "the exact likelihood, those of the AR outside it; those of unit "
             f"{bad}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do not"
         )
-
-
-def _regressors(spec: Specification, X: Any, n: int, n_units: int) -> np.ndarray | None:
-    m = len(spec.regressors)
-    values = np.zeros((n, 0)) if X is None else real_array("X", X)
-    if values.shape != (n, m):
-        raise ValueError(
-            f"X must have shape ({n}, {m}) for the regressors {list(spec.regressors)}; got "
-            f"{values.shape}"
-        )
-    return np.broadcast_to(values, (n_units, n, m)) if m else None
-
-
-def _companions(phi: np.ndarray) -> np.ndarray:
-    """Matrices (n, p, p) whose eigenvalues are the inverse roots of polynomials (n, p)."""
-    n, p = phi.shape
-    matrices = np.tile(np.eye(p, k=1), (n, 1, 1))
-    matrices[:, :, 0] += phi
-    return matrices
-
-
-def _periods(imaginary: np.ndarray, real: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        period = 2 * np.pi / np.abs(np.arctan2(imaginary, real))
-    return np.where(np.isinf(real), np.nan, period)
-
-
-def _half_lives(modulus: np.ndarray) -> np.ndarray:
-    outside = np.where(modulus > 1 + _ROUNDING, modulus, np.nan)
-    on_circle = np.abs(modulus - 1) <= _ROUNDING
-    return np.where(on_circle, np.inf, np.log(2) / np.log(outside))
-
-
-def _inverse_roots(coefficients: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-    result = np.full((coefficients.shape[1], len(coefficients)), np.nan, dtype=complex)
-    result[:, fitted] = inverse_roots(coefficients[fitted].T)
-    return result
-
-
-def _with_last_level(index: pd.Index, values: np.ndarray, name: str) -> pd.MultiIndex:
-    levels = [index.get_level_values(i) for i in range(index.nlevels - 1)]
-    return pd.MultiIndex.from_arrays([*levels, values], names=[*index.names[:-1], name])

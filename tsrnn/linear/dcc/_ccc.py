@@ -9,8 +9,7 @@ import numpy as np
 from tsrnn.contract import with_shared_arguments
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
-from tsrnn.linear._as_rnn import Recursion, padded
-from tsrnn.linear._rnn import DifferenceEquation
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear.dcc._conditional import ConditionalCorrelation
 from tsrnn.linear.dcc._fit import Order
 

@@ -18,11 +18,10 @@ from tsrnn.contract import (
     with_shared_arguments,
 )
 from tsrnn.data import Panel
-from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._results import Results
-from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.garch._arguments import initial_of, model_of
 from tsrnn.linear.garch._coordinates import NU
 from tsrnn.linear.garch._filter import State, advance, begin, run

@@ -1,26 +1,49 @@
-"""Maximum likelihood of VARMA models for many units: standardise, start, climb, report."""
+"""Maximum likelihood of VARMA models for many units: standardise, start, search, report."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.varma._checks import at_the_edge, collinear, unusable
-from tsrnn.linear.varma._identification import verdicts
-from tsrnn.linear.varma._innovations import OuterProducts, outer_products
-from tsrnn.linear.varma._likelihood import admissible, evaluated, portions, prepared
-from tsrnn.linear.varma._sample import Sample
-from tsrnn.linear.varma._scaling import Scaling, fit_scaling
-from tsrnn.linear.varma._search import Found, search
-from tsrnn.linear.varma._shape import Shape
-from tsrnn.linear.varma._start import start
+from tsrnn.linear._optimise import Evaluation, Optimum, maximise
+from tsrnn.linear.varma._inference import (
+    EDGE,
+    OuterProducts,
+    identification,
+    judge,
+    outer_products,
+)
+from tsrnn.linear.varma._likelihood import (
+    admissible,
+    evaluate,
+    evaluate_portion,
+    linearised,
+    portions,
+)
+from tsrnn.linear.varma._prepare import (
+    Sample,
+    Scaling,
+    collinear_targets,
+    fit_scaling,
+    unusable,
+)
+from tsrnn.linear.varma._start import starting_values
+from tsrnn.linear.varma._system import spectral_radius
+
+# Further starts: factors of the autoregressive and of the moving average coefficients.
+_FURTHER = ((0.5, 0.5), (0.2, 1.0), (0.5, -0.5), (1.0, 0.2))
+_SLOW = 8  # iterations of a search that meets nothing but one maximum
+_SAME = 1e-4  # log-likelihoods that count as one
+# Squared distance in standard errors from which the last step of Newton's method is taken.
+_TOLERANCE = 1e-9
 
 
-def fit(
+def fit_units(
     sample: Sample, names: tuple[str, ...], targets: list[str], searches: int, verbose: int = 0
 ) -> Estimates:
-    """Estimates of all units; those that cannot be fitted say why.
+    """Estimates of all units, with the reason for each that cannot be fitted.
 
     Parameters
     ----------
@@ -36,60 +59,68 @@ def fit(
     """
     n_units = len(sample.y)
     reasons = unusable(sample, targets)
-    which = np.array([i for i in range(n_units) if i not in reasons], int)
-    if not len(which):
-        return _nothing(sample.shape, names).placed(n_units, which, reasons)
-    chosen = sample.select(which)
-    scaling = fit_scaling(chosen)
-    standard = scaling.standardised(chosen)
-    first, spread = start(standard)
-    refused = collinear(spread, targets)
-    reasons |= {int(which[i]): reason for i, reason in refused.items()}
-    kept = np.array([i for i in range(len(which)) if i not in refused], int)
-    which, first = which[kept], first[kept]
-    if not len(which):
-        return _nothing(sample.shape, names).placed(n_units, which, reasons)
-    chosen, standard = chosen.select(kept), standard.select(kept)
-    scaling = Scaling(*(part[kept] for part in scaling.parts))
-    progress = f"{standard.shape.k} parameters of {len(first)} series" if verbose else ""
-    found = search(standard, first, searches, progress)
-    return _estimates(chosen, scaling, names, found).placed(n_units, which, reasons)
+    units = np.array([i for i in range(n_units) if i not in reasons], int)
+    estimates = Estimates.empty(names)
+    if len(units):
+        usable = sample.select(units)
+        scaling = fit_scaling(usable)
+        standard = scaling.standardised(usable)
+        first, spread = starting_values(standard)
+        # Targets that determine each other are seen in the residuals of the long regression.
+        refused = collinear_targets(spread, targets)
+        reasons |= {int(units[i]): reason for i, reason in refused.items()}
+        kept = np.array([i for i in range(len(units)) if i not in refused], int)
+        units = units[kept]
+        if len(units):
+            progress = f"{sample.shape.k} parameters of {len(units)} series" if verbose else ""
+            ends = search(standard.select(kept), first[kept], searches, progress)
+            estimates = _estimates(usable.select(kept), scaling.select(kept), names, ends)
+    return estimates.placed(n_units, units, reasons)
 
 
-def given(sample: Sample, params: np.ndarray, names: tuple[str, ...]) -> Estimates:
-    """As `fit`, with parameters (U, k) in the units of the data that need not be optimal."""
+def evaluate_units(sample: Sample, params: np.ndarray, names: tuple[str, ...]) -> Estimates:
+    """Estimates at given parameters (U, k), in the units of the data, that need not be optimal."""
     n_units, shape = len(sample.y), sample.shape
-    good = admissible(shape, params, sample.rows)
-    reasons = {int(i): _inadmissible(shape) for i in np.flatnonzero(~good)}
-    which = np.flatnonzero(good)
-    if not len(which):
-        return _nothing(sample.shape, names).placed(n_units, which, reasons)
-    chosen = sample.select(which)
-    scaling = fit_scaling(chosen)
-    none = np.zeros(len(which), int)
-    as_given = Found(scaling.standard(shape, params[which]), none, none == 0, none, none)
-    made = _estimates(chosen, scaling, names, as_given)
-    return made.placed(n_units, which, reasons)
+    usable = admissible(shape, params, sample.rows)
+    needs = ", the autoregression stationary" if shape.exact else ""
+    reason = (
+        "the parameters given are not admissible: the moving average must be invertible"
+        f"{needs} and the entries sqrt.var positive."
+    )
+    reasons = {int(i): reason for i in np.flatnonzero(~usable)}
+    units = np.flatnonzero(usable)
+    estimates = Estimates.empty(names)
+    if len(units):
+        chosen, none = sample.select(units), np.zeros(len(units), int)
+        scaling = fit_scaling(chosen)
+        ends = Search(scaling.standard(shape, params[units]), none, none == 0, none, none)
+        estimates = _estimates(chosen, scaling, names, ends)
+    return estimates.placed(n_units, units, reasons)
 
 
-def _estimates(sample: Sample, scaling: Scaling, names: tuple[str, ...], found: Found) -> Estimates:
-    """Everything about the end of a search in standard units, told in those of the data."""
-    shape, params = sample.shape, found.params
+def _estimates(sample: Sample, scaling: Scaling, names: tuple[str, ...], ends: Search) -> Estimates:
+    """Estimates in the units of the data from the ends of searches in standard units."""
+    shape, params = sample.shape, ends.params
     standard = scaling.standardised(sample)
     n_units, k = params.shape
     last = Evaluation(np.empty(n_units), np.empty((n_units, k)), np.empty((n_units, k, k)))
     products = OuterProducts(*(np.empty((n_units, k, k)) for _ in range(2)))
     for units in portions(standard, np.arange(n_units), by_row=True):
-        at = prepared(params[units], standard.select(units))
-        for whole, part in zip(
-            (*last, *products), (*evaluated(at, exact=True), *outer_products(at)), strict=True
-        ):
+        at = linearised(params[units], standard.select(units))
+        parts = *evaluate_portion(at, exact=True), *outer_products(at)
+        for whole, part in zip((*last, *products), parts, strict=True):
             whole[units] = part
     back = np.linalg.inv(scaling.jacobian(shape))
     turned = back.swapaxes(1, 2)
     natural = scaling.natural(shape, params)
-    fixed, messages = verdicts(shape, natural, sample.n_obs)
-    lost, warnings = at_the_edge(shape, params, found)
+    fixed, messages = judge(shape, natural, sample.n_obs)
+    for i in np.flatnonzero(ends.agreement < ends.starts):
+        messages[i].append(
+            f"The likelihood has several maxima: {ends.agreement[i]} of {ends.starts[i]} "
+            "searches ended at the highest."
+        )
+    for i in np.flatnonzero(~ends.converged):
+        messages[i].append("The likelihood was not maximised to tolerance.")
     return Estimates(
         names=names,
         params=natural,
@@ -99,29 +130,78 @@ def _estimates(sample: Sample, scaling: Scaling, names: tuple[str, ...], found: 
         hessian=-(turned @ last.curvature @ back),
         opg=turned @ products.opg @ back,
         information=turned @ products.information @ back,
-        iterations=found.iterations,
-        converged=found.converged,
-        fixed=fixed | lost,
-        messages=tuple((*a, *b) for a, b in zip(messages, warnings, strict=True)),
-        starts=found.searches,
-        agreement=found.agreeing,
+        iterations=ends.iterations,
+        converged=ends.converged,
+        fixed=fixed,
+        messages=tuple(tuple(lines) for lines in messages),
+        starts=ends.starts,
+        agreement=ends.agreement,
     )
 
 
-def _nothing(shape: Shape, names: tuple[str, ...]) -> Estimates:
-    """Estimates of no unit."""
-    k = shape.k
-    square = np.empty((0, k, k))
-    return Estimates(
-        names, np.empty((0, k)), np.empty(0), np.empty(0, int), np.empty((0, k)), square, square,
-        square, np.empty(0, int), np.empty(0, bool), np.empty((0, k), bool), (),
-        np.empty(0, int), np.empty(0, int),
-    )  # fmt: skip
+class Search(NamedTuple):
+    """Ends of the searches for U units.
+
+    Attributes
+    ----------
+    params : array of shape (U, k)
+    iterations : integer array of shape (U,)
+        Of the search that won.
+    converged : boolean array of shape (U,)
+    starts, agreement : integer arrays of shape (U,)
+        Searches, and how many of them ended at the maximum.
+    """
+
+    params: np.ndarray
+    iterations: np.ndarray
+    converged: np.ndarray
+    starts: np.ndarray
+    agreement: np.ndarray
 
 
-def _inadmissible(shape: Shape) -> str:
-    needs = ", the autoregression stationary" if shape.exact else ""
-    return (
-        "the parameters given are not admissible: the moving average must be invertible"
-        f"{needs} and the entries sqrt.var positive."
-    )
+def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "") -> Search:
+    """Maximise from starting values (U, k); `progress` labels the bar, if there is to be one.
+
+    Likelihoods with a moving average have several maxima. A search that is slow, does not
+    converge, or ends at the edge of invertibility or where factors cancel is doubted: others
+    begin elsewhere, `searches` in all, and the highest end counts.
+    """
+    shape = sample.shape
+    best = _maximise(sample, first, progress)
+    starts, agreement = np.ones((2, len(first)), int)
+    doubtful = np.flatnonzero(_is_doubtful(sample, best)) if shape.q else np.empty(0, int)
+    factors = _FURTHER[: searches - 1]
+    if len(doubtful) and factors:
+        further = np.tile(first[doubtful], (len(factors), 1, 1))
+        for begun, (ar, ma) in zip(further, factors, strict=True):
+            begun[:, shape.at_ar] *= ar
+            begun[:, shape.at_ma] *= ma
+        repeated = sample.select(np.tile(doubtful, len(factors)))
+        label = f"{progress}, further starts" if progress else ""
+        others = _maximise(repeated, np.concatenate(further), label)
+        values = np.vstack([best.value[doubtful], others.value.reshape(len(factors), -1)])
+        starts[doubtful] = len(values)
+        agreement[doubtful] = (values > values.max(0) - _SAME).sum(0)
+        winner = values.argmax(0), np.arange(len(doubtful))
+        for whole, part in zip(best, others, strict=True):
+            ends = part.reshape(len(factors), -1, *whole.shape[1:])
+            whole[doubtful] = np.concatenate([whole[doubtful][None], ends])[winner]
+    # An end beyond the unit circle is no estimate, though the search may cross it.
+    invertible = spectral_radius(shape.unpack(best.params).ma) < 1 + EDGE
+    return Search(best.params, best.iterations, best.converged & invertible, starts, agreement)
+
+
+def _maximise(sample: Sample, first: np.ndarray, progress: str) -> Optimum:
+    def objective(params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
+        return evaluate(params, sample.select(units), exact)
+
+    return maximise(objective, first, tol=_TOLERANCE, progress=progress)
+
+
+def _is_doubtful(sample: Sample, best: Optimum) -> np.ndarray:
+    coefficients = sample.shape.unpack(best.params)
+    doubts = ~best.converged | (best.iterations > _SLOW)
+    doubts |= spectral_radius(coefficients.ma) > 1 - EDGE
+    if sample.shape.p:
+        doubts |= ~identification(sample.shape, coefficients, sample.rows).identified
+    return doubts

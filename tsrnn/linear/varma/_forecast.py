@@ -1,75 +1,34 @@
-"""The state after the data, and forecasts from it."""
+"""VARMA forecasts and theory: moments and errors ahead, impulse responses, simulation."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from tsrnn.linear.varma._kalman import Predictions, State, run
-from tsrnn.linear.varma._posterior import posterior
-from tsrnn.linear.varma._residuals import columns, whitening
-from tsrnn.linear.varma._sample import Sample, offsets
-from tsrnn.linear.varma._shape import Coefficients, Shape
-from tsrnn.linear.varma._stationary import moments
-from tsrnn.linear.varma._sums import by_unit, products
+from tsrnn.linear._inference import delta_method
+from tsrnn.linear._multivariate import draw_normal
+from tsrnn.linear.varma._filter import State, first_state
+from tsrnn.linear.varma._prepare import Sample, offsets, trend_of
+from tsrnn.linear.varma._specification import Shape
 from tsrnn.linear.varma._system import System, system
 
 
 class Forecast(NamedTuple):
-    """Means (U, h, n) and covariances (U, h, n, n) of the rows to come."""
+    """Means (U, h, n) and covariances (U, h, n, n) of the next rows."""
 
     mean: np.ndarray
     cov: np.ndarray
 
 
-def start(coefficients: Coefficients, sample: Sample) -> State:
-    """State before the first row: the stationary one, or that of a past at the presample."""
-    shape = sample.shape
-    if shape.exact:
-        matrices = system(shape, coefficients)
-        return State(*moments(shape, coefficients, matrices, sample.level))
-    units, p = len(sample.y), shape.p
-    past = np.repeat(sample.presample[:, None], p, 1)
-    mean = _carried(shape, coefficients.ar, past)
-    return State(mean, np.zeros((units, shape.d, shape.d)))
-
-
-def predictions(coefficients: Coefficients, sample: Sample) -> Predictions:
-    """One-step forecasts of all rows, from the start."""
-    shape = sample.shape
-    y = np.where(sample.inside[..., None], sample.y, np.inf)
-    effect = offsets(shape, sample.design, coefficients.design)
-    matrices = system(shape, coefficients)
-    return run(matrices, y, effect, start(coefficients, sample))
-
-
-def state_after(coefficients: Coefficients, sample: Sample) -> State:
-    """State after the last row of each unit: in closed form without missing values."""
-    shape, units = sample.shape, len(sample.y)
-    result = State(np.empty((units, shape.d)), np.empty((units, shape.d, shape.d)))
-    complete = (sample.n_missing == 0) & (sample.rows >= shape.lags)
-    for which, method in ((complete, _closed), (~complete, _filtered)):
-        chosen = np.flatnonzero(which)
-        if len(chosen):
-            own = Coefficients(*(part[chosen] for part in coefficients))
-            for whole, part in zip(result, method(own, sample.select(chosen)), strict=True):
-                whole[chosen] = part
-    return result
-
-
-def state_on(coefficients: Coefficients, sample: Sample, state: State) -> State:
-    """State after further rows."""
-    y = np.where(sample.inside[..., None], sample.y, np.inf)
-    effect = sample.design @ coefficients.design.swapaxes(1, 2)
-    return run(system(sample.shape, coefficients), y, effect, state).state
-
-
-def forecast(matrices: System, state: State, effect: np.ndarray) -> Forecast:
+def forecast_moments(matrices: System, state: State, effect: np.ndarray) -> Forecast:
     """Forecasts as many steps ahead as there are rows of `effect`, w_t of shape (U, h, n).
 
-    Rows of missing values in the Kalman filter.
+    The Kalman filter over rows of missing values.
     """
     T, K, sigma = matrices
     units, h, n = effect.shape
@@ -85,49 +44,97 @@ def forecast(matrices: System, state: State, effect: np.ndarray) -> Forecast:
     return result
 
 
-def standardised(sample: Sample, found: Predictions) -> np.ndarray:
-    """Errors (U, T, n) whitened by the factor of their covariance, NaN where missing."""
-    seen = sample.seen
-    both = seen[..., :, None] & seen[..., None, :]
-    root = np.linalg.cholesky(np.where(both, found.cov, np.eye(seen.shape[2])))
-    errors = np.where(seen, sample.y - found.mean, 0.0)
-    return np.where(seen, np.linalg.solve(root, errors[..., None])[..., 0], np.nan)
+def draw_errors(
+    matrices: System, cov: np.ndarray, shape: tuple[int, int], generator: np.random.Generator
+) -> np.ndarray:
+    """Draw errors (U, n, h, paths) of forecasts of all steps, for shape = (h, paths).
 
-
-def _filtered(coefficients: Coefficients, sample: Sample) -> State:
-    return predictions(coefficients, sample).state
-
-
-def _closed(coefficients: Coefficients, sample: Sample) -> State:
-    """The state after is linear in that before the data, whose posterior is known."""
-    shape = sample.shape
-    E = by_unit(columns(coefficients, sample, whitening(coefficients)))
-    prior = start(coefficients, sample)
-    width = E.shape[3] - 1
-    known = posterior(products(E), prior.mean[:, :width], prior.cov[:, :width, :width])
-    late = coefficients.chol[:, None] @ _last(E, sample.rows, shape.q)
-    values = _last(sample.filled, sample.rows, shape.p)
-    by_start = -_carried(shape, coefficients.ma, late[..., 1:])
-    mean = _carried(shape, coefficients.ar, values)
-    mean += _carried(shape, coefficients.ma, late[..., 0])
-    mean += (by_start @ known.mean[..., None])[..., 0]
-    return State(mean, by_start @ known.cov @ by_start.swapaxes(1, 2))
-
-
-def _last(array: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
-    """Last rows of each unit, the latest first: (U, count, ...)."""
-    return array[np.arange(len(array))[:, None], rows[:, None] - 1 - np.arange(count)]
-
-
-def _carried(shape: Shape, lags: np.ndarray, past: np.ndarray) -> np.ndarray:
-    """Part of the state (U, d, ...) from rows (U, lags, n, ...), the latest first.
-
-    Block i holds what lags i and more add: the sum over j >= i of A_j times row j - i.
+    Parameters
+    ----------
+    matrices : System
+    cov : array of shape (U, d, d)
+        Of the state after the last row.
+    shape : tuple of int
+    generator : numpy.random.Generator
     """
-    units, count, n = past.shape[:3]
-    tail = past.shape[3:]
-    flat = past.reshape(units, count, n, math.prod(tail))
-    result = np.zeros((units, shape.lags, n, math.prod(tail)))
-    for i in range(count):
-        result[:, i] = (lags[:, i:] @ flat[:, : count - i]).sum(1)
-    return result.reshape(units, shape.d, *tail)
+    T, K, sigma = matrices
+    (h, paths), (units, n) = shape, sigma.shape[:2]
+    state = draw_normal(cov, generator.standard_normal((*cov.shape[:2], paths)))
+    errors = np.empty((units, n, h, paths))
+    for k in range(h):
+        shocks = draw_normal(sigma, generator.standard_normal((units, n, paths)))
+        errors[:, :, k] = state[:, :n] + shocks
+        state = T @ state + K @ shocks
+    return errors
+
+
+def responses(shape: Shape, params: np.ndarray, h: int, orthogonalised: bool) -> np.ndarray:
+    """Responses (U, h + 1, n, n) of target i to a shock to j, after 0, 1, ..., h steps."""
+    with torch.no_grad():
+        values = _response_function(shape, h, orthogonalised)(torch.tensor(params)).numpy()
+    return values.reshape(-1, h + 1, shape.n, shape.n)
+
+
+def response_errors(
+    shape: Shape, params: np.ndarray, cov: np.ndarray, h: int, orthogonalised: bool
+) -> np.ndarray:
+    """Standard errors (U, h + 1, n, n) of the responses by the delta method."""
+    _, spread = delta_method(_response_function(shape, h, orthogonalised), params, cov)
+    variances = np.diagonal(spread, axis1=1, axis2=2)
+    return np.sqrt(variances).reshape(-1, h + 1, shape.n, shape.n)
+
+
+def _response_function(shape: Shape, h: int, orthogonalised: bool) -> Callable[[Tensor], Tensor]:
+    """Psi_k = Theta_k + Phi_1 Psi_{k-1} + ... + Phi_p Psi_{k-p}, flat, from parameters (U, k)."""
+
+    def function(theta: Tensor) -> Tensor:
+        ar, ma = theta[:, shape.at_ar], theta[:, shape.at_ma]
+        psi = [torch.eye(shape.n, dtype=theta.dtype).expand(len(theta), -1, -1)]
+        for k in range(1, h + 1):
+            terms = [ar[:, :, i] @ psi[k - 1 - i] for i in range(min(k, shape.p))]
+            if k <= shape.q:
+                terms.append(ma[:, :, k - 1])
+            psi.append(sum(terms, torch.zeros_like(psi[0])))
+        result = torch.stack(psi, 1)
+        if orthogonalised:
+            chol = torch.zeros_like(psi[0])
+            rows, columns = (torch.from_numpy(part) for part in shape.triangle)
+            entries = theta[:, torch.from_numpy(shape.at_chol)]
+            chol = chol.index_put((torch.arange(len(theta))[:, None], rows, columns), entries)
+            result = result @ chol[:, None]
+        return result.flatten(1)
+
+    return function
+
+
+def simulate_paths(
+    shape: Shape, params: np.ndarray, steps: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Gaussian paths (U, steps, n), their first state a stationary draw.
+
+    Parameters
+    ----------
+    shape : Shape
+        Without exogenous columns.
+    params : array of shape (U, k)
+        Of stationary models.
+    steps : int
+    generator : numpy.random.Generator
+    """
+    shape = replace(shape, exact=True)
+    coefficients, units, n = shape.unpack(params), len(params), shape.n
+    T, K, _ = system(shape, coefficients)
+    design = trend_of(shape, np.zeros(units, int), max(steps, 2))
+    nothing = np.full((units, steps, n), np.nan)
+    rows = np.full(units, steps)
+    first = first_state(coefficients, Sample(shape, nothing, design, np.zeros((units, n)), rows))
+    effect = offsets(shape, design, coefficients.design)
+    z = generator.standard_normal((units, shape.d, 1))
+    state = first.mean + draw_normal(first.cov, z)[..., 0]
+    shocks = generator.standard_normal((units, steps, n)) @ coefficients.chol.swapaxes(1, 2)
+    y = np.empty_like(nothing)
+    for t in range(steps):
+        state[:, :n] += effect[:, t]
+        y[:, t] = state[:, :n] + shocks[:, t]
+        state = (T @ state[..., None] + K @ shocks[:, t, :, None])[..., 0]
+    return y

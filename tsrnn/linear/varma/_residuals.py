@@ -2,21 +2,28 @@
 
 Given the coefficients, the residuals of a sample are linear in the state x before the first
 row and in the missing values m: e = E (1, -x, -m). The columns of E, and their derivatives
-by the coefficients, are outputs of one linear recurrence, the moving-average filter, with
-different inputs: lanes that run side by side. All are in units of the innovations, that is
-multiplied by the inverse of their factor; time comes first in every array, as in the filter.
+by the coefficients, are outputs of one linear recurrence, the moving-average filter
+Theta(L)^{-1}, with different inputs: lanes that run side by side. All are in units of the
+innovations, that is multiplied by the inverse of their factor; time comes first in every array,
+as in the filter.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from scipy.linalg import lapack
 
-from tsrnn.linear.varma._moving_average import filtered
-from tsrnn.linear.varma._sample import Sample
-from tsrnn.linear.varma._shape import Coefficients, Shape
+from tsrnn.kernels import Cell, recurrence
+from tsrnn.linear.varma._prepare import Sample
+from tsrnn.linear.varma._specification import Coefficients, Shape
+
+# Lanes of one unit up to which the system of equations that the recurrence solves goes to LAPACK:
+# a call costs a third of one of `recurrence` there, which is most of what a single fit waits for.
+_FEW = 64
 
 
 class Whitened(NamedTuple):
@@ -27,7 +34,7 @@ class Whitened(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Which parameter's derivative of which column each of L lanes is.
+    """Parameter and column of which each of L lanes is the derivative.
 
     Attributes
     ----------
@@ -118,7 +125,7 @@ def _forcing(coefficients: Coefficients, sample: Sample, white: Whitened) -> np.
 
 
 def _missing_sources(p: int, steps: int, times: np.ndarray) -> np.ndarray:
-    """What autoregressive coefficients multiply in the columns of missing values."""
+    """Regressors of autoregressive coefficients in the columns of missing values."""
     result = np.zeros((steps + p, 1, p, len(times)))
     for lag in range(1, p + 1):
         result[times + lag, 0, lag - 1, np.arange(len(times))] = 1.0
@@ -167,3 +174,72 @@ def _within(array: np.ndarray, sample: Sample) -> np.ndarray:
     if sample.is_whole:
         return array
     return np.where(sample.inside.T[:, None, :, None], array, 0.0)
+
+
+def filtered(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
+    """Residuals of moving averages, from zero.
+
+    Parameters
+    ----------
+    ma : array of shape (U, q, n, n)
+    forcing : array of shape (T, n, U, lanes)
+
+    Returns
+    -------
+    array of shape (T, n, U, lanes)
+    """
+    units, q, _, _ = ma.shape
+    if q == 0:
+        return forcing
+    if units == 1 and forcing.shape[3] <= _FEW:
+        return _by_substitution(ma[0], forcing)
+    return _by_recurrence(ma, forcing)
+
+
+def filtered_backwards(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
+    """The adjoint filter: `filtered` with transposed matrices and time reversed."""
+    return filtered(ma.swapaxes(2, 3), np.ascontiguousarray(forcing[::-1]))[::-1]
+
+
+def _by_recurrence(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
+    """Units and lanes side by side in the recurrence."""
+    units, q, n, _ = ma.shape
+    steps, _, _, lanes = forcing.shape
+    weights = np.repeat(ma.transpose(2, 1, 3, 0).reshape(n * q * n, units), lanes, 1)
+    inputs = torch.from_numpy(forcing.reshape(1, steps, n, units * lanes))
+    with torch.no_grad():
+        states, _ = recurrence(
+            _filter_cell(n, q), inputs, torch.from_numpy(weights), outputs_only=True
+        )
+    return states.numpy().reshape(forcing.shape)
+
+
+@cache
+def _filter_cell(n: int, q: int) -> Cell:
+    return Cell(f"vma_{n}_{q}", n * q, n, n * n * q, partial(_filter_step, n, q), outputs=n)
+
+
+def _filter_step(n, q, state, inputs, params):  # type: ignore[no-untyped-def]
+    """``e_t = u_t - Theta_1 e_{t-1} - ... - Theta_q e_{t-q}``, newest first in the state."""
+    width, new = n * q, []
+    for i in range(n):
+        value = inputs[i]
+        for weight, old in zip(params[i * width : (i + 1) * width], state, strict=True):
+            value = value - weight * old
+        new.append(value)
+    return (*new, *state[: width - n])
+
+
+def _by_substitution(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
+    """The recurrence of one unit as a banded triangular system of equations."""
+    q, n, _ = ma.shape
+    steps, _, _, lanes = forcing.shape
+    below = np.zeros((n, n * (q + 1)))  # entries under the diagonal, a row a target
+    column = np.arange(n)
+    for lag in range(1, q + 1):
+        below[column, lag * n + column[:, None] - column] = ma[lag - 1]
+    band = np.broadcast_to(below, (steps, *below.shape)).reshape(-1, below.shape[1]).T
+    solution, failed = lapack.dtbtrs(band, forcing.reshape(steps * n, lanes), uplo="L", diag="U")
+    if failed:
+        raise ValueError(f"LAPACK's dtbtrs refused its argument number {-failed}")
+    return np.ascontiguousarray(solution).reshape(forcing.shape)

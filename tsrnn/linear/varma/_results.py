@@ -1,4 +1,4 @@
-"""What a fitted VARMA model tells of its dynamics."""
+"""Results of a fitted VARMA model as frames: responses, roots, simulation, forecast covariances."""
 
 from __future__ import annotations
 
@@ -20,17 +20,14 @@ from tsrnn.contract import (
 )
 from tsrnn.data import future_times
 from tsrnn.linear._base import LinearForecaster
-from tsrnn.linear._frames import given_params
+from tsrnn.linear._frames import given_params, tidy
 from tsrnn.linear._memory import LinearMemory
-from tsrnn.linear._tidy import tidy
-from tsrnn.linear.varma._forecast import Forecast
-from tsrnn.linear.varma._shape import Shape
-from tsrnn.linear.varma._simulate import draw
-from tsrnn.linear.varma._system import roots, spectral_radius
-from tsrnn.linear.varma._theory import companion, impulse_responses, response_errors
+from tsrnn.linear.varma._forecast import Forecast, response_errors, responses, simulate_paths
+from tsrnn.linear.varma._specification import Shape
+from tsrnn.linear.varma._system import inverse_roots, spectral_radius
 
 
-class DynamicsResults(LinearForecaster):
+class VARMAResults(LinearForecaster):
     """Impulse responses, roots, simulation, covariances of forecasts; a part of `VARMA`."""
 
     def impulse_responses(
@@ -63,14 +60,14 @@ class DynamicsResults(LinearForecaster):
         h = self.horizon_ if h is None else positive_integer("h", h)
         scaled = flag("orthogonalised", orthogonalised)
         levels = check_levels(level)
-        values = impulse_responses(shape, params, h, scaled)
+        values = responses(shape, params, h, scaled)
         columns = {"value": values}
         if levels:
             errors = response_errors(shape, params, self._covariance(None), h, scaled)
-            for one in levels:
-                half = ndtri(0.5 + one / 200) * errors
-                columns[f"lo-{level_name(one)}"] = values - half
-                columns[f"hi-{level_name(one)}"] = values + half
+            for coverage in levels:
+                half = ndtri(0.5 + coverage / 200) * errors
+                columns[f"lo-{level_name(coverage)}"] = values - half
+                columns[f"hi-{level_name(coverage)}"] = values + half
         names = list(self._panel_shape[0].target_names)
         index = pd.MultiIndex.from_product(
             [self.units_, range(h + 1), names, names],
@@ -98,10 +95,10 @@ class DynamicsResults(LinearForecaster):
         coefficients = shape.unpack(estimates.params[fitted])
         parts = []
         for name, lags in (("AR", coefficients.ar), ("MA", -coefficients.ma)):
-            found = roots(lags)
-            found = np.take_along_axis(found, np.argsort(-np.abs(found), 1, stable=True), 1)
-            unit = np.repeat(fitted, found.shape[1])
-            parts.append(_root_frame(self.units_[unit], name, found.ravel()))
+            values = inverse_roots(lags)
+            values = np.take_along_axis(values, np.argsort(-np.abs(values), 1, stable=True), 1)
+            unit = np.repeat(fitted, values.shape[1])
+            parts.append(_root_frame(self.units_[unit], name, values.ravel()))
         frame = pd.concat(parts, ignore_index=True)
         order = np.argsort(self.units_.get_indexer(pd.Index(frame.iloc[:, 0])), kind="stable")
         return self._keyed(frame.iloc[order].reset_index(drop=True))
@@ -120,7 +117,7 @@ class DynamicsResults(LinearForecaster):
         estimates = self._fitted()
         coefficients = self._shape().unpack(estimates.params[estimates.fitted])
         parts = {"AR": coefficients.ar, "MA": -coefficients.ma}
-        return [{name: companion(lags) for name, lags in parts.items() if lags.shape[1]}]
+        return [{name: _companion(lags) for name, lags in parts.items() if lags.shape[1]}]
 
     def simulate(self, n: int, params: Any = None, random_state: Any = None) -> pd.DataFrame:
         """Draw series from the model, with normal innovations, from its stationary state.
@@ -166,9 +163,9 @@ class DynamicsResults(LinearForecaster):
                 f"{radius.max():.4g}"
             )
         y = np.full((len(values), n, shape.n), np.nan)
-        given = self.arguments_.random_state if random_state is None else random_state
-        generator = np.random.default_rng(seed_of(given))
-        y[fitted] = draw(shape, values[fitted], n, generator)
+        seed = seed_of(self.arguments_.random_state if random_state is None else random_state)
+        generator = np.random.default_rng(seed)
+        y[fitted] = simulate_paths(shape, values[fitted], n, generator)
         names = list(self._panel_shape[0].target_names)
         if len(values) == 1:
             return pd.DataFrame(y[0], columns=names)
@@ -197,22 +194,22 @@ class DynamicsResults(LinearForecaster):
         pairs = len(memory.ids) * self._shape().n ** 2
         check_fits(f"h={h} steps of {pairs} pairs", 8.0 * h * pairs, "Take a smaller h")
         effect = np.zeros((len(memory.ids), h, self._shape().n))
-        matrices = self._forecasts(memory, effect).cov
+        matrices = self._forecast_effect(memory, effect).cov
         layout = self._panel_shape[0]
         times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
         flat = matrices.reshape(-1, *matrices.shape[2:])
         return tidy(layout, memory.ids.repeat(h), times.ravel(), flat, "covariance", diagonal=True)
 
     def _keyed(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Without the column of units where the data have no ids."""
+        """Frame without the column of units where the data have no ids."""
         return frame if self._panel_shape[0].id_col is not None else frame.iloc[:, 1:]
 
     @abstractmethod
     def _shape(self) -> Shape:
-        """The model that the arguments and the data describe."""
+        """Shape that the arguments and the data describe."""
 
     @abstractmethod
-    def _forecasts(self, memory: LinearMemory, effect: np.ndarray) -> Forecast:
+    def _forecast_effect(self, memory: LinearMemory, effect: np.ndarray) -> Forecast:
         """Forecasts with trend and exogenous part (S, h, n)."""
 
 
@@ -227,3 +224,11 @@ def _root_frame(units: pd.Index, part: str, values: np.ndarray) -> pd.DataFrame:
         "period": period,
     }
     return pd.DataFrame(columns, index=units).reset_index()
+
+
+def _companion(lags: np.ndarray) -> np.ndarray:
+    """Companion matrices (U, lags n, lags n) of coefficient matrices (U, lags, n, n)."""
+    units, count, n, _ = lags.shape
+    result = np.tile(np.eye(count * n, k=-n), (units, 1, 1))
+    result[:, :n] = lags.swapaxes(1, 2).reshape(units, n, count * n)
+    return result

@@ -1,4 +1,4 @@
-"""VARMA models behind the forecaster contract."""
+"""VARMA models as forecasters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pandas as pd
 from scipy.special import ndtri
 
 from tsrnn.contract import (
-    choice,
     positive_integer,
     target_scales,
     with_intervals,
@@ -17,36 +16,27 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
-from tsrnn.linear._arguments import order_of
-from tsrnn.linear._as_rnn import Recursion
-from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._results import Results
-from tsrnn.linear._rnn import DifferenceEquation
-from tsrnn.linear.varma._fit import fit, given
-from tsrnn.linear.varma._forecast import (
-    Forecast,
+from tsrnn.linear.varma._filter import (
     State,
-    forecast,
     predictions,
-    standardised,
+    standardised_errors,
     state_after,
     state_on,
 )
-from tsrnn.linear.varma._panels import rows_of, sample_of, trend_of
-from tsrnn.linear.varma._recursion import named, recursion
-from tsrnn.linear.varma._results import DynamicsResults
-from tsrnn.linear.varma._sample import Sample
-from tsrnn.linear.varma._shape import TRENDS, Coefficients, Shape
-from tsrnn.linear.varma._simulate import draw_errors
+from tsrnn.linear.varma._fit import evaluate_units, fit_units
+from tsrnn.linear.varma._forecast import Forecast, draw_errors, forecast_moments
+from tsrnn.linear.varma._prepare import Sample, rows_of, sample_of, trend_of
+from tsrnn.linear.varma._results import VARMAResults
+from tsrnn.linear.varma._specification import Coefficients, Shape, shape_of
 from tsrnn.linear.varma._system import spectral_radius, system
-
-LIKELIHOODS = ("exact", "conditional")
 
 
 @with_shared_arguments
-class VARMA(DynamicsResults):
+class VARMA(VARMAResults):
     r"""Vector autoregressive moving average models by maximum likelihood, one series or many.
 
     .. math::
@@ -145,9 +135,8 @@ class VARMA(DynamicsResults):
         shape, names = self._shape(), self._param_names()
         sample, targets = sample_of(shape, panel), [str(name) for name in panel.target_names]
         n_starts = positive_integer("n_starts", self.arguments_.n_starts)
-        return self._remember(
-            panel, sample, fit(sample, names, targets, n_starts, self.arguments_.verbose)
-        )
+        self._set_estimates(fit_units(sample, names, targets, n_starts, self.arguments_.verbose))
+        return self._memory(panel, sample, self.estimates_.params)
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         shape, names = self._shape(), self._param_names()
@@ -158,17 +147,13 @@ class VARMA(DynamicsResults):
                 f"the conditional likelihood needs every value; series {panel.ids[gaps[0]]!r} "
                 f"misses {sample.n_missing[gaps[0]]}. Take likelihood='exact', or fill them"
             )
-        return self._remember(panel, sample, given(sample, params, names))
-
-    def _remember(self, panel: Panel, sample: Sample, estimates: Estimates) -> LinearMemory:
-        self._set_estimates(estimates)
-        return self._memory(panel, sample, estimates.params)
+        self._set_estimates(evaluate_units(sample, params, names))
+        return self._memory(panel, sample, self.estimates_.params)
 
     def _memory_of(self, panel: Panel) -> LinearMemory:
-        which = self._series_of(panel.ids)
-        presample = self.memory_.arrays["presample"][which]
+        presample = self.memory_.arrays["presample"][self._series_of(panel.ids)]
         sample = sample_of(self._shape(), panel, presample=presample)
-        return self._memory(panel, sample, self._fitted().params[which])
+        return self._memory(panel, sample, self._params_of(panel.ids))
 
     def _memory(self, panel: Panel, sample: Sample, params: np.ndarray) -> LinearMemory:
         shape, state = self._shape(), self._no_state(panel.n_series)
@@ -199,13 +184,14 @@ class VARMA(DynamicsResults):
         self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         shape = self._shape()
+        exog = self._all_ahead(future)
         trend = trend_of(shape, memory.arrays["rows"], h)
-        design = np.concatenate([trend, self._future_exog(len(memory.ids), h, future)], 2)
+        design = np.concatenate([trend] if exog is None else [trend, exog], 2)
         coefficients = shape.unpack(self._params_of(memory.ids))
-        found = self._forecasts(memory, design @ coefficients.design.swapaxes(1, 2))
-        root = np.sqrt(np.diagonal(found.cov, axis1=2, axis2=3))
+        ahead = self._forecast_effect(memory, design @ coefficients.design.swapaxes(1, 2))
+        root = np.sqrt(np.diagonal(ahead.cov, axis1=2, axis2=3))
         return with_intervals(
-            found.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
+            ahead.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
         )
 
     def _draw_paths(
@@ -224,28 +210,25 @@ class VARMA(DynamicsResults):
         errors[usable] = draw_errors(matrices, memory.arrays["cov"][usable], (h, n), rng)
         return mean + errors.transpose(3, 0, 2, 1)
 
-    def _forecasts(self, memory: LinearMemory, effect: np.ndarray) -> Forecast:
+    def _forecast_effect(self, memory: LinearMemory, effect: np.ndarray) -> Forecast:
         shape = self._shape()
         matrices = system(shape, shape.unpack(self._params_of(memory.ids)))
-        return forecast(matrices, State(memory.arrays["mean"], memory.arrays["cov"]), effect)
-
-    def _future_exog(self, n_series: int, h: int, future: np.ndarray | None) -> np.ndarray:
-        """Exogenous columns ahead (S, h, n_exog), in the order of the data's."""
-        ahead = self._all_ahead(future)
-        return np.empty((n_series, h, 0)) if ahead is None else ahead
+        return forecast_moments(
+            matrices, State(memory.arrays["mean"], memory.arrays["cov"]), effect
+        )
 
     def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-        shape, which = self._shape(), self._series_of(panel.ids)
-        presample = self.memory_.arrays["presample"][which]
-        sample, params = sample_of(shape, panel, presample=presample), self._fitted().params[which]
+        shape, params = self._shape(), self._params_of(panel.ids)
+        presample = self.memory_.arrays["presample"][self._series_of(panel.ids)]
+        sample = sample_of(shape, panel, presample=presample)
         mean, scaled = (np.full_like(sample.y, np.nan) for _ in range(2))
         usable = np.flatnonzero(np.isfinite(params).all(1))
         if len(usable):
-            own = sample.select(usable)
-            found = predictions(shape.unpack(params[usable]), own)
-            steps = own.y.shape[1]
-            mean[usable, :steps] = found.mean
-            scaled[usable, :steps] = standardised(own, found)
+            chosen = sample.select(usable)
+            predicted = predictions(shape.unpack(params[usable]), chosen)
+            steps = chosen.y.shape[1]
+            mean[usable, :steps] = predicted.mean
+            scaled[usable, :steps] = standardised_errors(chosen, predicted)
         return rows_of(panel, mean), rows_of(panel, scaled)
 
     def _params_of(self, ids: pd.Index) -> np.ndarray:
@@ -255,18 +238,8 @@ class VARMA(DynamicsResults):
         return self._shape().unpack(self._fitted().params[unit : unit + 1])
 
     def _shape(self) -> Shape:
-        p, q = order_of(
-            "order", self.arguments_.order, "p lags of y and q of the innovations", least=(0, 0)
-        )
-        targets, exog = self._panel_shape[0].target_names, self._panel_shape[1]
-        if len(targets) < 2:
-            raise ValueError(
-                f"VARMA needs at least two targets; got one, {targets[0]!r}. Take "
-                f"ARMA(order={(p, 0, q)}) for it, or name more targets"
-            )
-        trend = choice("trend", self.arguments_.trend, tuple(TRENDS))
-        exact = choice("likelihood", self.arguments_.likelihood, LIKELIHOODS) == "exact"
-        return Shape(len(targets), p, q, trend, len(exog), exact)
+        given, (layout, exog) = self.arguments_, self._panel_shape[:2]
+        return shape_of(given.order, given.trend, given.likelihood, layout.target_names, len(exog))
 
     def _restriction_to(self, smaller: Results) -> Restriction | None:
         if not isinstance(smaller, VARMA):
@@ -311,20 +284,27 @@ class VARMA(DynamicsResults):
     def _facts(self, unit: int) -> dict[str, object]:
         facts: dict[str, object] = {"Trend": self.arguments_.trend}
         if self._fitted().fitted[unit]:
-            own = self._coefficients(unit)
-            for name, lags in (("Largest AR root", own.ar), ("Largest MA root", -own.ma)):
+            ar, ma = self._coefficients(unit)[1:3]
+            for name, lags in (("Largest AR root", ar), ("Largest MA root", -ma)):
                 if lags.shape[1]:
                     facts[name] = f"{spectral_radius(lags)[0]:.4f}"
         return facts
 
     def _recursion(self, unit: int) -> Recursion:
-        shape, own = self._shape(), self._coefficients(unit)
+        shape, coefficients = self._shape(), self._coefficients(unit)
         if shape.n_exog or shape.trend == "ct":
             raise ValueError(
                 "the layer takes in the targets alone; a model with a linear trend or exogenous "
                 "columns has further inputs. Fit one with trend='c' or 'n' and none of these"
             )
-        return recursion(shape, own, self.memory_.arrays["presample"][unit])
+        # M_i = -Theta_i and N_i = Phi_i + Theta_i. Before the data there are no innovations, and
+        # y is at the presample under the conditional likelihood, at its mean under the exact one.
+        ar, ma = (padded(lags[0], shape.lags) for lags in (coefficients.ar, coefficients.ma))
+        intercept = coefficients.design[0].sum(1)
+        before = self.memory_.arrays["presample"][unit]
+        if shape.exact:
+            before = np.linalg.solve(np.eye(shape.n) - ar.sum(0), intercept)
+        return Recursion(DifferenceEquation(-ma, ar + ma, intercept), before, before)
 
     @classmethod
     def _outputs_of(cls, layer: ParaRNN) -> int:
@@ -332,4 +312,12 @@ class VARMA(DynamicsResults):
 
     @classmethod
     def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
-        return named(equation)
+        recurrent, inputs, intercept = equation
+        r, n, _ = inputs.shape
+        shape = Shape(n, r, r, "c", 0, exact=True)
+        coefficients = Coefficients(
+            intercept[None, :, None], (recurrent + inputs)[None], -recurrent[None], np.eye(n)[None]
+        )
+        names = shape.names([f"y{i + 1}" for i in range(n)], [])
+        values = shape.pack(coefficients)[0, : shape.n_mean]
+        return dict(zip(names[: shape.n_mean], values.tolist(), strict=True))

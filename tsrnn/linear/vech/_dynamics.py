@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import positive_integer
 from tsrnn.layers import ParaRNN
-from tsrnn.linear._as_rnn import Recursion, padded
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._matrices import MatrixForecaster
-from tsrnn.linear._rnn import DifferenceEquation
 from tsrnn.linear.vech._algebra import n_variables
 from tsrnn.linear.vech._blocks import Linear
 from tsrnn.linear.vech._recursion import companion

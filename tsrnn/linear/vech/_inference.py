@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import scipy.linalg
 
-from tsrnn.linear._covariance import covariance
 from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._inference import covariance
 from tsrnn.linear.vech._canonical import free_factors, parts, plain
 from tsrnn.linear.vech._specification import Specification
 

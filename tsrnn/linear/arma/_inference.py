@@ -1,13 +1,12 @@
-"""What an econometrician should know of an estimate: identification, boundaries, convergence."""
+"""Inference on ARMA optima: identification, boundaries and unit roots, convergence."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tsrnn.linear._optimise import Optimum
-from tsrnn.linear.arma._form import Form
 from tsrnn.linear.arma._polynomials import inverse_roots
-from tsrnn.linear.arma._search import closest_roots
+from tsrnn.linear.arma._specification import Form
 
 ON_CIRCLE = 1e-4  # distance of a root from the unit circle that counts as none
 NEARLY = 2.0  # distance of roots within the error of the first impulse response, times sqrt(n)
@@ -19,7 +18,7 @@ NEAR_UNIT_ROOT = 2.0  # distance of a root from the unit circle in units of 1 / 
 def judge(
     form: Form, best: Optimum, lower: np.ndarray, n_obs: np.ndarray
 ) -> tuple[np.ndarray, list[list[str]]]:
-    """Parameters that have no standard error, (N, k), and what is to be said, by unit.
+    """Parameters without a standard error, (N, k), and warnings of each unit.
 
     Parameters
     ----------
@@ -34,13 +33,27 @@ def judge(
     fixed = np.zeros(best.params.shape, dtype=bool)
     messages: list[list[str]] = [[] for _ in n_obs]
     if form.p and form.q:
-        added = best.value - lower
-        both = slice(ar.start, ma.stop)
-        _identification(form, best.params, added, n_obs, fixed, messages, both)
+        _judge_common_roots(form, best, lower, n_obs, fixed, messages)
     if form.q:
-        _edge_of_invertibility(np.abs(inverse_roots(-best.params[:, ma].T)), fixed, messages, ma)
+        modulus = np.abs(inverse_roots(-best.params[:, ma].T))
+        for i in np.flatnonzero(modulus.max(0) > 1 - ON_CIRCLE):
+            fixed[i, ma] = True
+            messages[i].append(
+                "On the boundary: a root of the MA is on the unit circle. The limit of its "
+                "estimate is not normal: MA parameters have no standard errors. The series may "
+                "have been differenced once too often."
+            )
     if form.p:
-        _unit_roots(inverse_roots(best.params[:, ar].T), n_obs, fixed, messages, ar)
+        roots = inverse_roots(best.params[:, ar].T)
+        largest = np.take_along_axis(roots, np.abs(roots).argmax(0)[None], 0)[0]
+        distance = 1 - np.abs(largest)
+        for i in np.flatnonzero(distance < NEAR_UNIT_ROOT / n_obs):
+            fixed[i, ar] |= distance[i] < ON_CIRCLE
+            messages[i].append(
+                "Close to a unit root: the largest inverse root of the AR is "
+                f"{_root_text(largest[i])}. Normal intervals of AR parameters are not to be "
+                "relied on; consider differencing."
+            )
     for i in np.flatnonzero(~best.converged):
         messages[i].append(
             "The likelihood was not maximised to tolerance: the squared gradient is "
@@ -49,25 +62,25 @@ def judge(
     return fixed, messages
 
 
-def _identification(
+def _judge_common_roots(
     form: Form,
-    params: np.ndarray,
-    added: np.ndarray,
+    best: Optimum,
+    lower: np.ndarray,
     n_obs: np.ndarray,
     fixed: np.ndarray,
     messages: list[list[str]],
-    both: slice,
 ) -> None:
     """Judge roots that are close by what they add to the likelihood.
 
-    Close to the unit circle roots at a small distance can be of much use to the likelihood.
+    Distance alone does not tell: close to the unit circle roots at a small distance can add much.
     """
-    gap, ar, ma = closest_roots(form, params)
+    added = best.value - lower
+    gap, ar, ma = closest_roots(form, best.params)
     suspected = (gap * np.sqrt(n_obs) < NEARLY) & ~(added > FAINT)
     for i in np.flatnonzero(suspected):
-        roots = f"the inverse roots {_shown(ar[i])} of the AR and {_shown(ma[i])} of the MA"
+        roots = f"the inverse roots {_root_text(ar[i])} of the AR and {_root_text(ma[i])} of the MA"
         if added[i] < SAME:
-            fixed[i, both] = True
+            fixed[i, form.n_mean :] = True
             messages[i].append(
                 f"Not identified: {roots} cancel. A model with one lag less on both sides has the "
                 "same log-likelihood; AR and MA parameters have no standard errors."
@@ -80,32 +93,18 @@ def _identification(
             )
 
 
-def _edge_of_invertibility(
-    modulus: np.ndarray, fixed: np.ndarray, messages: list[list[str]], ma: slice
-) -> None:
-    for i in np.flatnonzero(modulus.max(0) > 1 - ON_CIRCLE):
-        fixed[i, ma] = True
-        messages[i].append(
-            "On the boundary: a root of the MA is on the unit circle. The limit of its estimate "
-            "is not normal: MA parameters have no standard errors. The series may have been "
-            "differenced once too often."
-        )
+def closest_roots(form: Form, params: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distance of the closest inverse roots of phi and theta, and these roots, each (N,)."""
+    first = form.n_mean + form.p
+    ar = inverse_roots(params[:, form.n_mean : first].T)
+    ma = inverse_roots(-params[:, first:].T)
+    pairs = np.array([(a, m) for a in ar for m in ma])
+    distances = np.array([np.abs(a - m) for a, m in pairs])
+    nearest, every = distances.argmin(0), np.arange(len(params))
+    return distances[nearest, every], pairs[nearest, 0, every], pairs[nearest, 1, every]
 
 
-def _unit_roots(
-    roots: np.ndarray, n_obs: np.ndarray, fixed: np.ndarray, messages: list[list[str]], ar: slice
-) -> None:
-    largest = np.take_along_axis(roots, np.abs(roots).argmax(0)[None], 0)[0]
-    distance = 1 - np.abs(largest)
-    for i in np.flatnonzero(distance < NEAR_UNIT_ROOT / n_obs):
-        fixed[i, ar] |= distance[i] < ON_CIRCLE
-        messages[i].append(
-            f"Close to a unit root: the largest inverse root of the AR is {_shown(largest[i])}. "
-            "Normal intervals of AR parameters are not to be relied on; consider differencing."
-        )
-
-
-def _shown(root: complex) -> str:
-    if abs(root.imag) < 1e-9:
+def _root_text(root: complex) -> str:
+    if abs(root.imag) < 1e-9:  # rounding of a real root
         return f"{root.real:.4f}"
     return f"{root.real:.4f}{root.imag:+.4f}i"

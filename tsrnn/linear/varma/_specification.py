@@ -1,38 +1,24 @@
-"""Where the parameters of a VARMA model stand in a vector, and what they are called."""
+"""VARMA specification: orders, trend and likelihood, the names and places of parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tsrnn.contract import choice
+from tsrnn.linear._arguments import order_of
+
 TRENDS = {"n": (), "c": ("intercept",), "ct": ("intercept", "drift")}
-
-
-class Coefficients(NamedTuple):
-    """Parameters of U units as matrices.
-
-    Attributes
-    ----------
-    design : array of shape (U, n, n_design)
-        Of trend and exogenous columns.
-    ar : array of shape (U, p, n, n)
-    ma : array of shape (U, q, n, n)
-    chol : array of shape (U, n, n)
-        Lower triangular factor of the innovations' covariance.
-    """
-
-    design: np.ndarray
-    ar: np.ndarray
-    ma: np.ndarray
-    chol: np.ndarray
+LIKELIHOODS = ("exact", "conditional")
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Dimensions of a model and the order of its parameters, that of statsmodels' VARMAX.
+    """Orders and dimensions of a model; its parameters stand in the order of statsmodels' VARMAX.
 
     Parameters
     ----------
@@ -65,7 +51,7 @@ class Shape:
 
     @property
     def lags(self) -> int:
-        """Blocks of the state, max(p, q)."""
+        """Blocks of the state: max(p, q)."""
         return max(self.p, self.q)
 
     @property
@@ -80,7 +66,7 @@ class Shape:
 
     @property
     def k(self) -> int:
-        """All parameters."""
+        """Number of parameters."""
         return self.n_mean + self.n * (self.n + 1) // 2
 
     @cached_property
@@ -113,7 +99,7 @@ class Shape:
 
     @cached_property
     def on_diagonal(self) -> np.ndarray:
-        """Numbers of those entries that are on its diagonal."""
+        """Numbers of the entries on its diagonal."""
         return np.flatnonzero(self.triangle[0] == self.triangle[1])
 
     def _positions(self, first: int, lags: int) -> np.ndarray:
@@ -164,3 +150,43 @@ class Shape:
                 for i, j in zip(rows, columns, strict=True)
             ),
         )
+
+
+def shape_of(
+    order: Any, trend: Any, likelihood: Any, targets: Sequence[object], n_exog: int
+) -> Shape:
+    """Shape that the constructor's arguments and the columns of the data describe.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not legal, or there is one target.
+    """
+    p, q = order_of("order", order, "p lags of y and q of the innovations", least=(0, 0))
+    if len(targets) < 2:
+        raise ValueError(
+            f"VARMA needs at least two targets; got one, {targets[0]!r}. Take "
+            f"ARMA(order={(p, 0, q)}) for it, or name more targets"
+        )
+    trend = choice("trend", trend, tuple(TRENDS))
+    exact = choice("likelihood", likelihood, LIKELIHOODS) == "exact"
+    return Shape(len(targets), p, q, trend, n_exog, exact)
+
+
+class Coefficients(NamedTuple):
+    """Parameters of U units as matrices.
+
+    Attributes
+    ----------
+    design : array of shape (U, n, n_design)
+        Of trend and exogenous columns.
+    ar : array of shape (U, p, n, n)
+    ma : array of shape (U, q, n, n)
+    chol : array of shape (U, n, n)
+        Lower triangular factor of the innovations' covariance.
+    """
+
+    design: np.ndarray
+    ar: np.ndarray
+    ma: np.ndarray
+    chol: np.ndarray

@@ -1,0 +1,180 @@
+"""The Kalman filter of the predictor form, with missing entries and from any state.
+
+Rows are taken in as they come, and the state after them is all that is carried on. With K_t for the
+gain and Z = (I, 0, ..., 0), w_t being the trend and exogenous part,
+
+    v_t = y_t - Z a_t - w_t,    F_t = Z P_t Z' + Sigma,    K_t = (T P_t Z' + K Sigma) F_t^{-1},
+    a_{t+1} = T (a_t + Z' w_t) + K_t v_t,    P_{t+1} = T P_t T' + K Sigma K' - K_t F_t K_t'.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tsrnn.linear.varma._likelihood import by_unit, products
+from tsrnn.linear.varma._posterior import posterior_of
+from tsrnn.linear.varma._prepare import Sample, offsets
+from tsrnn.linear.varma._residuals import columns, whitening
+from tsrnn.linear.varma._specification import Coefficients, Shape
+from tsrnn.linear.varma._system import System, stationary_moments, system
+
+
+class State(NamedTuple):
+    """Mean (U, d) and covariance (U, d, d) of the state before a row, w_t not included."""
+
+    mean: np.ndarray
+    cov: np.ndarray
+
+
+class Predictions(NamedTuple):
+    """One-step forecasts.
+
+    Attributes
+    ----------
+    mean, cov : arrays of shape (U, T, n), (U, T, n, n)
+        Of y given the rows before it; NaN after a unit's end.
+    state : State
+        After each unit's last row.
+    """
+
+    mean: np.ndarray
+    cov: np.ndarray
+    state: State
+
+
+def predictions(coefficients: Coefficients, sample: Sample) -> Predictions:
+    """One-step forecasts of all rows, from the start."""
+    shape = sample.shape
+    y = np.where(sample.inside[..., None], sample.y, np.inf)
+    effect = offsets(shape, sample.design, coefficients.design)
+    matrices = system(shape, coefficients)
+    return kalman_filter(matrices, y, effect, first_state(coefficients, sample))
+
+
+def state_after(coefficients: Coefficients, sample: Sample) -> State:
+    """State after the last row of each unit: in closed form without missing values."""
+    shape, units = sample.shape, len(sample.y)
+    result = State(np.empty((units, shape.d)), np.empty((units, shape.d, shape.d)))
+    complete = (sample.n_missing == 0) & (sample.rows >= shape.lags)
+    for mask, method in ((complete, _closed_state), (~complete, _filtered_state)):
+        chosen = np.flatnonzero(mask)
+        if len(chosen):
+            part = Coefficients(*(matrices[chosen] for matrices in coefficients))
+            result.mean[chosen], result.cov[chosen] = method(part, sample.select(chosen))
+    return result
+
+
+def state_on(coefficients: Coefficients, sample: Sample, state: State) -> State:
+    """State after further rows."""
+    y = np.where(sample.inside[..., None], sample.y, np.inf)
+    effect = sample.design @ coefficients.design.swapaxes(1, 2)
+    return kalman_filter(system(sample.shape, coefficients), y, effect, state).state
+
+
+def standardised_errors(sample: Sample, predicted: Predictions) -> np.ndarray:
+    """Errors (U, T, n) whitened by the factor of their covariance, NaN where missing."""
+    seen = sample.seen
+    both = seen[..., :, None] & seen[..., None, :]
+    root = np.linalg.cholesky(np.where(both, predicted.cov, np.eye(seen.shape[2])))
+    errors = np.where(seen, sample.y - predicted.mean, 0.0)
+    return np.where(seen, np.linalg.solve(root, errors[..., None])[..., 0], np.nan)
+
+
+def kalman_filter(
+    matrices: System, y: np.ndarray, offsets: np.ndarray, start: State
+) -> Predictions:
+    """Filter rows.
+
+    Parameters
+    ----------
+    matrices : System
+        Of U units.
+    y : array of shape (U, T, n)
+        NaN where missing. A row of infinities is after the end of the unit: it leaves the state.
+    offsets : array of shape (U, T, n)
+        w_t.
+    start : State
+    """
+    T, K, sigma = matrices
+    units, steps, n = y.shape
+    means, covs = np.full(y.shape, np.nan), np.full((units, steps, n, n), np.nan)
+    mean, cov = start
+    shocks = K @ sigma @ K.swapaxes(1, 2)
+    for t in range(steps):
+        row = y[:, t]
+        inside = ~np.isinf(row).any(1)
+        means[inside, t] = (mean[:, :n] + offsets[:, t])[inside]
+        covs[inside, t] = (cov[:, :n, :n] + sigma)[inside]
+        seen = np.isfinite(row)
+        error = np.where(seen, row - mean[:, :n] - offsets[:, t], 0.0)
+        F = covariance_of_seen(cov[:, :n, :n] + sigma, seen)
+        across = np.where(seen[:, None], T @ cov[:, :, :n] + K @ sigma, 0.0)
+        gain = np.linalg.solve(F, across.swapaxes(1, 2)).swapaxes(1, 2)
+        base = mean.copy()
+        base[:, :n] += offsets[:, t]
+        new = (T @ base[..., None] + gain @ error[..., None])[..., 0]
+        spread = T @ cov @ T.swapaxes(1, 2) + shocks - gain @ across.swapaxes(1, 2)
+        mean = np.where(inside[:, None], new, mean)
+        cov = np.where(inside[:, None, None], (spread + spread.swapaxes(1, 2)) / 2, cov)
+    return Predictions(means, covs, State(mean, cov))
+
+
+def covariance_of_seen(cov: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Covariances with the rows and columns of missing entries those of the identity."""
+    n = seen.shape[1]
+    both = seen[:, :, None] & seen[:, None, :]
+    return np.where(both, cov, np.eye(n))
+
+
+def first_state(coefficients: Coefficients, sample: Sample) -> State:
+    """State before the first row: the stationary one, or that of a past at the presample."""
+    shape = sample.shape
+    if shape.exact:
+        matrices = system(shape, coefficients)
+        return State(*stationary_moments(shape, coefficients, matrices, sample.level))
+    units, p = len(sample.y), shape.p
+    past = np.repeat(sample.presample[:, None], p, 1)
+    mean = _carried(shape, coefficients.ar, past)
+    return State(mean, np.zeros((units, shape.d, shape.d)))
+
+
+def _filtered_state(coefficients: Coefficients, sample: Sample) -> State:
+    return predictions(coefficients, sample).state
+
+
+def _closed_state(coefficients: Coefficients, sample: Sample) -> State:
+    """State after the last row: linear in that before the data, whose posterior is known."""
+    shape = sample.shape
+    E = by_unit(columns(coefficients, sample, whitening(coefficients)))
+    prior = first_state(coefficients, sample)
+    width = E.shape[3] - 1
+    known = posterior_of(products(E), prior.mean[:, :width], prior.cov[:, :width, :width])
+    late = coefficients.chol[:, None] @ _last(E, sample.rows, shape.q)
+    values = _last(sample.filled, sample.rows, shape.p)
+    by_start = -_carried(shape, coefficients.ma, late[..., 1:])
+    mean = _carried(shape, coefficients.ar, values)
+    mean += _carried(shape, coefficients.ma, late[..., 0])
+    mean += (by_start @ known.mean[..., None])[..., 0]
+    return State(mean, by_start @ known.cov @ by_start.swapaxes(1, 2))
+
+
+def _last(array: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
+    """Last rows of each unit, the latest first: (U, count, ...)."""
+    return array[np.arange(len(array))[:, None], rows[:, None] - 1 - np.arange(count)]
+
+
+def _carried(shape: Shape, lags: np.ndarray, past: np.ndarray) -> np.ndarray:
+    """Part of the state (U, d, ...) from rows (U, lags, n, ...), the latest first.
+
+    Block i holds what lags i and more add: the sum over j >= i of A_j times row j - i.
+    """
+    units, count, n = past.shape[:3]
+    tail = past.shape[3:]
+    flat = past.reshape(units, count, n, math.prod(tail))
+    result = np.zeros((units, shape.lags, n, math.prod(tail)))
+    for i in range(count):
+        result[:, i] = (lags[:, i:] @ flat[:, : count - i]).sum(1)
+    return result.reshape(units, shape.d, *tail)

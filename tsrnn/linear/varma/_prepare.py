@@ -1,0 +1,354 @@
+"""Sample of a VARMA model: panels as units, series that cannot be fitted, standardisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tsrnn.data import Panel
+from tsrnn.linear.varma._specification import Coefficients, Shape
+
+# Eigenvalue of a correlation matrix, or of one of regressors, that counts as zero.
+_ZERO = 1e-10
+_NO_ERROR = 1e-7  # standard deviation of innovations, that of the series being one
+_INVOLVED = 0.05  # loading on an eigenvector from which a series is named
+
+
+def sample_of(
+    shape: Shape, panel: Panel, seen: np.ndarray | None = None, presample: np.ndarray | None = None
+) -> Sample:
+    """Series of a panel side by side.
+
+    Parameters
+    ----------
+    shape : Shape
+    panel : Panel
+    seen : integer array of shape (S,), optional
+        Rows before these, which the trend counts.
+    presample : array of shape (S, n), optional
+        By default `presample_of` the panel.
+    """
+    rows, longest = panel.lengths, int(panel.lengths.max())
+    inside = np.arange(longest) < rows[:, None]
+    y = np.full((panel.n_series, longest, shape.n), np.nan)
+    y[inside] = panel.values
+    exog = np.zeros((panel.n_series, longest, shape.n_exog))
+    exog[inside] = panel.exog
+    before = np.zeros(panel.n_series, int) if seen is None else seen
+    design = np.concatenate([trend_of(shape, before, longest), exog], 2)
+    if presample is None:
+        presample = presample_of(shape, y)
+    return Sample(shape, y, design, presample, rows)
+
+
+def trend_of(shape: Shape, seen: np.ndarray, steps: int) -> np.ndarray:
+    """Trend columns (S, steps, n_trend) of rows after those seen: 1 and t = 1, 2, ..."""
+    t = seen[:, None] + np.arange(1.0, steps + 1)
+    return np.stack([np.ones_like(t), t], 2)[..., : shape.n_trend]
+
+
+def presample_of(shape: Shape, y: np.ndarray) -> np.ndarray:
+    """Value of the trend by itself in the row before the first, (S, n), by least squares."""
+    units, steps, n = y.shape
+    result = np.zeros((units, n))
+    if shape.exact or not shape.n_trend:
+        return result
+    X = trend_of(shape, np.zeros(1, int), steps)[0]
+    for unit, i in np.ndindex(units, n):
+        seen = np.isfinite(y[unit, :, i])
+        result[unit, i] = np.linalg.lstsq(X[seen], y[unit, seen, i], rcond=None)[0][0]
+    return result
+
+
+def rows_of(panel: Panel, values: np.ndarray) -> np.ndarray:
+    """Values (rows, ...) of a panel from those of its series (S, T, ...)."""
+    return values[np.arange(values.shape[1]) < panel.lengths[:, None]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Observations of U units, shorter ones padded at the end.
+
+    Parameters
+    ----------
+    shape : Shape
+        Of the model.
+    y : array of shape (U, T, n)
+        NaN where missing; after a unit's end anything.
+    design : array of shape (U, T, n_design)
+        Trend and exogenous columns.
+    presample : array of shape (U, n)
+        Value of y before the first row under the conditional likelihood.
+    rows : integer array of shape (U,)
+    """
+
+    shape: Shape
+    y: np.ndarray
+    design: np.ndarray
+    presample: np.ndarray
+    rows: np.ndarray
+
+    @cached_property
+    def inside(self) -> np.ndarray:
+        """Whether each row is one of the unit, (U, T)."""
+        return np.arange(self.y.shape[1]) < self.rows[:, None]
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether no unit is padded."""
+        return bool((self.rows == self.y.shape[1]).all())
+
+    @cached_property
+    def seen(self) -> np.ndarray:
+        """Whether each value is there, (U, T, n)."""
+        return ~np.isnan(self.y) & self.inside[..., None]
+
+    @cached_property
+    def n_missing(self) -> np.ndarray:
+        """Missing entries of each unit."""
+        return self.shape.n * self.rows - self.seen.sum((1, 2))
+
+    @property
+    def n_obs(self) -> np.ndarray:
+        """Rows of each unit in which something was observed."""
+        return self.seen.any(2).sum(1)
+
+    @cached_property
+    def filled(self) -> np.ndarray:
+        """Observations with zero for what is missing or padding, (U, T, n)."""
+        return np.where(self.seen, self.y, 0.0)
+
+    @property
+    def level(self) -> np.ndarray:
+        """Row of the design that the state before the first row is stationary under.
+
+        The second one, where there are two: statsmodels' VARMAX, whose state at the first row is
+        (y_1, ...), has it from the intercept that leads to the second row.
+        """
+        return self.design[np.arange(len(self.rows)), np.minimum(1, self.rows - 1)]
+
+    @cached_property
+    def sources(self) -> np.ndarray:
+        """Regressors: the design and lags 1 to p, (U, T, n_design + p n).
+
+        Under the exact likelihood the rows before the first are part of the unknown state, and
+        so is the design of the first row.
+        """
+        p, steps = self.shape.p, self.y.shape[1]
+        design, before = self.design, self.presample
+        if self.shape.exact:
+            design, before = design.copy(), np.zeros_like(before)
+            design[:, 0] = 0.0
+        whole = np.concatenate([np.repeat(before[:, None], p, 1), self.filled], 1)
+        lags = [whole[:, p - i : p - i + steps] for i in range(1, p + 1)]
+        return np.concatenate([design, *lags], 2)
+
+    @cached_property
+    def missing(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and targets of the missing values of the only unit, or none."""
+        if not self.n_missing.any():
+            return np.empty(0, int), np.empty(0, int)
+        if len(self.y) > 1:
+            raise ValueError(f"units with missing values come one by one; got {len(self.y)}")
+        times, targets = np.nonzero(~self.seen[0, : self.rows[0]])
+        return times, targets
+
+    def select(self, units: np.ndarray) -> Sample:
+        """Some of the units, without the padding that none of them needs."""
+        if len(units) == len(self.y) and (units == np.arange(len(units))).all():
+            return self  # with what it has computed
+        rows = self.rows[units]
+        steps = int(rows.max())
+        parts = self.y[units, :steps], self.design[units, :steps], self.presample[units]
+        return Sample(self.shape, *parts, rows)
+
+
+def offsets(shape: Shape, design: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Trend and exogenous part w_t (U, T, n) beside the state, which has that of the first row."""
+    effect = design @ coefficients.swapaxes(1, 2)
+    if shape.exact:
+        effect[:, 0] = 0.0
+    return effect
+
+
+def unusable(sample: Sample, targets: list[str]) -> dict[int, str]:
+    """Reasons, by number, not to fit units that their data rule out."""
+    reasons = {}
+    for unit in range(len(sample.y)):
+        rows = int(sample.rows[unit])
+        reason = _refusal(sample.shape, sample.y[unit, :rows], sample.design[unit, :rows], targets)
+        if reason:
+            reasons[unit] = reason
+    return reasons
+
+
+def _refusal(shape: Shape, y: np.ndarray, design: np.ndarray, targets: list[str]) -> str:
+    """Reason not to fit a unit; empty if there is none."""
+    seen = np.isfinite(y)
+    observed = int(seen.any(1).sum())
+    slopes = shape.n_design + shape.n * (shape.p + shape.q)  # of an equation
+    # With no more rows than coefficients and targets some combination of the targets is fitted
+    # without error, and the likelihood has no maximum.
+    needed = max(2 * shape.lags + shape.k // shape.n + 2, shape.lags + slopes + shape.n + 1)
+    if observed < needed:
+        return (
+            f"{shape.k} parameters of {shape.n} targets need at least {needed} observed rows; got "
+            f"{observed}. Take a smaller order, fewer targets or a longer series."
+        )
+    for i, name in enumerate(targets):
+        values = y[seen[:, i], i]
+        if len(values) < 2 or np.ptp(values) == 0:
+            what = "does not vary" if len(values) else "has no value"
+            return f"the target {name!r} {what}. Leave it out."
+    if not shape.exact and not seen.all():
+        return (
+            f"the conditional likelihood needs every value; {int((~seen).sum())} are missing. "
+            "Take likelihood='exact', or fill them."
+        )
+    return _collinear_design(shape, design)
+
+
+def _collinear_design(shape: Shape, design: np.ndarray) -> str:
+    """Reason not to fit a unit whose regressors are collinear; empty if they are not."""
+    centred = design[:, min(1, shape.n_trend) :]
+    if shape.n_trend:
+        centred = centred - centred.mean(0)
+    size = np.sqrt((centred**2).mean(0))
+    if not len(size):
+        return ""
+    scaled = centred / np.where(size > 0, size, 1.0)
+    if np.linalg.eigvalsh(scaled.T @ scaled / len(scaled))[0] > _ZERO:
+        return ""
+    return (
+        "the exogenous columns are perfectly collinear, with each other or with the trend. "
+        "Leave one out."
+    )
+
+
+def collinear_targets(spread: np.ndarray, targets: list[str]) -> dict[int, str]:
+    """Reasons not to fit units, from covariances (U, n, n) of innovations in standard units."""
+    size = np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
+    exact = size < _NO_ERROR
+    scale = np.where(exact, 1.0, size)
+    values, vectors = np.linalg.eigh(spread / (scale[:, :, None] * scale[:, None, :]))
+    reasons = {}
+    for unit in np.flatnonzero(exact.any(1) | (values[:, 0] < _ZERO)):
+        if exact[unit].any():
+            name = targets[int(exact[unit].argmax())]
+            reasons[int(unit)] = (
+                f"the target {name!r} is a function of the past without error. Leave it out."
+            )
+            continue
+        involved = np.flatnonzero(np.abs(vectors[unit, :, 0]) > _INVOLVED)
+        reasons[int(unit)] = (
+            f"the targets {', '.join(repr(targets[i]) for i in involved)} are perfectly collinear "
+            "given the past: one of them is a combination of the others. Leave one out."
+        )
+    return reasons
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Standardisation of the series of U units, an affine map of data and parameters.
+
+    With a constant in the model, series and regressors are centred, else only divided.
+
+    Parameters
+    ----------
+    location, scale : arrays of shape (U, n)
+        Of the targets.
+    design : array of shape (U, n_design, n_design)
+        Maps rows of the design to standardised ones.
+    """
+
+    location: np.ndarray
+    scale: np.ndarray
+    design: np.ndarray
+
+    def select(self, units: np.ndarray) -> Scaling:
+        """Standardisation of some units, each any number of times."""
+        return Scaling(self.location[units], self.scale[units], self.design[units])
+
+    def standardised(self, sample: Sample) -> Sample:
+        """The sample in standard units."""
+        y = (sample.y - self.location[:, None]) / self.scale[:, None]
+        design = sample.design @ self.design.swapaxes(1, 2)
+        presample = (sample.presample - self.location) / self.scale
+        return Sample(sample.shape, y, design, presample, sample.rows)
+
+    def natural(self, shape: Shape, params: np.ndarray) -> np.ndarray:
+        """Parameters (U, k) in the units of the data from those in standard units."""
+        standard = shape.unpack(params)
+        s = self.scale
+        ratio = (s[:, :, None] / s[:, None, :])[:, None]
+        ar = standard.ar * ratio
+        design = s[:, :, None] * standard.design @ self.design
+        if shape.n_trend:
+            design[..., 0] += self._level(ar)
+        return shape.pack(
+            Coefficients(design, ar, standard.ma * ratio, s[:, :, None] * standard.chol)
+        )
+
+    def standard(self, shape: Shape, params: np.ndarray) -> np.ndarray:
+        """The inverse of `natural`."""
+        natural = shape.unpack(params)
+        s = self.scale
+        ratio = (s[:, :, None] / s[:, None, :])[:, None]
+        design = natural.design.copy()
+        if shape.n_trend:
+            design[..., 0] -= self._level(natural.ar)
+        design = np.linalg.solve(self.design.swapaxes(1, 2), design.swapaxes(1, 2))
+        return shape.pack(
+            Coefficients(
+                design.swapaxes(1, 2) / s[:, :, None],
+                natural.ar / ratio,
+                natural.ma / ratio,
+                natural.chol / s[:, :, None],
+            )
+        )
+
+    def jacobian(self, shape: Shape) -> np.ndarray:
+        """Derivative (U, k, k) of `natural`, which is affine."""
+        units, k = len(self.scale), shape.k
+        each = self.select(np.repeat(np.arange(units), k + 1))
+        ends = each.natural(shape, np.tile(np.eye(k + 1, k), (units, 1)))
+        ends = ends.reshape(units, k + 1, k)
+        return (ends[:, :k] - ends[:, k:]).swapaxes(1, 2)
+
+    def log_scale(self, sample: Sample) -> np.ndarray:
+        """Log-Jacobian: the log-likelihood in standard units less that of the data, (U,)."""
+        return (sample.seen.sum(1) * np.log(self.scale)).sum(1)
+
+    def _level(self, ar: np.ndarray) -> np.ndarray:
+        """(I - Phi_1 - ...) location, (U, n)."""
+        return self.location - (ar.sum(1) @ self.location[..., None])[..., 0]
+
+
+def fit_scaling(sample: Sample) -> Scaling:
+    """Moments of what was observed; a series without spread is not divided."""
+    shape, units = sample.shape, len(sample.y)
+    location, scale = _moments(sample.y, sample.seen, centred=shape.n_trend > 0)
+    design = np.tile(np.eye(shape.n_design), (units, 1, 1))
+    first = min(1, shape.n_trend)
+    columns = sample.design[..., first:]
+    inside = np.broadcast_to(sample.inside[..., None], columns.shape)
+    centre, spread = _moments(columns, inside, centred=shape.n_trend > 0)
+    diagonal = np.arange(first, shape.n_design)
+    design[:, diagonal, diagonal] = 1 / spread
+    if shape.n_trend:
+        design[:, diagonal, 0] = -centre / spread
+    return Scaling(location, scale, design)
+
+
+def _moments(
+    values: np.ndarray, seen: np.ndarray, *, centred: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means, zero unless centred, and standard deviations of what was observed."""
+    counts = np.maximum(seen.sum(1), 1)
+    mean = np.where(seen, values, 0.0).sum(1) / counts
+    deviations = np.where(seen, values - mean[:, None], 0.0)
+    spread = np.sqrt((deviations**2).sum(1) / counts)
+    spread = np.where(spread > 0, spread, 1.0)
+    return (mean if centred else np.zeros_like(mean)), spread
