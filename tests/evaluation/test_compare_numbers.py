@@ -1,10 +1,10 @@
-"""p-values as they are read, and columns that are models."""
+"""p-values as text, columns that are models, and pairs of models."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.evaluation import format_p_value
+from tsrnn.evaluation import compare, format_p_value
 from tsrnn.evaluation._forecasts import model_columns
 
 
@@ -34,3 +34,20 @@ def test_columns_that_are_models():
         model_columns(frame.drop(columns="A-lo-95"))
     with pytest.raises(ValueError, match="a numeric column of forecasts"):
         model_columns(frame[["unique_id", "ds", "cutoff", "y", "text"]])
+
+
+@pytest.mark.parametrize(("benchmark", "reference"), [(None, "Zero"), ("Two", "Two")])
+def test_pairs_of_many_models_are_those_with_the_benchmark_or_the_best(benchmark, reference):
+    y, origin = np.random.default_rng(0).normal(size=(25, 2)), np.arange(25).repeat(2)
+    frame = pd.DataFrame({"unique_id": "a", "ds": origin + np.tile([1, 2], 25), "cutoff": origin})
+    frame = frame.assign(y=y.ravel(), Two=2.0, One=1.0, Zero=0.0, text="x")
+    result = compare(frame, n_boot=50, benchmark=benchmark)
+    every, by_step = result.pairwise_tests(), result.pairwise_tests(by_step=True)
+    assert set(every["step"]) == {"all"}
+    assert set(by_step["step"]) == {1, 2}
+    assert len(every) + len(by_step) == len(result.diebold_mariano) == 9
+    assert result.pairwise_tests(most=3).equals(every)
+    few = result.pairwise_tests(most=2)
+    assert len(few) == 2
+    assert (few[["model_a", "model_b"]] == reference).any(axis=1).all()
+    assert list(result.ordered_forecasts()) == ["unique_id", "ds", "cutoff", "y", *result.models]

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
 from tsrnn.export import export_onnx, export_torch
-from tsrnn.export._exported import metadata_of
 from tsrnn.export._onnx import model_of
-from tsrnn.export._torch import archive_of
+from tsrnn.export._torch import archive_of, metadata_of
 from tsrnn.export._trace import program_of, traced
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn.data import read_panel
-from tsrnn.export._scaling import boxcox, inverse_boxcox, own_scaling
+from tsrnn.export._program import boxcox, inverse_boxcox, scale_series
 from tsrnn.forecasters import _boxcox
 from tsrnn.forecasters._memory import fit_scaling
 
@@ -42,7 +42,7 @@ def test_is_that_of_arrays(lengths, season, kind, exponent, seed):
     for i, rows in enumerate(lengths):
         raw[i, :rows] = torch.from_numpy(panel.series(i).copy())
     alive = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])[..., None]
-    found = own_scaling(raw, boxcox(raw, exponent), alive, season)
+    found = scale_series(raw, boxcox(raw, exponent), alive, season)
     np.testing.assert_allclose(found.location, expected.target.location, rtol=1e-12)
     np.testing.assert_allclose(found.scale, expected.target.scale, rtol=1e-9)
     np.testing.assert_array_equal(found.varies.bool(), ~expected.constant)

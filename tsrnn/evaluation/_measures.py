@@ -94,11 +94,11 @@ def measure(
 def _measure_groups(rows: _Rows, group: np.ndarray, kind: str) -> tuple[Columns, np.ndarray]:
     """Measures of the rows of each group, (groups, M); and the groups, rising."""
     names = [str(i) for i in range(len(rows.point))]
-    frame = pd.DataFrame(dict(zip(names, rows.point, strict=True))).assign(unit=group, y=rows.y)
+    frame = pd.DataFrame(dict(zip(names, rows.point, strict=True))).assign(group=group, y=rows.y)
     losses = {"MAE": uf.mae}
     losses |= {"MSE": uf.mse} if kind == "variance" else {"RMSE": uf.rmse, "sMAPE": uf.smape}
     table: Columns = {
-        key: loss(frame, names, id_col="unit")[names].to_numpy(dtype=float)
+        key: loss(frame, names, id_col="group")[names].to_numpy(dtype=float)
         for key, loss in losses.items()
     }
     if kind == "variance":
@@ -133,8 +133,8 @@ def _score_quantiles(rows: _Rows, group: np.ndarray, groups: np.ndarray) -> Colu
     names = {str(i): str(i) for i in range(quantiles.shape[1])}
     pinball = []
     for quantile, q in zip(quantiles, probability, strict=True):
-        frame = pd.DataFrame(dict(zip(names, quantile, strict=True))).assign(unit=group, y=y)
-        losses = uf.quantile_loss(frame, names, q, id_col="unit")
+        frame = pd.DataFrame(dict(zip(names, quantile, strict=True))).assign(group=group, y=y)
+        losses = uf.quantile_loss(frame, names, q, id_col="group")
         pinball.append(losses[list(names)].to_numpy())
     place = _Place(groups, np.unique(group), models)
     return {"pinball": place(np.mean(pinball, axis=0)), "CRPS": place(_means(crps, group))}
@@ -152,9 +152,9 @@ def _score_intervals(rows: _Rows, group: np.ndarray, groups: np.ndarray) -> Colu
         numbers = [str(i) for i in range(len(lower))]
         frame = pd.DataFrame({f"{i}-lo-{name}": lower[int(i)] for i in numbers}
                              | {f"{i}-hi-{name}": upper[int(i)] for i in numbers})  # fmt: skip
-        frame = frame.assign(unit=of, y=y)
+        frame = frame.assign(group=of, y=y)
         whole: Any = int(level) if level == int(level) else level
-        coverage = uf.coverage(frame, numbers, whole, id_col="unit")[numbers]
+        coverage = uf.coverage(frame, numbers, whole, id_col="group")[numbers]
         score = scoringrules.interval_score(y[None], lower, upper, 1 - level / 100)
         place = _Place(groups, np.unique(of), models)
         table[f"Winkler-{name}"] = place(_means(np.reshape(score, lower.shape), of))

@@ -1,4 +1,4 @@
-"""What a program carries from call to call: a row of numbers for every series."""
+"""Memory that a program carries from call to call: a row of numbers for every series."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tsrnn.forecasters._recurrent import RecurrentForecaster
 
 
 class Carried(NamedTuple):
-    """What is known of S series; all zero for a series never seen.
+    """Memory of S series; all zero for a series never seen.
 
     A series is a unit of the network, or each of its targets is: G units, of c = C / G targets.
 
@@ -94,12 +94,12 @@ def carried_shape(forecaster: RecurrentForecaster, n_levels: int) -> CarriedShap
 def carried_by(
     forecaster: RecurrentForecaster, shape: CarriedShape, levels: list[float], memory: Memory
 ) -> np.ndarray:
-    """What a program carries of the series of a memory, (S, M)."""
+    """Memory (S, M) that a program carries of the series of a forecaster's memory."""
     scaling, n_series = memory.scaling, len(memory.ids)
     widths = torch.zeros(n_series, 0)
     if shape.widths[-1]:
-        own = half_widths(forecaster, fitted_units(memory), levels)
-        widths = by_series(own, shape.groups).flatten(1)
+        by_unit = half_widths(forecaster, fitted_units(memory), levels)
+        widths = by_series(by_unit, shape.groups).flatten(1)
     counts = [len(rows) for rows in memory.tail]
     parts = Carried(
         torch.from_numpy(scaling.target.location),
@@ -125,10 +125,10 @@ def _window(forecaster: RecurrentForecaster, shape: CarriedShape, memory: Memory
 
 def half_widths(forecaster: RecurrentForecaster, units: np.ndarray, levels: list[float]) -> Tensor:
     """Half widths (U, h, c, levels) over the spread of units by number, -1 for one never seen."""
-    found = [forecaster.calibration_.half_widths(level, units) for level in levels]
-    return torch.from_numpy(np.stack(found, -1))
+    widths = [forecaster.calibration_.half_widths(level, units) for level in levels]
+    return torch.from_numpy(np.stack(widths, -1))
 
 
 def by_series(values: Tensor, groups: int) -> Tensor:
-    """From units (S * G, h, c, ...) to series (S, h, C, ...)."""
+    """Rearrange units (S * G, h, c, ...) into series (S, h, C, ...)."""
     return values.unflatten(0, (-1, groups)).movedim(1, 2).flatten(2, 3)

@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from tsrnn.export._exported import METADATA, Exported, PathLike
-from tsrnn.export._torch import write_program
+from tsrnn.export._torch import METADATA, Exported, PathLike, write_program
 from tsrnn.export._verify import Arrays, Run
 
 OPSET = 18  # the first whose operators torch's exporter gives without a conversion
@@ -65,19 +64,19 @@ def export_onnx(forecaster: Any, path: PathLike, *, level: Any = None) -> Export
 
 
 def model_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -> bytes:
-    """The bytes of a file."""
+    """Bytes of the file of a program."""
     free = {
         name: {axis: size for axis, size in enumerate(shape) if isinstance(size, str)}
         for name, shape in metadata["inputs"].items()
     }
     with _quiet():
-        made = torch.onnx.export(
+        onnx_program = torch.onnx.export(
             exported, (), dynamo=True, opset_version=OPSET, verbose=False, dynamic_shapes=free,
             output_names=list(metadata["outputs"]),
         )  # fmt: skip
-    assert made is not None
-    made.model.metadata_props[METADATA] = json.dumps(metadata)
-    return made.model_proto.SerializeToString()
+    assert onnx_program is not None
+    onnx_program.model.metadata_props[METADATA] = json.dumps(metadata)
+    return onnx_program.model_proto.SerializeToString()
 
 
 def _runner(content: bytes) -> Run:
@@ -105,7 +104,7 @@ def _check_installed() -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what torch's exporter says of itself."""
+    """Silence the messages of torch's exporter about itself."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,20 +1,24 @@
-"""The program: rows and what was carried go in, forecasts and what is carried on come out."""
+"""Program: a function of rows and memory to forecasts and memory, on tensors alone."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from tsrnn.export._carried import Carried, CarriedShape, by_series
-from tsrnn.export._scaling import boxcox, inverse_boxcox, own_scaling
-from tsrnn.export._windows import Last, Running, last_of, take_in
+from tsrnn.forecasters._memory import SMALLEST_SCALE
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._units import Units
+from tsrnn.forecasters._units import SPREAD_FLOOR, Units
 from tsrnn.layers import Ensemble
+
+# One step of the network: inputs (U, 1, c + E) and state (layers, U, size) to the new state.
+Advance = Callable[[Tensor, Tensor], Tensor]
 
 
 class Intervals(NamedTuple):
@@ -95,15 +99,15 @@ class Program(nn.Module):
     def _standardised(
         self, rows: Tensor, alive: Tensor, carried: Carried
     ) -> tuple[Carried, Tensor]:
-        """What is carried, with the scaling of all series, and rows (S, T, C + E) scaled by it."""
+        """Memory with the scaling of all series, and rows (S, T, C + E) scaled by it."""
         rows = torch.where(alive[..., None], rows, 1.0)  # the others may hold anything
         raw, exog = rows.tensor_split([self.shape.targets], -1)
         changed = boxcox(raw, self.settings.boxcox)
-        own = own_scaling(raw, changed, alive[..., None], self.settings.season)
+        scaling = scale_series(raw, changed, alive[..., None], self.settings.season)
         seen = carried.scale > 0
         chosen = {
             name: torch.where(seen, getattr(carried, name), value)
-            for name, value in own._asdict().items()
+            for name, value in scaling._asdict().items()
         }
         if self.shape.widths[-1]:
             assert self.pooled is not None
@@ -119,10 +123,10 @@ class Program(nn.Module):
         """Rows (U, T, c + E) of units and which are alive (U, T), from those of series."""
         targets, exog = values.tensor_split([self.shape.targets], -1)
         groups = self.shape.groups
-        own = targets.unflatten(-1, (groups, -1)).movedim(2, 1)
+        grouped = targets.unflatten(-1, (groups, -1)).movedim(2, 1)
         shared = exog[:, None].expand(-1, groups, -1, -1)
         live = alive[:, None].expand(-1, groups, -1)
-        return torch.cat([own, shared], -1).flatten(0, 1), live.flatten(0, 1)
+        return torch.cat([grouped, shared], -1).flatten(0, 1), live.flatten(0, 1)
 
     def _running(self, carried: Carried) -> Running:
         groups = self.shape.groups
@@ -153,12 +157,12 @@ class Program(nn.Module):
         point = by_series(total, self.shape.groups)
         scale = carried.scale[:, None]
         point = point * scale + carried.location[:, None]
-        found = {"forecast": point}
+        outputs = {"forecast": point}
         if self.levels:
             spread = by_series(last.spread[:, None], self.shape.groups) * scale
             for name, end in zip(("lower", "upper"), self._ends(carried, states), strict=True):
-                found[name] = point[..., None] + end * spread[..., None]
-        return {name: inverse_boxcox(x, self.settings.boxcox) for name, x in found.items()}
+                outputs[name] = point[..., None] + end * spread[..., None]
+        return {name: inverse_boxcox(x, self.settings.boxcox) for name, x in outputs.items()}
 
     def _ends(self, carried: Carried, states: Tensor) -> tuple[Tensor, Tensor]:
         """Ends of the intervals (S, h, C, levels) less the point, over the spread."""
@@ -180,7 +184,7 @@ class Program(nn.Module):
 
 
 def _in_two_precisions(model: ForecastModel) -> ForecastModel:
-    """A copy in float64, but for the recurrence."""
+    """Copy in float64, but for the recurrence."""
     copied = copy.deepcopy(model).double().eval()
     network = copied.network
     for member in network.networks if isinstance(network, Ensemble) else [network]:
@@ -188,3 +192,169 @@ def _in_two_precisions(model: ForecastModel) -> ForecastModel:
         if member.input is not None:
             member.input.float()
     return copied
+
+
+class Running(NamedTuple):
+    """U units after some row.
+
+    Attributes
+    ----------
+    window : Tensor of shape (U, W, c + E)
+        The last rows; those not known come first.
+    known : Tensor of shape (U, 1)
+        How many are known.
+    state : Tensor of shape (layers, U, state_size)
+    """
+
+    window: Tensor
+    known: Tensor
+    state: Tensor
+
+
+@dataclass(frozen=True)
+class Last:
+    """Last row of every unit, with the attributes of `Units` that the model asks for.
+
+    Attributes
+    ----------
+    window, known : Tensor of shape (U, W, c + E) and boolean (U, W, 1)
+    level, spread : Tensor of shape (U, c + E) and (U, c)
+        As in `Units`.
+    """
+
+    window: Tensor
+    known: Tensor
+    level: Tensor
+    spread: Tensor
+
+    def inputs(self) -> Tensor:
+        """Inputs of the network, (U, c + E); see `Units.inputs`."""
+        row, c = self.window[:, -1], self.spread.shape[1]
+        scale = torch.where(self.spread > 0, self.spread, 1.0)
+        return torch.cat([(row[:, :c] - self.level[:, :c]) / scale, row[:, c:]], 1)
+
+    def lags(self, rows: Tensor, starts: Tensor) -> Tensor:
+        """Deviations from the level (U, (c + E) * W) of all units; see `Units.lags`."""
+        deviations = torch.where(self.known, self.window - self.level[:, None], 0.0)
+        return deviations.mT.flatten(1)
+
+
+def last_of(window: Tensor, count: Tensor, varies: Tensor, *, local_level: bool) -> Last:
+    """Local level and spread of windows (U, W, c + E); see `make_units`."""
+    size, c = window.shape[1], varies.shape[1]
+    known = (torch.arange(size) >= size - count)[..., None]
+    if not local_level:
+        return Last(window, known, torch.zeros_like(window[:, -1]), varies)
+    # From the last row, so that a constant window has its value as level and no spread, exactly.
+    away = torch.where(known, window - window[:, -1:], 0.0)
+    mean = away.sum(1) / count
+    variance = torch.where(known, away - mean[:, None], 0.0).square().sum(1) / count
+    spread = (variance[:, :c] + (SPREAD_FLOOR * varies) ** 2).sqrt()
+    return Last(window, known, window[:, -1] + mean, spread)
+
+
+def take_in(
+    start: Running,
+    rows: Tensor,
+    alive: Tensor,
+    look: Callable[[Tensor, Tensor], Last],
+    advance: Advance,
+) -> Running:
+    """Take rows (U, T, c + E) in one by one, those that are `alive` (U, T)."""
+    # torch has no public name for it yet.
+    from torch._higher_order_ops import scan
+
+    def step(
+        before: tuple[Tensor, Tensor, Tensor], new: tuple[Tensor, Tensor]
+    ) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
+        (window, count, state), (row, live) = before, new
+        longer = torch.cat([window[:, 1:], row[:, None]], 1)
+        counted = (count + 1).clamp(max=window.shape[1])
+        moved = advance(look(longer, counted).inputs()[:, None], state)
+        after = (
+            torch.where(live[:, None, None], longer, window),
+            torch.where(live[:, None], counted, count),
+            torch.where(live[:, None], moved, state),
+        )
+        return after, live.clone()  # a scan must give something a step
+
+    # What a scan carries keeps its strides.
+    begin = tuple(part.clone(memory_format=torch.contiguous_format) for part in start)
+    end, _ = scan(step, begin, (rows.movedim(1, 0), alive.movedim(1, 0)))
+    return Running(*end)
+
+
+class SeriesScaling(NamedTuple):
+    """Location, scale and whether the series varies (1 or 0), each (S, C)."""
+
+    location: Tensor
+    scale: Tensor
+    varies: Tensor
+
+
+def scale_series(raw: Tensor, changed: Tensor, alive: Tensor, season: int) -> SeriesScaling:
+    """Scaling of series by their own rows, as `fit_scaling` finds it.
+
+    Parameters
+    ----------
+    raw, changed : Tensor of shape (S, T, C)
+        Targets, and the same transformed.
+    alive : boolean Tensor of shape (S, T, 1)
+        Rows that are there, the first ones.
+    season : int
+    """
+    count = alive.sum(1)
+    low, high = _range(raw, alive)
+    varies = (high > low).to(raw.dtype)
+    location, deviation = _moments(changed, alive, count)
+    errors = _naive_errors((changed - location[:, None]) / deviation[:, None], alive, count, season)
+    relative = torch.where(varies > 0, errors.clamp(min=SMALLEST_SCALE), 1.0)
+    scale = torch.where(count > 0, deviation * relative, 0.0)  # not known without rows
+    return SeriesScaling(location, scale, varies)
+
+
+def _range(values: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
+    low = torch.where(alive, values, torch.inf).amin(1)
+    return low, torch.where(alive, values, -torch.inf).amax(1)
+
+
+def _moments(values: Tensor, alive: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation, the second 1 where nothing varies."""
+    low, high = _range(values, alive)
+    mean = torch.where(alive, values, 0.0).sum(1) / count
+    mean = torch.minimum(torch.maximum(mean, low), high)  # rounding could leave a constant
+    # Squares of very large or small values leave the range of floats.
+    peak = torch.maximum(high - mean, mean - low)
+    peak = torch.where(peak > 0, peak, 1.0)
+    relative = torch.where(alive, (values - mean[:, None]) / peak[:, None], 0.0)
+    deviation = peak * (relative.square().sum(1) / count).sqrt()
+    return mean, torch.where((high > low) & (deviation > 0), deviation, 1.0)
+
+
+def _naive_errors(values: Tensor, alive: Tensor, count: Tensor, season: int) -> Tensor:
+    """Mean absolute difference of rows a season apart, of neighbours in less than two seasons."""
+    seasonal = _mean_change(values, alive, count, season)
+    return torch.where(count >= 2 * season, seasonal, _mean_change(values, alive, count, 1))
+
+
+def _mean_change(values: Tensor, alive: Tensor, count: Tensor, lag: int) -> Tensor:
+    # Led by `lag` rows, so that no shape depends on whether there are as many.
+    n_series, steps, columns = values.shape
+    before = torch.cat([values.new_zeros(n_series, lag, columns), values], 1)[:, :steps]
+    there = alive & (torch.arange(steps) >= lag)[:, None]
+    changes = torch.where(there, (values - before).abs(), 0.0)
+    return changes.sum(1) / (count - lag).clamp(min=1)
+
+
+def boxcox(values: Tensor, exponent: float | None) -> Tensor:
+    """Transformation of Box and Cox of positive values."""
+    if exponent is None:
+        return values
+    return values.log() if exponent == 0 else torch.expm1(exponent * values.log()) / exponent
+
+
+def inverse_boxcox(values: Tensor, exponent: float | None) -> Tensor:
+    """Undo `boxcox`; what lies below the transform of zero becomes zero."""
+    if exponent is None:
+        return values
+    return values.exp() if exponent == 0 else (exponent * values + 1).clamp(min=0) ** (1 / exponent)

@@ -1,26 +1,32 @@
-"""Programs for torch: the archive of torch.export."""
+"""Programs for torch: the archive of torch.export, with its metadata."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import file_place, put_file
+from tsrnn.contract import check_levels, file_place, put_file
 from tsrnn.export._carried import carried_by
-from tsrnn.export._exported import (
-    METADATA,
-    Exported,
-    PathLike,
-    metadata_of,
-)
-from tsrnn.export._refusals import checked_forecaster, checked_levels
+from tsrnn.export._program import Program
 from tsrnn.export._trace import program_of, traced
 from tsrnn.export._verify import Arrays, Run, verify
+from tsrnn.forecasters._recurrent import RecurrentForecaster
+
+FORMAT = 1
+METADATA = "tsrnn"  # the name under which files hold it
+
+PathLike = str | os.PathLike[str]
 
 
 def export_torch(forecaster: Any, path: PathLike, *, level: Any = None) -> Exported:
@@ -99,18 +105,52 @@ def export_torch(forecaster: Any, path: PathLike, *, level: Any = None) -> Expor
     return write_program(forecaster, path, level, {"torch": torch.__version__}, archive_of, _runner)
 
 
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """Program that was written, with the memory of the series fitted to.
+
+    Attributes
+    ----------
+    path : Path
+    metadata : dict
+        Metadata of the file, JSON values: names of columns, horizon, frequency, levels,
+        and the shape of every input and output.
+    ids : list
+        Series that the forecaster remembers.
+    memory : ndarray of shape (S, M)
+        Memory that the program carries of each of them. The rows of series stand by themselves:
+        take those that are to be forecast, in any order. It is no part of the file; keep it with
+        `numpy.save`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from tsrnn.export import Exported
+    >>> exported = Exported(Path("model.onnx"), {"horizon": 6}, ["a", "b"], np.zeros((2, 9)))
+    >>> chosen = [exported.ids.index("b")]
+    >>> exported.memory[chosen].shape
+    (1, 9)
+    """
+
+    path: Path
+    metadata: dict[str, Any]
+    ids: list[Any]
+    memory: np.ndarray
+
+
 def write_program(
     forecaster: Any,
     path: PathLike,
     level: Any,
-    said: dict[str, Any],
+    versions: dict[str, Any],
     bytes_of: Callable[[torch.export.ExportedProgram, dict[str, Any]], bytes],
     runner: Callable[[bytes], Run],
 ) -> Exported:
-    """Write a program in the format of some bytes, after these were run and compared."""
+    """Write a program in the format of `bytes_of`, after it was run and compared."""
     checked, place = checked_forecaster(forecaster), file_place(path)
     program = program_of(checked, checked_levels(checked, level))
-    metadata = metadata_of(checked, program) | said
+    metadata = metadata_of(checked, program) | versions
     content = bytes_of(traced(program), metadata)
     verify(runner(content), program, checked)
     memory = carried_by(checked, program.shape, program.levels, checked.memory_)
@@ -119,7 +159,7 @@ def write_program(
 
 
 def archive_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -> bytes:
-    """The bytes of a file."""
+    """Bytes of the file of a program."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch, about its own parts
@@ -137,3 +177,82 @@ def _runner(content: bytes) -> Run:
         return {name: value.numpy() for name, value in module(**tensors).items()}
 
     return run
+
+
+def checked_forecaster(forecaster: Any) -> RecurrentForecaster:
+    """Fitted forecaster that can be exported.
+
+    Raises
+    ------
+    TypeError
+        If it is no recurrent network.
+    ValueError
+        If its layers cannot be exported.
+    sklearn.exceptions.NotFittedError
+        Before `fit`.
+    """
+    if not isinstance(forecaster, RecurrentForecaster):
+        advice = "Keep it by save and tsrnn.load"
+        if hasattr(forecaster, "to_rnn"):
+            advice = "to_rnn() gives it as a module of torch; or keep it by save and tsrnn.load"
+        raise TypeError(
+            "forecasters that are recurrent networks can be exported, such as ParaRNNForecaster; "
+            f"got {type(forecaster).__name__}. {advice}"
+        )
+    check_is_fitted(forecaster, "memory_")
+    if forecaster.settings_.layer == "BlockRecurrentAttention":
+        raise ValueError(
+            "cell='attention' cannot be exported: what it does in a step depends on its state. Fit "
+            "with cell='rnn', 'gru' or 'lstm', or keep it by save and tsrnn.load"
+        )
+    return forecaster
+
+
+def checked_levels(forecaster: RecurrentForecaster, level: Any) -> list[float]:
+    """Levels of the intervals that the program gives.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no percentage, or they are those of Student's distribution.
+    """
+    levels = [float(value) for value in check_levels(level)]
+    if levels and forecaster.settings_.intervals == "student-t":
+        raise ValueError(
+            "quantiles of intervals='student-t' are no operator of torch or ONNX, so that its "
+            "intervals cannot be exported. Leave level out, or fit with intervals='quantile'"
+        )
+    return levels
+
+
+def metadata_of(forecaster: RecurrentForecaster, program: Program) -> dict[str, Any]:
+    """Metadata of a file: names of columns, horizon, levels, and shapes."""
+    layout, exog_names = forecaster._panel_shape
+    targets, h = list(layout.target_names), program.settings.horizon
+    columns, known = len(targets) + len(exog_names), list(forecaster.known_ahead_)
+    size, levels = sum(program.shape.sizes), program.levels
+    future = {"future": ["series", h, len(known)]} if known else {}
+    ends = ("lower", "upper") if levels else ()
+    return {
+        "format": FORMAT,
+        "version": version("tsrnn"),
+        "forecaster": type(forecaster).__name__,
+        "horizon": h,
+        "freq": forecaster.freq_,
+        "targets": targets,
+        "exogenous": list(exog_names),
+        "known_ahead": known,
+        "levels": levels,
+        "intervals": program.settings.intervals,
+        "input_size": program.settings.input_size,
+        "inputs": {
+            "rows": ["series", "rows", columns],
+            "lengths": ["series"],
+            "memory": ["series", size],
+        } | future,
+        "outputs": {
+            "forecast": ["series", h, len(targets)],
+            **{end: ["series", h, len(targets), len(levels)] for end in ends},
+            "memory_after": ["series", size],
+        },
+    }  # fmt: skip

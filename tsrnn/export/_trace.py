@@ -1,4 +1,4 @@
-"""A forecaster as an exported program that consists of torch's own operators."""
+"""Forecaster as an exported program that consists of torch's own operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORIGIN = ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node", "tor
 
 
 def program_of(forecaster: RecurrentForecaster, levels: list[float]) -> Program:
-    """The forecasts of a forecaster as a module.
+    """Forecasts of a forecaster as a module.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def program_of(forecaster: RecurrentForecaster, levels: list[float]) -> Program:
 
 
 def traced(program: Program) -> torch.export.ExportedProgram:
-    """The program for any number of series and of rows."""
+    """Program for any number of series and of rows."""
     series, rows = torch.export.Dim("series"), torch.export.Dim("rows")
     shapes: dict[str, dict[int, torch.export.Dim]] = {
         "rows": {0: series, 1: rows},

@@ -1,4 +1,4 @@
-"""Whether a program forecasts what its forecaster does."""
+"""Verification that a program forecasts what its forecaster does."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def verify(run: Run, program: Program, forecaster: RecurrentForecaster) -> None:
     rows, nothing = _padded(memory.tail), np.zeros_like(panel.lengths)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said when the program was made
-        own = carried_by(forecaster, program.shape, program.levels, memory)
+        fitted = carried_by(forecaster, program.shape, program.levels, memory)
         further, new = forecaster._advance(memory, panel), _memory_of_new(forecaster, panel)
         cases = (
-            ("after the data fitted to", rows[:, :1], nothing, own, memory),
-            ("after further rows", rows, panel.lengths, own, further),
-            ("of series never seen", rows, panel.lengths, np.zeros_like(own), new),
+            ("after the data fitted to", rows[:, :1], nothing, fitted, memory),
+            ("after further rows", rows, panel.lengths, fitted, further),
+            ("of series never seen", rows, panel.lengths, np.zeros_like(fitted), new),
         )
         future = _held_future(program, memory)
         for what, taken, lengths, carried, expected in cases:
@@ -55,12 +55,12 @@ def verify(run: Run, program: Program, forecaster: RecurrentForecaster) -> None:
             _compare(run(given | known), want, expected, levels, what)
 
 
-def _compare(found: Arrays, want: Arrays, memory: Memory, levels: list[float], what: str) -> None:
-    pairs = [(found["forecast"], want[""])]
+def _compare(outputs: Arrays, want: Arrays, memory: Memory, levels: list[float], what: str) -> None:
+    pairs = [(outputs["forecast"], want[""])]
     for i, level in enumerate(levels):
         name = level_name(level)
-        pairs += [(found["lower"][..., i], want[f"-lo-{name}"])]
-        pairs += [(found["upper"][..., i], want[f"-hi-{name}"])]
+        pairs += [(outputs["lower"][..., i], want[f"-lo-{name}"])]
+        pairs += [(outputs["upper"][..., i], want[f"-hi-{name}"])]
     deviation = memory.scaling.deviation[:, None]
     for ours, theirs in pairs:
         close = np.abs(ours - theirs) <= TOLERANCE * (deviation + np.abs(theirs))
@@ -77,8 +77,8 @@ def _compare(found: Arrays, want: Arrays, memory: Memory, levels: list[float], w
 def _padded(tails: list[np.ndarray]) -> np.ndarray:
     """Rows (S, T, C + E) of series, NaN after the end of each."""
     rows = np.full((len(tails), max(map(len, tails)), tails[0].shape[1]), np.nan)
-    for own, tail in zip(rows, tails, strict=True):
-        own[: len(tail)] = tail
+    for row, tail in zip(rows, tails, strict=True):
+        row[: len(tail)] = tail
     return rows
 
 
