@@ -32,7 +32,6 @@ __all__ = ["CsvFormat", "DataFiles", "check_zones", "is_path", "load_polars", "r
 ROWS_AT_ONCE = 2**19  # of parquet files, which are never held as a frame
 ROWS_FOR_TYPES = 10_000  # of a CSV file, from which polars tells the types of its columns
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
-MISSING_FIELDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 SEPARATORS = ";\t|,"  # of CSV files, the least likely in a name first
 MAGIC = b"PAR1"  # the first bytes of a parquet file
 INTEGERS = r"[+-]?\d{1,18}"
@@ -84,6 +83,11 @@ class CsvFormat(NamedTuple):
     options : bool
         Whether messages name these as options of a command, such as --sep.
 
+    Attributes
+    ----------
+    MISSING : tuple of str
+        Fields that are missing values, but for ids, of which an empty field alone is.
+
     Examples
     --------
     >>> from tsrnn.data import CsvFormat
@@ -95,6 +99,8 @@ class CsvFormat(NamedTuple):
     decimal: str = "."
     encoding: str = "utf-8"
     options: bool = False
+
+    MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 
     def setting(self, name: str, value: str) -> str:
         """Return a setting as the caller writes it."""
@@ -381,7 +387,7 @@ class _CsvText:
         """Read the rows; an empty field is the one missing id."""
         text = {name: str for name in (time, ids) if name is not None}
         missing: Mapping[str, list[str]] = {
-            name: [""] if name == ids else list(MISSING_FIELDS) for name in self.columns
+            name: [""] if name == ids else list(CsvFormat.MISSING) for name in self.columns
         }
         table = self._parse(
             header=0, names=self.columns, dtype=text, na_values=missing, keep_default_na=False

@@ -1,4 +1,4 @@
-"""Parquet files give the panel that a frame of the same rows gives, read some rows at a time."""
+"""Files give the panel that a frame of the same rows gives, parquet read some rows at a time."""
 
 import sys
 from itertools import pairwise
@@ -173,6 +173,44 @@ class TestSamePanel:
         told(ValueError, folder, "missing 'w'", layout=layout, exog=("w",))
         wide = read_panel(frame.pivot(index="ds", columns="unique_id", values="y")).layout
         told(ValueError, folder, "frame must be wide", layout=wide)
+
+
+class TestCsv:
+    """CSV files are read as the frame that they were written from, but ids are text."""
+
+    def test_a_file_a_folder_and_a_pattern(self, tmp_path):
+        frame = long()
+        frame[:5].to_csv(tmp_path / "a.csv", index=False)
+        frame[5:].to_csv(tmp_path / "b.csv.gz", index=False)
+        (tmp_path / "_aside.csv").write_text("x")
+        for data in (tmp_path, str(tmp_path / "*.csv*")):
+            same(read_panel(data), read_panel(frame))
+        frame.to_csv(tmp_path / "all.txt", index=False)
+        same(read_panel(tmp_path / "all.txt"), read_panel(frame))
+
+    def test_parquet_without_a_suffix(self, tmp_path):
+        file = write(tmp_path, long()) / "000.parquet"
+        same(read_panel(file.rename(tmp_path / "data")), read_panel(long()))
+
+    def test_ids_are_text_steps_are_numbers_and_fields_are_missing(self, tmp_path):
+        (tmp_path / "a.csv").write_text("unique_id,ds,y\n007,1999,1\n007,2000,NA\n007,2001,3\n")
+        panel = read_panel(tmp_path / "a.csv", missing="interpolate")
+        assert (panel.ids.tolist(), panel.freq, panel.values.ravel().tolist()) == (
+            ["007"],
+            1,
+            [1.0, 2.0, 3.0],
+        )
+
+    def test_errors(self, tmp_path):
+        long().to_csv(tmp_path / "a.csv", index=False)
+        long().to_csv(tmp_path / "b.csv", index=False, sep=";")
+        told(ValueError, tmp_path / "b.csv", "parted by ';'", "pd.read_csv(..., sep=';')")
+        long().rename(columns={"y": "z"}).to_csv(tmp_path / "b.csv", index=False)
+        told(ValueError, tmp_path, "b.csv must have the columns of", "a.csv")
+        write(tmp_path, long())
+        told(ValueError, tmp_path, "files must all be parquet, or all be CSV")
+        (tmp_path / "c.csv").write_text("")
+        told(ValueError, tmp_path / "c.csv", "c.csv must hold a table; it is empty")
 
 
 class TestErrors:
