@@ -35,7 +35,7 @@ def read_panel(
     exog: Sequence[Name] | None = None,
     layout: Layout | None = None,
 ) -> Panel:
-    """Read a frame or parquet files: the one way in which data enter the package.
+    """Read a frame or files: the one way in which data enter the package.
 
     Parameters
     ----------
@@ -45,8 +45,10 @@ def read_panel(
         others hold numbers; a column is a variable. *Long*: a frame with a
         column `time_col`; with a column `id_col` it holds several series, which may be
         interleaved. Within a series, time increases. A path (str or os.PathLike) names a
-        parquet file, or a folder of them read in the order of their names, which hold a long
-        frame; they are read some rows at a time, and forecasts come as a pandas frame.
+        parquet or CSV file, a folder of them read in the order of their names, or a pattern such
+        as "sales/*.parquet"; forecasts come as a pandas frame. Parquet files hold a long frame
+        and are read some rows at a time. Of CSV files, which may be compressed (.gz, .bz2, .xz,
+        .zip), ids are text, and in other columns fields such as "NA" are missing values.
     target : str, int or sequence of them, optional
         Columns to forecast. By default all columns of a wide frame, and "y" of a long one. The
         other columns are exogenous.
@@ -75,7 +77,7 @@ def read_panel(
     TypeError
         If `df` is no such frame, or timestamps or columns have the wrong type.
     FileNotFoundError
-        If there is no such file, or no parquet file in the folder.
+        If there is no such file, or neither a parquet nor a CSV file in the folder.
     ImportError
         If parquet files are to be read and polars is not installed.
     ValueError
