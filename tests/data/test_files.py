@@ -201,6 +201,17 @@ class TestCsv:
             [1.0, 2.0, 3.0],
         )
 
+    def test_a_wide_file_and_more_of_it(self, tmp_path):
+        frame = long().pivot(index="ds", columns="unique_id", values="y").ffill()
+        frame.to_csv(tmp_path / "a.csv")
+        panel = read_panel(tmp_path / "a.csv", time_col="ds", target=list("abc"))
+        np.testing.assert_array_equal(panel.values, frame.to_numpy())
+        months = frame.rename_axis("day")
+        months.to_csv(tmp_path / "b.csv")
+        panel = read_panel(tmp_path / "b.csv")
+        assert (panel.layout.kind, panel.layout.time_col) == ("wide", "day")
+        same(read_panel(tmp_path / "b.csv", layout=panel.layout), panel)
+
     def test_errors(self, tmp_path):
         long().to_csv(tmp_path / "a.csv", index=False)
         long().to_csv(tmp_path / "b.csv", index=False, sep=";")

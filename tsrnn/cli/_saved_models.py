@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -78,7 +78,7 @@ def models(name: Name = None, json: o.Json = False) -> str:
             {"name": key, "class": f"tsrnn.{entry.room}.{entry.cls}", "description": entry.words}
             for key, entry in MODELS.items()
         ]
-        fields = {"models": rows}
+        fields: dict[str, Any] = {"models": rows}
         width = max(map(len, MODELS))
         lines = [f"{key:{width}}  {entry.words} ({entry.cls})" for key, entry in MODELS.items()]
     else:

@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from tsrnn.data._frames import to_pandas
+from tsrnn.data._panel import Layout
 from tsrnn.data._table import DEFAULT_TIME, Table, read_table
 from tsrnn.data._timestamps import Stamps
 
@@ -72,7 +73,8 @@ def load_polars() -> Any:
     return polars
 
 
-class CsvFormat(NamedTuple):
+@dataclass(frozen=True)
+class CsvFormat:
     """Format of CSV files.
 
     Parameters
@@ -100,7 +102,7 @@ class CsvFormat(NamedTuple):
     encoding: str = "utf-8"
     options: bool = False
 
-    MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
+    MISSING: ClassVar[tuple[str, ...]] = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 
     def setting(self, name: str, value: str) -> str:
         """Return a setting as the caller writes it."""
@@ -244,7 +246,8 @@ class DataFiles:
             If a file can be read only once.
         """
         pl, names = load_polars(), [str(path) for path in self.paths]
-        if any(path.exists() and not path.is_file() for path in self.paths):
+        # what a folder or a pattern names are files
+        if not self.hive and any(path.exists() and not path.is_file() for path in self.paths):
             raise ValueError(
                 f"{names[0]} is a pipe or a device, which can be read only once. Write it to a file"
             )
@@ -316,7 +319,8 @@ class DataFiles:
 
     def _named(self) -> str:
         more = len(self.paths) - 1
-        return str(self.paths[0]) + (f" and {more} files more" if more else "")
+        files = "file" if more == 1 else "files"
+        return str(self.paths[0]) + (f" and {more} {files} more" if more else "")
 
 
 def _kind_of(path: Path) -> Literal["parquet", "csv"] | None:
@@ -376,10 +380,10 @@ class _CsvText:
             raise ValueError(f"{name} must name its columns apart; {twice[0]!r} comes twice")
         other = next((mark for mark in SEPARATORS if mark in names[0]), None)
         if len(names) == 1 and other is not None:
-            sep = f"--sep {csv_format.sep!r}" if csv_format.options else f"sep={csv_format.sep!r}"
+            argument = "--sep" if csv_format.options else "sep"
             raise ValueError(
-                f"{name} must have several columns; read with {sep} its header is one, "
-                f"{names[0]!r}. If fields are parted by {other!r}, say so by "
+                f"{name} must have several columns; read with {argument} {csv_format.sep!r} its "
+                f"header is one, {names[0]!r}. If fields are parted by {other!r}, say so by "
                 f"{csv_format.setting('sep', other)}"
             )
 
@@ -405,17 +409,17 @@ class _CsvText:
         return f"line {next(itertools.islice(ends, row + 1, None))}"
 
     def _parse(self, **how: Any) -> pd.DataFrame:
-        sep, decimal, encoding, options = self._format
+        encoding, options = self._format.encoding, self._format.options
         argument = "--encoding" if options else "encoding"
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)  # that fields were lost
-                return pd.read_csv(
+                return pd.read_csv(  # type: ignore[no-any-return, call-overload]
                     io.BytesIO(self._content),
-                    sep=sep,
-                    decimal=decimal,
+                    sep=self._format.sep,
+                    decimal=self._format.decimal,
                     encoding=encoding,
-                    compression=self._compression,  # type: ignore[arg-type]
+                    compression=self._compression,
                     index_col=False,
                     low_memory=False,
                     **how,
@@ -466,7 +470,9 @@ def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
             )
 
 
-def read_files(source: Any, id_col: str, time_col: str, float_frame: FloatFrame) -> Table:
+def read_files(
+    source: Any, id_col: str, time_col: str, float_frame: FloatFrame, layout: Layout | None = None
+) -> Table:
     """Read the files that a path, a folder or a pattern names as one table.
 
     CSV is read as a frame. Parquet is read some rows at a time, in the order of the files.
@@ -477,6 +483,8 @@ def read_files(source: Any, id_col: str, time_col: str, float_frame: FloatFrame)
     id_col, time_col : str
     float_frame : callable
         The columns that are needed, in float64, of the table of some rows.
+    layout : Layout, optional
+        Of the data that a model was fitted to.
 
     Returns
     -------
@@ -498,7 +506,7 @@ def read_files(source: Any, id_col: str, time_col: str, float_frame: FloatFrame)
         frame = files.read(time, ids)
         if time is not None and frame[time].str.fullmatch(INTEGERS).all():  # steps, such as years
             frame[time] = frame[time].astype("int64")
-        return read_table(frame, id_col, time_col)
+        return read_table(frame, id_col, time_col, layout)
     files.check_zones(time_col)
     pl = load_polars()
     with files.errors(time_col):

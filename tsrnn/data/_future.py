@@ -253,7 +253,7 @@ def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> n
         )
     if np.any(counts == 0):
         raise ValueError(
-            f"X_future must cover the {counts.shape[1]} steps after the data; missing are "
+            f"X_future must cover the {wanted.shape[1]} steps after the data; missing are "
             f"{_places(counts == 0, ids, wanted, layout)}. Add these rows, or take a smaller h."
         )
     rows = np.empty(keys.size, np.int64)

@@ -202,7 +202,7 @@ def _open(
         )
 
     if is_path(df):
-        table = read_files(df, id_col, time_col, float_frame)
+        table = read_files(df, id_col, time_col, float_frame, layout)
     else:
         table = read_table(df, id_col, time_col, layout)
     return table, *choose(table)
