@@ -16,7 +16,6 @@ from tsrnn.data import DataFiles, load_polars
 
 __all__ = ["FileRows", "FrameRows", "Given"]
 
-
 _FILE, _ROW = "__file", "__row"
 
 

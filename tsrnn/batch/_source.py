@@ -20,7 +20,6 @@ from tsrnn.data import CsvFormat, DataFiles, read_panel
 
 __all__ = ["Partition", "Source", "common_freq", "find_files", "open_future", "open_source"]
 
-
 SERIES = 50  # from which the frequency is taken
 
 

@@ -16,7 +16,6 @@ from tsrnn.cli._saved_models import features, models, summary
 
 # Help: lines after a backspace stay as they are.
 
-
 EXITS = """\b
 Exit codes:
   0    done

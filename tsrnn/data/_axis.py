@@ -37,7 +37,6 @@ __all__ = [
     "show_time",
 ]
 
-
 ROWS_AT_ONCE = 2**20  # whose positions on a grid are found together
 MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows with missing ones inserted; these a row that came
 FEW = 1000  # rows that show most frequencies not to be monthly

@@ -47,7 +47,6 @@ _MONDAY = 4  # 1970-01-05, the first Monday after the epoch, in days
 _FARTHEST = 2.0**62  # from an integer timestamp, so that the sum fits 64 bits
 _LAST_DAY = np.iinfo(np.int64).max // NS_PER_DAY - 1  # a day is left for the time of day
 
-
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _RULES = {"S": "start", "E": "end", "BS": "business start", "BE": "business end"}

@@ -18,7 +18,6 @@ from tsrnn.data._timestamps import period_freq, period_step
 
 __all__ = ["check_continues", "future_times", "read_future", "steps_between"]
 
-
 MOST_ROWS = 10**8  # of forecasts: gigabytes
 
 

@@ -19,7 +19,6 @@ __all__ = ["Layout", "Name", "Panel", "windows"]
 
 Name: TypeAlias = str | int
 
-
 # Kind of timestamps -> what its dtypes look like.
 _STAMPS = {
     "datetime": r"datetime64\[(s|ms|us|ns)\]|date",

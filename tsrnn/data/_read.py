@@ -20,7 +20,6 @@ from tsrnn.data._timestamps import Stamps, period_freq, period_step
 
 __all__ = ["check_same_kind", "read_panel", "read_series"]
 
-
 _HOPELESS = 16  # series that cannot be read alone, after which the fault is not theirs
 
 

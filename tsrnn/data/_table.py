@@ -17,7 +17,6 @@ from tsrnn.data._timestamps import Stamps, is_text, looks_like_dates, read_stamp
 
 __all__ = ["Table", "choose_columns", "exact_columns", "numeric", "read_table"]
 
-
 _ACCEPTED = (
     "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
     "pandas or polars DataFrame with a time column"

@@ -23,7 +23,6 @@ __all__ = [
 
 MOST = 2**61  # size of an integer timestamp, so that the difference of two fits 64 bits
 
-
 _CLOCK = r"([T ]\d{1,2}:\d{2}(:\d{2}([.]\d{1,9})?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?"
 # The year comes first, so that nothing but month and day can follow.
 FORMS = {
