@@ -11,8 +11,9 @@ from tsrnn.data._calendar import (
     calendar_names,
     cycle_steps,
 )
+from tsrnn.data._csv import CsvFormat
 from tsrnn.data._faults import tell_apart
-from tsrnn.data._files import CsvFormat, DataFiles, check_zones, load_polars
+from tsrnn.data._files import DataFiles, check_zones, load_polars
 from tsrnn.data._frames import (
     in_library,
     panel_frame,

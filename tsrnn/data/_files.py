@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import bz2
-import csv
 import glob
-import gzip
 import io
-import itertools
-import lzma
 import os
-import warnings
-import zipfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from tsrnn.data._csv import COMPRESSIONS, CsvFormat, CsvText, compression_of, decompressed
 from tsrnn.data._frames import to_pandas
 from tsrnn.data._panel import Layout
-from tsrnn.data._table import DEFAULT_TIME, Table, read_table
+from tsrnn.data._table import Table, read_table
 from tsrnn.data._timestamps import Stamps
 
-__all__ = ["CsvFormat", "DataFiles", "check_zones", "is_path", "load_polars", "read_files"]
+__all__ = ["DataFiles", "check_zones", "is_path", "load_polars", "read_files"]
 
 ROWS_AT_ONCE = 2**19  # of parquet files, which are never held as a frame
 ROWS_FOR_TYPES = 10_000  # of a CSV file, from which polars tells the types of its columns
-COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
-SEPARATORS = ";\t|,"  # of CSV files, the least likely in a name first
 MAGIC = b"PAR1"  # the first bytes of a parquet file
+PLAIN = CsvFormat()
 INTEGERS = r"[+-]?\d{1,18}"
 
 FloatFrame = Callable[[Table], pd.DataFrame]
@@ -71,45 +63,6 @@ def load_polars() -> Any:
             "'tsrnn[polars]', or give a frame or CSV"
         ) from error
     return polars
-
-
-@dataclass(frozen=True)
-class CsvFormat:
-    """Format of CSV files.
-
-    Parameters
-    ----------
-    sep, decimal : str
-        Separator of fields and decimal mark, a character each.
-    encoding : str
-    options : bool
-        Whether messages name these as options of a command, such as --sep.
-
-    Attributes
-    ----------
-    MISSING : tuple of str
-        Fields that are missing values, but for ids, of which an empty field alone is.
-
-    Examples
-    --------
-    >>> from tsrnn.data import CsvFormat
-    >>> CsvFormat(sep=";", decimal=",").encoding
-    'utf-8'
-    """
-
-    sep: str = ","
-    decimal: str = "."
-    encoding: str = "utf-8"
-    options: bool = False
-
-    MISSING: ClassVar[tuple[str, ...]] = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
-
-    def setting(self, name: str, value: str) -> str:
-        """Return a setting as the caller writes it."""
-        return f"--{name} {value!r}" if self.options else f"pd.read_csv(..., {name}={value!r})"
-
-
-PLAIN = CsvFormat()
 
 
 @dataclass(frozen=True)
@@ -260,12 +213,12 @@ class DataFiles:
             "infer_schema_length": ROWS_FOR_TYPES,
             "schema_overrides": dict.fromkeys(texts, pl.String),
         }
-        if {_compression(path) for path in self.paths} <= {None, "gzip"}:
+        if {compression_of(path) for path in self.paths} <= {None, "gzip"}:
             return pl.scan_csv(names, glob=False, **reading, **options)
         label = options.pop("include_file_paths", None)  # compressed in a way not known to polars
         tables = []
         for path in self.paths:
-            content = io.BytesIO(_decompressed(path.read_bytes(), _compression(path)))
+            content = io.BytesIO(decompressed(path.read_bytes(), compression_of(path)))
             table = pl.scan_csv(content, **reading, **options)
             tables.append(table.with_columns(pl.lit(str(path)).alias(label)) if label else table)
         return pl.concat(tables)
@@ -309,11 +262,11 @@ class DataFiles:
         check_zones(types(), time)
 
     @cached_property
-    def _texts(self) -> list[_CsvText]:
+    def _texts(self) -> list[CsvText]:
         if self.content is not None:
-            return [_CsvText(str(self.paths[0]), self.content, None, self.csv)]
+            return [CsvText(str(self.paths[0]), self.content, None, self.csv)]
         return [
-            _CsvText(str(path), path.read_bytes(), _compression(path), self.csv)
+            CsvText(str(path), path.read_bytes(), compression_of(path), self.csv)
             for path in self.paths
         ]
 
@@ -343,99 +296,6 @@ def _kind_of_content(path: Path) -> Literal["parquet", "csv"]:
 def _is_aside(parts: Iterable[str]) -> bool:
     """Whether other tools pass over a file, by its name or that of a folder that it is in."""
     return any(part[0] in "._" for part in parts)
-
-
-def _compression(path: Path) -> str | None:
-    return COMPRESSIONS.get(path.suffix.lower())
-
-
-def _decompressed(content: bytes, compression: str | None) -> bytes:
-    if compression is None:
-        return content
-    if compression == "zip":
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return archive.read(archive.namelist()[0])
-    return {"gzip": gzip, "bz2": bz2, "xz": lzma}[compression].decompress(content)
-
-
-class _CsvText:
-    """CSV: ids and time are text, whatever they look like; the rest is what it looks like."""
-
-    def __init__(
-        self, name: str, content: bytes, compression: str | None, csv_format: CsvFormat
-    ) -> None:
-        self.name, self.n_rows = name, 0
-        self._content, self._compression, self._format = content, compression, csv_format
-        if not content.strip():
-            raise ValueError(f"{name} must hold a table; it is empty")
-        header = self._parse(header=None, nrows=1, dtype=str, keep_default_na=False)
-        names = self.columns = [field.strip() for field in header.iloc[0].tolist()]
-        if not names[0] and DEFAULT_TIME not in names:
-            names[0] = DEFAULT_TIME  # without a name as that of an index, which is time
-        unnamed = [place + 1 for place, field in enumerate(names) if not field]
-        if unnamed:
-            raise ValueError(f"{name} must name its columns; number {unnamed[0]} has no name")
-        twice = [field for field, count in Counter(names).items() if count > 1]
-        if twice:
-            raise ValueError(f"{name} must name its columns apart; {twice[0]!r} comes twice")
-        other = next((mark for mark in SEPARATORS if mark in names[0]), None)
-        if len(names) == 1 and other is not None:
-            argument = "--sep" if csv_format.options else "sep"
-            raise ValueError(
-                f"{name} must have several columns; read with {argument} {csv_format.sep!r} its "
-                f"header is one, {names[0]!r}. If fields are parted by {other!r}, say so by "
-                f"{csv_format.setting('sep', other)}"
-            )
-
-    def read(self, time: str | None, ids: str | None) -> pd.DataFrame:
-        """Read the rows; an empty field is the one missing id."""
-        text = {name: str for name in (time, ids) if name is not None}
-        missing: Mapping[str, list[str]] = {
-            name: [""] if name == ids else list(CsvFormat.MISSING) for name in self.columns
-        }
-        table = self._parse(
-            header=0, names=self.columns, dtype=text, na_values=missing, keep_default_na=False
-        )
-        self.n_rows = len(table)
-        if not len(table):
-            raise ValueError(f"{self.name} must have rows below its header; it has none")
-        return table
-
-    def place(self, row: int) -> str:
-        """Name the line: quoted fields may go over several, and empty lines are passed over."""
-        text = _decompressed(self._content, self._compression).decode(self._format.encoding)
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=self._format.sep)
-        ends = (lines.line_num for fields in lines if fields)
-        return f"line {next(itertools.islice(ends, row + 1, None))}"
-
-    def _parse(self, **how: Any) -> pd.DataFrame:
-        encoding, options = self._format.encoding, self._format.options
-        argument = "--encoding" if options else "encoding"
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)  # that fields were lost
-                return pd.read_csv(  # type: ignore[no-any-return, call-overload]
-                    io.BytesIO(self._content),
-                    sep=self._format.sep,
-                    decimal=self._format.decimal,
-                    encoding=encoding,
-                    compression=self._compression,
-                    index_col=False,
-                    low_memory=False,
-                    **how,
-                )
-        except LookupError as error:
-            raise ValueError(
-                f"{argument} must name an encoding, such as utf-8, cp1252 or latin-1: {error}"
-            ) from error
-        except UnicodeError as error:
-            raise ValueError(
-                f"{self.name} cannot be read as {encoding}: {error}. Name its encoding by "
-                f"{argument if options else 'pd.read_csv(..., encoding=...)'}, such as cp1252 or "
-                "latin-1"
-            ) from error
-        except (ValueError, OSError, EOFError, pd.errors.ParserWarning) as error:
-            raise ValueError(f"{self.name} cannot be read as CSV: {str(error).strip()}") from error
 
 
 def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
