@@ -37,13 +37,7 @@ class Folder:
         self.path = as_path(path).resolve()  # workers may be elsewhere
 
     def check_apart(self, files: Iterable[Path]) -> None:
-        """Refuse a folder that holds files to be read, which a run would remove or replace.
-
-        Raises
-        ------
-        ValueError
-            Naming one.
-        """
+        """Refuse a folder that holds files to be read, which a run would remove or replace."""
         for file in files:
             if inside(file, self.path):
                 raise ValueError(

@@ -121,14 +121,7 @@ class Request:
 def make_request(
     model: Any, h: Any, level: Any, X_future: Any, csv: tuple[str, str] = (",", ".")
 ) -> Request:
-    """Check what is asked; `csv` are the separator of fields and the decimal mark.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the model is no forecaster, is a network that has not been fitted, or an argument
-        cannot be used.
-    """
+    """Check the arguments of a request; `csv` has the separator of fields and the decimal mark."""
     for method in ("fit", "predict"):
         if isinstance(model, type) or not callable(getattr(model, method, None)):
             raise TypeError(
@@ -174,11 +167,6 @@ def check_zone(frame: Any, number: int, request: Request) -> None:
 
     Columns of files hold timestamps of one zone: put together, those of another would be told on
     another clock.
-
-    Raises
-    ------
-    ValueError
-        Naming the partition, the column and both zones.
     """
     zone = zone_of(frame, request.time_col)
     if zone != request.zone:

@@ -215,13 +215,7 @@ def _with_whole_ids(table: Any, id_col: str) -> Any:
 
 
 def check_columns(columns: list[Any], needed: list[Any], id_col: str) -> None:
-    """Refuse data in which a column that is needed is missing, or there twice.
-
-    Raises
-    ------
-    ValueError
-        Naming it.
-    """
+    """Refuse data in which a column that is needed is missing, or there twice."""
     missing = [name for name in needed if name not in columns]
     if missing:
         advice = "Name the columns by the model's id_col, time_col and target"
@@ -234,13 +228,7 @@ def check_columns(columns: list[Any], needed: list[Any], id_col: str) -> None:
 
 
 def check_ids(n_missing: int, id_col: str) -> None:
-    """Refuse rows without an id.
-
-    Raises
-    ------
-    ValueError
-        If there are any.
-    """
+    """Refuse rows without an id."""
     if n_missing:
         raise ValueError(
             f"the column {id_col!r} must name a series in each row; {n_missing} ids are missing. "

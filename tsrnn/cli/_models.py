@@ -128,13 +128,7 @@ def settings_of(texts: Sequence[str] | None) -> dict[str, Any]:
 def check_as_fitted(
     arguments: Mapping[str, Any], settings: Mapping[str, Any], option: str, **others: Any
 ) -> None:
-    """Refuse what a fitted model cannot be given: arguments, settings, and other options by name.
-
-    Raises
-    ------
-    typer.BadParameter
-        Naming the options.
-    """
+    """Refuse arguments, settings and other options (by name) beside a fitted model."""
     given = {f"--{name}": value for name, value in others.items()} | {"--set": settings}
     given |= {OPTIONS[name]: value for name, value in arguments.items()}
     unfit = [name for name, value in given.items() if value not in (None, [], {})]

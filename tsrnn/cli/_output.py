@@ -57,15 +57,6 @@ def check_out(
         Of the formats that can be written; any if empty.
     others : mapping of str to str, optional
         Files of the same command, read or written, by their arguments.
-
-    Raises
-    ------
-    typer.BadParameter
-        If the suffix is of no known format.
-    OSError
-        If the folder is not there, or the place is a folder, a pipe or a device.
-    ValueError
-        If it is one of the other files.
     """
     if path is None:
         return

@@ -167,13 +167,7 @@ def shape_of(
 
 
 def check_there(path: str, columns: Sequence[str], names: Sequence[str], option: str) -> None:
-    """Refuse names of columns that a file does not have.
-
-    Raises
-    ------
-    ValueError
-        Naming them, the columns that there are, and the option to name others by.
-    """
+    """Refuse names of columns that a file does not have."""
     missing = [repr(name) for name in names if name not in columns]
     if missing:
         there = ", ".join(map(repr, columns[:10])) + (", ..." if len(columns) > 10 else "")
@@ -253,13 +247,7 @@ def _datetimes(known: pd.Series, path: str, time_format: str | None) -> pd.Serie
 def check_numbers(
     table: pd.DataFrame, path: str, others: Collection[Any], place: Place, decimal: str
 ) -> None:
-    """Refuse text in all columns but some.
-
-    Raises
-    ------
-    ValueError
-        Naming column, place in the file and text.
-    """
+    """Refuse text in all columns but some."""
     for name in table.columns.difference(list(others), sort=False):
         column = table[name]
         if not _is_text(column):

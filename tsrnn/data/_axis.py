@@ -131,13 +131,7 @@ def show_time(time: object, tz: str | None, period: str | None) -> str:
 
 
 def check_increasing(axis: Axis) -> None:
-    """Refuse timestamps that repeat or go back within a series.
-
-    Raises
-    ------
-    ValueError
-        Naming the series and the rows.
-    """
+    """Refuse timestamps that repeat or go back within a series."""
     rows = axis.inner[axis.times[axis.inner] <= axis.times[axis.inner - 1]]
     if not len(rows):
         return
@@ -343,13 +337,7 @@ def strangers(axis: Axis, steps: np.ndarray) -> np.ndarray:
 
 
 def check_gaps(axis: Axis, grid: Grid, offsets: np.ndarray) -> None:
-    """Refuse missing rows.
-
-    Raises
-    ------
-    ValueError
-        Naming the series and the rows after which rows are missing.
-    """
+    """Refuse missing rows."""
     steps = axis.steps(offsets)
     before = axis.inner[steps > 1] - 1
     if not len(before):
@@ -376,11 +364,6 @@ def check_few_missing(axis: Axis, grid: Grid, lengths: np.ndarray) -> None:
     grid : Grid
     lengths : ndarray of int64, shape (S,)
         Rows of each series with the missing ones.
-
-    Raises
-    ------
-    ValueError
-        Naming the series that lacks most rows and where it begins and ends.
     """
     wanted, came = float(lengths.sum(dtype=float)), len(axis.times)
     if wanted <= MOST_ROWS or wanted <= MOST_MISSING * came:

@@ -36,11 +36,6 @@ def complete(
     axis : Axis
         With the missing rows, unless they are refused.
     data : ndarray
-
-    Raises
-    ------
-    ValueError
-        Naming column, series and rows.
     """
     offsets = positions(axis, grid)
     for j, name in enumerate(names):
@@ -109,13 +104,7 @@ def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> N
 
 
 def _check_exogenous(values: np.ndarray, names: Sequence[Name], axis: Axis) -> None:
-    """Refuse missing values of exogenous columns, where those of targets may be kept.
-
-    Raises
-    ------
-    ValueError
-        Naming column, series and rows.
-    """
+    """Refuse missing values of exogenous columns, where those of targets may be kept."""
     for j, name in enumerate(names):
         rows = np.flatnonzero(np.isnan(values[:, j]))
         if len(rows):

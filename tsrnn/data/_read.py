@@ -310,13 +310,7 @@ def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> G
 
 
 def check_same_kind(table: Table, layout: Layout) -> None:
-    """Refuse a frame of another kind than the one a model was fitted to.
-
-    Raises
-    ------
-    ValueError
-        Saying what differs.
-    """
+    """Refuse a frame of another kind than the one a model was fitted to."""
     _check_equal("frame", _kind(table), _kind(layout))
     _check_equal("timestamps", table.stamps.kind, layout.time_kind)
     if layout.time_kind == "period":

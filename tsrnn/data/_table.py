@@ -295,13 +295,7 @@ def _no_numbers(
 
 
 def _check_no_years(frame: pd.DataFrame) -> None:
-    """Refuse a frame whose index says nothing and one of whose columns counts years.
-
-    Raises
-    ------
-    ValueError
-        Saying how to make that column the time.
-    """
+    """Refuse a frame whose index says nothing and one of whose columns counts years."""
     index = frame.index
     says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
     if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
