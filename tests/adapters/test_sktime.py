@@ -25,7 +25,7 @@ from sktime.utils.estimator_checks import check_estimator
 import tsrnn
 import tsrnn.sktime as adapters
 from tsrnn.baselines import Naive, SeasonalNaive
-from tsrnn.sktime._frames import ID, TIME
+from tsrnn.sktime._adapter import ID, TIME
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 

@@ -1,6 +1,7 @@
 """Sources of every kind give the same forecasts, a partition at a time, and runs go on."""
 
 import json
+import lzma
 
 import joblib
 import numpy as np
@@ -64,6 +65,13 @@ def as_csv(table, place):
     return place / "all.csv"
 
 
+def as_compressed_csv(table, place):
+    for number in range(4):
+        text = table[240 * number : 240 * (number + 1)].write_csv().encode()
+        (place / f"{number}.csv.xz").write_bytes(lzma.compress(text))
+    return place
+
+
 def as_polars(table, place):
     return table
 
@@ -79,6 +87,7 @@ SOURCES = [
     interleaved,
     in_folders,
     as_csv,
+    as_compressed_csv,
     as_polars,
     as_iterator,
 ]
@@ -267,6 +276,19 @@ def test_text_in_a_csv_file_is_an_error_of_its_series(panel, arma, tmp_path):
     assert run.forecasts()["unique_id"].nunique() == 23
 
 
+@pytest.mark.parametrize("field", ["", "NA", "null", " NaN "])
+def test_fields_of_csv_files_that_are_missing(panel, arma, field, tmp_path):
+    texts = panel["y"].astype(str)
+    frame = panel.assign(y=texts.where(panel.index != 100, field))
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    run = forecast_batches(tmp_path / "a.csv", arma, out=tmp_path / "out")
+    expected = forecast_batches(
+        panel.assign(y=panel["y"].where(panel.index != 100)), arma, out=tmp_path / "b"
+    )
+    assert list(run.errors()["message"]) == list(expected.errors()["message"])
+    np.testing.assert_allclose(run.forecasts()["ARMA"], expected.forecasts()["ARMA"], rtol=1e-12)
+
+
 def test_ids_of_csv_files_keep_their_zeros(panel, arma, tmp_path):
     panel.assign(unique_id="0" + panel["unique_id"].str[1:]).to_csv(tmp_path / "a.csv", index=False)
     run = forecast_batches(tmp_path / "a.csv", arma, out=tmp_path / "out")
@@ -352,7 +374,9 @@ def test_what_is_no_source_is_refused_before_anything_is_written(
 
 def test_files_that_cannot_be_read_are_named(panel, arma, tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"no parquet")
-    with pytest.raises(ValueError, match=r"a\.parquet.* must be files of one kind"):
+    with pytest.raises(
+        ValueError, match=r"a\.parquet cannot be read as parquet.* must be files of one kind"
+    ):
         forecast_batches(tmp_path / "a.parquet", arma, out=tmp_path / "out")
     to_polars(panel).write_parquet(tmp_path / "b.parquet")
     panel.to_csv(tmp_path / "c.csv")

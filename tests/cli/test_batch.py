@@ -93,9 +93,9 @@ def test_a_fitted_model(answer, misused, files):
 
 
 def test_the_reason_why_all_series_fail(refused, files):
-    (files / "na.csv").write_text("unique_id,ds,y\na,2024-01-01,1\na,2024-01-02,NA\n")
+    (files / "na.csv").write_text("unique_id,ds,y\na,2024-01-01,1\na,2024-01-02,n.a.\n")
     message = refused("batch na.csv --model naive --h 1 --out f")
-    assert "the first, 'a': TypeError: the column 'y' must hold numbers; got 'NA'" in message
+    assert "the first, 'a': TypeError: the column 'y' must hold numbers; got 'n.a.'" in message
     assert list((files / "f" / "errors").glob("*.parquet"))
 
 

@@ -67,8 +67,8 @@ def test_binary_garbage(refused, tmp_path, suffix):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("none.csv --model naive", "there is no file none.csv"),
-        (". --model naive", ". is a folder"),
+        ("none.csv --model naive", "no parquet or CSV file is at 'none.csv'"),
+        (". --model naive", "must have the columns of"),
         ("panel.csv --model naive --target z", "no column 'z'; its columns are"),
         ("panel.csv --model naive --id-col shop", "no column 'shop'"),
         ("panel.csv --model naive --time-col when", "no column 'when'"),
@@ -144,7 +144,7 @@ def test_debug_shows_the_traceback(tsrnn):
     done = tsrnn("forecast none.csv --debug")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith("Traceback (most recent call last):")
-    assert done.stderr.endswith("error: there is no file none.csv\n")
+    assert done.stderr.splitlines()[-1].startswith("error: no parquet or CSV file is at 'none.csv'")
 
 
 def test_a_defect_is_named_by_its_type(refused, monkeypatch):
@@ -153,7 +153,8 @@ def test_a_defect_is_named_by_its_type(refused, monkeypatch):
 
 
 def test_quiet_does_not_hide_errors(refused):
-    assert refused("forecast none.csv --quiet") == "there is no file none.csv"
+    message = refused("forecast none.csv --quiet")
+    assert message.startswith("no parquet or CSV file is at 'none.csv'. Give the path")
 
 
 def test_an_interrupt(tsrnn, monkeypatch):

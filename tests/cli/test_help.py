@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tsrnn.cli._table import MODELS
+from tsrnn.cli._models import MODELS
 
 COMMANDS = ["forecast", "compare", "batch", "features", "summary", "models"]
 

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.cli._shape import Shape, shape_of
-from tsrnn.cli._source import Source
+from tsrnn.cli._source import Shape, Source, shape_of
 from tsrnn.data import read_panel
 
 
@@ -116,6 +115,32 @@ def test_a_compressed_file(tmp_path):
     with gzip.open(tmp_path / "data.csv.gz", "wt") as file:
         file.write("ds,y\n2024-01-01,1\n2024-01-02,2\n")
     assert Source().read(str(tmp_path / "data.csv.gz"))[0]["y"].tolist() == [1, 2]
+
+
+class TestSeveralFiles:
+    """A folder or a pattern is read as one table."""
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "sales").mkdir()
+        for name, rows in (("a", "a,2024-01-01,1\na,2024-01-02,2\n"), ("b", "b,2024-01-01,x\n")):
+            (tmp_path / "sales" / f"{name}.csv").write_text(f"unique_id,ds,y\n{rows}")
+        return tmp_path / "sales"
+
+    def test_is_read(self, folder):
+        (folder / "b.csv").write_text("unique_id,ds,y\nb,2024-01-01,4\n")
+        for path in (folder, folder / "*.csv"):
+            frame, _ = Source().read(str(path))
+            assert frame["unique_id"].tolist() == ["a", "a", "b"]
+            assert frame["y"].tolist() == [1, 2, 4]
+
+    def test_a_field_is_named_by_its_file(self, folder):
+        with pytest.raises(ValueError, match=r"line 2 of .*b\.csv has 'x'"):
+            Source().read(str(folder))
+
+    def test_none_is_written_over(self, folder, refused):
+        message = refused(f"forecast {folder} --model naive --h 1 --out {folder / 'a.csv'}")
+        assert "DATA" in message
 
 
 def test_a_pipe_of_the_shell_is_read_once(tmp_path, read):

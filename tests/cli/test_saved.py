@@ -8,8 +8,7 @@ import pytest
 
 import tsrnn
 from tsrnn import load, recurrence_features
-from tsrnn.cli._models import class_of, is_file, settings_of
-from tsrnn.cli._table import MODELS
+from tsrnn.cli._models import MODELS, class_of, is_file, settings_of
 from tsrnn.contract import Forecaster
 from tsrnn.storage import HOMES
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn.data import future_times, read_panel
-from tsrnn.data._alias import parse_freq
+from tsrnn.data._frequency import parse_freq
 
 ALIASES = [
     *("MS", "ME", "BMS", "BME", "QS", "QE", "BQS", "BQE", "YS", "YE", "BYS", "BYE"),

@@ -5,8 +5,7 @@ workers of joblib, and puts the result of each into a folder in one step. `forec
 pure function that it runs on a partition, for other engines to run.
 """
 
-from tsrnn.batch._forecast_batches import forecast_batches
+from tsrnn.batch._forecast_batches import BatchRun, forecast_batches
 from tsrnn.batch._forecast_frame import Answer, forecast_frame
-from tsrnn.batch._run import BatchRun
 
 __all__ = ["Answer", "BatchRun", "forecast_batches", "forecast_frame"]

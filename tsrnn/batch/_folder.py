@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tsrnn.batch._files import polars
-from tsrnn.batch._forecast_frame import Problem
 from tsrnn.contract import as_path, inside, put_file, remove_unfinished
+from tsrnn.data import load_polars
 
-__all__ = ["Counts", "Folder", "problem_frame"]
+__all__ = ["Counts", "Folder"]
 
 PLAN, FINISHED = "plan.json", "_SUCCESS"
 KIND = {"tsrnn": "forecast_batches"}  # of a plan
@@ -29,7 +28,7 @@ class Counts:
 
 
 class Folder:
-    """Where a run leaves its results; every file appears in one step.
+    """Folder in which a run leaves its results; every file appears in one step.
 
     Forecasts of a partition are the last of its files: where they are, all of it is.
     """
@@ -38,13 +37,7 @@ class Folder:
         self.path = as_path(path).resolve()  # workers may be elsewhere
 
     def check_apart(self, files: Iterable[Path]) -> None:
-        """Refuse a folder that holds files to be read, which a run would remove or replace.
-
-        Raises
-        ------
-        ValueError
-            Naming one.
-        """
+        """Refuse a folder that holds files to be read, which a run would remove or replace."""
         for file in files:
             if inside(file, self.path):
                 raise ValueError(
@@ -105,8 +98,8 @@ class Folder:
         put_file(self.path / FINISHED, lambda place: place.touch())
 
     def counts(self, number: int) -> Counts | None:
-        """What is known of a finished partition; None of one that is not, or is damaged."""
-        pl, path = polars(), self.forecasts(number)
+        """Return the counts of a finished partition; None if it is not, or is damaged."""
+        pl, path = load_polars(), self.forecasts(number)
         if not (path.is_file() and self.errors(number).is_file()):
             return None
         try:
@@ -140,32 +133,16 @@ class Folder:
 
     def _has_others(self) -> bool:
         """Whether there is anything that a run killed at its beginning does not leave."""
-        own = [self.path / folder for folder in ("forecasts", "errors")]
+        folders = [self.path / folder for folder in ("forecasts", "errors")]
         return any(
-            not path.match(".*.tmp") and not (path in own and not any(path.iterdir()))
+            not path.match(".*.tmp") and not (path in folders and not any(path.iterdir()))
             for path in self.path.iterdir()
         )
 
     def _clear(self) -> None:
         """Remove a run, the plan last, and nothing else."""
-        for path in self._own():
-            path.unlink()
-        (self.path / PLAN).unlink()
-
-    def _own(self) -> Iterator[Path]:
         for folder in ("forecasts", "errors"):
-            yield from (self.path / folder).glob("part-*.parquet")
-        if (self.path / FINISHED).exists():
-            yield self.path / FINISHED
-
-
-def problem_frame(problems: list[Problem], id_dtype: Any) -> Any:
-    """Problems as a polars frame, whose ids are of the type of those of the data."""
-    pl = polars()
-    return pl.DataFrame(
-        {
-            "unique_id": pl.Series([one.unique_id for one in problems], dtype=id_dtype),
-            "kind": pl.Series([one.kind for one in problems], dtype=pl.String),
-            "message": pl.Series([one.message for one in problems], dtype=pl.String),
-        }
-    )
+            for path in (self.path / folder).glob("part-*.parquet"):
+                path.unlink()
+        (self.path / FINISHED).unlink(missing_ok=True)
+        (self.path / PLAN).unlink()

@@ -1,4 +1,4 @@
-"""Forecast a source partition by partition."""
+"""Forecasts of a source, partition by partition, and the run that they leave."""
 
 from __future__ import annotations
 
@@ -9,23 +9,37 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import joblib
 from tqdm import tqdm
 
-from tsrnn.batch._files import files_of, polars
 from tsrnn.batch._folder import Counts, Folder
-from tsrnn.batch._frequency import common_freq
+from tsrnn.batch._forecast_frame import one_thread, work
 from tsrnn.batch._request import Request, make_request, zone_of
-from tsrnn.batch._run import BatchRun
-from tsrnn.batch._source import Partition, Source, open_future, open_source
-from tsrnn.batch._work import one_thread, work
-from tsrnn.contract import Forecaster, flag, job_count, last_step, positive_integer, verbosity
+from tsrnn.batch._source import (
+    Partition,
+    Source,
+    common_freq,
+    find_files,
+    open_future,
+    open_source,
+)
+from tsrnn.contract import (
+    Forecaster,
+    choice,
+    flag,
+    job_count,
+    last_step,
+    positive_integer,
+    verbosity,
+)
+from tsrnn.data import load_polars, to_pandas
 
-__all__ = ["forecast_batches"]
+__all__ = ["BatchRun", "forecast_batches"]
 
 
 def forecast_batches(
@@ -130,7 +144,7 @@ def forecast_batches(
     (4, 0, (60, 3))
     """
     start = time.perf_counter()
-    polars()  # said before any work, if it is missing
+    load_polars()  # refused before any work, if it is missing
     verbosity(verbose)
     n_jobs, overwrite = job_count(n_jobs), flag("overwrite", overwrite)
     request = make_request(model, h, level, X_future, (sep, decimal))
@@ -144,16 +158,16 @@ def forecast_batches(
     request = replace(request, zone=zone_of(opened.first(), request.time_col))
     folder = Folder(out)
     paths = [given for given in (source, X_future) if isinstance(given, str | os.PathLike)]
-    folder.check_apart(file for path in paths for file in files_of(path))
+    folder.check_apart(file for path in paths for file in find_files(path, request).paths)
     folder.begin(_plan(request, opened, rows_per_batch), overwrite)
     counts = list(_results(opened, request, future, folder, n_jobs, verbose))
     folder.finish(len(counts))
-    done = [one for one, _ in counts]
+    done = [partition for partition, _ in counts]
     return BatchRun(
         path=folder.path,
-        n_series=sum(one.series for one in done),
-        n_failed=sum(one.failed for one in done),
-        n_unread=sum(one.unread for one in done),
+        n_series=sum(partition.series for partition in done),
+        n_failed=sum(partition.failed for partition in done),
+        n_unread=sum(partition.unread for partition in done),
         n_partitions=len(done),
         n_resumed=sum(before for _, before in counts),
         seconds=time.perf_counter() - start,
@@ -175,7 +189,9 @@ def _results(
         for partition in opened.partitions:
             known = _known(partition, folder)
             if known is None:
-                ahead = _ahead(future, partition)
+                # rows of the steps ahead, where there are any
+                ids = [] if future is None else [i for i in partition.ids or [] if i in future]
+                ahead = future.part(ids) if ids else None
                 yield joblib.delayed(work)(partition, request, ahead, folder, os.getpid())
             else:
                 finished.append(known)
@@ -208,17 +224,11 @@ def _known(partition: Partition, folder: Folder) -> Counts | None:
     return counts
 
 
-def _ahead(future: Any, partition: Partition) -> Any:
-    """A function that gives the rows of the steps ahead of a partition; None if there are none."""
-    names = [] if future is None else [name for name in partition.ids or [] if name in future]
-    return future.part(names) if names else None
-
-
 def _plan(request: Request, opened: Source, rows_per_batch: int) -> dict[str, Any]:
-    """What a run is of, as JSON values."""
+    """Return source, model and arguments of a run as JSON values."""
     return {
         "version": version("tsrnn"),
-        "source": opened.told,
+        "source": opened.fingerprint,
         "model": _digest(request),
         "h": request.h,
         "level": request.levels,
@@ -228,7 +238,7 @@ def _plan(request: Request, opened: Source, rows_per_batch: int) -> dict[str, An
 
 
 def _digest(request: Request) -> str:
-    """Checksum of the model: of what its file would hold, or of its class and arguments."""
+    """Return a checksum of the model: of its file, or of its class and arguments."""
     model = request.model
     if request.fitted:
         return joblib.hash(list(model._parts()) if isinstance(model, Forecaster) else model)
@@ -238,3 +248,89 @@ def _digest(request: Request) -> str:
         arguments = sorted(model.get_params(deep=True).items())
         shown = re.sub(r" at 0x[0-9a-fA-F]+", "", repr((type(model), arguments)))
         return hashlib.sha256(shown.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class BatchRun:
+    """A finished run of `forecast_batches`; print it.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder.
+    n_series, n_failed : int
+        Series, and those of them without forecasts.
+    n_unread : int
+        Frames of an iterator that could not be read.
+    n_partitions, n_resumed : int
+        Partitions, and those of them that an interrupted run had finished.
+    seconds : float
+        Of this run.
+
+    Examples
+    --------
+    See `forecast_batches`, which makes it.
+
+    >>> from pathlib import Path
+    >>> from tsrnn.batch import BatchRun
+    >>> print(BatchRun(Path("night"), 1000, 2, 0, 5, 1, 3.2))
+    1000 series in 5 partitions, 1 of them from before: 998 forecast, 2 failed; 3.2 s
+    """
+
+    path: Path
+    n_series: int
+    n_failed: int
+    n_unread: int
+    n_partitions: int
+    n_resumed: int
+    seconds: float
+
+    def forecasts(self, library: str = "pandas") -> Any:
+        """Return all forecasts as one long frame.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+        """
+        return self._read("forecasts", library)
+
+    def errors(self, library: str = "pandas") -> Any:
+        """Return the problems: ``unique_id``, ``kind`` ("error" or "warning") and ``message``.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+        """
+        return self._read("errors", library)
+
+    def _read(self, folder: str, library: str) -> Any:
+        choice("library", library, ("pandas", "polars"))
+        files = sorted(
+            (self.path / folder).glob("part-*.parquet"),
+            key=lambda file: int(file.stem.removeprefix("part-")),
+        )
+        parts = [load_polars().read_parquet(file, glob=False) for file in files]
+        parts = [part for part in parts if len(part)] or parts[:1]
+        zones = {
+            getattr(dtype, "time_zone", None)
+            for part in parts
+            for dtype in part.schema.values()
+            if dtype.is_temporal()
+        }
+        if len(zones) > 1:
+            named = " and ".join(sorted(zone or "none" for zone in zones))
+            raise ValueError(
+                f"the partitions in {str(self.path)!r} must have timestamps of one time zone; "
+                f"they have {named}. Run again with data of one zone and overwrite=True"
+            )
+        frame = load_polars().concat(parts, how="vertical_relaxed")
+        return frame if library == "polars" else to_pandas(frame)
+
+    def __str__(self) -> str:
+        before = f", {self.n_resumed} of them from before" if self.n_resumed else ""
+        done = f"{self.n_series - self.n_failed} forecast, {self.n_failed} failed"
+        if self.n_unread:
+            done += f", {self.n_unread} frames not read"
+        plural = "" if self.n_partitions == 1 else "s"
+        many = f"{self.n_series} series in {self.n_partitions} partition{plural}"
+        return f"{many}{before}: {done}; {self.seconds:.1f} s"

@@ -1,57 +1,25 @@
-"""Forecasts of the series of one frame: those that cannot be forecast do not stop the others."""
+"""Forecasts of the series of a frame or partition: those that fail do not stop the others."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
 
-from tsrnn.batch._request import Request, make_request
+from tsrnn.batch._folder import Counts, Folder
+from tsrnn.batch._request import Request, check_zone, make_request
 from tsrnn.batch._rows import FrameRows
-from tsrnn.contract import last_step, recorded
-from tsrnn.data import tell_apart
+from tsrnn.batch._source import Partition
+from tsrnn.contract import last_step, level_name, recorded
+from tsrnn.data import load_polars, tell_apart, to_polars
 
-__all__ = ["Answer", "Problem", "answer_frame", "forecast_frame"]
-
-
-class Problem(NamedTuple):
-    """What is to be said of a series.
-
-    Parameters
-    ----------
-    unique_id : str, int or None
-        None if it is said of the whole frame.
-    kind : {"error", "warning"}
-        Whether there is no forecast, or one to be looked at.
-    message : str
-    """
-
-    unique_id: Any
-    kind: str
-    message: str
-
-
-class Answer(NamedTuple):
-    """Forecasts of a frame and what went wrong.
-
-    Parameters
-    ----------
-    forecasts : DataFrame or None
-        In the library of the data; None if no series could be forecast.
-    problems : list of Problem
-
-    Examples
-    --------
-    See `forecast_frame`.
-
-    >>> from tsrnn.batch import Answer
-    >>> Answer._fields
-    ('forecasts', 'problems')
-    """
-
-    forecasts: Any
-    problems: list[Problem]
+__all__ = ["Answer", "forecast_frame", "one_thread", "work"]
 
 
 def forecast_frame(
@@ -117,64 +85,181 @@ def forecast_frame(
     return answer_frame(rows, request, future)
 
 
+class Answer(NamedTuple):
+    """Forecasts of a frame and what went wrong.
+
+    Parameters
+    ----------
+    forecasts : DataFrame or None
+        In the library of the data; None if no series could be forecast.
+    problems : list of Problem
+
+    Examples
+    --------
+    See `forecast_frame`.
+
+    >>> from tsrnn.batch import Answer
+    >>> Answer._fields
+    ('forecasts', 'problems')
+    """
+
+    forecasts: Any
+    problems: list[Problem]
+
+
+class Problem(NamedTuple):
+    """Warning or failure recorded for one series.
+
+    Parameters
+    ----------
+    unique_id : str, int or None
+        None if it concerns the whole frame.
+    kind : {"error", "warning"}
+        Whether there is no forecast, or one to be looked at.
+    message : str
+    """
+
+    unique_id: Any
+    kind: str
+    message: str
+
+
 def answer_frame(rows: FrameRows, request: Request, future: FrameRows | None) -> Answer:
-    """As `forecast_frame`, with arguments checked."""
-    with recorded():  # what they say of series is said in the problems
-        parts, problems = _answers(rows, request, future)
-    whole = nw.concat([nw.from_native(part) for part in parts]).to_native() if parts else None
-    return Answer(whole, problems)
+    """Forecast a frame, with arguments checked."""
 
-
-def _answers(
-    rows: FrameRows, request: Request, future: FrameRows | None
-) -> tuple[list[Any], list[Problem]]:
     def attempt(ids: list[Any]) -> tuple[list[Any], list[Problem]]:
-        ahead = [] if future is None else [one for one in ids if one in future]
+        ahead = [] if future is None else [name for name in ids if name in future]
         known = future.part(ahead)() if future is not None and ahead else None
-        made, model = request.ask(rows.part(ids)(), known)
-        return _checked(made, model, request.id_col, ids)
+        forecasts, model = request.ask(rows.part(ids)(), known)
+        return _checked(forecasts, model, request.id_col, ids)
 
-    answers, faults = tell_apart(rows.ids, attempt)
-    parts = [part for own, _ in answers for part in own]
-    problems = [problem for _, own in answers for problem in own]
+    with recorded():  # warnings on series are among the problems
+        answers, faults = tell_apart(rows.ids, attempt)
+    parts = [nw.from_native(part) for frames, _ in answers for part in frames]
+    problems = [problem for _, recorded_problems in answers for problem in recorded_problems]
     problems += [
-        Problem(one, "error", " ".join(f"{type(error).__name__}: {error}".split()))
-        for one, error in faults.items()
+        Problem(name, "error", " ".join(f"{type(error).__name__}: {error}".split()))
+        for name, error in faults.items()
     ]
-    place = {one: i for i, one in enumerate(rows.ids)}
-    return parts, sorted(problems, key=lambda problem: place.get(problem.unique_id, len(place)))
+    place = {name: i for i, name in enumerate(rows.ids)}
+    problems.sort(key=lambda problem: place.get(problem.unique_id, len(place)))
+    return Answer(nw.concat(parts).to_native() if parts else None, problems)
 
 
-def _checked(made: Any, model: Any, id_col: str, ids: list[Any]) -> tuple[list[Any], list[Problem]]:
-    """Forecasts without the series that have none, and what is said of series."""
-    frame = nw.from_native(made, eager_only=True)
+def _checked(
+    forecasts: Any, model: Any, id_col: str, ids: list[Any]
+) -> tuple[list[Any], list[Problem]]:
+    """Return the forecasts without the series that have none, and the problems of series."""
+    frame = nw.from_native(forecasts, eager_only=True)
     numbers = [name for name, dtype in frame.schema.items() if name != id_col and dtype.is_float()]
     finite = np.isfinite(frame.select(numbers).to_numpy()).all(axis=1)
     names = np.asarray(frame[id_col].to_list(), dtype=object)
-    told, loose = _messages(last_step(model))
-    found = set(names)
+    messages, loose = _messages(last_step(model))
+    there = set(names)
     lost = dict.fromkeys(names[~finite], "the forecast is not finite")
-    lost |= dict.fromkeys([one for one in ids if one not in found], "there is no forecast")
-    problems = [Problem(one, "error", told.get(one) or why) for one, why in lost.items()]
+    lost |= dict.fromkeys([name for name in ids if name not in there], "there is no forecast")
+    problems = [Problem(name, "error", messages.get(name) or why) for name, why in lost.items()]
     problems += [
-        Problem(one, "warning", f"not converged: {told.get(one) or 'see the model'}")
-        for one in loose
-        if one not in lost
+        Problem(name, "warning", f"not converged: {messages.get(name) or 'see the model'}")
+        for name in loose
+        if name not in lost
     ]
-    kept = np.array([one not in lost for one in names], bool)
-    parts = [frame.filter(kept.tolist()).to_native()] if kept.any() else []
-    return parts, problems
+    kept = [name not in lost for name in names]
+    return ([frame.filter(kept).to_native()] if any(kept) else []), problems
 
 
 def _messages(model: Any) -> tuple[dict[Any, str], list[Any]]:
-    """What a model says of each series, and the series whose estimation has not converged."""
+    """Return a model's messages by series, and the series whose estimation has not converged."""
     messages = getattr(model, "messages_", None)
     if messages is None:
         return {}, []
     labels = messages.index.get_level_values(0).tolist()
-    told: dict[Any, str] = {}
+    by_series: dict[Any, list[str]] = {}
     for label, texts in zip(labels, messages, strict=True):
-        if texts:
-            told[label] = " ".join([*([told[label]] if label in told else []), *texts])
+        by_series.setdefault(label, []).extend(texts)
     unmet = ~np.asarray(model.converged_, bool)
-    return told, list(dict.fromkeys(np.asarray(labels, dtype=object)[unmet].tolist()))
+    loose = dict.fromkeys(np.asarray(labels, dtype=object)[unmet].tolist())
+    return {label: " ".join(texts) for label, texts in by_series.items() if texts}, list(loose)
+
+
+def work(
+    partition: Partition, request: Request, future: Any, folder: Folder, caller: int
+) -> Counts:
+    """Forecast a partition and keep the results.
+
+    Parameters
+    ----------
+    partition : Partition
+    request : Request
+    future : callable or None
+        Gives the rows of the steps ahead.
+    folder : Folder
+    caller : int
+        Number of the process that asks; another one works with one thread.
+
+    Returns
+    -------
+    Counts
+    """
+    frame, pl = partition.read(), load_polars()
+    check_zone(frame, partition.number, request)
+    answer, n_series = Answer(None, []), 0
+    with nullcontext() if os.getpid() == caller else one_thread():
+        try:
+            rows = FrameRows(frame, request.id_col, request.columns)
+        except (TypeError, ValueError) as error:  # of a frame that cannot be read
+            answer.problems.append(Problem(None, "error", f"{type(error).__name__}: {error}"))
+        else:
+            known = None
+            if future is not None:
+                known = FrameRows(future(), request.id_col, request.future_columns)
+            answer, n_series = answer_frame(rows, request, known), len(rows.ids)
+    front = [name for name in (request.id_col, request.time_col) if name in frame.columns]
+    shape = to_polars(frame[front][:1])
+    if answer.forecasts is None:
+        forecasts = _empty(shape, request)
+    else:
+        forecasts = to_polars(answer.forecasts)
+        check_zone(forecasts, partition.number, request)  # text may be read as times of a zone
+    # timestamps of one unit, as frames of one run may differ in it
+    times = [name for name, dtype in forecasts.schema.items() if isinstance(dtype, pl.Datetime)]
+    if times:
+        forecasts = forecasts.with_columns(pl.col(times).dt.cast_time_unit("us"))
+    # ids of the type of those of the data
+    id_dtype = shape.schema.get(request.id_col, pl.String)
+    dtypes = {"unique_id": id_dtype, "kind": pl.String, "message": pl.String}
+    problems = {
+        name: pl.Series([getattr(problem, name) for problem in answer.problems], dtype=dtype)
+        for name, dtype in dtypes.items()
+    }
+    failed = sum(
+        problem.kind == "error" and problem.unique_id is not None for problem in answer.problems
+    )
+    counts = Counts(n_series, failed, int(n_series == 0), partition.digest)
+    folder.write(partition.number, forecasts, pl.DataFrame(problems), counts)
+    return counts
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for matrix products and kernels, as workers share the cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _empty(shape: Any, request: Request) -> Any:
+    """Return a frame without forecasts, in the columns that there would have been."""
+    pl = load_polars()
+    front = {name: shape.schema.get(name, pl.String) for name in (request.id_col, request.time_col)}
+    names = [str(name) for name in request.targets]
+    if len(names) == 1:
+        final = last_step(request.model)
+        names = [str(getattr(final, "column_name", type(final).__name__))]
+    ends = [f"-{end}-{level_name(level)}" for level in request.levels for end in ("lo", "hi")]
+    numbers = {f"{name}{end}": pl.Float64 for name in names for end in ("", *ends)}
+    return pl.DataFrame(schema=front | numbers)

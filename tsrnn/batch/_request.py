@@ -1,4 +1,4 @@
-"""What is asked of every partition: a model, a horizon, levels."""
+"""The request made of every partition: a model, a horizon, levels."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Classical, Forecaster, check_levels, last_step, positive_integer
+from tsrnn.data import CsvFormat
 
 __all__ = ["Request", "check_zone", "make_request", "with_numbers", "zone_of"]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A checked question.
+    """A checked request.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class Request:
             return None
         shape = self._shape()
         exogenous = (
-            self.model._data_shape.given_columns if shape else _listed(self.model.known_ahead)
+            self.model._data_shape.given_columns if shape else _names(self.model.known_ahead)
         )
         return [self.id_col, self.time_col, *self.targets, *exogenous]
 
@@ -83,7 +84,7 @@ class Request:
         if self.columns is None:
             return None
         ahead = (
-            self.model._data_shape.given_ahead if self.fitted else _listed(self.model.known_ahead)
+            self.model._data_shape.given_ahead if self.fitted else _names(self.model.known_ahead)
         )
         return [self.id_col, self.time_col, *ahead]
 
@@ -94,7 +95,7 @@ class Request:
         return memory is not None and memory.ids.dtype.kind in "iu"
 
     def with_freq(self, freq: Any) -> Request:
-        """The same question of series of one frequency."""
+        """Return the same request for series of one frequency."""
         model = clone(self.model)
         last_step(model).set_params(freq=freq)
         return replace(self, model=model)
@@ -124,20 +125,14 @@ class Request:
 def make_request(
     model: Any, h: Any, level: Any, X_future: Any, csv: tuple[str, str] = (",", ".")
 ) -> Request:
-    """Check what is asked; `csv` are the separator of fields and the decimal mark.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the model is no forecaster, is a network that has not been fitted, or an argument
-        cannot be used.
-    """
+    """Check the arguments of a request; `csv` has the separator of fields and the decimal mark."""
     for method in ("fit", "predict"):
         if isinstance(model, type) or not callable(getattr(model, method, None)):
             raise TypeError(
                 f"model must be a forecaster with fit and predict, such as ARMA(); got {model!r}"
             )
-    fitted, final = _is_fitted(model), last_step(model)
+    final = last_step(model)
+    fitted = _is_fitted(final)
     if not fitted and isinstance(final, Forecaster) and not isinstance(final, Classical):
         raise ValueError(
             f"{type(final).__name__} has one set of parameters for all series and must be fitted "
@@ -151,22 +146,16 @@ def make_request(
     if csv[0] == csv[1]:
         raise ValueError(f"sep and decimal must differ; got {csv[0]!r} for both")
     request = Request(model, fitted, steps, check_levels(level), sep=csv[0], decimal=csv[1])
-    _check_future(request.future_columns, X_future)
+    if request.future_columns is not None:
+        ahead = request.future_columns[2:]
+        if ahead and X_future is None:
+            raise ValueError(f"the model uses {ahead} of the steps ahead; give them as X_future")
+        if not ahead and X_future is not None:
+            raise ValueError(
+                "X_future was given, but the model has no column known ahead. Leave it out, or "
+                "construct the model with known_ahead=[...]"
+            )
     return request
-
-
-def _check_future(columns: list[Any] | None, X_future: Any) -> None:
-    """Refuse columns known ahead without their future, and the reverse."""
-    if columns is None:
-        return
-    ahead = columns[2:]
-    if ahead and X_future is None:
-        raise ValueError(f"the model uses {ahead} of the steps ahead; give them as X_future")
-    if not ahead and X_future is not None:
-        raise ValueError(
-            "X_future was given, but the model has no column known ahead. Leave it out, or "
-            "construct the model with known_ahead=[...]"
-        )
 
 
 def zone_of(frame: Any, time_col: str) -> str | None:
@@ -182,23 +171,18 @@ def check_zone(frame: Any, number: int, request: Request) -> None:
 
     Columns of files hold timestamps of one zone: put together, those of another would be told on
     another clock.
-
-    Raises
-    ------
-    ValueError
-        Naming the partition, the column and both zones.
     """
-    own = zone_of(frame, request.time_col)
-    if own != request.zone:
+    zone = zone_of(frame, request.time_col)
+    if zone != request.zone:
         raise ValueError(
             f"all partitions must have timestamps of one time zone; the column "
-            f"{request.time_col!r} of partition {number} has {own or 'none'}, that of the first "
+            f"{request.time_col!r} of partition {number} has {zone or 'none'}, that of the first "
             f"rows {request.zone or 'none'}. Convert all to one zone, such as UTC"
         )
 
 
 def with_numbers(frame: Any, texts: tuple[str, ...], decimal: str = ".") -> Any:
-    """A polars frame with numbers in place of what is written.
+    """Return a polars frame with numbers in place of their text.
 
     Raises
     ------
@@ -207,9 +191,10 @@ def with_numbers(frame: Any, texts: tuple[str, ...], decimal: str = ".") -> Any:
     """
     for name in texts:
         column = frame[name]
-        plain = column.str.strip_chars().str.replace_all(decimal, ".", literal=True)
-        numbers = plain.cast(float, strict=False)
-        wrong = frame.filter(numbers.is_null() & column.is_not_null() & (column != ""))
+        plain = column.str.strip_chars()
+        numbers = plain.str.replace_all(decimal, ".", literal=True).cast(float, strict=False)
+        unread = numbers.is_null() & column.is_not_null()
+        wrong = frame.filter(unread & ~plain.is_in(list(CsvFormat.MISSING)))
         if len(wrong):
             raise TypeError(
                 f"the column {name!r} must hold numbers; got {wrong[name][0]!r}. Correct it, or "
@@ -219,8 +204,7 @@ def with_numbers(frame: Any, texts: tuple[str, ...], decimal: str = ".") -> Any:
     return frame
 
 
-def _is_fitted(model: Any) -> bool:
-    final = last_step(model)
+def _is_fitted(final: Any) -> bool:
     try:
         check_is_fitted(final, "memory_" if isinstance(final, Forecaster) else None)
     except NotFittedError:
@@ -228,7 +212,7 @@ def _is_fitted(model: Any) -> bool:
     return True
 
 
-def _listed(columns: Any) -> list[Any]:
+def _names(columns: Any) -> list[Any]:
     if columns is None:
         return []
     return list(columns) if isinstance(columns, list | tuple) else [columns]

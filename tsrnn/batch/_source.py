@@ -1,23 +1,26 @@
-"""What is to be forecast, as partitions of whole series."""
+"""The series to forecast, as partitions of whole series, and their common frequency."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from tsrnn.batch._files import FileRows, files_of
-from tsrnn.batch._frequency import SERIES
-from tsrnn.batch._request import Request
-from tsrnn.batch._rows import FrameRows, Given
+from tsrnn.batch._request import Request, with_numbers
+from tsrnn.batch._rows import FileRows, FrameRows, Given
+from tsrnn.data import CsvFormat, DataFiles, read_panel
 
-__all__ = ["Partition", "Source", "open_future", "open_source"]
+__all__ = ["Partition", "Source", "common_freq", "find_files", "open_future", "open_source"]
+
+SERIES = 50  # from which the frequency is taken
 
 
 class Partition(NamedTuple):
@@ -41,23 +44,23 @@ class Partition(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Partitions and what they are of.
+    """Partitions and the series that they hold.
 
     Parameters
     ----------
-    told : dict
+    fingerprint : dict
         JSON values by which a later run knows whether it has the same source.
     ids : list or None
     n_partitions : int or None
         None if they are not known before the end.
     first : callable
-        Gives some rows, of which the frequency is told.
+        Gives some rows, from which the frequency is taken.
     partitions : iterable of Partition
     texts, future_texts : tuple of str
         Columns whose numbers are read as text.
     """
 
-    told: dict[str, Any]
+    fingerprint: dict[str, Any]
     ids: list[Any] | None
     n_partitions: int | None
     first: Callable[[], Any]
@@ -75,13 +78,14 @@ def open_source(source: Any, request: Request, rows_per_batch: int) -> Source:
         If it is no frame, path or iterator of frames, or a column is missing.
     """
     if isinstance(source, str | os.PathLike):
-        files = files_of(source)
-        rows: Any = file_rows(files, request, request.columns)
-        return _divided(rows, _told_of(files), rows_per_batch, numbers_of(rows, request))
+        rows, fingerprint, texts = _file_rows(source, request, request.columns)
+        return _divided(rows, fingerprint, rows_per_batch, texts)
     if nw.dependencies.is_into_dataframe(source):
-        rows = FrameRows(source, request.id_col, request.columns)
-        return _divided(rows, {"frame": frame_digest(rows.frame)}, rows_per_batch)
-    if isinstance(source, Iterator) or (isinstance(source, Iterable) and not _is_wrong(source)):
+        frame = FrameRows(source, request.id_col, request.columns)
+        return _divided(frame, {"frame": _frame_digest(frame.frame)}, rows_per_batch)
+    # what can be iterated over, but is no collection of frames
+    wrong = isinstance(source, bytes | dict | pd.Series | np.ndarray) or hasattr(source, "collect")
+    if isinstance(source, Iterator) or (isinstance(source, Iterable) and not wrong):
         return _of_frames(iter(source), request)
     raise TypeError(
         "source must be a long frame, an iterator of long frames, or the path of parquet or CSV "
@@ -100,34 +104,41 @@ def open_future(X_future: Any, opened: Source, request: Request) -> tuple[Any, S
     if X_future is None:
         return None, opened
     if isinstance(X_future, str | os.PathLike):
-        files = files_of(X_future)
-        rows: Any = file_rows(files, request, request.future_columns)
-        told, texts = _told_of(files), numbers_of(rows, request)
+        rows, fingerprint, texts = _file_rows(X_future, request, request.future_columns)
     else:
         rows = FrameRows(X_future, request.id_col, request.future_columns)
-        told, texts = {"frame": frame_digest(rows.frame)}, ()
+        fingerprint, texts = {"frame": _frame_digest(rows.frame)}, ()
     if opened.ids and not any(name in rows for name in opened.ids):
         raise ValueError(
             f"X_future must hold the series of the source; its ids are such as {rows.ids[0]!r}, "
             f"those of the source such as {opened.ids[0]!r}. Make them the same, types included"
         )
-    return rows, opened._replace(told=opened.told | {"X_future": told}, future_texts=texts)
+    fingerprint = opened.fingerprint | {"X_future": fingerprint}
+    return rows, opened._replace(fingerprint=fingerprint, future_texts=texts)
 
 
-def file_rows(files: list[Path], request: Request, columns: list[Any] | None) -> FileRows:
-    """Index files, of the data or of the steps ahead."""
-    csv = request.sep, request.decimal
-    return FileRows(files, request.id_col, columns, request.time_col, request.whole_ids, csv)
+def find_files(source: Any, request: Request) -> DataFiles:
+    """Return the files of a path, with absolute paths: workers may be in another folder."""
+    files = DataFiles.find(source, CsvFormat(request.sep, request.decimal))
+    return replace(files, paths=[path.absolute() for path in files.paths])
 
 
-def numbers_of(rows: FileRows, request: Request) -> tuple[str, ...]:
-    """Columns that are read as text and are numbers."""
-    return tuple(name for name in rows.texts if name != request.id_col)
+def _file_rows(
+    source: Any, request: Request, columns: list[Any] | None
+) -> tuple[Any, dict[str, Any], tuple[str, ...]]:
+    """Return the rows of files, their fingerprint, and the columns whose numbers are text."""
+    files = find_files(source, request)
+    rows = FileRows(files, request.id_col, columns, request.time_col, request.whole_ids)
+    stats = [(path, path.stat()) for path in files.paths]
+    lines = [f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats]
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    texts = tuple(name for name in rows.texts if name != request.id_col)
+    return rows, {"files": len(lines), "digest": digest}, texts
 
 
-def frame_digest(frame: Any) -> str:
-    """Checksum of the values of a frame, the order of its rows included."""
-    made = hashlib.sha256(repr(list(frame.columns)).encode())
+def _frame_digest(frame: Any) -> str:
+    """Return a checksum of the values of a frame, the order of its rows included."""
+    digest = hashlib.sha256(repr(list(frame.columns)).encode())
     if isinstance(frame, pd.DataFrame):
         try:
             hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
@@ -138,28 +149,25 @@ def frame_digest(frame: Any) -> str:
             ) from error
     else:
         hashes = frame.hash_rows().to_numpy()
-    made.update(np.ascontiguousarray(hashes).tobytes())
-    return made.hexdigest()
+    digest.update(np.ascontiguousarray(hashes).tobytes())
+    return digest.hexdigest()
 
 
 def _divided(
-    rows: Any, told: dict[str, Any], rows_per_batch: int, texts: tuple[str, ...] = ()
+    rows: Any, fingerprint: dict[str, Any], rows_per_batch: int, texts: tuple[str, ...] = ()
 ) -> Source:
-    batches = list(_batches(rows.ids, rows.counts, rows_per_batch))
+    """Return neighbouring series as partitions of at most so many rows, one series at least."""
+    batches: list[list[Any]] = [[]]
+    n_rows = 0
+    for name, count in zip(rows.ids, rows.counts.tolist(), strict=True):
+        if n_rows and n_rows + count > rows_per_batch:
+            batches.append([])
+            n_rows = 0
+        batches[-1].append(name)
+        n_rows += count
     partitions = (Partition(i, rows.part(ids), ids, "") for i, ids in enumerate(batches))
     first = rows.part(rows.ids[:SERIES])
-    return Source(told, rows.ids, len(batches), first, partitions, texts)
-
-
-def _batches(ids: list[Any], counts: np.ndarray, rows_per_batch: int) -> Iterator[list[Any]]:
-    """Neighbouring series with at most so many rows together, one series at least."""
-    start, rows = 0, 0
-    for place, count in enumerate(counts.tolist()):
-        if rows and rows + count > rows_per_batch:
-            yield ids[start:place]
-            start, rows = place, 0
-        rows += count
-    yield ids[start:]
+    return Source(fingerprint, rows.ids, len(batches), first, partitions, texts)
 
 
 def _of_frames(frames: Iterator[Any], request: Request) -> Source:
@@ -170,7 +178,7 @@ def _of_frames(frames: Iterator[Any], request: Request) -> Source:
 
     def partitions() -> Iterator[Partition]:
         seen: dict[Any, int] = {}
-        for number, frame in enumerate(_chained(first, frames)):
+        for number, frame in enumerate(itertools.chain([first], frames)):
             ids = _ids_of(frame, number, request.id_col)
             for name in ids or []:
                 if seen.setdefault(name, number) != number:
@@ -178,13 +186,13 @@ def _of_frames(frames: Iterator[Any], request: Request) -> Source:
                         f"the iterator must give each series whole; {name!r} is in frame "
                         f"{seen[name]} and in frame {number}. Join its rows"
                     )
-            yield Partition(number, Given(frame), ids, frame_digest(frame))
+            yield Partition(number, Given(frame), ids, _frame_digest(frame))
 
     return Source({"iterator": True}, None, None, Given(first), partitions())
 
 
 def _ids_of(frame: Any, number: int, id_col: str) -> list[Any] | None:
-    """Ids of the series of a frame; None if it has none, which is said when it is its turn."""
+    """Return the ids of a frame; None if it has none, which is an error when it is its turn."""
     if not nw.dependencies.is_into_dataframe(frame):
         raise TypeError(
             f"the iterator must give long frames; number {number} is of type "
@@ -195,18 +203,24 @@ def _ids_of(frame: Any, number: int, id_col: str) -> list[Any] | None:
     return nw.from_native(frame, eager_only=True)[id_col].unique(maintain_order=True).to_list()
 
 
-def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
+def common_freq(frame: Any, request: Request) -> Any:
+    """The most common frequency of the first series of a frame; None if there is none.
 
-
-def _told_of(files: list[Path]) -> dict[str, Any]:
-    """Names, sizes and times of change, as a checksum."""
-    stats = [(path, path.stat()) for path in files]
-    lines = [f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats]
-    return {"files": len(files), "digest": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
-
-
-def _is_wrong(source: Any) -> bool:
-    """Whether something that can be iterated over is no collection of frames."""
-    return isinstance(source, bytes | dict | pd.Series | np.ndarray) or hasattr(source, "collect")
+    Without it a series of another frequency, alone in its partition, would be forecast at its
+    own.
+    """
+    rows = FrameRows(frame, request.id_col, request.columns)
+    counts: Counter[Any] = Counter()
+    for name in rows.ids[:SERIES]:
+        try:
+            panel = read_panel(
+                with_numbers(rows.part([name])(), request.texts, request.decimal),
+                target=request.targets,
+                id_col=request.id_col,
+                time_col=request.time_col,
+                missing="keep",
+            )
+        except (TypeError, ValueError):
+            continue
+        counts[panel.freq] += 1
+    return counts.most_common(1)[0][0] if counts else None

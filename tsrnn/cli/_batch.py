@@ -58,12 +58,12 @@ def batch(
     levels, given = o.levels(level), settings_of(settings)
     sep, decimal = o.csv_format(sep, decimal)
     arguments = o.reading(freq, target, known_ahead, random_state, missing)
-    made = _model(model, h, arguments | {"id_col": id_col, "time_col": time_col}, given)
+    forecaster = _model(model, h, arguments | {"id_col": id_col, "time_col": time_col}, given)
     from tsrnn.batch import forecast_batches
 
     done = forecast_batches(
         source,
-        made,
+        forecaster,
         h=h,
         level=levels,
         out=out,
@@ -82,8 +82,8 @@ def _model(model: str, h: int | None, arguments: dict[str, Any], settings: dict[
     if is_file(model):
         check_as_fitted(arguments, settings, "--model")
         return load_forecaster(model)
-    said = {name: value for name, value in arguments.items() if value is not None}
-    return make_model(model, said if h is None else {"horizon": h} | said, settings)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return make_model(model, given if h is None else {"horizon": h} | given, settings)
 
 
 def _answer(done: Any, out: str, json: bool) -> str:

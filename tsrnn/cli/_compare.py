@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from tsrnn.evaluation import Comparison
 
 Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="CSV or parquet file; - is CSV from stdin.")
+    str,
+    typer.Argument(
+        metavar="DATA", help="CSV or parquet file, or folder or pattern; - is CSV from stdin."
+    ),
 ]
 Models = Annotated[
     list[str],
@@ -86,28 +89,30 @@ def compare(
         encoding, time_format,
     )  # fmt: skip
     arguments = {"horizon": h} | o.reading(freq, target, known_ahead, random_state, missing)
-    made = make_models(o.names(model), arguments, settings_of(settings))
-    chosen = _chosen(made, benchmark, loss)
+    models = make_models(o.names(model), arguments, settings_of(settings))
+    chosen = _chosen(models, benchmark, loss)
     frame, shape = source.read(data)
-    for one in made.values():
-        one.set_params(**shape.arguments())
+    for forecaster in models.values():
+        forecaster.set_params(**shape.arguments())
     from tsrnn.evaluation import backtest
 
-    tested = backtest(made, frame, h, windows, step, refit=refit, level=levels, verbose=verbosity())
+    tested = backtest(
+        models, frame, h, windows, step, refit=refit, level=levels, verbose=verbosity()
+    )
     if out is not None:
         write_table(tested, out)
     return _answer(tested, chosen, report, json)
 
 
 def _chosen(models: dict[str, Any], benchmark: str | None, loss: str | None) -> dict[str, Any]:
-    """Arguments of the comparison of some models."""
+    """Return the arguments of the comparison of some models."""
     if loss not in (None, *LOSSES):
         raise typer.BadParameter(f"{loss!r} is none of {', '.join(LOSSES)}.", param_hint="'--loss'")
     if benchmark is not None and benchmark not in models:
         raise typer.BadParameter(
             f"{benchmark!r} is none of the models {', '.join(models)}.", param_hint="'--benchmark'"
         )
-    owa = next((key for key, one in models.items() if one.column_name == "Naive2"), "Naive2")
+    owa = next((label for label in models if models[label].column_name == "Naive2"), "Naive2")
     return {"benchmark": benchmark, "loss": loss, "owa_benchmark": owa}
 
 

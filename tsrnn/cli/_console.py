@@ -1,4 +1,4 @@
-"""What a command says where: its answer on stdout, everything else on stderr; exit codes."""
+"""Output of a command: its answer on stdout, everything else on stderr; exit codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLOSED = errno.EPIPE, errno.EINVAL  # the second on Windows
 
 
 def command(work: Callable[..., str]) -> Callable[..., None]:
-    """A command of a function that returns what is to stand on stdout.
+    """Return the command of a function that returns its answer for stdout.
 
     The command has the options ``--quiet`` and ``--debug`` besides. Whatever the function or a
     library prints goes to stderr; errors become one message and an exit code.
@@ -44,23 +44,26 @@ def command(work: Callable[..., str]) -> Callable[..., None]:
         except Exception as error:
             if debug:
                 traceback.print_exc()
-            print(f"error: {_told(error)}", file=sys.stderr)
+            message = str(error)
+            if not (isinstance(error, SPEAKING) and message):
+                message = f"{type(error).__name__}: {error}. --debug shows where"
+            print(f"error: {message}", file=sys.stderr)
             raise typer.Exit(FAILED) from None
 
-    own = inspect.signature(work, eval_str=True)
+    signature = inspect.signature(work, eval_str=True)
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
         for name, kind in (("quiet", Quiet), ("debug", Debug))
     ]
-    run.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[*own.parameters.values(), *more], return_annotation=None
+    run.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), *more], return_annotation=None
     )
     run.__annotations__ = {}  # all are in the signature
     return run
 
 
 def say(message: str) -> None:
-    """Tell something that is not the answer."""
+    """Print a message that is not the answer."""
     print(message, file=sys.stderr)
 
 
@@ -92,9 +95,3 @@ def _write(answer: str) -> None:
             raise
         # What is left in the buffer would raise once more when the interpreter closes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, SPEAKING) and str(error):
-        return str(error)
-    return f"{type(error).__name__}: {error}. --debug shows where"

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from tsrnn.cli._source import Source
 
 Data = Annotated[
-    str | None, typer.Argument(metavar="DATA", help="CSV or parquet file; - is CSV from stdin.")
+    str | None,
+    typer.Argument(
+        metavar="DATA", help="CSV or parquet file, or folder or pattern; - is CSV from stdin."
+    ),
 ]
 Model = Annotated[
     str | None, typer.Option(metavar="NAME", help="Model, or file of a fitted one; pararnn.")
@@ -34,7 +37,7 @@ DEFAULT = "pararnn"
 
 
 class Ahead(NamedTuple):
-    """What is to be forecast."""
+    """Horizon, levels of intervals, and the file of the columns known ahead."""
 
     h: int | None
     level: list[float] | None
@@ -83,18 +86,18 @@ def forecast(
     path = _fitted(data, model, load)
     if path is not None:
         check_as_fitted(arguments, given, "--model" if load is None else "--load", save=save)
-        made, frame = _apply(source, data, load_forecaster(path), ahead)
-        return _answer(made, frame, ahead, out, json)
+        fitted, frame = _apply(source, data, load_forecaster(path), ahead)
+        return _answer(fitted, frame, ahead, out, json)
     arguments |= {"horizon": h, "verbose": verbosity()}
-    made, frame = _fit(source, str(data), (model or DEFAULT, arguments, given), ahead)
+    fitted, frame = _fit(source, str(data), (model or DEFAULT, arguments, given), ahead)
     if save is not None:
-        made.save(save)
+        fitted.save(save)
         say(f"saved the model to {save}")
-    return _answer(made, frame, ahead, out, json)
+    return _answer(fitted, frame, ahead, out, json)
 
 
 def _fitted(data: str | None, model: str | None, load: str | None) -> str | None:
-    """The file of a fitted model, if one is to be used."""
+    """Return the file of a fitted model, if one is to be used."""
     if load is not None and model is not None:
         raise typer.BadParameter("use either --model or --load.", param_hint="'--load'")
     path = load if load is not None else model if model and is_file(model) else None
@@ -109,18 +112,18 @@ def _fitted(data: str | None, model: str | None, load: str | None) -> str | None
 def _fit(
     source: Source, data: str, model: tuple[str, dict[str, Any], dict[str, Any]], ahead: Ahead
 ) -> Any:
-    """A model fitted to the data, and its forecasts."""
+    """Return a model fitted to the data, and its forecasts."""
     name, arguments, settings = model
-    made = make_model(name, arguments, settings)
+    forecaster = make_model(name, arguments, settings)
     frame, shape = source.read(data)
-    made.set_params(**shape.arguments())
-    made.fit(frame)
+    forecaster.set_params(**shape.arguments())
+    forecaster.fit(frame)
     known = None if ahead.future is None else source.read_future(ahead.future, shape)
-    return made, made.predict(h=ahead.h, level=ahead.level, X_future=known)
+    return forecaster, forecaster.predict(h=ahead.h, level=ahead.level, X_future=known)
 
 
 def _apply(source: Source, data: str | None, model: Any, ahead: Ahead) -> Any:
-    """A fitted model, and its forecasts after other data, or after those it has seen."""
+    """Return a fitted model, and its forecasts after other data, or after those it has seen."""
     from tsrnn.cli._source import in_layout
 
     layout, ids = model._panel_shape[0], model.memory_.ids
@@ -154,7 +157,7 @@ def _answer(model: Any, frame: Any, ahead: Ahead, out: str | None, json: bool) -
 
 
 def _table(model: Any, frame: Any) -> pd.DataFrame:
-    """Forecasts with ids and times as columns."""
+    """Return forecasts with ids and times as columns."""
     from tsrnn.data import to_pandas
 
     layout = model._panel_shape[0]

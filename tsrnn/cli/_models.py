@@ -1,19 +1,20 @@
-"""From names and settings to models."""
+"""Models by the names that they have on the command line, with their settings."""
 
 from __future__ import annotations
 
 import difflib
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
-from tsrnn.cli._table import MODELS
-
 __all__ = [
+    "MODELS",
+    "NAMES",
     "check_as_fitted",
     "class_of",
     "is_file",
@@ -23,6 +24,44 @@ __all__ = [
     "settings_of",
 ]
 
+
+class Entry(NamedTuple):
+    """Room and class of a model, with a description of a line."""
+
+    room: str
+    cls: str
+    words: str
+
+
+MODELS = {
+    "pararnn": Entry("forecasters", "ParaRNNForecaster", "network of small independent blocks"),
+    "lem": Entry("forecasters", "LEMForecaster", "network whose units learn their time steps"),
+    "lru": Entry("forecasters", "LRUForecaster", "network of linear recurrences"),
+    "newton": Entry("forecasters", "NewtonForecaster", "network of diagonal GRUs or LSTMs"),
+    "arma": Entry("linear", "ARMA", "ARMA and ARIMA with regressors"),
+    "garch": Entry("linear", "GARCH", "GARCH, GJR-GARCH and EGARCH"),
+    "varma": Entry("linear", "VARMA", "vector ARMA, several targets"),
+    "ccc": Entry("linear", "CCC", "GARCH with constant correlations, several targets"),
+    "dcc": Entry("linear", "DCC", "GARCH with dynamic correlations, several targets"),
+    "vecm-garch": Entry("linear", "VECMGARCH", "multivariate GARCH in vech form, several targets"),
+    "naive": Entry("baselines", "Naive", "the last value"),
+    "seasonal-naive": Entry("baselines", "SeasonalNaive", "the last season"),
+    "naive2": Entry("baselines", "Naive2", "the last value after seasonal adjustment"),
+    "drift": Entry("baselines", "Drift", "the line through the first and the last value"),
+    "mean": Entry("baselines", "Mean", "the mean of all values"),
+    "theta": Entry("baselines", "Theta", "theta method of statsmodels"),
+    "ets": Entry("baselines", "ETS", "exponential smoothing of statsmodels"),
+    "sarimax": Entry("baselines", "SARIMAX", "seasonal ARIMA of statsmodels"),
+    "auto-arima": Entry("baselines", "AutoARIMA", "seasonal ARIMA, orders chosen by a criterion"),
+    "unobserved-components": Entry(
+        "baselines", "UnobservedComponents", "structural time series of statsmodels"
+    ),
+    "arch": Entry("baselines", "ArchModel", "mean and conditional variance of arch"),
+    "var": Entry("baselines", "VAR", "vector autoregression of statsmodels, several targets"),
+    "varmax": Entry("baselines", "VARMAX", "vector ARMA of statsmodels, several targets"),
+    "vecm": Entry("baselines", "VECM", "vector error correction of statsmodels, several targets"),
+}
+NAMES = textwrap.fill(", ".join(MODELS), 80, initial_indent="", subsequent_indent="  ")
 # Arguments that say how data are read, for which there are options.
 OPTIONS = {
     "target": "--target",
@@ -44,7 +83,7 @@ def is_file(model: str) -> bool:
 
 
 def class_of(name: str) -> Any:
-    """The class of a model by its name.
+    """Return the class of a model by its name.
 
     Raises
     ------
@@ -61,7 +100,7 @@ def class_of(name: str) -> Any:
 
 
 def settings_of(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Arguments of ``--set NAME=VALUE``, values as JSON where they are, else text.
+    """Return the arguments of ``--set NAME=VALUE``, values as JSON where they are, else text.
 
     Raises
     ------
@@ -75,23 +114,21 @@ def settings_of(texts: Sequence[str] | None) -> dict[str, Any]:
             raise _bad_setting(f"{text!r} is not NAME=VALUE, such as hidden_size=64.")
         if name in settings:
             raise _bad_setting(f"{name} is set twice.")
-        label, _, own = name.rpartition(".")
-        if own in OPTIONS and not (label and own == "missing"):  # models of one file may differ
-            raise _bad_setting(f"{own} has an option of its own: {OPTIONS[own]}.")
-        settings[name] = _value(value)
+        label, _, argument = name.rpartition(".")
+        # models of one file may differ in their treatment of missing values
+        if argument in OPTIONS and not (label and argument == "missing"):
+            raise _bad_setting(f"{argument} has an option of its own: {OPTIONS[argument]}.")
+        try:
+            settings[name] = WORDS[value] if value in WORDS else json.loads(value)
+        except ValueError:
+            settings[name] = value
     return settings
 
 
 def check_as_fitted(
     arguments: Mapping[str, Any], settings: Mapping[str, Any], option: str, **others: Any
 ) -> None:
-    """Refuse what a fitted model cannot be given: arguments, settings, and other options by name.
-
-    Raises
-    ------
-    typer.BadParameter
-        Naming the options.
-    """
+    """Refuse arguments, settings and other options (by name) beside a fitted model."""
     given = {f"--{name}": value for name, value in others.items()} | {"--set": settings}
     given |= {OPTIONS[name]: value for name, value in arguments.items()}
     unfit = [name for name, value in given.items() if value not in (None, [], {})]
@@ -103,7 +140,7 @@ def check_as_fitted(
 
 
 def make_model(name: str, common: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
-    """A forecaster of common arguments, which settings replace.
+    """Return a forecaster of common arguments, which settings replace.
 
     Raises
     ------
@@ -121,7 +158,7 @@ def make_model(name: str, common: Mapping[str, Any], settings: Mapping[str, Any]
 def make_models(
     texts: Sequence[str], common: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Forecasters of a comparison by their labels, which are their names where none is given.
+    """Return the forecasters of a comparison by their labels, by default their names.
 
     `common` holds arguments of all, but `known_ahead` is for those that take exogenous columns.
     A setting with a label is for that model, one without for all that have such an argument.
@@ -134,35 +171,20 @@ def make_models(
         If no model has an argument of that name.
     """
     named = _labelled(texts)
-    own: dict[str, dict[str, Any]] = {label: {} for label in named}
+    of_label: dict[str, dict[str, Any]] = {label: {} for label in named}
     for key, value in settings.items():
         for label in _takers(key, named):
-            own[label][key.rpartition(".")[2]] = value
-    return {
-        label: make_model(name, _suitable(common, class_of(name)), own[label])
-        for label, name in named.items()
-    }
-
-
-def load_forecaster(path: str) -> Any:
-    """The forecaster in a file.
-
-    Raises
-    ------
-    TypeError
-        If the file holds a model of another kind.
-    """
-    from tsrnn.contract import Forecaster
-    from tsrnn.storage import load
-
-    model = load(path)
-    if not isinstance(model, Forecaster):
-        raise TypeError(f"{path} holds a {type(model).__name__}, which does not forecast series")
-    return model
+            of_label[label][key.rpartition(".")[2]] = value
+    models = {}
+    for label, name in named.items():
+        takes_exog = getattr(class_of(name), "takes_exog", True)
+        suitable = {k: value for k, value in common.items() if takes_exog or k != "known_ahead"}
+        models[label] = make_model(name, suitable, of_label[label])
+    return models
 
 
 def _labelled(texts: Sequence[str]) -> dict[str, str]:
-    """Names of models by label, of texts ``NAME`` and ``LABEL=NAME``."""
+    """Return the names of models by label, of texts ``NAME`` and ``LABEL=NAME``."""
     named: dict[str, str] = {}
     for text in texts:
         label, _, name = text.rpartition("=")
@@ -176,33 +198,35 @@ def _labelled(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _takers(key: str, named: Mapping[str, str]) -> list[str]:
-    """Labels of the models that a setting is for; the first one if none has it, to refuse it."""
+    """Return the labels that a setting is for; the first one if no model has it, to refuse it."""
     label, dot, argument = key.rpartition(".")
     if dot:
         if label not in named:
             raise _bad_setting(f"{key} is for no model; they are called {', '.join(named)}.")
         return [label]
-    having = [one for one in named if argument in class_of(named[one])._get_param_names()]
+    having = [label for label in named if argument in class_of(named[label])._get_param_names()]
     return having or list(named)[:1]
-
-
-def _suitable(common: Mapping[str, Any], cls: Any) -> dict[str, Any]:
-    """Common arguments that a class can use; a network takes exogenous columns without saying."""
-    takes = getattr(cls, "takes_exog", True)
-    return {name: value for name, value in common.items() if takes or name != "known_ahead"}
 
 
 def _key(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def _value(text: str) -> Any:
-    if text in WORDS:
-        return WORDS[text]
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+def load_forecaster(path: str) -> Any:
+    """Return the forecaster in a file.
+
+    Raises
+    ------
+    TypeError
+        If the file holds a model of another kind.
+    """
+    from tsrnn.contract import Forecaster
+    from tsrnn.storage import load
+
+    model = load(path)
+    if not isinstance(model, Forecaster):
+        raise TypeError(f"{path} holds a {type(model).__name__}, which does not forecast series")
+    return model
 
 
 def _bad_setting(message: str) -> typer.BadParameter:

@@ -85,29 +85,28 @@ Freq = Annotated[
 
 
 def names(values: Sequence[str] | None) -> list[str]:
-    """Names of an option that takes comma lists and may be repeated."""
+    """Return the names of an option that takes comma lists and may be repeated."""
     return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
 
 
 def levels(values: Sequence[str] | None) -> list[float] | None:
-    """Percentages of ``--level``, whole ones as integers.
+    """Return the percentages of ``--level``, whole ones as integers.
 
     Raises
     ------
     typer.BadParameter
         If one is no number.
     """
-    return [_number(text) for text in names(values)] or None
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a percentage such as 80.", param_hint="'--level'"
-        ) from None
-    return int(value) if value.is_integer() else value
+    percentages = []
+    for text in names(values):
+        try:
+            value = float(text)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r} is not a percentage such as 80.", param_hint="'--level'"
+            ) from None
+        percentages.append(int(value) if value.is_integer() else value)
+    return percentages or None
 
 
 def reading(
@@ -117,9 +116,10 @@ def reading(
     random_state: int | None,
     missing: str | None,
 ) -> dict[str, Any]:
-    """Arguments of models that have options of their own; None where nothing was said."""
+    """Return arguments of models that have options of their own; None where none is given."""
+    step = int(freq) if freq is not None and freq.isdecimal() else freq  # of integer timestamps
     return {
-        "freq": _frequency(freq),
+        "freq": step,
         "target": names(target) or None,
         "known_ahead": names(known_ahead) or None,
         "random_state": random_state,
@@ -127,7 +127,7 @@ def reading(
 
 
 def csv_format(sep: str, decimal: str) -> tuple[str, str]:
-    """Separator and decimal mark of CSV, checked.
+    """Return separator and decimal mark of CSV, checked.
 
     Raises
     ------
@@ -145,8 +145,3 @@ def csv_format(sep: str, decimal: str) -> tuple[str, str]:
             param_hint="'--decimal'",
         )
     return sep, decimal
-
-
-def _frequency(text: str | None) -> str | int | None:
-    """The step of integer timestamps, or an alias."""
-    return int(text) if text is not None and text.isdecimal() else text

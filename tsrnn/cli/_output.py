@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 
 from tsrnn.cli._console import say
 from tsrnn.contract import file_place, put_file
-from tsrnn.data import to_polars
+from tsrnn.data import DataFiles, to_polars
 
 __all__ = ["as_csv", "check_out", "document", "records", "write_table"]
 
@@ -23,19 +24,19 @@ SUFFIXES = ".csv", ".parquet"
 
 
 def document(command: str, **fields: Any) -> str:
-    """A JSON document, with the command and the version of tsrnn in front."""
-    said = {"command": command, "version": version("tsrnn")} | fields
-    return json.dumps(_value(said), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return a JSON document, with the command and the version of tsrnn in front."""
+    whole = {"command": command, "version": version("tsrnn")} | fields
+    return json.dumps(_value(whole), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a table as dicts of JSON values."""
+    """Return the rows of a table as dicts of JSON values."""
     columns = {str(name): [_value(item) for item in column] for name, column in table.items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def as_csv(table: pd.DataFrame) -> str:
-    """A table without its index as CSV; missing values are empty."""
+    """Return a table without its index as CSV; missing values are empty."""
     return str(table.to_csv(index=False, lineterminator="\n"))
 
 
@@ -56,15 +57,6 @@ def check_out(
         Of the formats that can be written; any if empty.
     others : mapping of str to str, optional
         Files of the same command, read or written, by their arguments.
-
-    Raises
-    ------
-    typer.BadParameter
-        If the suffix is of no known format.
-    OSError
-        If the folder is not there, or the place is a folder, a pipe or a device.
-    ValueError
-        If it is one of the other files.
     """
     if path is None:
         return
@@ -74,6 +66,15 @@ def check_out(
             f"{path!r} must end in {' or '.join(suffixes)}.", param_hint=f"'{option}'"
         )
     file_place(path, others)
+    for argument, source in (others or {}).items():  # the files of a folder or pattern as well
+        if source is None or os.path.isfile(source):
+            continue
+        try:
+            files = DataFiles.find(source)
+        except (OSError, ValueError):  # refused where it is read
+            continue
+        for file in files.paths:
+            file_place(path, {argument: str(file)})
 
 
 def write_table(table: pd.DataFrame, path: str) -> None:
@@ -96,7 +97,7 @@ def write_table(table: pd.DataFrame, path: str) -> None:
 
 
 def _value(value: Any) -> Any:
-    """A JSON value: NaN and missing times are null, infinities text, times ISO 8601."""
+    """Return a JSON value: NaN and missing times are null, infinities text, times ISO 8601."""
     if isinstance(value, dict):
         return {str(key): _value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

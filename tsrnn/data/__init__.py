@@ -5,27 +5,32 @@ of them, standardised by a `Scaler`, and forecasts go back once in the shape tha
 (`write_frame`), which a `Layout` remembers.
 """
 
-from tsrnn.data._apart import tell_apart
 from tsrnn.data._calendar import (
     calendar_columns,
     calendar_features,
     calendar_names,
     cycle_steps,
 )
-from tsrnn.data._clock import steps_between
-from tsrnn.data._future import check_continues, future_times, read_future
-from tsrnn.data._layout import Layout
-from tsrnn.data._libraries import to_pandas, to_polars
-from tsrnn.data._panel import Panel
-from tsrnn.data._panel_frame import panel_frame
-from tsrnn.data._parquet import check_zones
+from tsrnn.data._csv import CsvFormat
+from tsrnn.data._faults import tell_apart
+from tsrnn.data._files import DataFiles, check_zones, load_polars
+from tsrnn.data._frames import (
+    in_library,
+    panel_frame,
+    to_pandas,
+    to_polars,
+    write_frame,
+    write_paths,
+    write_stamps,
+)
+from tsrnn.data._future import check_continues, future_times, read_future, steps_between
+from tsrnn.data._panel import Layout, Panel, windows
 from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler
-from tsrnn.data._stamps import write_stamps
-from tsrnn.data._windows import windows
-from tsrnn.data._write import in_library, write_frame, write_paths
 
 __all__ = [
+    "CsvFormat",
+    "DataFiles",
     "Layout",
     "Panel",
     "Scaler",
@@ -37,6 +42,7 @@ __all__ = [
     "cycle_steps",
     "future_times",
     "in_library",
+    "load_polars",
     "panel_frame",
     "read_future",
     "read_panel",

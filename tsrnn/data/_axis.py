@@ -1,17 +1,46 @@
-"""The time side of a panel: whose row is when, and how to say so."""
+"""The time axis of a panel: rows in order, on one grid, and the frequency of that grid."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._stamps import periods
-from tsrnn.data._text import listed, quote
+from tsrnn.data._faults import listed, quote
+from tsrnn.data._frequency import (
+    NS_PER_DAY,
+    Business,
+    Count,
+    Grid,
+    Months,
+    day_grid,
+    first_day,
+    month_grid,
+    parse_freq,
+    split_days,
+    tick_grid,
+    week_grid,
+    weekday,
+)
+from tsrnn.data._timestamps import periods
 
-__all__ = ["Axis", "show_time"]
+__all__ = [
+    "Axis",
+    "check_few_missing",
+    "check_gaps",
+    "check_increasing",
+    "infer_grid",
+    "positions",
+    "show_time",
+]
+
+ROWS_AT_ONCE = 2**20  # whose positions on a grid are found together
+MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows with missing ones inserted; these a row that came
+FEW = 1000  # rows that show most frequencies not to be monthly
+_GIVE = 'Give it, such as freq="MS" (month start), freq="D" or freq="h"'
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +91,13 @@ class Axis:
 
     def series(self, i: int) -> Axis:
         """Return the axis of one series."""
-        rows = slice(self.indptr[i], self.indptr[i + 1])
-        indptr = np.array([0, self.lengths[i]])
-        ids = self.ids[i : i + 1]
-        return Axis(self.times[rows], indptr, ids, self.named, self.tz, self.period)
+        return self.block(i, i + 1)
+
+    def block(self, low: int, high: int) -> Axis:
+        """Return the axis of neighbouring series."""
+        bounds = self.indptr[low : high + 1]
+        times, ids = self.times[bounds[0] : bounds[-1]], self.ids[low:high]
+        return replace(self, times=times, indptr=bounds - bounds[0], ids=ids)
 
     def where(self, i: int) -> str:
         """Return "series 'a': ", or nothing if the frame has no ids."""
@@ -80,7 +112,7 @@ class Axis:
         """Say how many rows these are, in which series and when, at most three of each."""
         codes, starts = np.unique(self.codes[rows], return_index=True)
         texts = [
-            f"{self.where(code)}{_rows(len(part))} at {self.show(part)}"
+            f"{self.where(code)}{len(part)} row{'s'[: len(part) > 1]} at {self.show(part)}"
             for code, part in zip(codes[:3], np.split(rows, starts[1:])[:3], strict=True)
         ]
         more = len(codes) - 3
@@ -98,5 +130,250 @@ def show_time(time: object, tz: str | None, period: str | None) -> str:
     return str(time)
 
 
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n} rows"
+def check_increasing(axis: Axis) -> None:
+    """Refuse timestamps that repeat or go back within a series."""
+    rows = axis.inner[axis.times[axis.inner] <= axis.times[axis.inner - 1]]
+    if not len(rows):
+        return
+    keys = pd.DataFrame({"code": axis.codes, "time": axis.times})
+    repeated = np.flatnonzero(keys.duplicated().to_numpy())
+    other = "" if axis.named else " If the frame holds several series, name their column by id_col."
+    if len(repeated):
+        raise ValueError(
+            f"timestamps must be unique within a series; duplicated are {axis.describe(repeated)}. "
+            f"Drop the duplicates or aggregate them.{other}"
+        )
+    by = "[id_col, time_col]" if axis.named else "time"
+    raise ValueError(
+        f"timestamps must increase within a series; they go back in {axis.describe(rows)}. "
+        f"Sort by {by} (sort_values or sort_index).{other}"
+    )
+
+
+def infer_grid(axis: Axis) -> Grid:
+    """Return the one grid on which all series of an axis of datetimes or integers lie.
+
+    The step is the most common difference, so that missing rows do not hide it.
+
+    Parameters
+    ----------
+    axis : Axis
+        Timestamps increase within each series.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows, no regular frequency or several frequencies.
+    """
+    n = len(axis.inner)
+    if n == 0:
+        raise ValueError(
+            "the frequency cannot be inferred: no series has two rows. "
+            f"{_GIVE}, or freq=1 for an integer index."
+        )
+    if n == 1 and _is_datetime(axis) and axis.steps(axis.times.astype(np.int64))[0] >= NS_PER_DAY:
+        raise ValueError(
+            f"the frequency cannot be inferred from two rows ({axis.show(axis.inner - 1)} and "
+            f"{axis.show(axis.inner)}): days, business days, weeks and months could all be meant. "
+            f"{_GIVE}."
+        )
+    grid = _candidate(axis)
+    if not _fits(axis, grid):
+        raise _no_single_frequency(axis)
+    return grid
+
+
+def _candidate(axis: Axis) -> Grid:
+    """Return the grid that the most common differences speak for."""
+    numbers = axis.times.astype(np.int64)
+    if not _is_datetime(axis):
+        step = _mode(axis.steps(numbers))
+        return Count(step, step)
+    days, phases = split_days(axis.times, axis.tz)
+    if np.any(axis.steps(phases)):  # the time of day changes: steps of hours and below
+        return tick_grid(_mode(axis.steps(numbers)))
+    for rule in Months.RULES:  # days of a month before days: all months are days as well
+        grid = Months(1, "", rule)
+        if grid.holds(days[:FEW]).all() and grid.holds(days).all():
+            months = grid.number(days)
+            return month_grid(_mode(axis.steps(months)), rule, int(months[0]))
+    step = _mode(axis.steps(days))
+    weekdays = weekday(days)
+    if step % 7 == 0:
+        return week_grid(step // 7, int(weekdays[0]))
+    if step == 1 and weekdays.max() < 5 and axis.steps(days).max() > 1:
+        return parse_freq("B")
+    return day_grid(step)
+
+
+def _mode(steps: np.ndarray) -> int:
+    values, counts = np.unique(steps, return_counts=True)
+    return int(values[counts.argmax()])
+
+
+def _fits(axis: Axis, grid: Grid) -> bool:
+    """Whether most rows follow each other on the grid, and no series has another frequency."""
+    if not grid.contains(axis.times, axis.tz).all():
+        return False
+    steps, rest = np.divmod(axis.steps(grid.numbers(axis.times, axis.tz)), grid.step)
+    if np.any(rest) or 2 * np.sum(steps == 1) <= len(steps):
+        return False
+    return len(strangers(axis, steps)) == 0
+
+
+def _no_single_frequency(axis: Axis) -> ValueError:
+    """Say which two series differ in frequency, or else which has none."""
+    frequencies: dict[object, int] = {}  # with a series of each
+    irregular = None
+    for i in _representatives(axis):
+        alone = axis.series(i)
+        grid = _candidate(alone)
+        if _fits(alone, grid):
+            frequencies.setdefault(grid.alias, i)
+        elif irregular is None:
+            irregular = alone
+        if len(frequencies) == 2:
+            first, second = (
+                f"series {quote(axis.ids[i])} has {freq!r}" for freq, i in frequencies.items()
+            )
+            return ValueError(
+                f"all series of a panel must have the same frequency; {first}, {second}. "
+                "Fit one model per frequency, or resample."
+            )
+    where = "" if irregular is None else irregular.where(0)
+    axis = axis if irregular is None else irregular
+    steps = np.unique(axis.steps(axis.times.astype(np.int64)))
+    shown = [str(pd.Timedelta(int(s), "ns")) if _is_datetime(axis) else str(s) for s in steps[:3]]
+    return ValueError(
+        f"the frequency cannot be inferred: {where}the steps between timestamps follow no "
+        f"regular frequency ({listed([*shown, *steps[3:]], 3)}). {_GIVE}, resample or convert to "
+        "periods (to_period), or number the rows by an integer index."
+    )
+
+
+def _representatives(axis: Axis, limit: int = 1000) -> np.ndarray:
+    """Series of more than two rows, one of each pattern of steps, weekday and day of month."""
+    numbers = axis.times.astype(np.int64)
+    steps = np.zeros(len(numbers), np.int64)
+    steps[axis.inner] = axis.steps(numbers)
+    long = np.flatnonzero(axis.lengths > 2)
+    seconds, lasts = axis.indptr[long] + 1, axis.indptr[long + 1] - 1
+    pattern = [steps[seconds], steps[lasts], np.sign(numbers[lasts])]
+    if _is_datetime(axis):
+        days = numbers[lasts] // NS_PER_DAY
+        months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        pattern += [weekday(days), days - first_day(months)]
+    return long[np.sort(np.unique(np.stack(pattern), axis=1, return_index=True)[1])][:limit]
+
+
+def _is_datetime(axis: Axis) -> bool:
+    return axis.times.dtype.kind == "M"
+
+
+def positions(axis: Axis, grid: Grid) -> np.ndarray:
+    """Return how many steps each row lies after the first of its series, int64 (N,).
+
+    Computed for blocks of neighbouring series, so that memory is needed for a part of the rows.
+
+    Raises
+    ------
+    ValueError
+        If rows are not on the grid, or series have another frequency, naming all of them.
+    """
+    wanted = np.arange(0, len(axis.times), ROWS_AT_ONCE)
+    cuts = np.unique(np.append(np.searchsorted(axis.indptr, wanted), len(axis.ids)))
+    try:
+        blocks = (axis.block(low, high) for low, high in pairwise(cuts))
+        return np.concatenate([_block_positions(block, grid) for block in blocks])
+    except ValueError:
+        return _block_positions(axis, grid)  # raises, with all series in the message
+
+
+def _block_positions(axis: Axis, grid: Grid) -> np.ndarray:
+    """Return the positions of some series, checked."""
+    numbers = grid.numbers(axis.times, axis.tz)
+    phases = grid.phases(axis.times, axis.tz)
+    first = np.repeat(axis.indptr[:-1], axis.lengths)
+    offsets, rest = np.divmod(numbers - numbers[first], grid.step)
+    off = ~grid.contains(axis.times, axis.tz) | (rest != 0) | (phases != phases[first])
+    if off.any():
+        raise ValueError(
+            f"timestamps must follow freq={grid.alias!r}; not on it are "
+            f"{axis.describe(np.flatnonzero(off))}. Give another freq, or resample to regular "
+            "timestamps (the time of day must not change either)."
+        )
+    wrong = strangers(axis, axis.steps(offsets))  # what lies between their rows is not missing
+    if len(wrong):
+        i = wrong[0]
+        came = np.unique(np.diff(offsets[axis.indptr[i] : axis.indptr[i + 1]]))
+        more = f" So it is in {len(wrong) - 1} more series." if len(wrong) > 1 else ""
+        raise ValueError(
+            f"{axis.where(i)}rows must be one step of freq={grid.alias!r} apart; of its "
+            f"{axis.lengths[i]} rows no two are (they are {listed(came, 3)} steps apart). Give "
+            f"another freq, or resample.{more}"
+        )
+    return offsets
+
+
+def strangers(axis: Axis, steps: np.ndarray) -> np.ndarray:
+    """Return the series that have another frequency, not gaps.
+
+    These are the series of three rows or more of which no two are neighbours on the grid, and
+    which are equally spaced or lack more than half of the grid's timestamps.
+
+    Parameters
+    ----------
+    axis : Axis
+    steps : ndarray of int64
+        Steps on the grid from the row before to each row of `axis.inner`.
+    """
+    codes, n_series = axis.codes[axis.inner], len(axis.ids)
+    first = steps[axis.indptr[codes] - codes]
+    hits = np.bincount(codes, weights=steps == 1, minlength=n_series)
+    uneven = np.bincount(codes, weights=steps != first, minlength=n_series)
+    span = np.bincount(codes, weights=steps, minlength=n_series) + 1
+    sparse = 2 * axis.lengths < span
+    return np.flatnonzero((axis.lengths > 2) & (hits == 0) & ((uneven == 0) | sparse))
+
+
+def check_gaps(axis: Axis, grid: Grid, offsets: np.ndarray) -> None:
+    """Refuse missing rows."""
+    steps = axis.steps(offsets)
+    before = axis.inner[steps > 1] - 1
+    if not len(before):
+        return
+    missing = int((steps - 1).sum())
+    advice = (
+        'Reindex to business days, or read with missing="interpolate", which inserts them; '
+        "or number the trading days by an integer index."
+        if isinstance(grid, Business)
+        else 'Insert them, or read with missing="interpolate", which fills them linearly.'
+    )
+    raise ValueError(
+        f"timestamps must follow each other without gaps at freq={grid.alias!r}; {missing} missing "
+        f"after {axis.describe(before)}. {advice}"
+    )
+
+
+def check_few_missing(axis: Axis, grid: Grid, lengths: np.ndarray) -> None:
+    """Refuse to insert so many rows that a wrong timestamp is likelier, or memory would not do.
+
+    Parameters
+    ----------
+    axis : Axis
+    grid : Grid
+    lengths : ndarray of int64, shape (S,)
+        Rows of each series with the missing ones.
+    """
+    wanted, came = float(lengths.sum(dtype=float)), len(axis.times)
+    if wanted <= MOST_ROWS or wanted <= MOST_MISSING * came:
+        return
+    i = int((lengths - axis.lengths).argmax())
+    ends = axis.indptr[[i, i + 1]] - [0, 1]
+    raise ValueError(
+        f"missing rows to insert must be fewer than {MOST_MISSING} for each row that came, where "
+        f"there would be more than {MOST_ROWS:,}; at freq={grid.alias!r} there would be "
+        f"{wanted:,.0f} rows, of which {came:,} came. {axis.where(i)}{lengths[i]:,} rows lie from "
+        f"{axis.show(ends[:1])} to {axis.show(ends[1:])}. Check its timestamps, give another freq, "
+        "or split the series at the gap."
+    )

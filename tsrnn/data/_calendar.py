@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._alias import parse_freq
-from tsrnn.data._grid import NS_PER_DAY, Business, Days, Months, Tick, to_local
-from tsrnn.data._layout import Layout
-from tsrnn.data._stamps import period_freq, period_step, periods
+from tsrnn.data._frequency import NS_PER_DAY, Business, Days, Months, Tick, parse_freq, to_local
+from tsrnn.data._panel import Layout
+from tsrnn.data._timestamps import period_freq, period_step, periods
 
 __all__ = ["calendar_columns", "calendar_features", "calendar_names", "cycle_steps"]
 
@@ -85,12 +84,12 @@ def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
         )
     step = _step_days(layout)
     if calendar is True:
-        found = _usual(step)
-        if not found:
+        usual = _usual(step)
+        if not usual:
             raise ValueError(
                 f"calendar=True knows no cycle for steps of freq={layout.freq!r}. Leave it out"
             )
-        return found
+        return usual
     names = (calendar,) if isinstance(calendar, str) else calendar
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise TypeError(
@@ -213,7 +212,7 @@ def _waves(name: str, layout: Layout) -> list[tuple[str, int]]:
 def _steps(name: str, step: float) -> int:
     """Places in a cycle that steps of so many days tell apart."""
     cycle = CYCLES[name]
-    return min(cycle.positions, int(cycle.days / step + 0.01))
+    return min(cycle.positions, int(cycle.days / step + 0.01))  # 365.25 / 7 days are 52
 
 
 def _usual(step: float) -> tuple[str, ...]:
@@ -239,4 +238,4 @@ def _step_days(layout: Layout) -> float:
     if isinstance(grid, Months):
         return grid.step * YEAR / 12
     assert isinstance(grid, Business | Days)
-    return grid.step * (1.4 if isinstance(grid, Business) else 1.0)
+    return grid.step * (1.4 if isinstance(grid, Business) else 1.0)  # five of seven days

@@ -1,335 +1,434 @@
-"""Which frames are accepted, and where their ids, timestamps and columns are."""
+"""Panels and forecasts as frames in the shape of the data, in pandas or polars."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._columns import CONVERT, is_real, written_number
-from tsrnn.data._dates import is_text, looks_like_dates
-from tsrnn.data._layout import Layout, Name
-from tsrnn.data._libraries import pandas_column
-from tsrnn.data._stamps import Stamps, read_stamps
-from tsrnn.data._text import listed, quote, quoted
+from tsrnn.data._faults import quoted
+from tsrnn.data._frequency import Tick, parse_freq
+from tsrnn.data._panel import Layout, Name, Panel
+from tsrnn.data._timestamps import period_freq, periods
 
-__all__ = ["Table", "read_table"]
-
-_ACCEPTED = (
-    "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
-    "pandas or polars DataFrame with a time column"
-)
-YEARS = 1500, 2200  # whole numbers in between that rise by one are years, not a variable
-DEFAULT_TIME = "ds"  # name of the time column where none is given
-_LOST = "Give one with rows; a filter or a join before may have left none."
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A frame taken apart, its rows as they came.
-
-    Parameters
-    ----------
-    kind, backend
-        See `Layout`.
-    columns : DataFrame
-        Everything but ids and timestamps; its index means nothing.
-    stamps : Stamps
-    ids : pandas.Index or None
-        Id of each row.
-    id_col, time_col, index_name, series_name
-        See `Layout`.
-    """
-
-    kind: Literal["series", "wide", "long"]
-    backend: Literal["pandas", "polars"]
-    columns: pd.DataFrame
-    stamps: Stamps
-    ids: pd.Index | None = None
-    id_col: str | None = None
-    time_col: Name | None = None
-    index_name: Name | None = None
-    series_name: Name | None = None
-
-    @property
-    def names(self) -> list[Name]:
-        """Names of the columns."""
-        return list(self.columns.columns)
-
-    def rows(self, mask: np.ndarray) -> Table:
-        """Return some of the rows."""
-        return replace(
-            self,
-            columns=self.columns[mask],
-            stamps=replace(self.stamps, values=self.stamps.values[mask]),
-            ids=None if self.ids is None else self.ids[mask],
-        )
-
-    def groups(self) -> tuple[np.ndarray, pd.Index]:
-        """Return the number of the series of each row and the ids in order of appearance.
-
-        A frame without ids is one series, with the id 0.
-        """
-        if self.ids is None:
-            return np.zeros(len(self.columns), np.int64), pd.Index([0])
-        try:
-            codes, ids = pd.factorize(self.ids)
-        except TypeError as error:
-            raise TypeError(
-                f"the column {self.id_col!r} must hold text, numbers or other values that can be "
-                f"compared and hashed; {error}. Convert the ids, for example by astype(str)."
-            ) from error
-        rows = np.flatnonzero(codes < 0)
-        if len(rows):
-            raise ValueError(
-                f"the column {self.id_col!r} must name a series in each row; {len(rows)} ids are "
-                f"missing, at row {listed(rows, 3)}. Fill them in or drop these rows."
-            )
-        return codes, pd.Index(np.asarray(ids)) if self.ids.dtype == "category" else pd.Index(ids)
+__all__ = [
+    "in_library",
+    "pandas_column",
+    "panel_frame",
+    "to_pandas",
+    "to_polars",
+    "write_frame",
+    "write_paths",
+    "write_stamps",
+]
 
 
-def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = None) -> Table:
-    """Take a frame apart.
+def write_frame(
+    layout: Layout,
+    ids: Any,
+    times: np.ndarray,
+    forecasts: Mapping[str, np.ndarray],
+    *,
+    target_names: tuple[Name, ...] | None = None,
+    model: str = "ParaRNN",
+    cutoffs: np.ndarray | None = None,
+) -> Any:
+    """Give forecasts back in the shape of the data.
 
     Parameters
     ----------
-    df : Series or DataFrame
-    id_col, time_col : str
-        Columns of a long frame.
-    layout : Layout, optional
-        Of the data that the frame is to agree with; by default the shape is that of the frame.
+    layout : Layout
+        Layout of the data.
+    ids : array_like, shape (S,)
+        Id of each forecast; may repeat where there are cutoffs.
+    times : ndarray, shape (S, h)
+        Of the kind of `Panel.times`.
+    forecasts : mapping of str to ndarray, each of shape (S, h, n_targets)
+        "" is the point forecast; the others ("-lo-80", "-hi-80") are suffixes of its column.
+    target_names : tuple of str or int, optional
+        By default those of the layout.
+    model : str
+        Name of the forecast column of a long frame with one target, and of an unnamed Series
+        with intervals.
+    cutoffs : ndarray, shape (S,), optional
+        Last time known to each forecast: a column "cutoff" before the forecasts. A wide frame
+        then holds the forecasts of all cutoffs one below the other.
+
+    Returns
+    -------
+    pandas.Series, pandas.DataFrame or polars.DataFrame
+        A Series for a Series and the point forecast alone. Frames with time in a column have
+        ids and timestamps in front and a new index.
 
     Raises
     ------
+    ValueError
+        If shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import future_times, read_panel, write_frame
+    >>> y = pd.Series([1.0, 2.0, 3.0], pd.RangeIndex(3), name="sales")
+    >>> panel = read_panel(y)
+    >>> forecasts = {"": np.array([[[4.0], [5.0]]])}
+    >>> write_frame(panel.layout, panel.ids, future_times(panel, 2), forecasts)
+    3    4.0
+    4    5.0
+    Name: sales, dtype: float64
+    """
+    names = layout.target_names if target_names is None else tuple(target_names)
+    _check_shapes(len(ids), times, forecasts, len(names), layout, cutoffs)
+    columns = _forecast_columns(layout, forecasts, names, model)
+    stamps = write_stamps(times.ravel(), layout)
+    if cutoffs is not None:
+        known = write_stamps(np.repeat(cutoffs, times.shape[1]), layout)
+        columns = _joined({"cutoff": known}, columns)
+    if layout.time_col is not None:
+        keys: dict[Name, Any] = {}
+        if layout.id_col is not None:
+            keys[layout.id_col] = pd.Index(ids).repeat(times.shape[1])
+        keys = _joined(keys, {layout.time_col: stamps})
+        return in_library(pd.DataFrame(_joined(keys, columns)), layout)
+    index = _with_freq(stamps, layout) if cutoffs is None else stamps
+    index = index.rename(layout.index_name)
+    if layout.kind == "series" and list(forecasts) == [""] and cutoffs is None:
+        return pd.Series(next(iter(columns.values())), index=index, name=layout.series_name)
+    return pd.DataFrame(columns, index=index)
+
+
+def _check_shapes(
+    n_series: int,
+    times: np.ndarray,
+    forecasts: Mapping[str, np.ndarray],
+    n_targets: int,
+    layout: Layout,
+    cutoffs: np.ndarray | None,
+) -> None:
+    if times.ndim != 2 or len(times) != n_series:
+        raise ValueError(f"times must have shape ({n_series}, h); got {times.shape}.")
+    for key, forecast in forecasts.items():
+        if forecast.shape != (*times.shape, n_targets):
+            raise ValueError(
+                f"forecasts[{key!r}] must have shape {(*times.shape, n_targets)} (series, h, "
+                f"targets); got {forecast.shape}."
+            )
+    if cutoffs is not None and cutoffs.shape != (n_series,):
+        raise ValueError(f"cutoffs must have shape ({n_series},); got {cutoffs.shape}.")
+    if layout.kind != "long" and cutoffs is None and n_series != 1:
+        raise ValueError(f"a {layout.kind} layout has one series; got {n_series}. Give cutoffs.")
+
+
+def _forecast_columns(
+    layout: Layout, forecasts: Mapping[str, np.ndarray], names: tuple[Name, ...], model: str
+) -> dict[Name, Any]:
+    """Return the columns of forecasts, target by target."""
+    alone = layout.kind == "long" and len(names) == 1
+    unnamed = layout.kind == "series" and layout.series_name is None
+    bases = (model,) if alone or unnamed else names
+    return _joined(
+        *(
+            {base if key == "" else f"{base}{key}": forecast[:, :, j].ravel()}
+            for j, base in enumerate(bases)
+            for key, forecast in forecasts.items()
+        )
+    )
+
+
+def _joined(*parts: dict[Name, Any]) -> dict[Name, Any]:
+    """Columns side by side, each with a name of its own."""
+    names = [name for part in parts for name in part]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"columns of the forecasts must have names of their own; there would be more than one "
+            f"{quoted(repeated)}, as a column of the data has that name. Rename it and fit again."
+        )
+    return {name: column for part in parts for name, column in part.items()}
+
+
+def _with_freq(stamps: pd.Index, layout: Layout) -> pd.Index:
+    """Return a DatetimeIndex with its frequency set, where pandas can hold it.
+
+    pandas has no daily index over a midnight that a change of clocks leaves out.
+    """
+    if not isinstance(stamps, pd.DatetimeIndex):
+        return stamps
+    wall = stamps.tz_localize(None)
+    fixed = isinstance(parse_freq(layout.freq), Tick)
+    if fixed or len(set(wall.time)) == 1:
+        return pd.DatetimeIndex(stamps, freq=str(layout.freq))
+    return stamps
+
+
+def write_paths(
+    layout: Layout, ids: Any, times: np.ndarray, paths: np.ndarray, *, model: str = "ParaRNN"
+) -> Any:
+    """Give paths of forecasts back in the shape of the data, one below the other.
+
+    Parameters
+    ----------
+    layout : Layout
+        Layout of the data.
+    ids : array_like, shape (S,)
+    times : ndarray, shape (S, h)
+        Of the kind of `Panel.times`.
+    paths : ndarray, shape (n, S, h, n_targets)
+    model : str
+        Name of the column of a long frame with one target.
+
+    Returns
+    -------
+    pandas.DataFrame or polars.DataFrame
+        Of each path as `write_frame` gives it, with a column "path" from 1 to n before the values.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import future_times, read_panel, write_paths
+    >>> panel = read_panel(pd.Series([1.0, 2.0], pd.RangeIndex(2), name="sales"))
+    >>> times = future_times(panel, 1)
+    >>> write_paths(panel.layout, panel.ids, times, np.array([3.0, 4.0]).reshape(2, 1, 1, 1))
+       path  sales
+    2     1    3.0
+    2     2    4.0
+    """
+    n, n_series, h, n_targets = paths.shape
+    in_pandas = replace(layout, backend="pandas")
+    first = write_frame(in_pandas, ids, times, {"": paths[0]}, model=model)
+    first = first.to_frame() if isinstance(first, pd.Series) else first
+    frame = first.iloc[np.tile(np.arange(n_series * h), n)].copy()
+    for j, name in enumerate(frame.columns[-n_targets:]):
+        frame[name] = paths[..., j].ravel()
+    number = np.repeat(np.arange(1, n + 1), n_series * h)
+    frame.insert(len(frame.columns) - n_targets, "path", number)
+    return in_library(
+        frame.reset_index(drop=True) if layout.time_col is not None else frame, layout
+    )
+
+
+def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataFrame | pd.Series:
+    """Write the rows of a panel as `read_panel` would read them.
+
+    Parameters
+    ----------
+    panel : Panel
+    columns : sequence of str or int, optional
+        Some of the exogenous columns alone, as `X_future` holds them; by default the targets
+        and all exogenous columns.
+
+    Returns
+    -------
+    pandas.Series or pandas.DataFrame
+        Of the kind of the layout, of pandas whatever the library of the data was. Rows that
+        were missing are there, their targets NaN.
+
+    Examples
+    --------
+    >>> from tsrnn.data import panel_frame, read_panel
+    >>> from tsrnn.datasets import load_nile
+    >>> panel_frame(read_panel(load_nile())).equals(load_nile())
+    True
+    """
+    layout, stamps = panel.layout, write_stamps(panel.times, panel.layout)
+    if layout.kind == "series" and columns is None:
+        return pd.Series(panel.values[:, 0], index=stamps, name=layout.series_name)
+    data: dict[Name, Any] = {}
+    if layout.id_col is not None:
+        data[layout.id_col] = panel.ids.repeat(panel.lengths)
+    if layout.time_col is not None:
+        data[layout.time_col] = stamps
+    if columns is None:
+        data |= zip(panel.target_names, panel.values.T, strict=True)
+    exog = dict(zip(panel.exog_names, panel.exog.T, strict=True))
+    data |= {name: exog[name] for name in (panel.exog_names if columns is None else columns)}
+    index = None if layout.time_col is not None else stamps.rename(layout.index_name)
+    return pd.DataFrame(data, index=index)
+
+
+def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
+    """Turn times as a panel holds them back into the timestamps of a layout.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        Of the kind of `Panel.times`.
+    layout : Layout
+
+    Returns
+    -------
+    pandas.DatetimeIndex, pandas.PeriodIndex or pandas.Index of integers
+
+    Examples
+    --------
+    >>> from tsrnn.data import read_panel, write_stamps
+    >>> from tsrnn.datasets import load_nile
+    >>> panel = read_panel(load_nile())
+    >>> write_stamps(panel.times, panel.layout).equals(load_nile().index)
+    True
+    """
+    if layout.time_kind == "period":
+        return periods(times, period_freq(layout.time_dtype))
+    if layout.time_kind == "integer":
+        bounds = np.iinfo(layout.time_dtype)
+        fits = times.size == 0 or (times.min() >= bounds.min and times.max() <= bounds.max)
+        # int64 where the timestamps have outgrown the type that was read
+        return pd.Index(times, dtype=layout.time_dtype if fits else "int64")
+    index = pd.DatetimeIndex(times.astype("datetime64[ns]"))
+    unit = "us" if layout.time_dtype == "date" else layout.time_dtype[len("datetime64[") : -1]
+    index = index.as_unit(unit)  # type: ignore[arg-type]
+    return index if layout.tz is None else index.tz_localize("UTC").tz_convert(layout.tz)
+
+
+def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
+    """Give a frame back in the library of the data.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        If the data came from polars, with its timestamps in a column, as `write_frame` gives it
+        for pandas.
+    layout : Layout
+
+    Returns
+    -------
+    pandas.DataFrame or polars.DataFrame
+
+    Examples
+    --------
+    >>> from tsrnn.data import in_library, panel_frame, read_panel
+    >>> from tsrnn.datasets import load_nile
+    >>> panel = read_panel(load_nile())
+    >>> in_library(panel_frame(panel), panel.layout).equals(load_nile())
+    True
+    """
+    if layout.backend == "pandas":
+        return frame
+    table = to_polars(frame)
+    if layout.time_dtype != "date":
+        return table
+    dates = [name for name in (str(layout.time_col), "cutoff") if name in frame.columns]
+    return nw.from_native(table).with_columns(nw.col(*dates).cast(nw.Date)).to_native()
+
+
+def to_pandas(frame: Any) -> pd.DataFrame:
+    """Give a polars or pandas frame as one of pandas.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame or pandas.DataFrame
+
+    Returns
+    -------
+    pandas.DataFrame
+        The frame itself, if it is one of pandas.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import to_pandas, to_polars
+    >>> frame = pd.DataFrame({"unique_id": ["a", "b"], "y": [1.0, 2.0]})
+    >>> to_pandas(to_polars(frame)).equals(frame)
+    True
+    """
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    source = nw.from_native(frame, eager_only=True)
+    return pd.DataFrame({name: pandas_column(source[name]) for name in source.columns})
+
+
+def pandas_column(column: nw.Series[Any]) -> pd.Series:
+    """Give a column of polars as one of pandas."""
+    if column.dtype == nw.Boolean and column.null_count() > 0:
+        column = column.cast(nw.Float64)
+    if column.dtype.is_nested() or column.dtype in (nw.Object, nw.Int128, nw.UInt128):
+        return pd.Series(column.to_list(), dtype=object)
+    tz = getattr(column.dtype, "time_zone", None)
+    series: Any = pd.Series(column.to_numpy())
+    return series if tz is None else series.dt.tz_localize("UTC").dt.tz_convert(tz)
+
+
+def to_polars(frame: Any) -> Any:
+    """Give a pandas or polars frame as one of polars.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or polars.DataFrame
+        Its index is left out.
+
+    Returns
+    -------
+    polars.DataFrame
+        Timestamps keep their zone, periods become the timestamps at which they begin.
+
+    Raises
+    ------
+    ImportError
+        If polars is not installed.
     TypeError
-        If it is no accepted frame, or its timestamps are none.
+        If a column holds values of several types.
     ValueError
-        If it is empty, or names or timestamps are missing or repeated, or it is not clear which
-        column holds the timestamps.
+        If two columns have the same name as text.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import to_polars
+    >>> months = pd.period_range("2024-01", periods=2, freq="M")
+    >>> to_polars(pd.DataFrame({"ds": months, "y": [1.0, 2.0]})).shape
+    (2, 2)
     """
-    if isinstance(df, pd.Series):
-        return _read_series(df)
-    frame, backend, dates = _open(df)
-    _check_names(frame)
-    if len(frame) == 0:
-        raise ValueError(f"the frame must have rows; it is empty. {_LOST}")
-    if time_col in frame.columns:
-        if layout is not None and layout.kind == "wide" and layout.time_col is not None:
-            return _read_wide(frame, backend, time_col, dates)
-        return _read_long(frame, backend, id_col, str(time_col), dates)
-    in_column = None
-    if layout is None or (layout.kind != "long" and layout.time_col is None):
-        in_column = _date_column(frame, backend, id_col, time_col)
-    if in_column is not None:
-        return _read_wide(frame, backend, in_column, dates)
-    if backend == "polars" or id_col in frame.columns:
+    if not isinstance(frame, pd.DataFrame):
+        return frame
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(
-            f"a long frame needs the time column {time_col!r}; its columns are "
-            f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
+            f"columns must differ in their names; named twice are {twice}. Rename them"
         )
-    if layout is None:
-        _check_no_years(frame)
-    return _read_wide(frame, backend, None, dates)
-
-
-def _check_no_years(frame: pd.DataFrame) -> None:
-    """Refuse a frame whose index says nothing and one of whose columns counts years.
-
-    Raises
-    ------
-    ValueError
-        Saying how to make that column the time.
-    """
-    index = frame.index
-    says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
-    if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
-        return
-    for name in frame.columns:
-        column = frame[name]
-        if not pd.api.types.is_integer_dtype(column.dtype) or column.hasnans:
-            continue
-        years = column.to_numpy()
-        if YEARS[0] <= years[0] <= years[-1] <= YEARS[1] and (np.diff(years) == 1).all():
+    columns = {str(name): _values(pd.Index(column)) for name, column in frame.items()}
+    try:
+        table = nw.from_dict(columns, backend="polars")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "polars is needed and not installed. Run pip install 'tsrnn[polars]'"
+        ) from error
+    except TypeError as error:
+        raise TypeError(
+            f"a column of polars holds values of one type, a column of this frame does not: "
+            f"{error}. Convert it, for example by astype('str')"
+        ) from error
+    zones = {
+        str(name): str(column.dt.tz)
+        for name, column in frame.items()
+        if isinstance(column.dtype, pd.DatetimeTZDtype)
+    }
+    for name, zone in zones.items():
+        utc = nw.col(name).dt.replace_time_zone("UTC")
+        try:
+            table = table.with_columns(utc.dt.convert_time_zone(zone))
+        except Exception as error:  # of polars' own, whose zones are those of a database
             raise ValueError(
-                f"time must be in the index; the frame counts its rows and has years in the column "
-                f"{name!r}. Use df.set_index({name!r}); if they are a variable, give the frame an "
-                "index of its own times."
-            )
+                f"columns of polars hold times of the zones of the tz database, such as "
+                f"'Europe/Berlin'; the column {name!r} has {zone}. Convert it, for example by "
+                "dt.tz_convert('UTC')"
+            ) from error
+    return table.to_native()
 
 
-def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name) -> Name | None:
-    """Return the column that holds the time of a wide frame; None if there are no dates.
-
-    That is the only column of dates of a frame whose other columns are numbers and whose index
-    says nothing.
-
-    Raises
-    ------
-    ValueError
-        If there are dates and doubt about them, saying how to resolve it.
-    """
-    dated = [name for name in frame.columns if _holds_dates(frame[name])]
-    if not dated:
-        return None
-    day, index = dated[0], frame.index
-    said = f"time_col={day!r}"
-    if id_col in frame.columns:
-        raise ValueError(
-            f"a long frame needs the time column {time_col!r}; dates are in {quoted(dated)}. Give "
-            f"{said}."
-        )
-    if time_col not in (DEFAULT_TIME, ""):
-        raise ValueError(
-            f"time_col={time_col!r} is no column of the frame; dates are in {quoted(dated)}. Give "
-            f"{said}, or leave time_col out."
-        )
-    if len(dated) > 1:
-        raise ValueError(
-            f"one column must hold the time; dates are in {quoted(dated)}. Keep one of them: "
-            f"df.drop(columns={dated[1:]!r})."
-        )
-    if backend == "pandas" and not (_is_count(index) and index.name is None):
-        raise ValueError(
-            f"time must be in the index or in a column; the frame has dates in the column {day!r} "
-            f"and an index of its own ({index.dtype}). Drop the one that is not the time: "
-            f"df.drop(columns={day!r}), or df.reset_index(drop=True)."
-        )
-    others = [name for name in frame.columns if name != day]
-    text = [name for name in others if not is_real(frame[name])]
-    if text:
-        raise _no_numbers(frame, day, others, text)
-    if not others:
-        raise ValueError(
-            f"a frame needs a column to forecast; it has the dates in {day!r} alone. Add one."
-        )
-    return day
-
-
-def _holds_dates(column: pd.Series) -> bool:
-    dates = (pd.DatetimeTZDtype, pd.PeriodDtype)
-    return column.dtype.kind == "M" or isinstance(column.dtype, dates) or looks_like_dates(column)
-
-
-def _is_count(index: pd.Index) -> bool:
-    """Whether an index only counts rows, some of which may have been left out."""
-    return pd.api.types.is_integer_dtype(index.dtype)
-
-
-def _no_numbers(
-    frame: pd.DataFrame, day: Name, others: Sequence[Name], text: Sequence[Name]
-) -> ValueError:
-    """Error for columns beside the dates that are no numbers."""
-    name, column = text[0], frame[text[0]]
-    must = f"the columns beside the dates in {day!r} must be numbers; not so {quoted(text)}"
-    drop = f"if it is not needed, use df.drop(columns={text!r})"
-    if not is_text(column):
-        return ValueError(f"{must} (dtype {column.dtype}). Convert it; {drop}.")
-    numeral = written_number(column)
-    if numeral is not None:
-        return ValueError(
-            f"{must}, which are written as text, such as {quote(numeral)}. {CONVERT}; {drop}."
-        )
-    numbers = [other for other in others if other not in text]
-    target = repr(numbers[0]) if len(numbers) == 1 else "..."
-    return ValueError(
-        f"{must}, such as {quote(column.dropna().iloc[0])}. If {quote(name)} names series, give "
-        f"id_col={name!r}, time_col={day!r}, target={target}; {drop}."
-    )
-
-
-def _read_series(series: pd.Series) -> Table:
-    if len(series) == 0:
-        raise ValueError(f"the Series must have rows; it is empty. {_LOST}")
-    _check_name(series.name)
-    frame = series.to_frame("y" if series.name is None else series.name)
-    stamps = read_stamps(series.index, "the index of the Series")
-    _check_name(series.index.name)
-    names = {"index_name": series.index.name, "series_name": series.name}
-    return Table("series", "pandas", frame, stamps, **names)  # type: ignore[arg-type]
-
-
-def _read_wide(
-    frame: pd.DataFrame,
-    backend: Literal["pandas", "polars"],
-    time_col: Name | None,
-    dates: frozenset[str],
-) -> Table:
-    """Read a wide frame, its time in a column or, without one, in its index."""
-    if time_col is not None:
-        stamps = read_stamps(
-            pd.Index(frame[time_col]), f"the column {quote(time_col)}", is_date=time_col in dates
-        )
-        columns = frame.drop(columns=time_col)
-        return Table("wide", backend, columns, stamps, time_col=time_col)
-    if frame.shape[1] == 0:
-        raise ValueError("the frame must have columns; it has none. Add those to forecast.")
-    stamps = read_stamps(frame.index, "the index of a frame without a time column")
-    _check_name(frame.index.name)
-    return Table("wide", "pandas", frame, stamps, index_name=frame.index.name)  # type: ignore[arg-type]
-
-
-def _read_long(
-    frame: pd.DataFrame,
-    backend: Literal["pandas", "polars"],
-    id_col: str,
-    time_col: str,
-    dates: frozenset[str],
-) -> Table:
-    times, what = pd.Index(frame[time_col]), f"the column {time_col!r}"
-    stamps = read_stamps(times, what, is_date=time_col in dates)
-    has_ids = id_col in frame.columns
-    if id_col in dates:  # so that they come back as dates
-        frame = frame.assign(**{id_col: frame[id_col].dt.date})
-    return Table(
-        kind="long",
-        backend=backend,
-        columns=frame.drop(columns=[time_col, id_col] if has_ids else [time_col]),
-        stamps=stamps,
-        ids=pd.Index(frame[id_col]) if has_ids else None,
-        id_col=id_col if has_ids else None,
-        time_col=time_col,
-    )
-
-
-def _open(df: object) -> tuple[pd.DataFrame, Literal["pandas", "polars"], frozenset[str]]:
-    """Return the frame in pandas, its library and the names of its polars Date columns."""
-    if isinstance(df, pd.DataFrame):
-        return df, "pandas", frozenset()
-    if nw.dependencies.is_polars_lazyframe(df):
-        raise TypeError(f"the data must be {_ACCEPTED}; got a polars LazyFrame. Call .collect().")
-    if nw.dependencies.is_polars_dataframe(df):
-        frame = nw.from_native(df, eager_only=True)
-        dates = frozenset(name for name, dtype in frame.schema.items() if dtype == nw.Date)
-        columns = {name: pandas_column(frame[name]) for name in frame.columns}
-        return pd.DataFrame(columns), "polars", dates
-    came = f"{type(df).__module__}.{type(df).__qualname__}".removeprefix("builtins.")
-    raise TypeError(f"the data must be {_ACCEPTED}; got {came}.")
-
-
-def _check_names(frame: pd.DataFrame) -> None:
-    if isinstance(frame.columns, pd.MultiIndex):
-        raise ValueError(
-            f"columns must have one level; got a MultiIndex of {frame.columns.nlevels}. Join the "
-            "levels to one name."
-        )
-    repeated = frame.columns[frame.columns.duplicated()].unique()
-    if len(repeated):
-        raise ValueError(
-            f"column names must be unique; duplicated are {quoted(repeated)}. Rename or drop them."
-        )
-    for name in frame.columns:
-        _check_name(name)
-        if name is None:
-            raise ValueError("columns must have names; one is None. Rename it.")
-
-
-def _check_name(name: object) -> None:
-    if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):
-        raise ValueError(
-            f"names of columns, index and Series must be strings or integers; got {name!r} "
-            f"({type(name).__name__}). Rename it."
-        )
+def _values(column: pd.Index) -> np.ndarray | list[Any]:
+    """Return a column as polars takes it: timestamps in UTC, text as a list."""
+    if isinstance(column, pd.PeriodIndex):
+        column = column.to_timestamp()
+    if isinstance(column, pd.DatetimeIndex):
+        utc = column if column.tz is None else column.tz_convert("UTC").tz_localize(None)
+        return (utc.as_unit("ms") if utc.unit == "s" else utc).to_numpy()
+    array = np.asarray(column)
+    if array.dtype.kind in "iufb":
+        return array
+    return column.astype(object).where(column.notna(), None).tolist()

@@ -1,4 +1,4 @@
-"""Times after the data, and what is known about them."""
+"""Steps after the data: their timestamps, and the columns that are known there."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._alias import parse_freq
 from tsrnn.data._axis import show_time
-from tsrnn.data._columns import exact_columns, numeric
-from tsrnn.data._frames import Table, read_table
-from tsrnn.data._grid import Count, Grid
-from tsrnn.data._layout import Freq, Layout, Name
-from tsrnn.data._panel import Panel
+from tsrnn.data._faults import listed, quote, quoted
+from tsrnn.data._frequency import Count, Freq, Grid, parse_freq
+from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._read import check_same_kind
-from tsrnn.data._stamps import period_freq, period_step
-from tsrnn.data._text import listed, quote, quoted
+from tsrnn.data._table import Table, exact_columns, numeric, read_table
+from tsrnn.data._timestamps import period_freq, period_step
+
+__all__ = ["check_continues", "future_times", "read_future", "steps_between"]
 
 MOST_ROWS = 10**8  # of forecasts: gigabytes
-
-__all__ = ["check_continues", "future_times", "read_future"]
 
 
 def future_times(
@@ -73,6 +70,95 @@ def future_times(
         )
     _advance(times, np.array([h]), freq, tz)  # so that a horizon too far costs no memory
     return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
+
+
+def steps_between(
+    first: np.ndarray, later: np.ndarray, freq: Freq, tz: str | None = None
+) -> np.ndarray:
+    """Steps from one timestamp to another, whole ones, negative if it lies before.
+
+    Parameters
+    ----------
+    first, later : ndarray, shape (S,)
+        Of the kind of `Panel.times`.
+    freq : str or int
+        A pandas alias, or the step of an integer index.
+    tz : str, optional
+        Zone of the timestamps; days and months are those of its clock.
+
+    Returns
+    -------
+    ndarray of int64, shape (S,)
+        Rounded down where a timestamp lies between steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.data import steps_between
+    >>> first = np.array(["2024-01-01", "2024-05-01"], "datetime64[ns]")
+    >>> later = np.array(["2024-03-01", "2024-04-01"], "datetime64[ns]")
+    >>> steps_between(first, later, "MS")
+    array([ 2, -1])
+    """
+    grid = _grid(first, freq)
+    return (grid.numbers(later, tz) - grid.numbers(first, tz)) // grid.step
+
+
+def _advance(times: np.ndarray, steps: np.ndarray, freq: Freq, tz: str | None) -> np.ndarray:
+    if times.dtype.kind == "M":
+        return _grid(times, freq).advance(times.astype("datetime64[ns]"), steps, tz)
+    return _grid(times, freq).advance(times.astype(np.int64), steps, None)
+
+
+def _grid(times: np.ndarray, freq: Freq) -> Grid:
+    if times.dtype.kind != "M" and isinstance(freq, str):
+        return Count(period_step(freq), freq)
+    return parse_freq(freq)
+
+
+def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) -> None:
+    """Check that new rows begin one step after the last known row of their series.
+
+    Parameters
+    ----------
+    new : Panel
+        New rows of some or all series.
+    ids : array_like, shape (S,)
+        Ids of the known series.
+    last_times : ndarray, shape (S,)
+        Their last timestamps, of the kind of `Panel.times`.
+    freq : str or int
+
+    Raises
+    ------
+    ValueError
+        Naming unknown series, or a series with what was expected and what came.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import check_continues, read_panel
+    >>> y = pd.Series(range(6), pd.date_range("2024-01-01", periods=6))
+    >>> old, new = read_panel(y[:4]), read_panel(y[4:])
+    >>> check_continues(new, old.ids, old.last_times, old.freq)
+    """
+    known = pd.Index(ids).get_indexer(new.ids)
+    if np.any(known < 0):
+        raise ValueError(
+            f"new rows must belong to series that are known; unknown are "
+            f"{quoted(new.ids[known < 0])}. Drop them, or fit again."
+        )
+    first = new.times[new.indptr[:-1]]
+    expected = _advance(np.asarray(last_times)[known], np.ones(1, np.int64), freq, new.layout.tz)
+    wrong = np.flatnonzero(first != expected)
+    if len(wrong):
+        i, axis = wrong[0], new.axis
+        expects, came = (show_time(t[i], axis.tz, axis.period) for t in (expected, first))
+        more = f" So it is for {len(wrong) - 1} more series." if len(wrong) > 1 else ""
+        raise ValueError(
+            f"{axis.where(i)}new rows must begin at {expects}, one step ({freq!r}) after the last "
+            f"known row; they begin at {came}. Pass the rows from {expects} on.{more}"
+        )
 
 
 def read_future(
@@ -136,65 +222,14 @@ def read_future(
     wanted = future_times((last_times, freq), h, tz=layout.tz)
     rows = _match(table, pd.Index(ids), wanted, layout)
     values = numeric(table.columns, names, "the column")[rows]
-    _check_values(values, names, pd.Index(ids), wanted, layout)
+    for j, name in enumerate(names):
+        wrong = ~np.isfinite(values[:, :, j])
+        if wrong.any():
+            raise ValueError(
+                f"the column {name!r} of X_future must have no missing or infinite values; such "
+                f"are {_places(wrong, pd.Index(ids), wanted, layout)}. Fill them in."
+            )
     return values
-
-
-def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) -> None:
-    """Check that new rows begin one step after the last known row of their series.
-
-    Parameters
-    ----------
-    new : Panel
-        New rows of some or all series.
-    ids : array_like, shape (S,)
-        Ids of the known series.
-    last_times : ndarray, shape (S,)
-        Their last timestamps, of the kind of `Panel.times`.
-    freq : str or int
-
-    Raises
-    ------
-    ValueError
-        Naming unknown series, or a series with what was expected and what came.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import check_continues, read_panel
-    >>> y = pd.Series(range(6), pd.date_range("2024-01-01", periods=6))
-    >>> old, new = read_panel(y[:4]), read_panel(y[4:])
-    >>> check_continues(new, old.ids, old.last_times, old.freq)
-    """
-    known = pd.Index(ids).get_indexer(new.ids)
-    if np.any(known < 0):
-        raise ValueError(
-            f"new rows must belong to series that are known; unknown are "
-            f"{quoted(new.ids[known < 0])}. Drop them, or fit again."
-        )
-    first = new.times[new.indptr[:-1]]
-    expected = _advance(np.asarray(last_times)[known], np.ones(1, np.int64), freq, new.layout.tz)
-    wrong = np.flatnonzero(first != expected)
-    if len(wrong):
-        i, axis = wrong[0], new.axis
-        expects, came = (show_time(t[i], axis.tz, axis.period) for t in (expected, first))
-        more = f" So it is for {len(wrong) - 1} more series." if len(wrong) > 1 else ""
-        raise ValueError(
-            f"{axis.where(i)}new rows must begin at {expects}, one step ({freq!r}) after the last "
-            f"known row; they begin at {came}. Pass the rows from {expects} on.{more}"
-        )
-
-
-def _advance(times: np.ndarray, steps: np.ndarray, freq: Freq, tz: str | None) -> np.ndarray:
-    if times.dtype.kind == "M":
-        return _grid(times, freq).advance(times.astype("datetime64[ns]"), steps, tz)
-    return _grid(times, freq).advance(times.astype(np.int64), steps, None)
-
-
-def _grid(times: np.ndarray, freq: Freq) -> Grid:
-    if times.dtype.kind != "M" and isinstance(freq, str):
-        return Count(period_step(freq), freq)
-    return parse_freq(freq)
 
 
 def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> np.ndarray:
@@ -205,42 +240,24 @@ def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> n
     place = np.minimum(np.searchsorted(stamps, table.stamps.values), len(stamps) - 1)
     use = np.flatnonzero((series >= 0) & (stamps[place] == table.stamps.values))
     keys = np.arange(len(ids))[:, None] * len(stamps) + np.searchsorted(stamps, wanted)
-    found = series[use] * len(stamps) + place[use]
-    at = np.minimum(np.searchsorted(keys.ravel(), found), keys.size - 1)
-    hit = keys.ravel()[at] == found
+    keys_given = series[use] * len(stamps) + place[use]
+    at = np.minimum(np.searchsorted(keys.ravel(), keys_given), keys.size - 1)
+    hit = keys.ravel()[at] == keys_given
     at, use = at[hit], use[hit]
     counts = np.bincount(at, minlength=keys.size).reshape(keys.shape)
-    if np.any(counts != 1):
-        raise _wrong_rows(counts, ids, wanted, layout)
-    rows = np.empty(keys.size, np.int64)
-    rows[at] = use
-    return rows.reshape(keys.shape)
-
-
-def _wrong_rows(
-    counts: np.ndarray, ids: pd.Index, wanted: np.ndarray, layout: Layout
-) -> ValueError:
     if np.any(counts > 1):
-        return ValueError(
+        raise ValueError(
             "X_future must have one row for each series and time; repeated are "
             f"{_places(counts > 1, ids, wanted, layout)}. Drop the duplicates."
         )
-    return ValueError(
-        f"X_future must cover the {counts.shape[1]} steps after the data; missing are "
-        f"{_places(counts == 0, ids, wanted, layout)}. Add these rows, or take a smaller h."
-    )
-
-
-def _check_values(
-    values: np.ndarray, names: Sequence[Name], ids: pd.Index, wanted: np.ndarray, layout: Layout
-) -> None:
-    for j, name in enumerate(names):
-        wrong = ~np.isfinite(values[:, :, j])
-        if wrong.any():
-            raise ValueError(
-                f"the column {name!r} of X_future must have no missing or infinite values; such "
-                f"are {_places(wrong, ids, wanted, layout)}. Fill them in."
-            )
+    if np.any(counts == 0):
+        raise ValueError(
+            f"X_future must cover the {wanted.shape[1]} steps after the data; missing are "
+            f"{_places(counts == 0, ids, wanted, layout)}. Add these rows, or take a smaller h."
+        )
+    rows = np.empty(keys.size, np.int64)
+    rows[at] = use
+    return rows.reshape(keys.shape)
 
 
 def _places(mask: np.ndarray, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> str:

@@ -1,4 +1,4 @@
-"""From a frame to a panel."""
+"""Frames and files read into panels: the one way in which data enter the package."""
 
 from __future__ import annotations
 
@@ -9,31 +9,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._alias import TICKS, parse_freq
-from tsrnn.data._apart import tell_apart
-from tsrnn.data._axis import Axis
-from tsrnn.data._blocks import checked_positions
-from tsrnn.data._columns import choose_columns, numeric
-from tsrnn.data._frames import Table, read_table
-from tsrnn.data._grid import NS_PER_DAY, Count, Grid, Tick
-from tsrnn.data._infer import infer_grid
-from tsrnn.data._layout import Freq, Layout, Name
-from tsrnn.data._panel import Panel
-from tsrnn.data._parquet import is_path, read_parquet
-from tsrnn.data._regular import check_few_missing, check_gaps, check_increasing
-from tsrnn.data._stamps import Stamps, period_freq, period_step
-from tsrnn.data._values import (
-    check_complete,
-    check_finite,
-    check_infinite,
-    insert_rows,
-    interpolate,
-)
+from tsrnn.data._axis import Axis, check_increasing, infer_grid
+from tsrnn.data._faults import tell_apart
+from tsrnn.data._files import is_path, read_files
+from tsrnn.data._frequency import NS_PER_DAY, TICKS, Count, Freq, Grid, Tick, parse_freq
+from tsrnn.data._missing import TREATMENTS, complete
+from tsrnn.data._panel import Layout, Name, Panel
+from tsrnn.data._table import Table, choose_columns, numeric, read_table
+from tsrnn.data._timestamps import Stamps, period_freq, period_step
 
-__all__ = ["check_same_kind", "make_grid", "read_panel", "read_series"]
+__all__ = ["check_same_kind", "read_panel", "read_series"]
 
 _HOPELESS = 16  # series that cannot be read alone, after which the fault is not theirs
-_MISSING = ("error", "interpolate", "keep")
 
 
 def read_panel(
@@ -47,7 +34,7 @@ def read_panel(
     exog: Sequence[Name] | None = None,
     layout: Layout | None = None,
 ) -> Panel:
-    """Read a frame or parquet files: the one way in which data enter the package.
+    """Read a frame or files: the one way in which data enter the package.
 
     Parameters
     ----------
@@ -57,8 +44,10 @@ def read_panel(
         others hold numbers; a column is a variable. *Long*: a frame with a
         column `time_col`; with a column `id_col` it holds several series, which may be
         interleaved. Within a series, time increases. A path (str or os.PathLike) names a
-        parquet file, or a folder of them read in the order of their names, which hold a long
-        frame; they are read some rows at a time, and forecasts come as a pandas frame.
+        parquet or CSV file, a folder of them read in the order of their names, or a pattern such
+        as "sales/*.parquet"; forecasts come as a pandas frame. Parquet files hold a long frame
+        and are read some rows at a time. Of CSV files, which may be compressed (.gz, .bz2, .xz,
+        .zip), ids are text, and in other columns fields such as "NA" are missing values.
     target : str, int or sequence of them, optional
         Columns to forecast. By default all columns of a wide frame, and "y" of a long one. The
         other columns are exogenous.
@@ -87,7 +76,7 @@ def read_panel(
     TypeError
         If `df` is no such frame, or timestamps or columns have the wrong type.
     FileNotFoundError
-        If there is no such file, or no parquet file in the folder.
+        If there is no such file, or neither a parquet nor a CSV file in the folder.
     ImportError
         If parquet files are to be read and polars is not installed.
     ValueError
@@ -188,8 +177,8 @@ def _open(
     layout: Layout | None,
 ) -> tuple[Table, tuple[Name, ...], tuple[Name, ...]]:
     """Take a frame or files apart; the names of the targets and of the exogenous columns."""
-    if missing not in _MISSING:
-        raise ValueError(f"missing must be one of {_MISSING}; got {missing!r}.")
+    if missing not in TREATMENTS:
+        raise ValueError(f"missing must be one of {TREATMENTS}; got {missing!r}.")
     if layout is not None:
         id_col = layout.id_col or id_col
         time_col = time_col if layout.time_col is None else layout.time_col  # type: ignore[assignment]
@@ -205,8 +194,14 @@ def _open(
             check_same_kind(table, layout)
         return choose_columns(table, target, exog, layout)
 
+    def float_frame(part: Table) -> pd.DataFrame:
+        targets, exog_names = choose(part)
+        return pd.DataFrame(
+            _float_columns(part, targets, exog_names), columns=[*targets, *exog_names]
+        )
+
     if is_path(df):
-        table = read_parquet(df, id_col, time_col, lambda part: _as_frame(part, *choose(part)))
+        table = read_files(df, id_col, time_col, float_frame, layout)
     else:
         table = read_table(df, id_col, time_col, layout)
     return table, *choose(table)
@@ -221,12 +216,20 @@ def _panel(
     layout: Layout | None,
 ) -> Panel:
     """Check the rows of a table and put them in order."""
-    axis, order = _make_axis(table)
+    codes, ids = table.groups()
+    order: np.ndarray | slice = slice(None)
+    if np.any(codes[1:] < codes[:-1]):
+        order = np.argsort(codes, kind="stable")  # by series, in each in the order that came
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(ids)))])
+    stamps = table.stamps
+    # a copy, since without a change of order the times are still the frame's own
+    times, period = np.array(stamps.values[order]), period_freq(stamps.dtype)
+    axis = Axis(times, indptr, ids, table.ids is not None, stamps.tz, period)
     check_increasing(axis)
-    grid = make_grid(table.stamps, axis, freq, layout)
-    data = _numbers(table, targets, exog_names)[order]
-    n = len(targets)
-    axis, data = _regular(axis, grid, data, (*targets, *exog_names), n, missing)
+    grid = make_grid(stamps, axis, freq, layout)
+    names, n = (*targets, *exog_names), len(targets)
+    data = _float_columns(table, targets, exog_names)[order]
+    axis, data = complete(axis, grid, data, names, n, missing)
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),
         indptr=axis.indptr,
@@ -234,8 +237,33 @@ def _panel(
         times=axis.times,
         exog=np.ascontiguousarray(data[:, n:]),
         exog_names=exog_names,
-        layout=_make_layout(table, targets, grid.alias),
+        layout=Layout(
+            kind=table.kind,
+            backend=table.backend,
+            target_names=targets,
+            time_kind=stamps.kind,
+            freq=grid.alias,
+            time_dtype=stamps.dtype,
+            tz=stamps.tz,
+            id_col=table.id_col,
+            time_col=table.time_col,
+            index_name=table.index_name,
+            series_name=table.series_name,
+        ),
     )
+
+
+def _float_columns(
+    table: Table, targets: tuple[Name, ...], exog_names: tuple[Name, ...]
+) -> np.ndarray:
+    """Return targets and exogenous columns side by side."""
+    columns = table.columns
+    if table.kind == "series":
+        columns = columns.set_axis(list(targets), axis=1)
+    values = numeric(columns, targets, "the target", booleans=False)
+    if not exog_names:
+        return values
+    return np.hstack([values, numeric(columns, exog_names, "the column")])
 
 
 def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> Grid:
@@ -249,7 +277,14 @@ def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> G
     if freq is None and layout is not None:
         freq = layout.freq
     if stamps.kind == "period":
-        return _period_grid(stamps, freq)
+        carried = str(stamps.freq)
+        given = carried if freq is None else getattr(freq, "freqstr", freq)
+        if given != carried:
+            raise ValueError(
+                f"freq must be that of the periods, {carried!r}; got {freq!r}. Leave it out, or "
+                "convert the periods by asfreq or to_timestamp."
+            )
+        return Count(period_step(carried), carried)
     if freq is None:
         freq = stamps.freq
     if freq is None:
@@ -264,18 +299,18 @@ def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> G
         raise ValueError(
             f"freq must be that of the data fitted to, {layout.freq!r}; got {freq!r}. Leave it out."
         )
-    _check_resolution(grid, stamps.dtype)
+    sizes = TICKS | {"date": NS_PER_DAY}
+    unit = sizes.get(stamps.dtype.removeprefix("datetime64[").removesuffix("]"), 1)
+    if isinstance(grid, Tick) and grid.step % unit:
+        raise ValueError(
+            f"freq={grid.alias!r} is finer than the timestamps ({stamps.dtype}). Use another freq, "
+            'or convert the timestamps by astype("datetime64[ns]").'
+        )
     return grid
 
 
 def check_same_kind(table: Table, layout: Layout) -> None:
-    """Refuse a frame of another kind than the one a model was fitted to.
-
-    Raises
-    ------
-    ValueError
-        Saying what differs.
-    """
+    """Refuse a frame of another kind than the one a model was fitted to."""
     _check_equal("frame", _kind(table), _kind(layout))
     _check_equal("timestamps", table.stamps.kind, layout.time_kind)
     if layout.time_kind == "period":
@@ -298,109 +333,3 @@ def _kind(shape: Table | Layout) -> str:
         return f"long with the id column {ids!r}" if ids else "long without an id column"
     place = "index" if shape.time_col is None else f"column {shape.time_col!r}"
     return f"{shape.kind} (time in the {place})"
-
-
-def _make_axis(table: Table) -> tuple[Axis, np.ndarray | slice]:
-    """Return the time side, sorted by series, and the order of the rows."""
-    codes, ids = table.groups()
-    times = table.stamps.values
-    order: np.ndarray | slice = slice(None)
-    if np.any(codes[1:] < codes[:-1]):
-        order = np.argsort(codes, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(ids)))])
-    named = table.ids is not None
-    period = period_freq(table.stamps.dtype)
-    # a copy, since without a change of order the times are still the frame's own
-    return Axis(np.array(times[order]), indptr, ids, named, table.stamps.tz, period), order
-
-
-def _numbers(table: Table, targets: tuple[Name, ...], exog: tuple[Name, ...]) -> np.ndarray:
-    """Return targets and exogenous columns side by side."""
-    columns = table.columns
-    if table.kind == "series":
-        columns = columns.set_axis(list(targets), axis=1)
-    values = numeric(columns, targets, "the target", booleans=False)
-    return np.hstack([values, numeric(columns, exog, "the column")]) if exog else values
-
-
-def _as_frame(table: Table, targets: tuple[Name, ...], exog: tuple[Name, ...]) -> pd.DataFrame:
-    return pd.DataFrame(_numbers(table, targets, exog), columns=[*targets, *exog])
-
-
-def _regular(
-    axis: Axis, grid: Grid, data: np.ndarray, names: Sequence[Name], n_targets: int, missing: str
-) -> tuple[Axis, np.ndarray]:
-    """Check that rows and values are complete, or complete them."""
-    offsets = checked_positions(axis, grid)
-    if missing == "keep":
-        check_infinite(data, names, axis)
-        axis, data = _complete(axis, grid, offsets, data)
-        check_complete(data[:, n_targets:], names[n_targets:], axis)
-        return axis, data
-    fill = missing == "interpolate"
-    check_finite(data, names, axis, fill=fill)
-    if not fill:
-        check_gaps(axis, grid, offsets)
-        return axis, data
-    axis, data = _complete(axis, grid, offsets, data)
-    return axis, interpolate(data)
-
-
-def _complete(
-    axis: Axis, grid: Grid, offsets: np.ndarray, data: np.ndarray
-) -> tuple[Axis, np.ndarray]:
-    """Insert the missing rows, if there are any, with all their values missing."""
-    lengths = offsets[axis.indptr[1:] - 1] + 1
-    if lengths.sum() == len(data):
-        return axis, data
-    check_few_missing(axis, grid, lengths)
-    return _insert(axis, grid, offsets, lengths, data)
-
-
-def _insert(
-    axis: Axis, grid: Grid, offsets: np.ndarray, lengths: np.ndarray, data: np.ndarray
-) -> tuple[Axis, np.ndarray]:
-    """Insert the missing rows, so that series i has lengths[i]."""
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    steps = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
-    firsts = np.repeat(axis.times[axis.indptr[:-1]], lengths)
-    times = grid.advance(firsts, steps, axis.tz)
-    full = Axis(times, indptr, axis.ids, axis.named, axis.tz, axis.period)
-    return full, insert_rows(data, indptr[axis.codes] + offsets, len(times))
-
-
-def _period_grid(stamps: Stamps, freq: Any) -> Grid:
-    carried = str(stamps.freq)
-    given = carried if freq is None else getattr(freq, "freqstr", freq)
-    if given != carried:
-        raise ValueError(
-            f"freq must be that of the periods, {carried!r}; got {freq!r}. Leave it out, or "
-            "convert the periods by asfreq or to_timestamp."
-        )
-    return Count(period_step(carried), carried)
-
-
-def _check_resolution(grid: Grid, dtype: str) -> None:
-    sizes = TICKS | {"date": NS_PER_DAY}
-    unit = sizes.get(dtype.removeprefix("datetime64[").removesuffix("]"), 1)
-    if isinstance(grid, Tick) and grid.step % unit:
-        raise ValueError(
-            f"freq={grid.alias!r} is finer than the timestamps ({dtype}). Use another freq, or "
-            'convert the timestamps by astype("datetime64[ns]").'
-        )
-
-
-def _make_layout(table: Table, targets: tuple[Name, ...], freq: Freq) -> Layout:
-    return Layout(
-        kind=table.kind,
-        backend=table.backend,
-        target_names=targets,
-        time_kind=table.stamps.kind,
-        freq=freq,
-        time_dtype=table.stamps.dtype,
-        tz=table.stamps.tz,
-        id_col=table.id_col,
-        time_col=table.time_col,
-        index_name=table.index_name,
-        series_name=table.series_name,
-    )

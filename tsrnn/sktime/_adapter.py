@@ -1,4 +1,4 @@
-"""What all forecasters of sktime that run one of tsrnn have in common."""
+"""The adapter that runs a forecaster of tsrnn in sktime, and the containers it translates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from sktime.forecasting.base import BaseForecaster
 
 from tsrnn.contract import level_name
 from tsrnn.data import steps_between
-from tsrnn.sktime._frames import ID, TIME, exog_names, future_long, rows_at, to_long
 
+__all__ = ["FRAME_ARGUMENTS", "Adapter"]
+
+ID, TIME = "sktime instance", "sktime time"  # columns of the long frame
 # Arguments that say which columns of a frame are what; sktime's y and X say so.
 FRAME_ARGUMENTS = ("target", "known_ahead", "static", "id_col", "time_col")
 
@@ -21,7 +23,8 @@ FRAME_ARGUMENTS = ("target", "known_ahead", "static", "id_col", "time_col")
 class Adapter(BaseForecaster):
     """A forecaster of sktime that runs one of tsrnn; not to be used by itself.
 
-    A subclass says which one (`_made`). All series of a panel or hierarchy are fitted together.
+    A subclass says which one (`_forecaster`). All series of a panel or hierarchy are fitted
+    together.
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -44,13 +47,13 @@ class Adapter(BaseForecaster):
     _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # `_cur_y` and `_cur_X` are kept
     _y = _X = None  # sktime looks for them where that is set to True
 
-    def _made(self, n_targets: int) -> Any:
-        """The forecaster of tsrnn for so many columns, not fitted."""
+    def _forecaster(self, n_targets: int) -> Any:
+        """Return the forecaster of tsrnn for so many columns, not fitted."""
         raise NotImplementedError
 
     def _fit(self, y: pd.DataFrame, X: pd.DataFrame | None, fh: Any) -> Adapter:
         self._cur_y, self._cur_X = y, X
-        forecaster = self._made(y.shape[1])
+        forecaster = self._forecaster(y.shape[1])
         forecaster.set_params(
             target=y.columns.tolist(),
             known_ahead=None if X is None else exog_names(X, y),
@@ -97,8 +100,8 @@ class Adapter(BaseForecaster):
             ahead = self._ahead(fh, X, None)
             parts.append(rows_at(ahead, self._cur_y, times[later]))
         columns = self._cur_y.columns
-        found = pd.concat([part.set_axis(columns, axis=1) for part in parts])
-        return found if len(parts) == 1 else found.sort_index()
+        forecasts = pd.concat([part.set_axis(columns, axis=1) for part in parts])
+        return forecasts if len(parts) == 1 else forecasts.sort_index()
 
     def _predict_interval(
         self, fh: Any, X: pd.DataFrame | None, coverage: list[float]
@@ -106,22 +109,19 @@ class Adapter(BaseForecaster):
         levels = [round(100 * share, 10) for share in coverage]
         ahead = self._ahead(fh, X, [level for level in levels if level > 0] or None)
         rows = rows_at(ahead, self._cur_y, fh.to_absolute_index(self._cutoff))
+        columns = self._cur_y.columns.tolist()
+        bases = [self.forecaster_.column_name] if len(columns) == 1 else columns
         columns = [
             f"{base}-{end}-{level_name(level)}" if level > 0 else base
-            for base in self._bases()
+            for base in bases
             for level in levels
             for end in ("lo", "hi")
         ]
         names = self._get_columns(method="predict_interval", coverage=coverage)
         return rows[columns].set_axis(names, axis=1)
 
-    def _bases(self) -> list[Any]:
-        """Columns of the point forecasts in a long frame of tsrnn."""
-        columns = self._cur_y.columns.tolist()
-        return [self.forecaster_.column_name] if len(columns) == 1 else columns
-
     def _ahead(self, fh: Any, X: pd.DataFrame | None, levels: list[float] | None) -> pd.DataFrame:
-        """Forecasts of all steps to the last one of fh, with intervals of some levels."""
+        """Return forecasts of all steps to the last one of fh, with intervals of some levels."""
         self._check_exog(X)
         h = int(max(fh.to_relative(self._cutoff).to_pandas()))
         lag = self._lag()
@@ -130,7 +130,10 @@ class Adapter(BaseForecaster):
                 f"the series of a panel with X must end at the same time; one ends {lag} steps "
                 "before the last. Cut the longer ones, or leave X out"
             )
-        past = None if self._is_current() else to_long(*self._known())
+        past, y = None, self._cur_y
+        times = y.index.get_level_values(-1)
+        if times.max() > self._cutoff[0]:  # `update_predict` sets it back
+            past = to_long(y[times <= self._cutoff[0]], self._cur_X)
         future = None if X is None else future_long(X, self._cur_y)
         return self.forecaster_.predict(past, h=h + lag, level=levels, X_future=future)
 
@@ -143,18 +146,89 @@ class Adapter(BaseForecaster):
         if X is not None and self._cur_X is None:
             raise ValueError("the forecaster was fitted without X. Leave X out, or fit with it")
 
-    def _is_current(self) -> bool:
-        """Whether sktime's cutoff is the end of the data; `update_predict` may set it back."""
-        return bool(self._cur_y.index.get_level_values(-1).max() <= self._cutoff[0])
-
-    def _known(self) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-        """Rows up to the cutoff."""
-        y = self._cur_y
-        return y[y.index.get_level_values(-1) <= self._cutoff[0]], self._cur_X
-
     def _lag(self) -> int:
-        """Steps from the end of the shortest series to that of the longest."""
+        """Return the steps from the end of the shortest series to that of the longest."""
         last = self.forecaster_.memory_.last_times
         zone = getattr(self._cur_y.index.get_level_values(-1), "tz", None)
         ends = np.array([last.min()]), np.array([last.max()])
         return int(steps_between(*ends, self.forecaster_.freq_, zone and str(zone))[0])
+
+
+def instances(y: pd.DataFrame) -> tuple[np.ndarray, pd.Index | None, list[str]]:
+    """Return the series of sktime data, told apart by the levels of the index before the last.
+
+    Returns
+    -------
+    codes : ndarray of shape (n,)
+        Number of the series of each row.
+    labels : pandas.Index of shape (S,), or None
+        Of the series; None where the index has one level, of one series.
+    names : list of str
+        Labels as text, the ids of the long frame; columns of the one series that has no label.
+    """
+    if not isinstance(y.index, pd.MultiIndex):
+        return np.zeros(len(y), np.intp), None, [", ".join(map(str, y.columns))]
+    series = y.index.droplevel(-1)
+    labels = series.drop_duplicates()
+    return labels.get_indexer(series), labels, [str(label) for label in labels]
+
+
+def to_long(y: pd.DataFrame, X: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return rows of y, beside them those of X at the same index, as a long frame.
+
+    Raises
+    ------
+    ValueError
+        If X lacks rows of y.
+    """
+    data = y
+    if X is not None:
+        lacking = y.index.difference(X.index)
+        if len(lacking):
+            raise ValueError(
+                f"X must have a row for every row of y; {len(lacking)} are missing, the first at "
+                f"{lacking[0]}. Add them"
+            )
+        data = pd.concat([y, X.loc[y.index].set_axis(exog_names(X, y), axis=1)], axis=1)
+    codes, _, names = instances(y)
+    frame = data.reset_index(drop=True)
+    frame.insert(0, TIME, y.index.get_level_values(-1))
+    frame.insert(0, ID, np.array(names, dtype=object)[codes])
+    return frame
+
+
+def future_long(X: pd.DataFrame, y: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of X as a long frame, series named as those of y."""
+    frame = to_long(X.set_axis(exog_names(X, y), axis=1))
+    return frame if isinstance(X.index, pd.MultiIndex) else frame.assign(**{ID: instances(y)[2][0]})
+
+
+def exog_names(X: pd.DataFrame, y: pd.DataFrame) -> list:
+    """Return names of the columns of X beside those of y; sktime lets both have the same."""
+    return [f"X[{name!r}]" if name in y.columns else name for name in X.columns]
+
+
+def rows_at(frame: pd.DataFrame, y: pd.DataFrame, times: pd.Index) -> pd.DataFrame:
+    """Return rows of a long frame at some times of every series of y, indexed as sktime wants them.
+
+    Raises
+    ------
+    ValueError
+        If a row is not there.
+    """
+    _, labels, names = instances(y)
+    wanted = pd.MultiIndex.from_product([names, times])
+    places = pd.MultiIndex.from_arrays([frame[ID], pd.Index(frame[TIME])]).get_indexer(wanted)
+    if np.any(places < 0):
+        name, time = wanted[int(np.argmax(places < 0))]
+        raise ValueError(
+            f"fh must name times of the data or steps after them; there is none at {time} of the "
+            f"series {name!r}"
+        )
+    rows = frame.iloc[places].drop(columns=[ID, TIME])
+    if labels is None:
+        return rows.set_axis(times, axis=0)
+    # every label with every time, under the names of the levels of y
+    levels = [labels.get_level_values(i).repeat(len(times)) for i in range(labels.nlevels)]
+    levels.append(times.take(np.tile(np.arange(len(times)), len(labels))))
+    return rows.set_axis(pd.MultiIndex.from_arrays(levels, names=y.index.names), axis=0)

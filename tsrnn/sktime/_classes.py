@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -11,8 +12,8 @@ from sklearn.base import clone
 import tsrnn.forecasters as networks
 import tsrnn.linear as linear
 from tsrnn.sktime._adapter import FRAME_ARGUMENTS, Adapter
-from tsrnn.sktime._docs import with_parameters
 
+_HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 # Its y is X and a constant, to which there is no likelihood: the models refuse it.
 DEGENERATE = {"tests:skip_by_name": ["test_update_with_exogenous_variables"]}
 SMALL = {"hidden_size": 4, "n_layers": 1, "max_epochs": 1, "refit": False, "random_state": 0}
@@ -62,11 +63,11 @@ class TsrnnForecaster(Adapter):
             **{
                 "capability:exogenous": getattr(forecaster, "takes_exog", True),
                 "capability:insample": hasattr(forecaster, "fittedvalues"),
-                "capability:missing_values": _takes_missing(forecaster.missing),
+                "capability:missing_values": forecaster.missing != "error",
             }
         )
 
-    def _made(self, n_targets: int) -> Any:
+    def _forecaster(self, n_targets: int) -> Any:
         return clone(self.forecaster)
 
     @classmethod
@@ -80,8 +81,8 @@ def _running(runs: type) -> Callable[[type], type]:
     """Class decorator: the arguments are those of a forecaster of tsrnn but for the frame's."""
     signature = inspect.signature(runs)
     kept = [p for p in signature.parameters.values() if p.name not in FRAME_ARGUMENTS]
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    whole = inspect.Signature([own, *kept])
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    whole = inspect.Signature([itself, *kept])
 
     def decorate(cls: Any) -> Any:
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -90,19 +91,31 @@ def _running(runs: type) -> Callable[[type], type]:
             for name in list(bound.arguments)[1:]:
                 setattr(self, name, bound.arguments[name])
             super(cls, self).__init__()
-            self.set_tags(**{"capability:missing_values": _takes_missing(self.missing)})
+            self.set_tags(**{"capability:missing_values": self.missing != "error"})
 
         init.__signature__ = whole  # type: ignore[attr-defined]
         init.__name__, init.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
         cls.__init__, cls._runs = init, runs
-        cls.__doc__ = with_parameters(cls.__doc__, runs.__doc__, [p.name for p in kept])
+        cls.__doc__ = _with_parameters(cls.__doc__, runs.__doc__, [p.name for p in kept])
         return cls
 
     return decorate
 
 
-def _takes_missing(missing: str) -> bool:
-    return missing != "error"
+def _with_parameters(doc: str | None, source: str | None, kept: list[str]) -> str:
+    """Return a docstring with some of the parameters of another one before its examples."""
+    heading = "Examples\n--------\n"
+    before, _, after = inspect.cleandoc(doc or "").partition(heading)
+    parts = _HEADING.split(inspect.cleandoc(source or ""))
+    section = dict(zip(parts[1::2], parts[2::2], strict=True))["Parameters"]
+    parameters = ""
+    for entry in re.split(r"^(?=\S)", section, flags=re.MULTILINE)[1:]:
+        head, _, rest = entry.partition("\n")
+        names, colon, kind = head.partition(" : ")
+        left = [name for name in names.split(", ") if name in kept]
+        if left:
+            parameters += f"{', '.join(left)}{colon}{kind}\n{rest}"
+    return f"{before}Parameters\n----------\n{parameters.rstrip()}\n\n{heading}{after}"
 
 
 class _Running(Adapter):
@@ -110,7 +123,7 @@ class _Running(Adapter):
 
     _runs: Any
 
-    def _made(self, n_targets: int) -> Any:
+    def _forecaster(self, n_targets: int) -> Any:
         return self._runs(**self.get_params(deep=False))
 
 
@@ -254,7 +267,7 @@ class VARMA(_Running):
 
     _tags = OF_LINEAR | DEGENERATE
 
-    def _made(self, n_targets: int) -> Any:
+    def _forecaster(self, n_targets: int) -> Any:
         arguments = self.get_params(deep=False)
         if n_targets > 1:
             return self._runs(**arguments)

@@ -1,10 +1,8 @@
 """Search of constructor arguments: spaces and objectives for Optuna, splits of long panels."""
 
-from tsrnn.tuning._distributions import Choice, Integer, Order, Real
 from tsrnn.tuning._objective import objective
-from tsrnn.tuning._spaces import default_space
+from tsrnn.tuning._space import Choice, Integer, Order, Real, default_space, suggest
 from tsrnn.tuning._splits import PanelTimeSeriesSplit
-from tsrnn.tuning._suggest import suggest
 
 __all__ = [
     "Choice",

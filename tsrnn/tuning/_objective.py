@@ -1,4 +1,4 @@
-"""What a study of Optuna minimises: the error of a backtest."""
+"""The objective that a study of Optuna minimises: the error of a backtest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from tsrnn.contract import last_step, positive_integer
 from tsrnn.data import panel_frame, read_panel
 from tsrnn.evaluation import backtest, compare
-from tsrnn.tuning._suggest import suggest, whole_space
+from tsrnn.tuning._space import suggest, whole_space
 
 MEASURES = ("MAE", "RMSE", "MASE", "RMSSE", "sMAPE", "pinball", "CRPS")
 NAME = "model"  # column of the forecasts
@@ -74,7 +74,12 @@ def objective(
     ['order.d', 'order.p', 'order.q']
     """
     whole_space(forecaster, space)
-    _check_metric(metric)
+    known = isinstance(metric, str) and (metric in MEASURES or metric.startswith("Winkler-"))
+    if not known and not callable(metric):
+        raise ValueError(
+            f"metric must be one of {MEASURES}, 'Winkler-80' for level=80, or a function of the "
+            f"frame of a backtest; got {metric!r}"
+        )
     n_windows = positive_integer("n_windows", n_windows)
     step = positive_integer("step_size", h if step_size is None else step_size)
     frames = list(_pasts(forecaster, df, n_windows, step))
@@ -97,20 +102,11 @@ def objective(
     return error
 
 
-def _check_metric(metric: Any) -> None:
-    known = isinstance(metric, str) and (metric in MEASURES or metric.startswith("Winkler-"))
-    if not known and not callable(metric):
-        raise ValueError(
-            f"metric must be one of {MEASURES}, 'Winkler-80' for level=80, or a function of the "
-            f"frame of a backtest; got {metric!r}"
-        )
-
-
 def _pasts(forecaster: Any, df: Any, n_windows: int, step: int) -> Iterator[Any]:
-    """Frames that end with the last row of each window, the oldest first."""
+    """Yield frames that end with the last row of each window, the oldest first."""
     final = last_step(forecaster)
-    said = {name: getattr(final, name) for name in READING if hasattr(final, name)}
-    panel = read_panel(df, missing="keep", **said)
+    arguments = {name: getattr(final, name) for name in READING if hasattr(final, name)}
+    panel = read_panel(df, missing="keep", **arguments)
     for later in range(n_windows - 1, -1, -1):
         ends = panel.lengths - later * step
         if ends.min() < 1:
@@ -131,7 +127,7 @@ def _check_whole(part: pd.DataFrame) -> None:
 
 
 def _measured(parts: list[pd.DataFrame], metric: Any) -> float:
-    """The measure over the windows so far; scales are those of the first."""
+    """Return the measure over the windows so far; scales are those of the first."""
     frame = pd.concat(parts, ignore_index=True)
     frame.attrs.update(parts[0].attrs)
     if callable(metric):

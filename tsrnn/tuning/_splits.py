@@ -95,7 +95,7 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
         return self.n_splits
 
     def _coordinates(self, X: Any) -> tuple[np.ndarray, np.ndarray, int]:
-        """Number of the series and of the time of each row, and how many times there are."""
+        """Return the number of the series and of the time of each row, and the number of times."""
         frame = nw.from_native(X, eager_only=True)
         absent = [name for name in (self.id_col, self.time_col) if name not in frame.columns]
         if absent:
@@ -110,7 +110,7 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
 
 
 def _whole(name: str, values: np.ndarray) -> np.ndarray:
-    """The values of a column, none of which is missing."""
+    """Return the values of a column, none of which is missing."""
     lost = np.flatnonzero(pd.isna(values))
     if len(lost):
         raise ValueError(

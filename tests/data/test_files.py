@@ -1,5 +1,6 @@
-"""Parquet files give the panel that a frame of the same rows gives, read some rows at a time."""
+"""Files give the panel that a frame of the same rows gives, parquet read some rows at a time."""
 
+import sys
 from itertools import pairwise
 from pathlib import Path
 from tempfile import mkdtemp
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tsrnn.data import _parquet, read_panel
+from tsrnn.data import _files, read_panel
 
 FOLDER = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -93,7 +94,7 @@ class TestSamePanel:
         cuts = data.draw(st.lists(st.integers(0, len(frame)), min_size=n_files - 1,
                                   max_size=n_files - 1).map(sorted))  # fmt: skip
         folder = write(Path(mkdtemp(dir=tmp_path)), frame, cuts)
-        with mock.patch.object(_parquet, "ROWS_AT_ONCE", at_once):
+        with mock.patch.object(_files, "ROWS_AT_ONCE", at_once):
             same(read_panel(folder, freq="D"), read_panel(frame, freq="D"))
 
     @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ class TestSamePanel:
     )
     def test_columns_of_all_types(self, tmp_path, change):
         frame = long((6, 6), names="ba").assign(**change)
-        with mock.patch.object(_parquet, "ROWS_AT_ONCE", 5):
+        with mock.patch.object(_files, "ROWS_AT_ONCE", 5):
             same(read_panel(write(tmp_path, frame)), read_panel(frame))
 
     @pytest.mark.parametrize("tz", ["UTC", "Europe/Berlin"])
@@ -174,36 +175,86 @@ class TestSamePanel:
         told(ValueError, folder, "frame must be wide", layout=wide)
 
 
+class TestCsv:
+    """CSV files are read as the frame that they were written from, but ids are text."""
+
+    def test_a_file_a_folder_and_a_pattern(self, tmp_path):
+        frame = long()
+        frame[:5].to_csv(tmp_path / "a.csv", index=False)
+        frame[5:].to_csv(tmp_path / "b.csv.gz", index=False)
+        (tmp_path / "_aside.csv").write_text("x")
+        for data in (tmp_path, str(tmp_path / "*.csv*")):
+            same(read_panel(data), read_panel(frame))
+        frame.to_csv(tmp_path / "all.txt", index=False)
+        same(read_panel(tmp_path / "all.txt"), read_panel(frame))
+
+    def test_parquet_without_a_suffix(self, tmp_path):
+        file = write(tmp_path, long()) / "000.parquet"
+        same(read_panel(file.rename(tmp_path / "data")), read_panel(long()))
+
+    def test_ids_are_text_steps_are_numbers_and_fields_are_missing(self, tmp_path):
+        (tmp_path / "a.csv").write_text("unique_id,ds,y\n007,1999,1\n007,2000,NA\n007,2001,3\n")
+        panel = read_panel(tmp_path / "a.csv", missing="interpolate")
+        assert (panel.ids.tolist(), panel.freq, panel.values.ravel().tolist()) == (
+            ["007"],
+            1,
+            [1.0, 2.0, 3.0],
+        )
+
+    def test_a_wide_file_and_more_of_it(self, tmp_path):
+        frame = long().pivot(index="ds", columns="unique_id", values="y").ffill()
+        frame.to_csv(tmp_path / "a.csv")
+        panel = read_panel(tmp_path / "a.csv", time_col="ds", target=list("abc"))
+        np.testing.assert_array_equal(panel.values, frame.to_numpy())
+        months = frame.rename_axis("day")
+        months.to_csv(tmp_path / "b.csv")
+        panel = read_panel(tmp_path / "b.csv")
+        assert (panel.layout.kind, panel.layout.time_col) == ("wide", "day")
+        same(read_panel(tmp_path / "b.csv", layout=panel.layout), panel)
+
+    def test_errors(self, tmp_path):
+        long().to_csv(tmp_path / "a.csv", index=False)
+        long().to_csv(tmp_path / "b.csv", index=False, sep=";")
+        told(ValueError, tmp_path / "b.csv", "parted by ';'", "pd.read_csv(..., sep=';')")
+        long().rename(columns={"y": "z"}).to_csv(tmp_path / "b.csv", index=False)
+        told(ValueError, tmp_path, "b.csv must have the columns of", "a.csv")
+        write(tmp_path, long())
+        told(ValueError, tmp_path, "files must all be parquet, or all be CSV")
+        (tmp_path / "c.csv").write_text("")
+        told(ValueError, tmp_path / "c.csv", "c.csv must hold a table; it is empty")
+
+
 class TestErrors:
     def test_no_such_file(self, tmp_path):
-        told(FileNotFoundError, tmp_path / "none.parquet", "no parquet file or folder", "Give")
+        told(FileNotFoundError, tmp_path / "none.parquet", "no parquet or CSV file is at", "Give")
 
     def test_folder_without_files(self, tmp_path):
-        (tmp_path / "a.csv").write_text("y")
-        told(FileNotFoundError, tmp_path, "must hold files ending in .parquet; it has none")
+        (tmp_path / "a.txt").write_text("y")
+        told(FileNotFoundError, tmp_path, "no parquet or CSV file is at", str(tmp_path))
 
     def test_no_parquet_file(self, tmp_path):
         (tmp_path / "a.parquet").write_text("unique_id,ds,y")
-        told(ValueError, tmp_path / "a.parquet", "must be a parquet file")
-        told(ValueError, tmp_path, "must be a parquet file, or a folder")
+        told(ValueError, tmp_path / "a.parquet", "a.parquet cannot be read as parquet")
+        told(ValueError, tmp_path, "a.parquet cannot be read as parquet", "of one kind")
 
     def test_files_that_differ(self, tmp_path):
         write(tmp_path, long())
         to_polars(long().rename(columns={"y": "z"})).write_parquet(tmp_path / "b.parquet")
-        told(ValueError, tmp_path, "the same columns of the same types", "Write the files anew")
+        told(
+            ValueError,
+            tmp_path,
+            "must be files of one kind with the same columns of the same types",
+        )
 
     def test_without_polars(self, tmp_path, monkeypatch):
         folder = write(tmp_path, long())
 
-        def scan_parquet(*_, **__):
-            raise ModuleNotFoundError("No module named 'polars'")
-
-        monkeypatch.setattr(_parquet.nw, "scan_parquet", scan_parquet)
+        monkeypatch.setitem(sys.modules, "polars", None)
         told(ImportError, folder, "pip install 'tsrnn[polars]'")
 
     @pytest.mark.parametrize("at_once", [2, 100])
     def test_are_those_of_a_frame(self, tmp_path, monkeypatch, at_once):
-        monkeypatch.setattr(_parquet, "ROWS_AT_ONCE", at_once)
+        monkeypatch.setattr(_files, "ROWS_AT_ONCE", at_once)
         frame = long()
         nameless = frame["unique_id"].astype(object).where(frame.index != 7, None)
         cases = [
@@ -223,21 +274,21 @@ class TestErrors:
             told(error, write(tmp_path / str(i), data), *parts)
 
     def test_rows_are_counted_from_a_row_that_is_named(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(_parquet, "ROWS_AT_ONCE", 4)
+        monkeypatch.setattr(_files, "ROWS_AT_ONCE", 4)
         frame = long()
         frame.loc[9, "ds"] = pd.NaT
         told(ValueError, write(tmp_path, frame), "after the first 8 rows: ", "(NaT) at row 1")
 
 
 def test_never_more_than_some_rows_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(_parquet, "ROWS_AT_ONCE", 10)
-    sizes, read_table = [], _parquet.read_table
+    monkeypatch.setattr(_files, "ROWS_AT_ONCE", 10)
+    sizes, read_table = [], _files.read_table
 
     def watched(piece, *names):
         sizes.append(len(piece))
         return read_table(piece, *names)
 
-    monkeypatch.setattr(_parquet, "read_table", watched)
+    monkeypatch.setattr(_files, "read_table", watched)
     read_panel(write(tmp_path, long((50, 33), names="ab"), [21, 60]))
     assert max(sizes) == 10
     assert sum(sizes) == 83

@@ -1,16 +1,27 @@
-"""Dates written as text: read where every text has one meaning, refused where one has two."""
+"""Timestamps of pandas and dates written as text, as numbers."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._text import listed, quote
+from tsrnn.data._faults import listed, quote
 
-__all__ = ["is_text", "looks_like_dates", "read_dates"]
+__all__ = [
+    "Stamps",
+    "is_text",
+    "looks_like_dates",
+    "period_freq",
+    "period_step",
+    "periods",
+    "read_stamps",
+]
+
+MOST = 2**61  # size of an integer timestamp, so that the difference of two fits 64 bits
 
 _CLOCK = r"([T ]\d{1,2}:\d{2}(:\d{2}([.]\d{1,9})?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?"
 # The year comes first, so that nothing but month and day can follow.
@@ -21,6 +32,123 @@ FORMS = {
 }
 # Day and month could stand either way, and years of two digits in any century.
 AMBIGUOUS = re.compile(rf"\d{{1,2}}([-/.])\d{{1,2}}\1(\d{{4}}|\d{{2}}){_CLOCK}")
+
+
+@dataclass(frozen=True, eq=False)
+class Stamps:
+    """Timestamps as numbers.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N,)
+        datetime64[ns], in UTC if there is a zone; int64 ordinals of periods; int64 integers.
+    kind : {"datetime", "period", "integer"}
+    dtype : str
+        See `Layout.time_dtype`.
+    tz : str or None
+    freq : str or int or None
+        The frequency that the timestamps carry, if any.
+    """
+
+    values: np.ndarray
+    kind: Literal["datetime", "period", "integer"]
+    dtype: str
+    tz: str | None = None
+    freq: str | int | None = None
+
+
+def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
+    """Read an index of timestamps.
+
+    Parameters
+    ----------
+    times : pandas.Index
+    what : str
+        How messages call it, such as "the column 'ds'".
+    is_date : bool
+        Whether they were dates without a time of day (polars Date).
+
+    Raises
+    ------
+    TypeError
+        If they are neither datetimes nor periods nor integers, nor text that means dates.
+    ValueError
+        If some are missing or out of range, or are text that could mean several dates.
+    """
+    if isinstance(times, pd.MultiIndex):
+        raise TypeError(
+            f"{what} must have one level; got a MultiIndex of {times.nlevels}. Use reset_index() "
+            "and name the columns by id_col and time_col."
+        )
+    _check_present(times, what)
+    times = read_dates(times, what)
+    if isinstance(times, pd.PeriodIndex):
+        return Stamps(times.asi8, "period", str(times.dtype), freq=times.freqstr)
+    if isinstance(times, pd.DatetimeIndex):
+        return _read_datetimes(times, what, is_date)
+    if pd.api.types.is_integer_dtype(times.dtype):
+        _check_integers(times, what)
+        values = times.to_numpy(dtype=np.int64)
+        step = times.step if isinstance(times, pd.RangeIndex) and times.step > 0 else None
+        return Stamps(values, "integer", str(times.dtype).lower(), freq=step)
+    raise TypeError(
+        f"{what} must hold datetimes, periods or integers; got dtype {times.dtype} "
+        f"({listed(map(repr, times[:2]))}). {_advice(times)}"
+    )
+
+
+def _check_present(times: pd.Index, what: str) -> None:
+    rows = np.flatnonzero(np.asarray(times.isna()))
+    if len(rows):
+        raise ValueError(
+            f"{what} must have no missing timestamps; {len(rows)} are missing (NaT) at row "
+            f"{listed(rows, 3)}. Drop these rows or fill in their timestamps."
+        )
+
+
+def _check_integers(times: pd.Index, what: str) -> None:
+    """Refuse integers whose differences would not fit 64 bits."""
+    if len(times) and (times.max() > MOST or times.min() < -MOST):
+        raise ValueError(
+            f"{what} must hold integers up to 2**61 in size, so that steps can be counted in 64 "
+            f"bits; got {times.min()} to {times.max()}. Subtract a constant."
+        )
+
+
+def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps:
+    utc = times if times.tz is None else times.tz_convert("UTC").tz_localize(None)
+    try:
+        values = utc.as_unit("ns").to_numpy()
+    except pd.errors.OutOfBoundsDatetime as error:
+        raise ValueError(
+            f"{what} must lie between the years 1678 and 2261; got {times.min()} to "
+            f"{times.max()}. Use periods (to_period) or an integer index."
+        ) from error
+    dtype = "date" if is_date else f"datetime64[{times.unit}]"
+    tz = None if times.tz is None else str(times.tz)
+    return Stamps(values, "datetime", dtype, tz, times.freqstr)
+
+
+def _advice(times: pd.Index) -> str:
+    if pd.api.types.is_numeric_dtype(times.dtype):
+        return "Use astype('int64') if they are whole numbers."
+    return "Convert them by pd.to_datetime, with the format they are written in."
+
+
+def periods(ordinals: np.ndarray, freq: str | None) -> pd.PeriodIndex:
+    """Return the periods of some ordinals."""
+    return pd.PeriodIndex.from_ordinals(ordinals, freq=freq)  # type: ignore[attr-defined]
+
+
+def period_freq(dtype: str) -> str | None:
+    """Return the frequency in "period[M]", None for other dtypes."""
+    return dtype[len("period[") : -1] if dtype.startswith("period[") else None
+
+
+def period_step(freq: str) -> int:
+    """Return the multiple in front of a frequency of periods, the step of their ordinals."""
+    digits = freq[: len(freq) - len(freq.lstrip("0123456789"))]
+    return int(digits or 1)
 
 
 def is_text(column: pd.Index | pd.Series) -> bool:

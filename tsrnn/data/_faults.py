@@ -1,11 +1,13 @@
-"""Series that fail, told apart from those that do not."""
+"""Faults of series: named in messages, told apart from the series without one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["tell_apart"]
+import numpy as np
+
+__all__ = ["listed", "quote", "quoted", "tell_apart"]
 
 Label = TypeVar("Label")
 
@@ -66,3 +68,21 @@ def tell_apart(
             if hopeless and not results and len(faults) == min(hopeless, len(series)):
                 raise raised[0] from None
     return results, faults
+
+
+def quote(name: object) -> str:
+    """Return a name as Python writes it, whatever numpy scalar it came as."""
+    return repr(name.item() if isinstance(name, np.generic) else name)
+
+
+def listed(items: Iterable[object], limit: int = 5, conjunction: str = "and") -> str:
+    """Join the first `limit` items by commas and say how many more there are."""
+    texts = [str(item) for item in items]
+    shown = ", ".join(texts[:limit])
+    more = len(texts) - limit
+    return f"{shown} {conjunction} {more} more" if more > 0 else shown
+
+
+def quoted(names: Iterable[object], limit: int = 5) -> str:
+    """Join the first `limit` names, each in quotation marks."""
+    return listed((quote(name) for name in names), limit)

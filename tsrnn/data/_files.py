@@ -1,0 +1,421 @@
+"""Parquet and CSV files: found, opened, and read whole, some rows at a time or lazily."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.data._csv import COMPRESSIONS, CsvFormat, CsvText, compression_of, decompressed
+from tsrnn.data._frames import to_pandas
+from tsrnn.data._panel import Layout
+from tsrnn.data._table import Table, read_table
+from tsrnn.data._timestamps import Stamps
+
+__all__ = ["DataFiles", "check_zones", "is_path", "load_polars", "read_files"]
+
+ROWS_AT_ONCE = 2**19  # of parquet files, which are never held as a frame
+ROWS_FOR_TYPES = 10_000  # of a CSV file, from which polars tells the types of its columns
+MAGIC = b"PAR1"  # the first bytes of a parquet file
+PLAIN = CsvFormat()
+INTEGERS = r"[+-]?\d{1,18}"
+
+FloatFrame = Callable[[Table], pd.DataFrame]
+
+
+def is_path(df: object) -> bool:
+    """Whether the data are given as the name of a file or folder."""
+    return isinstance(df, str | os.PathLike)
+
+
+def load_polars() -> Any:
+    """Import polars, which reads parquet files and writes files.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    ImportError
+        If it is not installed.
+
+    Examples
+    --------
+    >>> from tsrnn.data import load_polars
+    >>> load_polars().DataFrame({"y": [1.0, 2.0]}).shape
+    (2, 1)
+    """
+    try:
+        import polars
+    except ImportError as error:
+        raise ImportError(
+            "parquet files are read and written by polars, which is not installed. Run pip install "
+            "'tsrnn[polars]', or give a frame or CSV"
+        ) from error
+    return polars
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    r"""Parquet or CSV files that are read as one table.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    kind : {"parquet", "csv"}
+    hive : bool
+        Whether folders named ``column=value`` are a column of parquet files.
+    csv : CsvFormat
+    content : bytes, optional
+        Of a CSV file that comes from elsewhere, such as stdin; `paths` then is its name.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tsrnn.data import DataFiles
+    >>> files = DataFiles([Path("stdin")], "csv", content=b"ds,y\n2024-01-01,3\n2024-01-02,4")
+    >>> files.columns
+    ['ds', 'y']
+    >>> files.read("ds")["y"].tolist()
+    [3, 4]
+    """
+
+    paths: Sequence[Path]
+    kind: Literal["parquet", "csv"]
+    hive: bool = False
+    csv: CsvFormat = PLAIN
+    content: bytes | None = None
+
+    @classmethod
+    def find(cls, source: Any, csv: CsvFormat = PLAIN) -> DataFiles:
+        """Find the files that a path, a folder or a pattern names, in the order of their names.
+
+        A file by its own name is what its suffix or, without a known one, its content says. Of
+        folders and patterns, files whose names begin with a point or an underscore are left aside.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is none.
+        ValueError
+            If they are neither parquet nor CSV, or some of both.
+        """
+        place = Path(source).expanduser()
+        # of a name that no file can have, os.path says False where Path raises
+        if os.path.exists(place) and not os.path.isdir(place):
+            return cls([place], _kind_of(place) or _kind_of_content(place), csv=csv)
+        if os.path.isdir(place):
+            paths = [path for path in place.rglob("*") if _kind_of(path)]
+            paths = [path for path in paths if not _is_aside(path.relative_to(place).parts)]
+        else:
+            paths = [Path(name) for name in glob.glob(str(place), recursive=True)]
+            paths = [path for path in paths if not _is_aside([path.name])]
+        paths = sorted(path for path in paths if path.is_file())
+        if not paths:
+            raise FileNotFoundError(
+                f"no parquet or CSV file is at {str(source)!r}. Give the path of one, of a folder "
+                "of them, or a pattern such as 'sales/*.parquet'"
+            )
+        kinds = sorted({_kind_of(path) or path.suffix for path in paths})
+        if len(kinds) > 1 or kinds[0] not in ("parquet", "csv"):
+            raise ValueError(
+                f"files must all be parquet, or all be CSV (.csv, .csv.gz); got {kinds}. Name them "
+                "by a pattern such as 'sales/*.parquet'"
+            )
+        return cls(paths, kinds[0], hive=True, csv=csv)  # type: ignore[arg-type]
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        if self.kind == "csv":
+            return self._texts[0].columns
+        with self.errors():
+            return list(self.scan().collect_schema().names())
+
+    def read(self, time: str | None = None, ids: str | None = None) -> pd.DataFrame:
+        """Read all rows; of CSV files, times and ids as text.
+
+        Parameters
+        ----------
+        time, ids : str, optional
+            Names of the columns that hold them.
+
+        Raises
+        ------
+        ValueError
+            If the files cannot be read, differ in their columns or have no rows.
+        """
+        if self.kind == "csv":
+            for text in self._texts[1:]:
+                if text.columns != self.columns:
+                    raise ValueError(
+                        f"{text.name} must have the columns of {self._texts[0].name}, "
+                        f"{self.columns}; it has {text.columns}. Write them anew with one schema"
+                    )
+            frames = [text.read(time, ids) for text in self._texts]
+            return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+        self.check_zones(time)
+        with self.errors(time):
+            rows = self.scan().collect()
+        if not len(rows):
+            raise ValueError(f"{self._named()} must have rows; it has none")
+        return to_pandas(rows)
+
+    def place(self, row: int) -> str:
+        """Describe where a row, counted from 0, stands: its line in a CSV file."""
+        if self.kind == "parquet":
+            return f"row {row + 1}"
+        for text in self._texts:
+            if row < text.n_rows:
+                break
+            row -= text.n_rows
+        return text.place(row) + (f" of {text.name}" if len(self._texts) > 1 else "")
+
+    def scan(self, texts: Sequence[Any] = (), **options: Any) -> Any:
+        """Return the files as one lazy table of polars.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Columns of CSV files that are read as they are written.
+        **options
+            Of `polars.scan_parquet` and `polars.scan_csv`.
+
+        Raises
+        ------
+        ImportError
+            If polars is not installed.
+        ValueError
+            If a file can be read only once.
+        """
+        pl, names = load_polars(), [str(path) for path in self.paths]
+        # what a folder or a pattern names are files
+        if not self.hive and any(path.exists() and not path.is_file() for path in self.paths):
+            raise ValueError(
+                f"{names[0]} is a pipe or a device, which can be read only once. Write it to a file"
+            )
+        if self.kind == "parquet":
+            return pl.scan_parquet(names, glob=False, hive_partitioning=self.hive, **options)
+        reading = {
+            "separator": self.csv.sep,
+            "decimal_comma": self.csv.decimal == ",",
+            "try_parse_dates": True,
+            "infer_schema_length": ROWS_FOR_TYPES,
+            "schema_overrides": dict.fromkeys(texts, pl.String),
+        }
+        if {compression_of(path) for path in self.paths} <= {None, "gzip"}:
+            return pl.scan_csv(names, glob=False, **reading, **options)
+        label = options.pop("include_file_paths", None)  # compressed in a way not known to polars
+        tables = []
+        for path in self.paths:
+            content = io.BytesIO(decompressed(path.read_bytes(), compression_of(path)))
+            table = pl.scan_csv(content, **reading, **options)
+            tables.append(table.with_columns(pl.lit(str(path)).alias(label)) if label else table)
+        return pl.concat(tables)
+
+    @contextmanager
+    def errors(self, time: str | None = None) -> Iterator[None]:
+        """Raise errors of polars as ones that name the files, or different zones in a column."""
+        pl = load_polars()
+        try:
+            yield
+        except pl.exceptions.PolarsError as error:
+            self.check_zones(time)
+            raise ValueError(
+                f"{self._named()} cannot be read as {'CSV' if self.kind == 'csv' else 'parquet'}: "
+                f"{error}. Files that are read together must be files of one kind with the same "
+                "columns of the same types"
+            ) from error
+
+    def check_zones(self, time: str | None) -> None:
+        """Refuse files whose timestamps, in the column `time`, are of different time zones.
+
+        polars puts times with and without a zone together.
+
+        Raises
+        ------
+        ValueError
+            Naming the column, two files and their zones.
+        """
+        if time is None or len(self.paths) < 2:
+            return
+        pl = load_polars()
+
+        def types() -> Iterator[tuple[Path, Any]]:
+            for path in self.paths:
+                try:
+                    lazy = DataFiles([path], self.kind, csv=self.csv).scan()
+                    yield path, lazy.collect_schema().get(time)
+                except pl.exceptions.PolarsError:
+                    continue  # refused where it is read
+
+        check_zones(types(), time)
+
+    @cached_property
+    def _texts(self) -> list[CsvText]:
+        if self.content is not None:
+            return [CsvText(str(self.paths[0]), self.content, None, self.csv)]
+        return [
+            CsvText(str(path), path.read_bytes(), compression_of(path), self.csv)
+            for path in self.paths
+        ]
+
+    def _named(self) -> str:
+        more = len(self.paths) - 1
+        files = "file" if more == 1 else "files"
+        return str(self.paths[0]) + (f" and {more} {files} more" if more else "")
+
+
+def _kind_of(path: Path) -> Literal["parquet", "csv"] | None:
+    """Return what a file is by its name."""
+    name = path.name.lower()
+    if name.endswith((".parquet", ".pq")):
+        return "parquet"
+    is_csv = name.endswith((".csv", *(f".csv{suffix}" for suffix in COMPRESSIONS)))
+    return "csv" if is_csv else None
+
+
+def _kind_of_content(path: Path) -> Literal["parquet", "csv"]:
+    """Return what a file without a known suffix is; of a pipe nothing is read ahead."""
+    if not path.is_file():
+        return "csv"
+    with path.open("rb") as file:
+        return "parquet" if file.read(len(MAGIC)) == MAGIC else "csv"
+
+
+def _is_aside(parts: Iterable[str]) -> bool:
+    """Whether other tools pass over a file, by its name or that of a folder that it is in."""
+    return any(part[0] in "._" for part in parts)
+
+
+def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
+    """Refuse files whose timestamps are of different time zones.
+
+    Parameters
+    ----------
+    times : iterable of (Path, dtype)
+        Files, and the types of polars of their timestamps; those of other types are passed over.
+    time_col : str
+
+    Raises
+    ------
+    ValueError
+        Naming the column, two files and their zones.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import narwhals as nw
+    >>> from tsrnn.data import check_zones
+    >>> check_zones([(Path(name), nw.Datetime("us", "UTC")) for name in "ab"], "ds")
+    """
+    zoned = [(path, dtype.time_zone) for path, dtype in times if hasattr(dtype, "time_zone")]
+    for path, zone in zoned[1:]:
+        first, first_zone = zoned[0]
+        if zone != first_zone:
+            raise ValueError(
+                f"files must have timestamps of one time zone; the column {time_col!r} of "
+                f"{str(first)!r} has {first_zone or 'none'}, that of {str(path)!r} "
+                f"{zone or 'none'}. Convert all to one zone, such as UTC"
+            )
+
+
+def read_files(
+    source: Any, id_col: str, time_col: str, float_frame: FloatFrame, layout: Layout | None = None
+) -> Table:
+    """Read the files that a path, a folder or a pattern names as one table.
+
+    CSV is read as a frame. Parquet is read some rows at a time, in the order of the files.
+
+    Parameters
+    ----------
+    source : str or os.PathLike
+    id_col, time_col : str
+    float_frame : callable
+        The columns that are needed, in float64, of the table of some rows.
+    layout : Layout, optional
+        Of the data that a model was fitted to.
+
+    Returns
+    -------
+    Table
+        Of parquet files with these columns alone, and ids as categories.
+
+    Raises
+    ------
+    ImportError
+        If parquet files are to be read and polars is not installed.
+    FileNotFoundError
+        If there is no such file.
+    ValueError, TypeError
+        If the files cannot be read or differ in their columns; see also `read_table`.
+    """
+    files = DataFiles.find(source)
+    if files.kind == "csv":
+        time, ids = (name if name in files.columns else None for name in (time_col, id_col))
+        frame = files.read(time, ids)
+        if time is not None and frame[time].str.fullmatch(INTEGERS).all():  # steps, such as years
+            frame[time] = frame[time].astype("int64")
+        return read_table(frame, id_col, time_col, layout)
+    files.check_zones(time_col)
+    pl = load_polars()
+    with files.errors(time_col):
+        lazy = files.scan()
+        n_rows = int(lazy.select(pl.len()).collect().item())
+    rows = None
+    for start in range(0, max(n_rows, 1), ROWS_AT_ONCE):  # an empty file is refused as a frame is
+        with files.errors(time_col):
+            piece = lazy.slice(start, ROWS_AT_ONCE).collect()
+        try:
+            table = read_table(piece, id_col, time_col)
+            columns = float_frame(table)
+        except ValueError as error:
+            if start == 0:
+                raise
+            raise ValueError(f"after the first {start} rows: {error}") from error
+        rows = rows or _LongRows(table, columns, n_rows)
+        rows.put(table, columns, start)
+    assert rows is not None
+    return rows.table()
+
+
+class _LongRows:
+    """Arrays for all rows of a long table, of the types of its first rows."""
+
+    def __init__(self, first: Table, columns: pd.DataFrame, n_rows: int) -> None:
+        self._first, self._names = first, columns.columns
+        self._values = np.empty((n_rows, len(self._names)), order="F")
+        self._times = np.empty(n_rows, first.stamps.values.dtype)
+        self._codes = np.empty(n_rows, np.int32)
+        self._numbers: dict[Any, int] = {}  # of the series, by id
+
+    def put(self, table: Table, columns: pd.DataFrame, start: int) -> None:
+        """Store rows from number `start` on."""
+        rows = slice(start, start + len(columns))
+        self._values[rows], self._times[rows] = columns, table.stamps.values
+        if table.ids is None:
+            return
+        codes, names = pd.factorize(table.ids)
+        known = [self._numbers.setdefault(name, len(self._numbers)) for name in names.tolist()]
+        self._codes[rows] = np.array([*known, -1])[codes]  # missing ids are -1 before and after
+
+    def table(self) -> Table:
+        """Return the rows as a table, its ids of the type that a frame of them would have."""
+        first, ids = self._first, None
+        if first.ids is not None:
+            dtype = first.ids.dtype
+            names = pd.Index(list(self._numbers), dtype=dtype if dtype.kind in "iufb" else None)
+            ids = pd.Index(pd.Categorical.from_codes(self._codes, names))
+        stamps = Stamps(self._times, first.stamps.kind, first.stamps.dtype, first.stamps.tz)
+        columns = pd.DataFrame(self._values, columns=self._names, copy=False)
+        return Table("long", "pandas", columns, stamps, ids, first.id_col, first.time_col)

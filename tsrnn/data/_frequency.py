@@ -1,0 +1,399 @@
+"""Frequencies: aliases of pandas, and the regular grids of timestamps that they name."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+__all__ = [
+    "NS_PER_DAY",
+    "TICKS",
+    "Business",
+    "Count",
+    "Days",
+    "Freq",
+    "Grid",
+    "Months",
+    "Tick",
+    "day_grid",
+    "first_day",
+    "month_grid",
+    "parse_freq",
+    "split_days",
+    "tick_grid",
+    "to_local",
+    "week_grid",
+    "weekday",
+]
+
+Freq: TypeAlias = str | int
+
+NS_PER_DAY = 86_400_000_000_000
+TICKS = {
+    "h": 3_600_000_000_000,
+    "min": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "ns": 1,
+}
+LONGEST = 2**61  # step of integers or nanoseconds, so that a sum of two fits 64 bits
+_MONDAY = 4  # 1970-01-05, the first Monday after the epoch, in days
+_FARTHEST = 2.0**62  # from an integer timestamp, so that the sum fits 64 bits
+_LAST_DAY = np.iinfo(np.int64).max // NS_PER_DAY - 1  # a day is left for the time of day
+
+WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_RULES = {"S": "start", "E": "end", "BS": "business start", "BE": "business end"}
+_MODULI = {"M": 1, "Q": 3, "Y": 12}
+_OLD = {
+    "M": "'ME' (month end) or 'MS' (month start)",
+    "Q": "'QE' (quarter end) or 'QS' (quarter start)",
+    "A": "'YE' (year end) or 'YS' (year start)",
+    "Y": "'YE' (year end) or 'YS' (year start)",
+    "BM": "'BME'",
+    "H": "'h'",
+    "T": "'min'",
+    "S": "'s'",
+    "L": "'ms'",
+    "U": "'us'",
+    "N": "'ns'",
+    "d": "'D'",
+}
+_ALIAS = re.compile(r"(?P<n>\d{0,9})(?P<base>[A-Za-z]+)(?:-(?P<anchor>[A-Z]{3}))?")
+_MONTHLY = re.compile(r"(?P<business>B?)(?P<unit>[MQY])(?P<side>[SE])")
+
+
+def parse_freq(freq: object) -> Grid:
+    """Return the grid that a frequency for datetimes or integers names.
+
+    Parameters
+    ----------
+    freq : str, int or pandas offset
+        An integer is the step of an integer index. Aliases: D, W-SUN, B, h, min, s, ms, us, ns,
+        MS, ME, QS-JAN, QE-DEC, YS-JAN, YE-DEC and the business variants BMS, BME, BQS-JAN, ...,
+        each with a multiple in front. Anchors that mean the same grid (QS-JAN, QS-APR) get the
+        same name (QS-JAN).
+
+    Raises
+    ------
+    ValueError
+        If the frequency is not one of these.
+    """
+    if isinstance(freq, int | np.integer) and not isinstance(freq, bool):
+        if not 1 <= freq <= LONGEST:
+            raise ValueError(
+                "freq of an integer index must be a step of at least 1 and at most 2**61; got "
+                f"{freq}. Give the difference of neighbouring timestamps, sorted in rising order."
+            )
+        return Count(int(freq), int(freq))
+    text = freq if isinstance(freq, str) else getattr(freq, "freqstr", None)
+    match = _ALIAS.fullmatch(text) if isinstance(text, str) else None
+    n = int(match["n"] or 1) if match else 0
+    grid = _named_grid(n, match["base"], match["anchor"]) if match and n > 0 else None
+    if grid is None:
+        base = match["base"] if match else ""
+        hint = f" Instead of {base!r} use {_OLD[base]}." if base in _OLD else ""
+        raise ValueError(
+            f"freq={freq!r} is not understood.{hint} Give a pandas alias such as 'MS', 'ME', 'QS', "
+            "'YS', 'W-SUN', 'D', 'B', 'h' or '15min', or the integer step of an integer index."
+        )
+    return grid
+
+
+def _named_grid(n: int, base: str, anchor: str | None) -> Grid | None:
+    if base == "W" and (anchor is None or anchor in WEEKDAYS):
+        return week_grid(n, WEEKDAYS.index(anchor or "SUN"))
+    monthly = _MONTHLY.fullmatch(base)
+    if monthly is not None:
+        return _monthly_grid(n, monthly, anchor)
+    if anchor is not None:
+        return None
+    if base == "D":
+        return day_grid(n)
+    if base == "B":
+        return Business(n, _multiple(n, "B"))
+    return tick_grid(n * TICKS[base]) if base in TICKS and n * TICKS[base] <= LONGEST else None
+
+
+def _monthly_grid(n: int, match: re.Match[str], anchor: str | None) -> Grid | None:
+    modulus = _MODULI[match["unit"]]
+    rule = _RULES[match["business"] + match["side"]]
+    if anchor is not None and (modulus == 1 or anchor not in MONTHS):
+        return None
+    month = MONTHS.index(anchor) if anchor else (0 if match["side"] == "S" else 11)
+    step = n * modulus
+    alias = str(month_grid(modulus, rule, month).alias)
+    return Months(step, _multiple(n, alias), rule, modulus, month % modulus)
+
+
+def tick_grid(nanoseconds: int) -> Grid:
+    """Return the grid of a fixed step, named by the largest unit from hours down."""
+    for unit, size in TICKS.items():
+        if nanoseconds % size == 0:
+            return Tick(nanoseconds, _multiple(nanoseconds // size, unit))
+    raise AssertionError("every integer is a multiple of a nanosecond")
+
+
+def day_grid(n: int) -> Grid:
+    """Return the grid of every n-th day."""
+    return Days(n, _multiple(n, "D"))
+
+
+def week_grid(n: int, weekday: int) -> Grid:
+    """Return the grid of every n-th week on a weekday, 0 for Monday."""
+    return Days(7 * n, _multiple(n, f"W-{WEEKDAYS[weekday]}"), weekday)
+
+
+def month_grid(step: int, rule: str, residue: int) -> Grid:
+    """Return the grid of a day in every `step`-th month, in the largest unit that divides it."""
+    unit = next(unit for unit in ("Y", "Q", "M") if step % _MODULI[unit] == 0)
+    modulus = _MODULI[unit]
+    residue %= modulus
+    code = next(code for code, name in _RULES.items() if name == rule)
+    base = f"{code[:-1]}{unit}{code[-1]}"
+    if modulus > 1:
+        base += f"-{MONTHS[residue if rule.endswith('start') else residue + 12 - modulus]}"
+    return Months(step, _multiple(step // modulus, base), rule, modulus, residue)
+
+
+def _multiple(n: int, base: str) -> str:
+    return base if n == 1 else f"{n}{base}"
+
+
+class Grid(ABC):
+    """A regular grid of timestamps.
+
+    Timestamps are numbered by integers, so that regular data are those whose numbers rise by
+    `step`, and a future timestamp is a number turned back into a time. All is vectorised.
+
+    Attributes
+    ----------
+    alias : str or int
+        Name of the frequency.
+    step : int
+        Difference of the numbers of neighbouring timestamps.
+    """
+
+    alias: Freq
+    step: int
+
+    @abstractmethod
+    def numbers(self, times: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return the int64 number of each timestamp, neighbours `step` apart."""
+
+    @abstractmethod
+    def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return the timestamps `steps` steps later; the two arguments broadcast."""
+
+    def phases(self, times: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return what must be the same at all timestamps of a series, int64."""
+        return np.zeros(times.shape, np.int64)
+
+    def contains(self, times: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return where a timestamp can lie on the grid at all, bool."""
+        return np.ones(times.shape, bool)
+
+
+@dataclass(frozen=True)
+class Count(Grid):
+    """Integers and period ordinals: neighbours differ by `step`."""
+
+    step: int
+    alias: Freq
+
+    def numbers(self, times: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return the timestamps themselves as int64."""
+        return times.astype(np.int64, copy=False)
+
+    def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return times + steps * step."""
+        # the product is bounded in floats, where it cannot wrap around
+        if np.any(np.abs(steps * float(self.step)) > _FARTHEST):
+            raise ValueError(
+                f"timestamps must stay within 64 bits; {np.abs(steps).max()} steps of {self.step} "
+                "go beyond. Take a smaller h, or divide the timestamps by their step."
+            )
+        return self.numbers(times, tz) + steps * self.step
+
+
+@dataclass(frozen=True)
+class Tick(Count):
+    """Datetimes a fixed number of nanoseconds apart, counted in UTC."""
+
+    def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return times + steps * step nanoseconds."""
+        last_day = self.numbers(times, tz) / NS_PER_DAY + steps * (self.step / NS_PER_DAY)
+        _check_range(last_day)
+        return super().advance(times, steps, tz).astype("datetime64[ns]")
+
+
+class _Calendar(Grid):
+    """A grid of days on the wall clock; the time of day is constant within a series.
+
+    A subclass says which number a day (days since 1970) has, which day a number has, and which
+    days lie on the grid.
+    """
+
+    @abstractmethod
+    def number(self, days: np.ndarray) -> np.ndarray:
+        """Return the number of each day."""
+
+    @abstractmethod
+    def day(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the day of each number, the inverse of `number`."""
+
+    @abstractmethod
+    def holds(self, days: np.ndarray) -> np.ndarray:
+        """Return where a day lies on the grid."""
+
+    def numbers(self, times: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return the number of the day on the wall clock."""
+        return self.number(split_days(times, tz)[0])
+
+    def phases(self, times: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return the time of day on the wall clock in nanoseconds."""
+        return split_days(times, tz)[1]
+
+    def contains(self, times: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return where the day on the wall clock lies on the grid."""
+        return self.holds(split_days(times, tz)[0])
+
+    def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return the timestamps at the same time of day, `steps` steps later."""
+        days, phases = split_days(times, tz)
+        days, phases = np.broadcast_arrays(self.day(self.number(days) + steps * self.step), phases)
+        _check_range(days)
+        return _to_utc((days * NS_PER_DAY + phases).astype("datetime64[ns]"), tz)
+
+
+@dataclass(frozen=True)
+class Days(_Calendar):
+    """Every `step`-th day, or every `step // 7`-th week on `weekday` (0 is Monday)."""
+
+    step: int
+    alias: Freq
+    weekday: int | None = None
+
+    def number(self, days: np.ndarray) -> np.ndarray:
+        return days
+
+    def day(self, numbers: np.ndarray) -> np.ndarray:
+        return numbers
+
+    def holds(self, days: np.ndarray) -> np.ndarray:
+        if self.weekday is None:
+            return np.ones(days.shape, bool)
+        return weekday(days) == self.weekday
+
+
+@dataclass(frozen=True)
+class Business(_Calendar):
+    """Every `step`-th day from Monday to Friday, holidays not known."""
+
+    step: int
+    alias: Freq
+
+    def number(self, days: np.ndarray) -> np.ndarray:
+        """Return 5 * week + weekday."""
+        weeks, rest = np.divmod(days - _MONDAY, 7)
+        return 5 * weeks + np.minimum(rest, 5)
+
+    def day(self, numbers: np.ndarray) -> np.ndarray:
+        weeks, rest = np.divmod(numbers, 5)
+        return 7 * weeks + rest + _MONDAY
+
+    def holds(self, days: np.ndarray) -> np.ndarray:
+        return weekday(days) < 5
+
+
+@dataclass(frozen=True)
+class Months(_Calendar):
+    """The first or last (business) day of every `step`-th month.
+
+    Parameters
+    ----------
+    step : int
+        Months between neighbours.
+    alias : str
+        Name of the frequency.
+    rule : {"start", "end", "business start", "business end"}
+        Which day of the month.
+    modulus, residue : int
+        Months m (January = 0) with m % modulus == residue are on the grid.
+    """
+
+    RULES: ClassVar[tuple[str, ...]] = ("start", "end", "business start", "business end")
+
+    step: int
+    alias: Freq
+    rule: str
+    modulus: int = 1
+    residue: int = 0
+
+    def number(self, days: np.ndarray) -> np.ndarray:
+        return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+    def day(self, numbers: np.ndarray) -> np.ndarray:
+        if self.rule.endswith("start"):
+            days = first_day(numbers)
+            shift = np.array([0, 0, 0, 0, 0, 2, 1])  # Saturday and Sunday to Monday
+        else:
+            days = first_day(numbers + 1) - 1
+            shift = np.array([0, 0, 0, 0, 0, -1, -2])  # Saturday and Sunday to Friday
+        return days + shift[weekday(days)] if self.rule.startswith("business") else days
+
+    def holds(self, days: np.ndarray) -> np.ndarray:
+        months = self.number(days)
+        return (days == self.day(months)) & (months % self.modulus == self.residue)
+
+
+def weekday(days: np.ndarray) -> np.ndarray:
+    """Return the weekday of days since 1970, 0 for Monday."""
+    return (days - _MONDAY) % 7
+
+
+def split_days(times: np.ndarray, tz: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the days since 1970 and the nanoseconds of the day, on the wall clock."""
+    days, phases = np.divmod(to_local(times, tz).astype(np.int64), NS_PER_DAY)
+    return days, phases
+
+
+def first_day(months: np.ndarray) -> np.ndarray:
+    """Return the first day of months since January 1970."""
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def to_local(times: np.ndarray, tz: str | None) -> np.ndarray:
+    """Turn UTC timestamps (datetime64[ns]) into the wall clock of a zone."""
+    if tz is None:
+        return times
+    index = pd.DatetimeIndex(times.ravel()).tz_localize("UTC").tz_convert(tz)
+    return index.tz_localize(None).to_numpy().reshape(times.shape)
+
+
+def _to_utc(times: np.ndarray, tz: str | None) -> np.ndarray:
+    """Turn the wall clock of a zone into UTC.
+
+    Where clocks are set forward, a time left out becomes the next one that exists; where they
+    are set back, a time that comes twice is the first.
+    """
+    if tz is None:
+        return times
+    index = pd.DatetimeIndex(times.ravel()).tz_localize(
+        tz, ambiguous=np.ones(times.size, bool), nonexistent="shift_forward"
+    )
+    return index.tz_convert("UTC").tz_localize(None).to_numpy().reshape(times.shape)
+
+
+def _check_range(days: np.ndarray) -> None:
+    if np.any(np.abs(days) > _LAST_DAY):
+        raise ValueError(
+            "timestamps must lie between the years 1678 and 2261 (nanoseconds in 64 bits); the "
+            "horizon goes beyond. Take a smaller h, or a PeriodIndex or an integer index."
+        )

@@ -1,0 +1,115 @@
+"""Missing rows and values: refused, interpolated between known ones, or kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tsrnn.data._axis import Axis, check_few_missing, check_gaps, positions
+from tsrnn.data._frequency import Grid
+from tsrnn.data._panel import Name
+
+__all__ = ["TREATMENTS", "complete"]
+
+TREATMENTS = ("error", "interpolate", "keep")
+
+
+def complete(
+    axis: Axis, grid: Grid, data: np.ndarray, names: Sequence[Name], n_targets: int, missing: str
+) -> tuple[Axis, np.ndarray]:
+    """Check that rows and values are complete, or complete them.
+
+    Parameters
+    ----------
+    axis : Axis
+    grid : Grid
+    data : ndarray, shape (N, n)
+        Targets, then exogenous columns.
+    names : sequence of str or int, length n
+    n_targets : int
+    missing : {"error", "interpolate", "keep"}
+
+    Returns
+    -------
+    axis : Axis
+        With the missing rows, unless they are refused.
+    data : ndarray
+    """
+    offsets = positions(axis, grid)
+    for j, name in enumerate(names):
+        _check_column(data[:, j], name, axis, missing)
+    if missing == "error":
+        check_gaps(axis, grid, offsets)
+        return axis, data
+    lengths = offsets[axis.indptr[1:] - 1] + 1
+    if lengths.sum() != len(data):
+        check_few_missing(axis, grid, lengths)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        steps = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+        firsts = np.repeat(axis.times[axis.indptr[:-1]], lengths)
+        rows = indptr[axis.codes] + offsets
+        axis = replace(axis, times=grid.advance(firsts, steps, axis.tz), indptr=indptr)
+        whole = np.full((len(axis.times), data.shape[1]), np.nan)
+        whole[rows] = data
+        data = whole
+    if missing == "keep":
+        _check_exogenous(data[:, n_targets:], names[n_targets:], axis)
+        return axis, data
+    # The first and the last row of each series have values, so that no line crosses from one
+    # series to another.
+    for column in data.T:
+        unknown = np.isnan(column)
+        if unknown.any():
+            known = np.flatnonzero(~unknown)
+            column[unknown] = np.interp(np.flatnonzero(unknown), known, column[known])
+    return axis, data
+
+
+def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> None:
+    """Refuse infinite values and, if they are not kept, missing ones that cannot be filled."""
+    infinite = np.flatnonzero(np.isinf(column))
+    if len(infinite):
+        raise ValueError(
+            f"the column {name!r} must be finite; infinite are {axis.describe(infinite)}. "
+            "Replace these values."
+        )
+    unknown = np.isnan(column)
+    if missing == "keep" or not unknown.any():
+        return
+    counts = np.add.reduceat(unknown, axis.indptr[:-1], dtype=np.int64)
+    empty = np.flatnonzero(counts == axis.lengths)
+    if len(empty):
+        whose = f" of {axis.where(empty[0]).removesuffix(': ')}" if axis.named else ""
+        more = f" (and of {len(empty) - 1} more series)" if len(empty) > 1 else ""
+        raise ValueError(
+            f"the column {name!r}{whose}{more} must hold values; all are missing (NaN). Drop the "
+            f"{'series' if axis.named else 'column'}."
+        )
+    if missing == "error":
+        raise ValueError(
+            f"the column {name!r} must have no missing values (NaN); missing are "
+            f"{axis.describe(np.flatnonzero(unknown))}. Fill them in, or read with "
+            'missing="interpolate", which fills those between known values linearly.'
+        )
+    ends = np.union1d(axis.indptr[:-1], axis.indptr[1:] - 1)
+    rows = ends[unknown[ends]]
+    if len(rows):
+        raise ValueError(
+            f"the column {name!r} is missing at the first or last row of a series "
+            f'({axis.describe(rows)}), and missing="interpolate" fills only between known '
+            "values. Drop leading and trailing rows without values, or fill them in."
+        )
+
+
+def _check_exogenous(values: np.ndarray, names: Sequence[Name], axis: Axis) -> None:
+    """Refuse missing values of exogenous columns, where those of targets may be kept."""
+    for j, name in enumerate(names):
+        rows = np.flatnonzero(np.isnan(values[:, j]))
+        if len(rows):
+            raise ValueError(
+                f'missing="keep" keeps missing values of targets only; the exogenous column '
+                f"{name!r} must have a value in every row, rows that had to be inserted "
+                f"included; missing are {axis.describe(rows)}. Fill them in."
+            )

@@ -1,0 +1,452 @@
+"""Frames taken apart: ids, timestamps, targets and exogenous columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from tsrnn.data._faults import listed, quote, quoted
+from tsrnn.data._frames import pandas_column
+from tsrnn.data._panel import Layout, Name
+from tsrnn.data._timestamps import Stamps, is_text, looks_like_dates, read_stamps
+
+__all__ = ["Table", "choose_columns", "exact_columns", "numeric", "read_table"]
+
+_ACCEPTED = (
+    "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
+    "pandas or polars DataFrame with a time column"
+)
+CONVERT = (
+    'Convert it: pd.read_csv(..., decimal=",", thousands=".") where numbers are written so, or '
+    "pd.to_numeric; drop rows that hold none, such as totals"
+)
+YEARS = 1500, 2200  # whole numbers in between that rise by one are years, not a variable
+DEFAULT_TIME = "ds"  # name of the time column where none is given
+_LOST = "Give one with rows; a filter or a join before may have left none."
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A frame taken apart, its rows as they came.
+
+    Parameters
+    ----------
+    kind, backend
+        See `Layout`.
+    columns : DataFrame
+        Everything but ids and timestamps; its index means nothing.
+    stamps : Stamps
+    ids : pandas.Index or None
+        Id of each row.
+    id_col, time_col, index_name, series_name
+        See `Layout`.
+    """
+
+    kind: Literal["series", "wide", "long"]
+    backend: Literal["pandas", "polars"]
+    columns: pd.DataFrame
+    stamps: Stamps
+    ids: pd.Index | None = None
+    id_col: str | None = None
+    time_col: Name | None = None
+    index_name: Name | None = None
+    series_name: Name | None = None
+
+    @property
+    def names(self) -> list[Name]:
+        """Names of the columns."""
+        return list(self.columns.columns)
+
+    def rows(self, mask: np.ndarray) -> Table:
+        """Return some of the rows."""
+        return replace(
+            self,
+            columns=self.columns[mask],
+            stamps=replace(self.stamps, values=self.stamps.values[mask]),
+            ids=None if self.ids is None else self.ids[mask],
+        )
+
+    def groups(self) -> tuple[np.ndarray, pd.Index]:
+        """Return the number of the series of each row and the ids in order of appearance.
+
+        A frame without ids is one series, with the id 0.
+        """
+        if self.ids is None:
+            return np.zeros(len(self.columns), np.int64), pd.Index([0])
+        try:
+            codes, ids = pd.factorize(self.ids)
+        except TypeError as error:
+            raise TypeError(
+                f"the column {self.id_col!r} must hold text, numbers or other values that can be "
+                f"compared and hashed; {error}. Convert the ids, for example by astype(str)."
+            ) from error
+        rows = np.flatnonzero(codes < 0)
+        if len(rows):
+            raise ValueError(
+                f"the column {self.id_col!r} must name a series in each row; {len(rows)} ids are "
+                f"missing, at row {listed(rows, 3)}. Fill them in or drop these rows."
+            )
+        return codes, pd.Index(np.asarray(ids)) if self.ids.dtype == "category" else pd.Index(ids)
+
+
+def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = None) -> Table:
+    """Take a frame apart.
+
+    Parameters
+    ----------
+    df : Series or DataFrame
+    id_col, time_col : str
+        Columns of a long frame.
+    layout : Layout, optional
+        Of the data that the frame is to agree with; by default the shape is that of the frame.
+
+    Raises
+    ------
+    TypeError
+        If it is no accepted frame, or its timestamps are none.
+    ValueError
+        If it is empty, or names or timestamps are missing or repeated, or it is not clear which
+        column holds the timestamps.
+    """
+    if isinstance(df, pd.Series):
+        if len(df) == 0:
+            raise ValueError(f"the Series must have rows; it is empty. {_LOST}")
+        _check_name(df.name)
+        frame = df.to_frame("y" if df.name is None else df.name)
+        stamps = read_stamps(df.index, "the index of the Series")
+        _check_name(df.index.name)
+        names = {"index_name": df.index.name, "series_name": df.name}
+        return Table("series", "pandas", frame, stamps, **names)  # type: ignore[arg-type]
+    frame, backend, dates = _open(df)
+    _check_names(frame)
+    if len(frame) == 0:
+        raise ValueError(f"the frame must have rows; it is empty. {_LOST}")
+    if time_col not in frame.columns:
+        time = None
+        if layout is None or (layout.kind != "long" and layout.time_col is None):
+            time = _date_column(frame, backend, id_col, time_col)
+        return _wide_table(frame, backend, time, dates, id_col, time_col, layout)
+    if layout is not None and layout.kind == "wide" and layout.time_col is not None:
+        return _wide_table(frame, backend, time_col, dates, id_col, time_col, layout)
+    what = f"the column {str(time_col)!r}"
+    stamps = read_stamps(pd.Index(frame[time_col]), what, is_date=time_col in dates)
+    has_ids = id_col in frame.columns
+    if id_col in dates:  # so that they come back as dates
+        frame = frame.assign(**{id_col: frame[id_col].dt.date})
+    return Table(
+        kind="long",
+        backend=backend,
+        columns=frame.drop(columns=[time_col, id_col] if has_ids else [time_col]),
+        stamps=stamps,
+        ids=pd.Index(frame[id_col]) if has_ids else None,
+        id_col=id_col if has_ids else None,
+        time_col=str(time_col),
+    )
+
+
+def _wide_table(
+    frame: pd.DataFrame,
+    backend: Literal["pandas", "polars"],
+    time: Name | None,
+    dates: frozenset[str],
+    id_col: str,
+    time_col: Name,
+    layout: Layout | None,
+) -> Table:
+    """Return a wide frame as a table, its time in a column or, without one, in its index."""
+    if time is not None:
+        what = f"the column {quote(time)}"
+        stamps = read_stamps(pd.Index(frame[time]), what, is_date=time in dates)
+        return Table("wide", backend, frame.drop(columns=time), stamps, time_col=time)
+    if backend == "polars" or id_col in frame.columns:
+        raise ValueError(
+            f"a long frame needs the time column {time_col!r}; its columns are "
+            f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
+        )
+    if layout is None:
+        _check_no_years(frame)
+    if frame.shape[1] == 0:
+        raise ValueError("the frame must have columns; it has none. Add those to forecast.")
+    stamps = read_stamps(frame.index, "the index of a frame without a time column")
+    _check_name(frame.index.name)
+    return Table("wide", "pandas", frame, stamps, index_name=frame.index.name)  # type: ignore[arg-type]
+
+
+def _open(df: object) -> tuple[pd.DataFrame, Literal["pandas", "polars"], frozenset[str]]:
+    """Return the frame in pandas, its library and the names of its polars Date columns."""
+    if isinstance(df, pd.DataFrame):
+        return df, "pandas", frozenset()
+    if nw.dependencies.is_polars_lazyframe(df):
+        raise TypeError(f"the data must be {_ACCEPTED}; got a polars LazyFrame. Call .collect().")
+    if nw.dependencies.is_polars_dataframe(df):
+        frame = nw.from_native(df, eager_only=True)
+        dates = frozenset(name for name, dtype in frame.schema.items() if dtype == nw.Date)
+        columns = {name: pandas_column(frame[name]) for name in frame.columns}
+        return pd.DataFrame(columns), "polars", dates
+    came = f"{type(df).__module__}.{type(df).__qualname__}".removeprefix("builtins.")
+    raise TypeError(f"the data must be {_ACCEPTED}; got {came}.")
+
+
+def _check_names(frame: pd.DataFrame) -> None:
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise ValueError(
+            f"columns must have one level; got a MultiIndex of {frame.columns.nlevels}. Join the "
+            "levels to one name."
+        )
+    repeated = frame.columns[frame.columns.duplicated()].unique()
+    if len(repeated):
+        raise ValueError(
+            f"column names must be unique; duplicated are {quoted(repeated)}. Rename or drop them."
+        )
+    for name in frame.columns:
+        _check_name(name)
+        if name is None:
+            raise ValueError("columns must have names; one is None. Rename it.")
+
+
+def _check_name(name: object) -> None:
+    if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):
+        raise ValueError(
+            f"names of columns, index and Series must be strings or integers; got {name!r} "
+            f"({type(name).__name__}). Rename it."
+        )
+
+
+def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name) -> Name | None:
+    """Return the column that holds the time of a wide frame; None if there are no dates.
+
+    That is the only column of dates of a frame whose other columns are numbers and whose index
+    says nothing.
+
+    Raises
+    ------
+    ValueError
+        If there are dates and doubt about them, saying how to resolve it.
+    """
+    dated = [name for name in frame.columns if _holds_dates(frame[name])]
+    if not dated:
+        return None
+    day, index = dated[0], frame.index
+    argument = f"time_col={day!r}"
+    if id_col in frame.columns:
+        raise ValueError(
+            f"a long frame needs the time column {time_col!r}; dates are in {quoted(dated)}. Give "
+            f"{argument}."
+        )
+    if time_col not in (DEFAULT_TIME, ""):
+        raise ValueError(
+            f"time_col={time_col!r} is no column of the frame; dates are in {quoted(dated)}. Give "
+            f"{argument}, or leave time_col out."
+        )
+    if len(dated) > 1:
+        raise ValueError(
+            f"one column must hold the time; dates are in {quoted(dated)}. Keep one of them: "
+            f"df.drop(columns={dated[1:]!r})."
+        )
+    # integers without a name only count the rows, some of which may have been left out
+    counts = pd.api.types.is_integer_dtype(index.dtype) and index.name is None
+    if backend == "pandas" and not counts:
+        raise ValueError(
+            f"time must be in the index or in a column; the frame has dates in the column {day!r} "
+            f"and an index of its own ({index.dtype}). Drop the one that is not the time: "
+            f"df.drop(columns={day!r}), or df.reset_index(drop=True)."
+        )
+    others = [name for name in frame.columns if name != day]
+    text = [name for name in others if not is_real(frame[name])]
+    if text:
+        raise _no_numbers(frame, day, others, text)
+    if not others:
+        raise ValueError(
+            f"a frame needs a column to forecast; it has the dates in {day!r} alone. Add one."
+        )
+    return day
+
+
+def _holds_dates(column: pd.Series) -> bool:
+    dates = (pd.DatetimeTZDtype, pd.PeriodDtype)
+    return column.dtype.kind == "M" or isinstance(column.dtype, dates) or looks_like_dates(column)
+
+
+def _no_numbers(
+    frame: pd.DataFrame, day: Name, others: Sequence[Name], text: Sequence[Name]
+) -> ValueError:
+    """Error for columns beside the dates that are no numbers."""
+    name, column = text[0], frame[text[0]]
+    must = f"the columns beside the dates in {day!r} must be numbers; not so {quoted(text)}"
+    drop = f"if it is not needed, use df.drop(columns={text!r})"
+    if not is_text(column):
+        return ValueError(f"{must} (dtype {column.dtype}). Convert it; {drop}.")
+    numeral = written_number(column)
+    if numeral is not None:
+        return ValueError(
+            f"{must}, which are written as text, such as {quote(numeral)}. {CONVERT}; {drop}."
+        )
+    numbers = [other for other in others if other not in text]
+    target = repr(numbers[0]) if len(numbers) == 1 else "..."
+    return ValueError(
+        f"{must}, such as {quote(column.dropna().iloc[0])}. If {quote(name)} names series, give "
+        f"id_col={name!r}, time_col={day!r}, target={target}; {drop}."
+    )
+
+
+def _check_no_years(frame: pd.DataFrame) -> None:
+    """Refuse a frame whose index says nothing and one of whose columns counts years."""
+    index = frame.index
+    says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
+    if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
+        return
+    for name in frame.columns:
+        column = frame[name]
+        if not pd.api.types.is_integer_dtype(column.dtype) or column.hasnans:
+            continue
+        years = column.to_numpy()
+        if YEARS[0] <= years[0] <= years[-1] <= YEARS[1] and (np.diff(years) == 1).all():
+            raise ValueError(
+                f"time must be in the index; the frame counts its rows and has years in the column "
+                f"{name!r}. Use df.set_index({name!r}); if they are a variable, give the frame an "
+                "index of its own times."
+            )
+
+
+def choose_columns(
+    table: Table,
+    target: Name | Sequence[Name] | None,
+    exog: Sequence[Name] | None,
+    layout: Layout | None,
+) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
+    """Return the names of the targets and of the exogenous columns.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, not needed or named twice.
+    TypeError
+        If a column that is left over is not numeric.
+    """
+    targets = _targets(table, target) if layout is None else layout.target_names
+    renamed = table.kind == "series" and layout is not None
+    present, chosen = set(targets if renamed else table.names), set(targets)
+    missing = [name for name in targets if name not in present]
+    if missing:
+        instead = f"the columns are {quoted(table.names, 10)}. Name it by target"
+        if not table.names:
+            taken = [name for name in (table.id_col, table.time_col) if name is not None]
+            instead = f"there is no other column than {listed(map(quote, taken))}. Add it"
+        raise ValueError(f"the target {quoted(missing)} is not a column; {instead}.")
+    others = [] if table.kind == "series" else [n for n in table.names if n not in chosen]
+    if exog is not None:
+        return targets, exact_columns(others, exog, "exogenous columns")
+    _refuse_text(table.columns, others)
+    return targets, tuple(others)
+
+
+def _targets(table: Table, target: Name | Sequence[Name] | None) -> tuple[Name, ...]:
+    if target is None:
+        return ("y",) if table.kind == "long" else tuple(table.names)
+    if isinstance(target, str | int):
+        return (target,)
+    iterates = isinstance(target, Iterable) and getattr(target, "shape", None) != ()
+    names = tuple(target) if iterates else ()
+    if (
+        not all(isinstance(name, str | int) for name in names)
+        or not names
+        or len(set(names)) < len(names)
+    ):
+        raise ValueError(
+            f"target must name columns, each once; got {target!r}. Give a name or a list of them."
+        )
+    return names
+
+
+def _refuse_text(columns: pd.DataFrame, names: Sequence[Name]) -> None:
+    text = [name for name in names if not is_real(columns[name])]
+    if text:
+        dtypes = ", ".join(sorted({str(columns[name].dtype) for name in text}))
+        for name in text:
+            numeral = written_number(columns[name])
+            if numeral is not None:
+                raise TypeError(
+                    f"columns besides targets must be numeric or boolean; {quote(name)} holds "
+                    f"numbers written as text, such as {quote(numeral)}. {CONVERT}."
+                )
+        raise TypeError(
+            f"columns besides targets must be numeric or boolean; not so {quoted(text)} "
+            f"(dtype {dtypes}). Drop them or encode them as numbers, as pd.get_dummies(df, "
+            f"columns={text!r}, dtype=float) does."
+        )
+
+
+def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> tuple[Name, ...]:
+    """Return `expected` if these are the names that came, in any order.
+
+    Raises
+    ------
+    ValueError
+        Naming what is missing and what is not needed.
+    """
+    missing = [name for name in expected if name not in came]
+    extra = [name for name in came if name not in expected]
+    if missing or extra:
+        parts = [f"missing {quoted(missing)}"] if missing else []
+        parts += [f"not needed {quoted(extra)}"] if extra else []
+        needed = quoted(expected, 10) if len(expected) else "none"
+        action = [*(["add"] if missing else []), *(["drop"] if extra else [])]
+        raise ValueError(
+            f"{what} must be {needed}; {', '.join(parts)}. {' and '.join(action).capitalize()} "
+            "these columns."
+        )
+    return tuple(expected)
+
+
+def numeric(
+    columns: pd.DataFrame, names: Sequence[Name], what: str, *, booleans: bool = True
+) -> np.ndarray:
+    """Return columns as a float64 array of its own, shape (N, len(names)); missing is NaN.
+
+    Raises
+    ------
+    TypeError
+        If a column is not numeric (or boolean, where that is allowed).
+    """
+    out = np.empty((len(columns), len(names)))
+    for j, name in enumerate(names):
+        column = columns[name]
+        if not is_real(column) or (not booleans and pd.api.types.is_bool_dtype(column.dtype)):
+            numeral = written_number(column)
+            scalar = pd.api.types.is_scalar
+            known = (value for value in column if not (scalar(value) and pd.isna(value)))
+            value = next(known, None)
+            advice = "Convert it, for example by astype('float64')"
+            example = "" if value is None else f" (such as {value!r}, {type(value).__name__})"
+            if numeral is not None:
+                advice, example = CONVERT, f", numbers written as text, such as {quote(numeral)}"
+            raise TypeError(
+                f"{what} {name!r} must be numeric (integer or float); got dtype {column.dtype}"
+                f"{example}. {advice}."
+            )
+        out[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return out
+
+
+def is_real(column: pd.Series) -> bool:
+    """Whether a column holds real numbers or booleans, by its dtype."""
+    types = pd.api.types
+    return types.is_bool_dtype(column.dtype) or (
+        types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype)
+    )
+
+
+def written_number(column: pd.Series) -> str | None:
+    """Return one text of a column of numbers written as text, None of any other column."""
+    if not is_text(column):
+        return None
+    known = column.dropna()
+    if known.str.fullmatch(r"\s*[-+]?[\d.,' ]*\d[\d.,' ]*%?\s*").mean() <= 0.5:
+        return None
+    unread = known[pd.to_numeric(known, errors="coerce").isna()]
+    return str((unread if len(unread) else known).iloc[0])

@@ -1,0 +1,308 @@
+"""Spaces of constructor arguments: distributions, defaults, and draws by a trial of Optuna."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sklearn.base import clone
+
+from tsrnn.contract import last_step
+
+__all__ = ["Choice", "Integer", "Order", "Real", "default_space", "suggest", "whole_space"]
+
+
+class Distribution(Protocol):
+    """Anything that can ask a trial for a value."""
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Value of the argument `name` in a trial."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values: None, bool, int, float or str.
+
+    Parameters
+    ----------
+    values : tuple
+
+    Examples
+    --------
+    >>> from optuna.trial import FixedTrial
+    >>> from tsrnn.tuning import Choice
+    >>> Choice(("rnn", "gru")).suggest(FixedTrial({"x": "gru"}), "x")
+    'gru'
+    """
+
+    values: tuple[Any, ...]
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Value of the argument `name` in a trial."""
+        return trial.suggest_categorical(name, list(self.values))
+
+
+@dataclass(frozen=True)
+class Integer:
+    """An integer from `low` to `high`, both included.
+
+    Parameters
+    ----------
+    low, high : int
+    log : bool, default False
+        Whether its logarithm is uniform.
+
+    Examples
+    --------
+    >>> from optuna.trial import FixedTrial
+    >>> from tsrnn.tuning import Integer
+    >>> Integer(1, 4).suggest(FixedTrial({"x": 3}), "x")
+    3
+    """
+
+    low: int
+    high: int
+    log: bool = False
+
+    def suggest(self, trial: Any, name: str) -> int:
+        """Value of the argument `name` in a trial."""
+        return trial.suggest_int(name, self.low, self.high, log=self.log)
+
+
+@dataclass(frozen=True)
+class Real:
+    """A number from `low` to `high`.
+
+    Parameters
+    ----------
+    low, high : float
+    log : bool, default False
+        Whether its logarithm is uniform.
+
+    Examples
+    --------
+    >>> from optuna.trial import FixedTrial
+    >>> from tsrnn.tuning import Real
+    >>> Real(0.1, 1.0).suggest(FixedTrial({"x": 0.5}), "x")
+    0.5
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """Value of the argument `name` in a trial."""
+        return trial.suggest_float(name, self.low, self.high, log=self.log)
+
+
+@dataclass(frozen=True)
+class Order:
+    """A tuple of integers such as (p, d, q), of which a trial draws each by itself.
+
+    Parameters
+    ----------
+    parts : tuple of (str, int, int)
+        Name, lowest and highest value of each: ``Order((("p", 0, 3), ("q", 0, 3)))``. In a trial
+        they are called ``order.p`` and ``order.q``.
+
+    Examples
+    --------
+    >>> from optuna.trial import FixedTrial
+    >>> from tsrnn.tuning import Order
+    >>> Order((("p", 0, 3), ("q", 0, 3))).suggest(FixedTrial({"x.p": 1, "x.q": 0}), "x")
+    (1, 0)
+    """
+
+    parts: tuple[tuple[str, int, int], ...]
+
+    def suggest(self, trial: Any, name: str) -> tuple[int, ...]:
+        """Value of the argument `name` in a trial."""
+        return tuple(
+            trial.suggest_int(f"{name}.{part}", low, high) for part, low, high in self.parts
+        )
+
+
+Space = dict[str, Distribution]
+_NETWORK: Space = {
+    "hidden_size": Choice((16, 32, 64, 128)),
+    "n_layers": Integer(1, 3),
+    "learning_rate": Real(3e-4, 1e-2, log=True),
+    "weight_decay": Real(1e-4, 1e-1, log=True),
+}
+# By name, so that no forecaster has to be loaded.
+SPACES: dict[str, Space] = {
+    "ParaRNNForecaster": _NETWORK
+    | {"cell": Choice(("rnn", "gru", "lstm")), "block_size": Choice((1, 2, 4, 8))},
+    "LEMForecaster": _NETWORK | {"dt": Real(0.05, 1.0, log=True)},
+    "LRUForecaster": _NETWORK | {"r_min": Real(0.0, 0.9)},
+    "NewtonForecaster": _NETWORK | {"cell": Choice(("gru", "lstm"))},
+    "ARMA": {"order": Order((("p", 0, 3), ("d", 0, 1), ("q", 0, 3)))},
+    "VARMA": {"order": Order((("p", 1, 3), ("q", 0, 1)))},
+    "GARCH": {
+        "order": Order((("p", 1, 2), ("q", 0, 2))),
+        "vol": Choice(("garch", "gjr", "egarch")),
+        "distribution": Choice(("normal", "t")),
+    },
+}
+_WINDOWS = (1, 2, 4)  # input sizes, in horizons
+_OF_ONE_CELL = ("nonlinearity", "init", "chrono_length")  # each is a choice of some cells only
+
+
+def suggest(trial: Any, forecaster: Any, space: Mapping[str, Any] | None = None) -> Any:
+    """A clone of a forecaster with constructor arguments that a trial suggests.
+
+    Parameters
+    ----------
+    trial : optuna.trial.Trial
+        Or anything with `suggest_categorical`, `suggest_int` and `suggest_float`.
+    forecaster : forecaster or Pipeline that ends with one
+        Left as it is. Arguments outside the space keep its values.
+    space : mapping of str, optional
+        Changes to `default_space`: an argument as in `set_params`, and a `Choice`, `Integer`,
+        `Real` or `Order`, a list of values for a `Choice`, or None to leave the argument alone.
+
+    Returns
+    -------
+    forecaster
+        Not fitted.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the space cannot be used, or names no argument of the forecaster.
+
+    Examples
+    --------
+    >>> from optuna.trial import FixedTrial
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.tuning import suggest
+    >>> trial = FixedTrial({"order.p": 2, "order.d": 0, "order.q": 1, "trend": "n"})
+    >>> suggest(trial, ARMA(), space={"trend": ["n", "c"]})
+    ARMA(order=(2, 0, 1), trend='n')
+    """
+    whole = whole_space(forecaster, space)
+    values = {name: distribution.suggest(trial, name) for name, distribution in whole.items()}
+    return clone(forecaster).set_params(**values)
+
+
+def whole_space(forecaster: Any, space: Mapping[str, Any] | None) -> Space:
+    """Return the default space with changes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a change cannot be used, or nothing is left to search.
+    """
+    changes = {} if space is None else dict(space)
+    whole = _defaults(forecaster, needed=not changes)
+    for name, change in changes.items():
+        whole.pop(name, None)
+        if isinstance(change, list):
+            whole[name] = Choice(tuple(change))
+        elif isinstance(change, type) or not (change is None or hasattr(change, "suggest")):
+            raise TypeError(
+                f"space[{name!r}] must be a Choice, Integer, Real or Order of tsrnn.tuning, a list "
+                f"of values or None; got {change!r}"
+            )
+        elif change is not None:
+            whole[name] = change
+    if not whole:
+        raise ValueError(
+            "there is nothing to search: all arguments of the default space were given to the "
+            "forecaster. Name some in space={...}"
+        )
+    return whole
+
+
+def _defaults(forecaster: Any, needed: bool) -> Space:
+    """Return the default space of a forecaster, or of the one that a pipeline ends with."""
+    final = last_step(forecaster)
+    prefix = "" if final is forecaster else f"{forecaster.steps[-1][0]}__"
+    try:
+        space = default_space(final)
+    except ValueError:
+        if needed:
+            raise
+        return {}
+    return {f"{prefix}{name}": distribution for name, distribution in space.items()}
+
+
+def default_space(forecaster: Any) -> Space:
+    """The space that `suggest` searches for a forecaster by default.
+
+    Parameters
+    ----------
+    forecaster : forecaster
+        A network, `ARMA`, `VARMA` or `GARCH`.
+
+    Returns
+    -------
+    dict of str to Choice, Integer, Real or Order
+        Of the arguments that the forecaster has at their defaults; those that were given another
+        value stay as they are. Networks whose `horizon` is given also search `input_size`: their
+        own choice, or one, two or four horizons.
+
+    Raises
+    ------
+    ValueError
+        If there is no default space for its class.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.tuning import default_space
+    >>> default_space(ARMA())
+    {'order': Order(parts=(('p', 0, 3), ('d', 0, 1), ('q', 0, 3)))}
+    """
+    names = [cls.__name__ for cls in type(forecaster).__mro__ if cls.__name__ in SPACES]
+    if not names:
+        raise ValueError(
+            f"there is no default space for {type(forecaster).__name__}, only for "
+            f"{', '.join(SPACES)}; give space={{'argument': Choice(...)}}"
+        )
+    space = dict(SPACES[names[0]])
+    horizon = getattr(forecaster, "horizon", None)
+    if "hidden_size" in space and isinstance(horizon, int):
+        space["input_size"] = Choice((None, *(k * horizon for k in _WINDOWS)))
+    given = _given(forecaster)
+    settled = {"cell"} if given.intersection(_OF_ONE_CELL) else set()
+    return {
+        name: _fitting(name, distribution, forecaster)
+        for name, distribution in space.items()
+        if name not in given | settled
+    }
+
+
+def _fitting(name: str, distribution: Distribution, forecaster: Any) -> Distribution:
+    """Return the part of a distribution that goes with other arguments that were given.
+
+    Block sizes divide the hidden size, hidden sizes are the next multiples of the block size, and
+    `r_min` is not above `r_max`.
+    """
+    hidden, block, r_max = (
+        getattr(forecaster, size, None) for size in ("hidden_size", "block_size", "r_max")
+    )
+    if name == "block_size" and isinstance(distribution, Choice) and hidden is not None:
+        return Choice(tuple(size for size in distribution.values if hidden % size == 0))
+    if name == "hidden_size" and isinstance(distribution, Choice) and block is not None:
+        return Choice(
+            tuple(dict.fromkeys(-(-size // block) * block for size in distribution.values))
+        )
+    if name == "r_min" and isinstance(distribution, Real) and r_max is not None:
+        return Real(distribution.low, min(distribution.high, r_max))
+    return distribution
+
+
+def _given(forecaster: Any) -> set[str]:
+    """Return the arguments that are not at their defaults."""
+    values = forecaster.get_params(deep=False)
+    arguments = inspect.signature(type(forecaster)).parameters
+    defaults = {name: arguments[name].default for name in values}
+
+    def is_default(value: Any, default: Any) -> bool:
+        return value is default or (type(value) is type(default) and bool(value == default))
+
+    return {name for name, value in values.items() if not is_default(value, defaults[name])}
