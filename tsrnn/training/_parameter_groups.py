@@ -1,4 +1,4 @@
-"""Parameters by how fast they move."""
+"""Parameter groups of the optimiser: recurrent matrices that start stable move slowly."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 
 from torch import Tensor, nn
 
-SLOW_RATE = 0.1
+SLOW_RATE = 0.1  # with the full rate a fifth of the eigenvalues left the unit disk on some series
 LARGEST_RATE = 1e37  # the first step of Adam takes ten times the rate, in float32
 
 
 def parameter_groups(
     module: nn.Module, slow: Iterable[Tensor], learning_rate: float, weight_decay: float
 ) -> list[dict[str, Any]]:
-    """Groups of an optimiser: those of `slow` move at a tenth of the rate, without decay.
+    """Parameter groups of an optimiser: `slow` ones move at a tenth of the rate, without decay.
 
-    Recurrent matrices that start stable are slow: else their eigenvalues are pushed out of the
-    unit disk, which predicts no better and cannot be read.
+    Recurrent matrices that start stable are slow: otherwise their eigenvalues are pushed out of the
+    unit disk, where they forecast no better and cannot be interpreted.
 
     Parameters
     ----------
     module : torch.nn.Module
     slow : iterable of Tensor
-        Some of its parameters.
+        Parameters of the module that move slowly.
     learning_rate : float
         Of the others.
     weight_decay : float
@@ -43,11 +43,10 @@ def parameter_groups(
     >>> [(len(group["params"]), group["lr"], group["weight_decay"]) for group in groups]
     [(2, 0.01, 0.1), (1, 0.001, 0.0)]
     """
-    careful = {id(parameter) for parameter in slow}
-    parts: tuple[list[Tensor], list[Tensor]] = ([], [])
-    for parameter in module.parameters():
-        parts[id(parameter) in careful].append(parameter)
+    slow_ids = {id(parameter) for parameter in slow}  # tensors compare by value, not by identity
+    fast = [p for p in module.parameters() if id(p) not in slow_ids]
+    slow = [p for p in module.parameters() if id(p) in slow_ids]
     return [
-        {"params": parts[0], "lr": learning_rate, "weight_decay": weight_decay},
-        {"params": parts[1], "lr": SLOW_RATE * learning_rate, "weight_decay": 0.0},
+        {"params": fast, "lr": learning_rate, "weight_decay": weight_decay},
+        {"params": slow, "lr": SLOW_RATE * learning_rate, "weight_decay": 0.0},
     ]
