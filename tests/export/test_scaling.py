@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tsrnn.data import read_panel
 from tsrnn.export._scaling import boxcox, inverse_boxcox, own_scaling
-from tsrnn.forecasters import _boxcox
-from tsrnn.forecasters._memory import fit_scaling
+from tsrnn.forecasters import _boxcox, fit_scaling
 
 SEASONS = st.sampled_from([1, 2, 7, 30])
 LENGTHS = st.lists(st.integers(2, 40), min_size=1, max_size=4)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 import tsrnn
-from tsrnn.forecasters._boxcox import boxcox, boxcox_lambda, inverse_boxcox
+from tsrnn.forecasters._scaling import boxcox, boxcox_lambda, inverse_boxcox
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,9 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.linear_model import Ridge
 
-from tsrnn.forecasters._fit import full_origins
 from tsrnn.forecasters._linear_path import PENALTIES, best_form, fit_linear_path
 from tsrnn.forecasters._model import empty_model
-from tsrnn.forecasters._units import make_units
+from tsrnn.forecasters._units import full_origins, make_units
 from tsrnn.training import _lightning, _side_effects
 
 

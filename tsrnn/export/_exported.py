@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tsrnn.export._program import Program
-from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters import RecurrentForecaster
 
 FORMAT = 1
 METADATA = "tsrnn"  # the name under which files hold it

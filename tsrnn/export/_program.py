@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from tsrnn.export._carried import Carried, CarriedShape, by_series
 from tsrnn.export._scaling import boxcox, inverse_boxcox, own_scaling
 from tsrnn.export._windows import Last, Running, last_of, take_in
-from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._units import Units
+from tsrnn.forecasters import ForecastModel, Settings, Units
 from tsrnn.layers import Ensemble
 
 

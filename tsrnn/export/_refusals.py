@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import check_levels
-from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters import RecurrentForecaster
 
 
 def checked_forecaster(forecaster: Any) -> RecurrentForecaster:

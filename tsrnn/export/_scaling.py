@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tsrnn.forecasters._memory import SMALLEST_SCALE
+from tsrnn.forecasters import SMALLEST_SCALE
 
 
 class OwnScaling(NamedTuple):

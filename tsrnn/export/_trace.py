@@ -10,8 +10,7 @@ from torch import Tensor
 
 from tsrnn.export._carried import by_series, carried_shape, half_widths
 from tsrnn.export._program import Intervals, Program
-from tsrnn.forecasters._distribution import HEADS
-from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters import HEADS, RecurrentForecaster
 from tsrnn.kernels._derived import cell_of
 from tsrnn.kernels._lengths import whole
 from tsrnn.kernels._reference import reference

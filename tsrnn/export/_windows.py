@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tsrnn.forecasters._units import SPREAD_FLOOR
+from tsrnn.forecasters import SPREAD_FLOOR
 
 # One step of the network: inputs (U, 1, c + E) and state (layers, U, size) to the new state.
 Advance = Callable[[Tensor, Tensor], Tensor]

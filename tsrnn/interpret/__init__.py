@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from tsrnn.interpret._features import recurrence_features
 from tsrnn.interpret._fitted import UninformativeNetworkError
+from tsrnn.interpret._fitted import active_networks as active_networks
 from tsrnn.interpret._lag_curves import jordan_block, lag_curves
+from tsrnn.interpret._page import WIDTH as WIDTH
+from tsrnn.interpret._page import feature_section as feature_section
+from tsrnn.interpret._page import reading_of as reading_of
+from tsrnn.interpret._page import section as section
+from tsrnn.interpret._page import two_columns as two_columns
+from tsrnn.interpret._page import wrapped as wrapped
 
 if TYPE_CHECKING:
     from tsrnn.interpret._feature_history import FeatureHistory
