@@ -180,7 +180,7 @@ class ETS(StandardizedForecaster):
     intervals take the parameters as known and hold if the model is right.
 
     Statsmodels is given targets divided by their standard deviation at `fit`, on which its
-    optimiser depends; parameters, criteria and forecasts are told in the unit of the data. The
+    optimiser depends; parameters, criteria and forecasts are in the unit of the data. The
     scale is in `spec_`.
 
     A series that cannot be fitted is named in a warning; its forecasts are NaN.

@@ -87,7 +87,7 @@ class SARIMAX(StateSpaceForecaster):
     Statsmodels' prior and optimiser depend on the unit of the data. It is given targets and
     regressors divided by their standard deviations at `fit`, and targets less their first value
     where they are differenced, or less their mean where there is a constant. Parameters, criteria
-    and forecasts are told in the unit of the data; the scale is in `spec_`.
+    and forecasts are in the unit of the data; the scale is in `spec_`.
 
     A series that cannot be fitted is named in a warning; its forecasts are NaN.
 

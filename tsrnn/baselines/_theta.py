@@ -157,7 +157,7 @@ class Theta(StandardizedForecaster):
     are rough.
 
     Statsmodels is given targets divided by their standard deviation at `fit`, on which its
-    optimiser depends; parameters and forecasts are told in the unit of the data. The scale is in
+    optimiser depends; parameters and forecasts are in the unit of the data. The scale is in
     `spec_`.
 
     A series that cannot be fitted is named in a warning; its forecasts are NaN.
@@ -196,7 +196,7 @@ class Theta(StandardizedForecaster):
         self.method = method
         self.theta = theta
 
-    # the variances of single steps, which are statsmodels', are not those of its own recursion
+    # Statsmodels' variances of single steps are not those of its recursion: no paths have them.
     _draw_paths = None  # type: ignore[assignment]
 
     def _settings(self) -> TwoLines:

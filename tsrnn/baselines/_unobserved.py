@@ -132,7 +132,7 @@ class UnobservedComponents(StateSpaceForecaster):
 
     Statsmodels' prior and optimiser depend on the unit of the data. It is given targets and
     regressors divided by their standard deviations at `fit`, and targets less their first value
-    where there is a level. Parameters, criteria and forecasts are told in the unit of the data;
+    where there is a level. Parameters, criteria and forecasts are in the unit of the data;
     the scale is in `spec_`.
 
     References

@@ -281,7 +281,7 @@ class VARMAX(StateSpaceForecaster):
     named in a warning; its forecasts are NaN. `VAR` estimates q = 0 by least squares, in a moment.
 
     Statsmodels is given targets and regressors divided by their standard deviations at `fit`;
-    parameters, criteria and forecasts are told in the unit of the data. The scale is in `spec_`.
+    parameters, criteria and forecasts are in the unit of the data. The scale is in `spec_`.
 
     References
     ----------

@@ -72,7 +72,7 @@ class ValidationErrors:
         self.state = run_filter(model, units, first, visit=self._visit)
 
     def _pooled_origins(self) -> Tensor | None:
-        """Rows whose errors serve all units; None where each unit has enough of its own.
+        """Rows whose errors serve all units; None where each unit has enough.
 
         Sampled first: the errors of all rows of many units would not fit in memory.
         """
@@ -87,6 +87,7 @@ class ValidationErrors:
         return full_origins(split - 1, last, 1, most=MOST_ERRORS)[0]
 
     def _keep(self, rows: Tensor, unit: Tensor, scaled: Tensor) -> None:
+        """Keep the scaled errors of some origins, if pooled those of the sample."""
         if self._pooled is None:
             self.scaled[unit, rows - (self._split[unit] - 1)] = scaled.numpy()
             return
@@ -95,6 +96,7 @@ class ValidationErrors:
         self.scaled[0, at[chosen]] = scaled[chosen].numpy()
 
     def _visit(self, rows: Tensor, unit: Tensor, states: Tensor) -> None:
+        """Errors of the model and of simpler forecasts from some rows."""
         units, model = self._units, self._model
         inside = rows < units.indptr[1:][unit] - 1  # the last row has nothing to forecast
         rows, unit, states = rows[inside], unit[inside], states[inside]
@@ -117,13 +119,14 @@ class ValidationErrors:
             self._add("seasonal naive", target - before, known & there)
 
     def _season_before(self, rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-        """Values a season before the targets, and whether the series had begun."""
+        """Values a season before the targets, and a mask of those after the series began."""
         steps = torch.arange(self._model.horizon) % self._season
         before = rows[:, None] + 1 + steps - self._season
         values = self._units.values[before.clamp(min=0)][..., : self._model.n_targets]
         return values, (before >= starts[:, None])[..., None]
 
     def _add(self, name: str, error: Tensor, known: Tensor) -> None:
+        """Add errors by step to the table, in float64."""
         squares = torch.where(known, error, 0.0).square().sum((0, 2)).double()
         self._squares[name] = self._squares.get(name, 0.0) + squares
         self._counts[name] = self._counts.get(name, 0.0) + known.sum((0, 2)).double()

@@ -354,8 +354,8 @@ class RecurrentForecaster(Forecaster[Memory]):
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer of every network.
 
-        Of the networks that contribute to the forecasts. Judged on the last rows of the data
-        fitted to; see `tsrnn.recurrence_features`. None where the layers have no blocks.
+        Judged on the last rows of the data fitted to, without networks that contribute nothing;
+        see `tsrnn.recurrence_features`. None where the layers have no blocks.
 
         Raises
         ------

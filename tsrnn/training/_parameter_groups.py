@@ -24,10 +24,8 @@ def parameter_groups(
     module : torch.nn.Module
     slow : iterable of Tensor
         Parameters of the module that move slowly.
-    learning_rate : float
-        Of the others.
-    weight_decay : float
-        Of the others.
+    learning_rate, weight_decay : float
+        Values of the other parameters.
 
     Returns
     -------
