@@ -46,16 +46,7 @@ class Ahead(NamedTuple):
 def look_ahead(
     model: ForecastModel, settings: Settings, memory: Memory, future: np.ndarray | None
 ) -> Ahead:
-    """Forecast one horizon.
-
-    Parameters
-    ----------
-    model : ForecastModel
-    settings : Settings
-    memory : Memory
-    future : ndarray of shape (S, h, n_known), optional
-        Columns known ahead, in the units of the data.
-    """
+    """Forecast one horizon; `future` (S, h, n_known) are columns known ahead, not scaled."""
     return _next_horizon(copy.deepcopy(model).double(), settings, memory, future)
 
 
@@ -87,16 +78,8 @@ def point_forecasts(
 ) -> np.ndarray:
     """Forecasts (S, h, C) of transformed targets; beyond the horizon they follow their own.
 
-    Parameters
-    ----------
-    model : ForecastModel
-    settings : Settings
-    memory : Memory
-    h : int
-    future : ndarray of shape (S, h, n_known), optional
-        Columns known ahead, in the units of the data.
-    shape : Layout and tuple of str or int
-        Layout and exogenous columns of the data fitted to.
+    `future` (S, h, n_known) are columns known ahead, not scaled; `shape` is the layout and the
+    exogenous columns of the data fitted to.
     """
     blocks, double = [], copy.deepcopy(model).double()
     for done in range(0, h, model.horizon):
@@ -180,19 +163,8 @@ def rolling_forecasts(
 ) -> Rolling:
     """Forecast from many origins in one pass over new rows.
 
-    Parameters
-    ----------
-    model : ForecastModel
-    memory : Memory
-        State before the new rows.
-    units : Units
-        Remembered rows, then new ones.
-    begin : integer Tensor of shape (U,)
-        First new row of each unit.
-    origins : Origins
-    h : int
-    levels : list of float
-        Levels of the intervals of a learned distribution.
+    `memory` is that before the new rows, `units` are of remembered rows and new ones, the first
+    of which is `begin` (U,). `levels` are those of intervals of a learned distribution.
     """
     per_series = memory.units_per_series
     counts = torch.as_tensor(np.repeat(origins.counts, per_series))
@@ -291,15 +263,7 @@ def drawn_paths(
 ) -> np.ndarray:
     """Standardised paths (U, n, h, C): the forecast and errors drawn around it.
 
-    Parameters
-    ----------
-    model : ForecastModel
-    calibration : Calibration
-    ahead : Ahead
-    units : integer ndarray of shape (U,)
-        Their positions among those fitted to; -1 for others.
-    n : int
-    rng : numpy.random.Generator
+    `units` (U,) are positions among the units fitted to; -1 for others.
     """
     errors = _drawn_errors(calibration, units, n, rng)
     if calibration.method in HEADS:

@@ -151,14 +151,10 @@ def _counts(mask: np.ndarray, begin: Tensor, ends: Tensor) -> np.ndarray:
 
 
 def calibrate(errors: np.ndarray, method: str) -> Calibration:
-    """Calibration by errors that are pooled where units have few, and sampled where many.
+    """Calibration by errors (U, n, h, C), pooled where units have few, sampled where many.
 
-    Parameters
-    ----------
-    errors : ndarray of shape (U, n, h, C)
-        NaN where there is none. Constant series have none; where all are constant, so are
-        their forecasts, and every error is zero.
-    method : {"conformal", "gaussian"}
+    Constant series have none, NaN; where all are constant, so are their forecasts, and every
+    error is zero.
     """
     counts = np.isfinite(errors).sum(1)
     if not counts.any():
@@ -287,17 +283,7 @@ def scaled_ends(
     memory: Memory,
     levels: list[float],
 ) -> Ends:
-    """Ends (S, horizon, C) of the intervals less the point forecast, over the local spread.
-
-    Parameters
-    ----------
-    model : ForecastModel
-    calibration : Calibration
-    memory : Memory
-        Memory of the series to forecast.
-    levels : list of float
-        Coverages in percent.
-    """
+    """Ends (S, horizon, C) of the intervals less the point forecast, over the local spread."""
     if calibration.method in HEADS:
         ends = learned_bounds(model, model.network.outputs(memory.state[-1]), levels)
     else:
@@ -311,20 +297,7 @@ def scaled_ends(
 def learned_bounds(
     model: ForecastModel, states: Tensor, levels: list[float]
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-    """Ends of the intervals of a learned distribution, by level, over the local spread.
-
-    Parameters
-    ----------
-    model : ForecastModel
-    states : Tensor of shape (n, hidden_size)
-    levels : list of float
-        Coverages in percent.
-
-    Returns
-    -------
-    dict
-        Arrays (n, horizon, C), lower and upper.
-    """
+    """Ends (n, horizon, C) of the intervals of a learned distribution, over the local spread."""
     bounds = {}
     for level in levels:
         ends = model.quantiles(states, (0.5 - level / 200, 0.5 + level / 200)).numpy()

@@ -37,20 +37,8 @@ def choose_linear_path(
     Every size of `input_sizes` forecasts from the same origins. Of panels with more than
     500,000 rows a subset of the series decides.
 
-    Parameters
-    ----------
-    settings : Settings
-    panel : Panel
-    scaling : Scaling
-    make : callable
-        Returns an empty model of some settings.
-
-    Returns
-    -------
-    settings : Settings
-        With the chosen input size.
-    form : dict
-        Result of `best_form`.
+    `make` returns an empty model of some settings. Returned are the settings with the chosen
+    input size and the form that `best_form` chose.
     """
     lengths = panel.lengths
     validated = np.flatnonzero(settings.training_rows(lengths) < lengths)

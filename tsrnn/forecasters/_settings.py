@@ -203,14 +203,7 @@ def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
 
 
 def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Settings:
-    """Settings of a fit to `panel`, with defaults by its frequency and lengths.
-
-    Parameters
-    ----------
-    filled : dict
-        Arguments as `resolve` returns them.
-    layer : LayerChoice
-    panel : Panel
+    """Settings of a fit to `panel`: arguments `filled` by `resolve`, and defaults by the data.
 
     Raises
     ------
