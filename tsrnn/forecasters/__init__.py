@@ -20,7 +20,13 @@ from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._newton import NewtonForecaster
 from tsrnn.forecasters._para_rnn import ParaRNNForecaster
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.forecasters._scaling import SMALLEST_SCALE, fit_scaling, standardise
+from tsrnn.forecasters._scaling import (
+    SMALLEST_SCALE,
+    boxcox,
+    fit_scaling,
+    inverse_boxcox,
+    standardise,
+)
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import SPREAD_FLOOR, Units, units_of
 
@@ -37,9 +43,11 @@ __all__ = [
     "RecurrentForecaster",
     "Settings",
     "Units",
+    "boxcox",
     "continued_units",
     "fit_scaling",
     "fitted_units",
+    "inverse_boxcox",
     "memory_after",
     "run_filter",
     "standardise",

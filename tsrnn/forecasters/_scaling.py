@@ -196,6 +196,23 @@ def boxcox(values: np.ndarray, exponent: float | None) -> np.ndarray:
     r"""Transform positive values.
 
     .. math:: x = (y^\lambda - 1) / \lambda, \qquad x = \log y \text{ for } \lambda = 0
+
+    Parameters
+    ----------
+    values : ndarray
+    exponent : float or None
+        Exponent :math:`\lambda` from 0 to 1; None for no transformation.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.forecasters import boxcox
+    >>> boxcox(np.array([1.0, 4.0]), 0.5).round(6).tolist()
+    [0.0, 2.0]
     """
     if exponent is None:
         return values
@@ -206,7 +223,25 @@ def boxcox(values: np.ndarray, exponent: float | None) -> np.ndarray:
 
 
 def inverse_boxcox(values: np.ndarray, exponent: float | None) -> np.ndarray:
-    """Undo `boxcox`; values below the transform of zero become zero."""
+    """Undo `boxcox`; values below the transform of zero become zero.
+
+    Parameters
+    ----------
+    values : ndarray
+    exponent : float or None
+        That of the transformation.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.forecasters import inverse_boxcox
+    >>> inverse_boxcox(np.array([2.0, -5.0]), 0.5).round(6).tolist()
+    [4.0, 0.0]
+    """
     if exponent is None:
         return values
     if exponent == 0:
