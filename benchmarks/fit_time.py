@@ -51,17 +51,17 @@ def split_of_a_fit() -> dict[str, float]:
     import torch
 
     from tsrnn import ParaRNNForecaster, training
-    from tsrnn.forecasters import _fit, _recurrent
+    from tsrnn.forecasters import _recurrent, _training
 
     series = monthly_series()
     ParaRNNForecaster(refit=False, random_state=0).fit(series)  # loads and compiles everything
     watch = Stopwatch()
     watch.wrap(_recurrent, "choose_linear_path", "choice of the linear path")
-    watch.wrap(_fit, "fit_linear_path", "linear path")
-    watch.wrap(_fit._TrainingLoss, "__call__", "forward passes")
+    watch.wrap(_training, "fit_linear_path", "linear path")
+    watch.wrap(_training._TrainingLoss, "__call__", "forward passes")
     watch.wrap(torch.Tensor, "backward", "backward passes")
     watch.wrap(import_module("torch.optim.adam"), "adam", "optimiser")
-    watch.wrap(_fit._Validation, "__call__", "validation")
+    watch.wrap(_training._Validation, "__call__", "validation")
     watch.wrap(_recurrent, "ValidationErrors", "calibration and final state")
     watch.wrap(training, "train", "training in all")
     start = time.perf_counter()

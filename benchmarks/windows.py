@@ -18,8 +18,8 @@ from _timing import print_machine, print_table
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.datasets import load_ett
-from tsrnn.forecasters import _fit
-from tsrnn.forecasters._segments import Segments
+from tsrnn.forecasters import _training
+from tsrnn.forecasters._training import Segments
 
 TRAIN, VALIDATION, HORIZON = 8640, 2880, 24
 LOCAL_COPY = Path(__file__).resolve().parents[2] / "shared" / "data" / "ett"
@@ -59,7 +59,7 @@ def measure(
         horizon=HORIZON, val_size=VALIDATION, batch_size=batch_size, max_epochs=10_000,
         patience=10_000, refit=False, callbacks=[budget], random_state=0, **model,
     )  # fmt: skip
-    with mock.patch.object(_fit, "Segments", kind):
+    with mock.patch.object(_training, "Segments", kind):
         forecaster.fit(data)
     error = min(epoch["val_loss"] for epoch in forecaster.history_)
     return [

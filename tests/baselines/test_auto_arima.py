@@ -10,7 +10,7 @@ from statsmodels.tsa.statespace import sarimax
 from statsmodels.tsa.stattools import kpss
 
 from tsrnn.baselines import SARIMAX, AutoARIMA
-from tsrnn.baselines._auto_arima import ARIMASearch
+from tsrnn.baselines._sarimax import ARIMASearch
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*came with warnings:UserWarning")
 

@@ -12,8 +12,7 @@ from tsrnn import recurrence_features
 from tsrnn.baselines import ETS, SARIMAX, Drift, Naive, Theta, UnobservedComponents
 from tsrnn.contract import Forecaster, classes_with
 from tsrnn.evaluation import backtest
-from tsrnn.forecasters import ParaRNNForecaster
-from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters import ParaRNNForecaster, RecurrentForecaster
 from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
 
 H = 2

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tsrnn import forecasters
 from tsrnn.data import read_panel
 from tsrnn.export._program import boxcox, inverse_boxcox, scale_series
-from tsrnn.forecasters import _boxcox
-from tsrnn.forecasters._memory import fit_scaling
+from tsrnn.forecasters import fit_scaling
 
 SEASONS = st.sampled_from([1, 2, 7, 30])
 LENGTHS = st.lists(st.integers(2, 40), min_size=1, max_size=4)
@@ -51,8 +51,8 @@ def test_is_that_of_arrays(lengths, season, kind, exponent, seed):
 @pytest.mark.parametrize("exponent", [None, 0.0, 0.3, 1.0])
 def test_box_and_cox(exponent):
     values = np.geomspace(1e-3, 1e3, 13)
-    changed = _boxcox.boxcox(values, exponent)
+    changed = forecasters.boxcox(values, exponent)
     np.testing.assert_allclose(boxcox(torch.tensor(values), exponent), changed, rtol=1e-13)
     below = np.append(changed, -50.0)
     back = inverse_boxcox(torch.tensor(below), exponent)
-    np.testing.assert_allclose(back, _boxcox.inverse_boxcox(below, exponent), rtol=1e-13)
+    np.testing.assert_allclose(back, forecasters.inverse_boxcox(below, exponent), rtol=1e-13)

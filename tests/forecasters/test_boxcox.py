@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 import tsrnn
-from tsrnn.forecasters._boxcox import boxcox, boxcox_lambda, inverse_boxcox
+from tsrnn.forecasters import boxcox, inverse_boxcox
+from tsrnn.forecasters._scaling import boxcox_lambda
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import torch
 from scipy import stats
 
 from tsrnn import ParaRNNForecaster, load
-from tsrnn.forecasters._distribution import HEADS, SIDE, Quantiles, StudentT
+from tsrnn.forecasters import HEADS
+from tsrnn.forecasters._distribution import SIDE, Quantiles, StudentT
 
 LEVELS = [50, 80, 95]
 GRID = np.array([*(1 - p for p in reversed(SIDE)), 0.5, *SIDE])

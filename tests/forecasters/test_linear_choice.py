@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tsrnn import ParaRNNForecaster
-from tsrnn.forecasters import _linear_choice
+from tsrnn.forecasters import _linear_path
 
 MONTHLY = (24, 36, 72, 120)
 
@@ -77,16 +77,16 @@ def test_is_not_chosen(changes, size):
 
 def test_some_of_many_series_decide(frame, monkeypatch):
     seen = []
-    best_form = _linear_choice.best_form
+    best_form = _linear_path.best_form
 
     def counted(model, units, *rest):
         seen.append(len(units))
         return best_form(model, units, *rest)
 
-    monkeypatch.setattr(_linear_choice, "best_form", counted)
+    monkeypatch.setattr(_linear_path, "best_form", counted)
     long = frame.melt(var_name="unique_id", value_name="y", ignore_index=False)
     long = long.rename_axis("ds").reset_index()
     for rows, units in ((1500, 3), (1499, 2), (10, 1)):
-        monkeypatch.setattr(_linear_choice, "ROWS_TO_JUDGE", rows)
+        monkeypatch.setattr(_linear_path, "ROWS_TO_JUDGE", rows)
         quick().fit(long)
         assert seen[-len(MONTHLY) :] == [units] * len(MONTHLY)

@@ -12,13 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.forecasters import _evaluation, _moments
-from tsrnn.forecasters._evaluation import ValidationErrors
-from tsrnn.forecasters._intervals import calibrate
-from tsrnn.forecasters._moments import window_moments
-from tsrnn.forecasters._origins import full_origins, some_units
-from tsrnn.forecasters._segments import LEAST_STEPS, Segments
-from tsrnn.forecasters._units import make_units
+from tsrnn.forecasters import _intervals, _units
+from tsrnn.forecasters._intervals import ValidationErrors, calibrate
+from tsrnn.forecasters._training import LEAST_STEPS, Segments
+from tsrnn.forecasters._units import full_origins, make_units, some_units, window_moments
 
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=6)
 
@@ -33,7 +30,7 @@ class TestWindowMoments:
     def test_are_those_of_each_window(self, lengths, window, columns, at_once):
         indptr = bounds(lengths)
         values = 1e3 + np.random.default_rng(window).normal(size=(indptr[-1], columns))
-        with mock.patch.object(_moments, "ROWS_AT_ONCE", at_once):
+        with mock.patch.object(_units, "ROWS_AT_ONCE", at_once):
             mean, variance = window_moments(values, indptr, window)
         for low, high in pairwise(indptr):
             for row in range(low, high):
@@ -162,13 +159,13 @@ class TestPooledErrors:
             local_level=True,
         ).to(torch.float32)  # fmt: skip
         split = units.indptr[1:] - 20
-        monkeypatch.setattr(_evaluation, "MOST_ERRORS", most)
+        monkeypatch.setattr(_intervals, "MOST_ERRORS", most)
         pooled = ValidationErrors(model, model, units, split, settings)
         assert pooled.scaled.shape[:2] == (1, min(most, 11 * 20))
-        monkeypatch.setattr(_evaluation, "OWN_ERRORS", 0)
+        monkeypatch.setattr(_intervals, "OWN_ERRORS", 0)
         whole = ValidationErrors(model, model, units, split, settings)
         assert whole.scaled.shape[0] == 12
-        monkeypatch.setattr("tsrnn.forecasters._intervals.MOST_ERRORS", most)
+        monkeypatch.setattr(_intervals, "OWN_ERRORS", 100)
         expected = calibrate(whole.scaled, "conformal").errors
         np.testing.assert_array_equal(pooled.scaled, expected)
         pd.testing.assert_frame_equal(pooled.table(), whole.table())
@@ -181,7 +178,7 @@ class TestPooledErrors:
             constant=np.zeros((12, 1), bool), local_level=True,
         ).to(torch.float32)  # fmt: skip
         split = units.indptr[1:] - 20
-        monkeypatch.setattr(_evaluation, "MOST_ORIGINS", 100)
+        monkeypatch.setattr(_intervals, "MOST_ORIGINS", 100)
         some = ValidationErrors(model.model_, model.model_, units, split, model.settings_)
         chosen = some_units(split, units.indptr[1:], 100)
         assert chosen.sum() == 5

@@ -3,7 +3,7 @@
 import pytest
 
 from tsrnn.contract import _checks
-from tsrnn.forecasters import _model
+from tsrnn.forecasters import _training
 
 EVERY_NETWORK = True
 NETWORKS = ("ParaRNN", "LEM", "LRU", "Newton", "Attention")
@@ -40,7 +40,7 @@ def test_parameters_are_counted_without_making_them(network, wave):
     model = network().fit(wave)
     inputs = 1, 0, []
     count = sum(parameter.numel() for parameter in model.model_.parameters())
-    assert _model._parameter_count(model.settings_, *inputs) == pytest.approx(count)
+    assert _training._parameter_count(model.settings_, *inputs) == pytest.approx(count)
 
 
 def test_a_horizon_of_predict_beyond_the_memory(make, wave, monkeypatch):

@@ -12,11 +12,10 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.linear_model import Ridge
 
-from tsrnn.forecasters._fit import full_origins
 from tsrnn.forecasters._linear_path import PENALTIES, best_form, fit_linear_path
 from tsrnn.forecasters._model import empty_model
-from tsrnn.forecasters._units import make_units
-from tsrnn.training import _lightning
+from tsrnn.forecasters._units import full_origins, make_units
+from tsrnn.training import _lightning, _side_effects
 
 
 class TestLinearPath:
@@ -300,7 +299,7 @@ class TestTraining:
 
         loggers |= {Name("one"): None, Name("two"): None}
         monkeypatch.setattr(logging.root.manager, "loggerDict", loggers)
-        with _lightning._quiet():
+        with _side_effects.quiet():
             pass
         assert len(loggers) > 2  # some appeared while it went through them
 

@@ -7,11 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.forecasters import _filter
-from tsrnn.forecasters._filter import run_filter
+from tsrnn.forecasters import SPREAD_FLOOR, _memory, run_filter
 from tsrnn.forecasters._model import empty_model
-from tsrnn.forecasters._segments import LEAST_STEPS, MOST_STEPS, Segments
-from tsrnn.forecasters._units import SPREAD_FLOOR, make_units
+from tsrnn.forecasters._training import LEAST_STEPS, MOST_STEPS, Segments
+from tsrnn.forecasters._units import make_units, subset
 
 WINDOW = 5
 
@@ -113,8 +112,8 @@ class TestFilter:
     def test_chunks_equal_one_pass(self, model, monkeypatch):
         lengths = [31, 4, 18, 50, 7]
         state, seen = self.run(model, lengths, 3)
-        monkeypatch.setattr(_filter, "STEPS_AT_ONCE", 6)
-        monkeypatch.setattr(_filter, "POSITIONS_AT_ONCE", 20)
+        monkeypatch.setattr(_memory, "STEPS_AT_ONCE", 6)
+        monkeypatch.setattr(_memory, "POSITIONS_AT_ONCE", 20)
         chunked, seen_in_chunks = self.run(model, lengths, 3)
         torch.testing.assert_close(chunked, state)
         assert seen.keys() == seen_in_chunks.keys()
@@ -205,3 +204,18 @@ class TestSegments:
         segments = self.segments([200])
         first, second = ([batch.rows for batch in segments] for _ in range(2))
         assert not all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+class TestSubset:
+    def test_all_where_there_are_few(self):
+        assert subset(5, 7).tolist() == [0, 1, 2, 3, 4]
+
+    def test_is_fixed_ordered_and_without_repeats(self):
+        chosen = subset(1000, 100)
+        assert torch.equal(chosen, subset(1000, 100))
+        assert (chosen.diff() > 0).all()
+
+    def test_does_not_follow_a_period(self):
+        hours = torch.bincount(subset(24 * 1000, 1000) % 24, minlength=24)
+        assert hours.min() > 15
+        assert hours.max() < 80

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from arch import arch_model
 
-from tsrnn.baselines._fitted import FittedForecaster
-from tsrnn.baselines._memory import RowsMemory
-from tsrnn.baselines._sarimax import is_count
+from tsrnn.baselines._base import RowsMemory
+from tsrnn.baselines._fitted import FittedForecaster, is_count
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
 from tsrnn.contract import (
     Kind,
@@ -34,7 +33,7 @@ DISTRIBUTIONS = ("normal", "t", "skewt", "ged")
 
 @dataclass(frozen=True)
 class VolatilityModel(UnitModel):
-    """A mean, a volatility process and a distribution of arch."""
+    """Mean, volatility process and distribution of arch."""
 
     mean: str
     lags: int | tuple[int, ...]
@@ -253,13 +252,10 @@ class ArchModel(FittedForecaster):
 
     def _residual_variances(self, memory: RowsMemory, h: int) -> np.ndarray:
         """Forecasts (S, h, C) of the variance of the residuals."""
-        parts = self._run("variance", memory, self._no_regressors(memory, h), h)
-        return self._joined(memory, parts, h)
-
-    def _no_regressors(self, memory: RowsMemory, h: int) -> np.ndarray | None:
-        """Regressors ahead that are zero: variances do not depend on them."""
         n_exog = memory.exog.shape[1]
-        return np.zeros((len(memory.ids), h, n_exog)) if n_exog else None
+        # Variances do not depend on regressors: zeros stand for those ahead.
+        future = np.zeros((len(memory.ids), h, n_exog)) if n_exog else None
+        return self._joined(memory, self._run("variance", memory, future, h), h)
 
     def _model(self) -> VolatilityModel:
         arguments = self.arguments_
@@ -287,14 +283,15 @@ class ArchModel(FittedForecaster):
         )
 
     def _lags(self, mean: str) -> int | tuple[int, ...]:
-        given = self.arguments_.lags
-        listed = isinstance(given, Sequence) and not isinstance(given, str)
-        if not all(is_count(lag) for lag in (given if listed else [given])):
-            raise ValueError(f"lags must be an integer of at least 0 or a list; got {given!r}")
-        lags = tuple(given) if listed else given
+        """Lags of the mean, checked."""
+        value = self.arguments_.lags
+        listed = isinstance(value, Sequence) and not isinstance(value, str)
+        if not all(is_count(lag) for lag in (value if listed else [value])):
+            raise ValueError(f"lags must be an integer of at least 0 or a list; got {value!r}")
+        lags = tuple(value) if listed else value
         if bool(lags) != (mean in WITH_LAGS):
             raise ValueError(
                 f"lags are of the means {WITH_LAGS}, which need at least one; got mean={mean!r} "
-                f"and lags={given!r}"
+                f"and lags={value!r}"
             )
         return lags

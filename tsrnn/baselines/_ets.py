@@ -9,10 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
-from tsrnn.baselines._scaled import ScaledModel
-from tsrnn.baselines._standardized import StandardizedForecaster
-from tsrnn.baselines._statespace import fitted_of
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
+from tsrnn.baselines._statespace import ScaledModel, StandardizedForecaster, fitted_of
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal, season_too_long
 from tsrnn.contract import (
     choice,
     flag,
@@ -22,7 +20,6 @@ from tsrnn.contract import (
 )
 
 KINDS = ("add", "mul")
-LONGEST = 24  # steps of a season that is taken without being asked for, as in R's forecast package
 SIGMA2, SEASONAL = "sigma2", "initial_seasonal"
 VARIANCES_KNOWN = ("ANN", "AAN", "AAdN", "ANA", "AAA", "AAdA")  # models of linear recursions
 
@@ -61,13 +58,13 @@ class SmoothingModel(ScaledModel):
         return replace(self, seasonal=None, implied=False) if self.implied else None
 
     def season_left_out(self, rows: Rows) -> str:
-        return too_long(self.season, self.implied) or super().season_left_out(rows)
+        return season_too_long(self.season, self.implied) or super().season_left_out(rows)
 
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
         results = self.build(rows).fit(disp=False)
-        own = fitted_of(results, {})
-        params = np.append(own.params, results.mse)
-        return replace(own, names=(*own.names, SIGMA2), params=params), 0
+        fitted = fitted_of(results, {})
+        params = np.append(fitted.params, results.mse)
+        return replace(fitted, names=(*fitted.names, SIGMA2), params=params), 0
 
     def run(
         self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
@@ -80,7 +77,13 @@ class SmoothingModel(ScaledModel):
         if results.model.short_name in VARIANCES_KNOWN:
             relative = results._relative_forecast_variance(np.arange(1, h + 1))
             return normal(mean, sigma * np.sqrt(relative), levels)
-        return Ahead(mean, self.simulated(results, sigma, h, levels))
+        errors = np.random.default_rng(self.seed).normal(size=(h, self.n_simulations))
+        paths = simulated(results, sigma * errors)
+        ends = {
+            level: tuple(np.quantile(paths, [0.5 - level / 200, 0.5 + level / 200], axis=1))
+            for level in levels
+        }
+        return Ahead(mean, ends)
 
     def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
         kinds = {"initial_level": "add", "initial_trend": self.trend, SEASONAL: self.seasonal}
@@ -99,18 +102,6 @@ class SmoothingModel(ScaledModel):
         model = self.build(rows, "heuristic")
         n = len([name for name in fitted.names if name.startswith(("smoothing", "damping"))])
         return model.smooth(np.append(params[:n], model.start_params[n:]))
-
-    def simulated(
-        self, results: Any, sigma: float, h: int, levels: Sequence[float]
-    ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-        """Quantiles of simulated paths."""
-        errors = np.random.default_rng(self.seed).normal(size=(h, self.n_simulations))
-        paths = simulated(results, sigma * errors)
-        ends = {level: (0.5 - level / 200, 0.5 + level / 200) for level in levels}
-        return {
-            level: (np.quantile(paths, low, axis=1), np.quantile(paths, high, axis=1))
-            for level, (low, high) in ends.items()
-        }
 
     def draw(
         self,
@@ -136,16 +127,6 @@ def simulated(results: Any, errors: np.ndarray) -> np.ndarray:
     h, n = errors.shape
     paths = results.simulate(h, anchor="end", repetitions=n, random_errors=errors)
     return np.asarray(paths).reshape(h, n)
-
-
-def too_long(season: int, implied: bool) -> str:
-    """Why a season of the frequency has too many states to be taken unasked; empty if not."""
-    if not implied or season <= LONGEST:
-        return ""
-    return (
-        f"no season: that of the frequency has {season} steps, and more than {LONGEST} are taken "
-        "only when asked for"
-    )
 
 
 @with_shared_arguments
@@ -199,7 +180,7 @@ class ETS(StandardizedForecaster):
     intervals take the parameters as known and hold if the model is right.
 
     Statsmodels is given targets divided by their standard deviation at `fit`, on which its
-    optimiser depends; parameters, criteria and forecasts are told in the unit of the data. The
+    optimiser depends; parameters, criteria and forecasts are in the unit of the data. The
     scale is in `spec_`.
 
     A series that cannot be fitted is named in a warning; its forecasts are NaN.

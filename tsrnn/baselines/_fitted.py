@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import numbers
+import re
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed, parallel_config
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
 
-from tsrnn.baselines._memory import RowsMemory
-from tsrnn.baselines._results import Results
-from tsrnn.baselines._rows import RowsForecaster
-from tsrnn.baselines._stored import (
+from tsrnn.baselines._base import (
+    NAMES_SHOWN,
+    BaselineSummary,
+    RowsForecaster,
+    RowsMemory,
+    listed,
+    series_named,
+)
+from tsrnn.baselines._file import (
     ESTIMATES,
     MOST_LAGS,
     ORDERS,
@@ -24,9 +35,7 @@ from tsrnn.baselines._stored import (
     estimates_header,
     revived_estimates,
 )
-from tsrnn.baselines._text import BaselineSummary, listed, series_named, undated
-from tsrnn.baselines._unit import Fitted, Rows, UnitModel
-from tsrnn.baselines._work import attempt, each, estimated
+from tsrnn.baselines._unit import SEASONLESS, Ahead, Fitted, Rows, UnitModel
 from tsrnn.contract import (
     as_saved,
     job_count,
@@ -39,18 +48,24 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel, steps_between
 
-NAMES_SHOWN = 3
-STARTING = "starting"  # in what statsmodels says of values that the optimiser starts from
+STARTING = "starting"  # in messages of statsmodels on values that the optimiser starts from
+# Date and time on a page of statsmodels or arch.
+_WHEN = re.compile(
+    r"^(\s*(?:Date|Time):\s+)"
+    r"(\w{3}, \d\d,? \w{3},? \d{4}|\w{3}, \w{3} \d\d \d{4}|\d\d:\d\d:\d\d)",
+    re.MULTILINE,
+)
 
 
 @with_shared_arguments
-class FittedForecaster(Results, RowsForecaster):
+class FittedForecaster(RowsForecaster):
     """Base of the models with parameters; not to be used by itself.
 
     Parameters are estimated once, at `fit`. A forecast runs the model at these parameters over
     the rows seen. A subclass answers `_model`: a `UnitModel` with the arguments checked, which
     estimates and forecasts one unit. Units are numbered series by series, within a series
-    target by target; a multivariate model has one unit a series.
+    target by target; a multivariate model has one unit a series. Estimates are frames with a row
+    a unit.
 
     Parameters
     ----------
@@ -60,7 +75,9 @@ class FittedForecaster(Results, RowsForecaster):
         All other arguments are those of `CommonArguments`.
     """
 
+    multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
     least_targets: ClassVar[int] = 1
+    estimates_: tuple[Fitted, ...]
     _guarantee: ClassVar[str] = (
         "That of statsmodels or arch: asymptotic, the parameters taken as known. Holds if the "
         "model is right."
@@ -72,7 +89,59 @@ class FittedForecaster(Results, RowsForecaster):
 
     @abstractmethod
     def _model(self) -> UnitModel:
-        """The model with the arguments, checked; the data are known by their shape."""
+        """Model with the arguments, checked against the shape of the data."""
+
+    @property
+    def units_(self) -> pd.Index:
+        """Labels of the fitted units: ids of a long frame, columns of a wide one."""
+        check_is_fitted(self, "memory_")
+        return unit_index(self._panel_shape[0], self.memory_.ids, self.multivariate)
+
+    @property
+    def params_(self) -> pd.DataFrame:
+        """Estimated parameters, a row a unit; NaN where a unit has no parameter of a name."""
+        units = self.units_
+        columns = list(dict.fromkeys(name for fitted in self.estimates_ for name in fitted.names))
+        values = np.full((len(units), len(columns)), np.nan)
+        place = {name: j for j, name in enumerate(columns)}
+        for i, fitted in enumerate(self.estimates_):
+            values[i, [place[name] for name in fitted.names]] = fitted.params
+        return pd.DataFrame(values, index=units, columns=columns)
+
+    @property
+    def loglik_(self) -> pd.Series:
+        """Log-likelihood at the estimates."""
+        return self._by_unit("loglik")
+
+    @property
+    def aic_(self) -> pd.Series:
+        """Akaike's information criterion, as the library defines it."""
+        return self._by_unit("aic")
+
+    @property
+    def bic_(self) -> pd.Series:
+        """Schwarz' Bayesian information criterion, as the library defines it."""
+        return self._by_unit("bic")
+
+    @property
+    def converged_(self) -> pd.Series:
+        """Whether the optimiser met its tolerance; False where it failed."""
+        return self._by_unit("converged")
+
+    @property
+    def messages_(self) -> pd.Series:
+        """Reason why a unit could not be fitted, or warnings of the library: a tuple of texts."""
+        return self._by_unit("texts").rename("messages")
+
+    @property
+    def spec_(self) -> pd.Series:
+        """Choices for each unit beside the parameters, such as orders, as a dict."""
+        return self._by_unit("spec").map(dict)
+
+    def _by_unit(self, name: str) -> pd.Series:
+        """Field of the estimates, a row a unit."""
+        units = self.units_
+        return pd.Series([getattr(fitted, name) for fitted in self.estimates_], units, name=name)
 
     def summary(self, unit: Any = None) -> BaselineSummary:
         """The library's page about one unit, or a table of many; print the result.
@@ -107,10 +176,10 @@ class FittedForecaster(Results, RowsForecaster):
                 f"{list(panel.target_names)}. Name them by target=[...]"
             )
         model, memory = self._model(), RowsMemory.of(panel)
-        tasks = [(model, rows) for rows in self._units_of(memory, np.zeros(len(panel.ids), int))]
-        self.estimates_ = tuple(self._shared_out(estimated, tasks))
+        tasks = [(model, rows) for rows in self._unit_rows(memory, np.zeros(len(panel.ids), int))]
+        self.estimates_ = tuple(self._in_processes(estimate_unit, tasks))
         self.memory_ = memory
-        self._report()
+        self._warn_of_estimates()
         return memory
 
     def _forecast(
@@ -132,15 +201,15 @@ class FittedForecaster(Results, RowsForecaster):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C) that the models of the units draw, each with a seed of its own."""
+        """Paths (n, S, h, C) that the models of the units draw, each with its own seed."""
         n_series, n_targets = len(memory.ids), memory.values.shape[1]
         per_series = self._per_series(memory)
         seeds = rng.integers(2**32, size=n_series * per_series).tolist()
         answers = self._run("paths", memory, self._all_ahead(future), h, n, seeds=seeds)
         paths = np.full((len(answers), n, h, n_targets // per_series), np.nan)
-        for own, answer in zip(paths, answers, strict=True):
+        for unit_paths, answer in zip(paths, answers, strict=True):
             if answer is not None:
-                own[:] = answer.reshape(own.shape)
+                unit_paths[:] = answer.reshape(unit_paths.shape)
         by_series = paths.reshape(n_series, per_series, *paths.shape[1:])
         return by_series.transpose(2, 0, 3, 1, 4).reshape(n, n_series, h, n_targets)
 
@@ -155,8 +224,10 @@ class FittedForecaster(Results, RowsForecaster):
         """Answers of the model about every unit, None where it has no parameters."""
         model, per_series = self._model(), self._per_series(memory)
         series = self._series_of(memory.ids)
+        begun = self.memory_.first_times[series]
+        offsets = steps_between(begun, memory.first_times, self.freq_, self._panel_shape[0].tz)
         tasks, places = [], []
-        for place, rows in enumerate(self._units_of(memory, self._offsets(memory, series))):
+        for place, rows in enumerate(self._unit_rows(memory, offsets)):
             i, j = divmod(place, per_series)
             fitted = self.estimates_[series[i] * per_series + j]
             if not fitted.reason:
@@ -164,53 +235,64 @@ class FittedForecaster(Results, RowsForecaster):
                 seed = () if seeds is None else (seeds[place],)
                 tasks.append((question, model, fitted, rows, ahead, *arguments, *seed))
                 places.append(place)
-        done = self._shared_out(attempt, tasks)
+        done = self._in_processes(ask_unit, tasks)
         answers: list[Any] = [None] * (len(memory.ids) * per_series)
         for place, (answer, _, _) in zip(places, done, strict=True):
             answers[place] = answer
-        self._tell(memory, places, done)
+        self._warn_of_answers(memory, places, done)
         return answers
 
-    def _shared_out(self, work: Callable[..., Any], tasks: list[Any]) -> list[Any]:
-        """Results of the tasks, in order, by as many processes as `n_jobs` says."""
-        arguments = self.arguments_
-        jobs = job_count(arguments.n_jobs)
-        return list(each(work, tasks, jobs, arguments.verbose, type(self).__name__))
+    def _in_processes(self, work: Callable[..., Any], tasks: list[tuple]) -> list[Any]:
+        """Results of `work` for the arguments of each task, in order.
 
-    def _tell(self, memory: RowsMemory, places: list[int], done: list[tuple]) -> None:
+        In other processes unless `n_jobs` is 1 or None. Matrix products have one thread, here as
+        there: small ones are faster so, and an optimiser ends at the same numbers.
+        """
+        n_jobs, verbose = job_count(self.arguments_.n_jobs), self.arguments_.verbose
+        name = type(self).__name__
+        bar = {"total": len(tasks), "desc": name, "disable": not verbose, "leave": False}
+        if n_jobs in (1, None) or len(tasks) < 2:
+            with threadpool_limits(1):
+                return list(tqdm((work(*task) for task in tasks), **bar))
+        with parallel_config(backend="loky", inner_max_num_threads=1):
+            parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+            results: Iterable[Any] = parallel(delayed(work)(*task) for task in tasks)
+            return list(tqdm(results, **bar))
+
+    def _warn_of_answers(self, memory: RowsMemory, places: list[int], done: list[tuple]) -> None:
         """Refuse if no unit could be forecast; warn of those that could not."""
         units = unit_index(self._panel_shape[0], memory.ids, self.multivariate)
         lost = [
             (place, reason) for place, (_, _, reason) in zip(places, done, strict=True) if reason
         ]
         if lost:
-            told = (
+            message = (
                 f"{type(self).__name__} cannot forecast {len(lost)} of {len(units)} units, "
                 f"{self._named(units[[place for place, _ in lost]])}. The reason for the first: "
                 f"{lost[0][1]}"
             )
             if len(lost) == len(done):
-                raise ValueError(f"{told}. Check these series, or fit again")
-            tell(f"{told}. Their forecasts are NaN")
-        texts = dict.fromkeys(text for _, own, _ in done for text in own)
+                raise ValueError(f"{message}. Check these series, or fit again")
+            tell(f"{message}. Their forecasts are NaN")
+        texts = dict.fromkeys(text for _, unit_texts, _ in done for text in unit_texts)
         if texts:
             tell(f"{type(self).__name__}: {'; '.join(list(texts)[:NAMES_SHOWN])}")
 
-    def _report(self) -> None:
-        """Refuse estimates of which there are none; warn of units that failed or warned."""
+    def _warn_of_estimates(self) -> None:
+        """Refuse if no unit could be fitted; warn of units that could not, or with warnings."""
         name, estimates = type(self).__name__, self.estimates_
-        lost = [i for i, one in enumerate(estimates) if one.reason]
+        lost = [i for i, fitted in enumerate(estimates) if fitted.reason]
         if lost:
-            which, reason = self._named(self.units_[lost]), estimates[lost[0]].reason
+            units, reason = self._named(self.units_[lost]), estimates[lost[0]].reason
             if len(lost) == len(estimates):
-                raise ValueError(f"{name} could fit no series: {which} {reason}")
+                raise ValueError(f"{name} could fit no series: {units} {reason}")
             tell(
-                f"{name} could not fit {len(lost)} of {len(estimates)} units, {which}: the first "
+                f"{name} could not fit {len(lost)} of {len(estimates)} units, {units}: the first "
                 f"{reason}. Their forecasts are NaN; see messages_"
             )
-        told = {i: texts for i, one in enumerate(estimates) if (texts := _to_tell(one))}
-        if told:
-            loose, first = list(told), next(iter(told.values()))[0]
+        warned = {i: texts for i, fitted in enumerate(estimates) if (texts := _warnings(fitted))}
+        if warned:
+            loose, first = list(warned), next(iter(warned.values()))[0]
             tell(
                 f"{name}: {len(loose)} of {len(estimates)} units came with warnings, "
                 f"{self._named(self.units_[loose])}. The first: {first.removesuffix('.')}. See "
@@ -218,10 +300,10 @@ class FittedForecaster(Results, RowsForecaster):
             )
 
     def _named(self, units: pd.Index) -> str:
-        """The first few of some units in words."""
+        """Names of the first few of some units."""
         return series_named(self._panel_shape[0], units) if self.multivariate else listed(units)
 
-    def _units_of(self, memory: RowsMemory, offsets: np.ndarray) -> list[Rows]:
+    def _unit_rows(self, memory: RowsMemory, offsets: np.ndarray) -> list[Rows]:
         """Rows of every unit."""
         units = []
         for i, offset in enumerate(offsets):
@@ -232,21 +314,18 @@ class FittedForecaster(Results, RowsForecaster):
         return units
 
     def _per_series(self, memory: RowsMemory) -> int:
+        """Units of a series."""
         return 1 if self.multivariate else memory.values.shape[1]
 
     def _joined(self, memory: RowsMemory, parts: list[Any], h: int) -> np.ndarray:
         """Forecasts of units as (S, h, C), NaN where there are none."""
         n_series, n_targets = len(memory.ids), memory.values.shape[1]
-        made = np.full((len(parts), h, n_targets // self._per_series(memory)), np.nan)
+        width = n_targets // self._per_series(memory)
+        joined = np.full((len(parts), h, width), np.nan)
         for place, part in enumerate(parts):
             if part is not None:
-                made[place] = part.reshape(h, -1)
-        return made.reshape(n_series, -1, h, made.shape[2]).swapaxes(1, 2).reshape(n_series, h, -1)
-
-    def _offsets(self, memory: RowsMemory, series: np.ndarray) -> np.ndarray:
-        layout = self._panel_shape[0]
-        begun = self.memory_.first_times[series]
-        return steps_between(begun, memory.first_times, self.freq_, layout.tz)
+                joined[place] = part.reshape(h, -1)
+        return joined.reshape(n_series, -1, h, width).swapaxes(1, 2).reshape(n_series, h, -1)
 
     def _page(self, i: int) -> str:
         """The library's page about one unit, rebuilt from rows and parameters."""
@@ -254,24 +333,25 @@ class FittedForecaster(Results, RowsForecaster):
         if fitted.reason:
             return f"The unit {fitted.reason}"
         offsets = np.zeros(len(self.memory_.ids), int)
-        rows, n = self._units_of(self.memory_, offsets)[i], fitted.n_rows
-        own = Rows(rows.y[:n], None if rows.exog is None else rows.exog[:n])
+        rows, n = self._unit_rows(self.memory_, offsets)[i], fitted.n_rows
+        rows = Rows(rows.y[:n], None if rows.exog is None else rows.exog[:n])
         with recorded():
-            page = self._model().of(fitted).page(fitted, own)
-        return "\n".join([undated(page), *fitted.messages])
+            page = self._model().estimated(fitted).page(fitted, rows)
+        # Without the time at which the library wrote it.
+        page = _WHEN.sub(lambda match: match[1] + " " * len(match[2]), page)
+        return "\n".join([page, *fitted.messages])
 
     def _table(self) -> str:
+        """Table of the estimates, a row a unit."""
         model = self._model()
-        table = pd.DataFrame(
-            {
-                "model": [model.of(one).orders(one) for one in self.estimates_],
-                "rows": [one.n_rows for one in self.estimates_],
-                "log-likelihood": [one.loglik for one in self.estimates_],
-                "AIC": [one.aic for one in self.estimates_],
-                "converged": [one.converged for one in self.estimates_],
-            },
-            index=self.units_,
-        )
+        columns = {"rows": "n_rows", "log-likelihood": "loglik", "AIC": "aic"}
+        columns["converged"] = "converged"
+        orders = [model.estimated(fitted).orders(fitted) for fitted in self.estimates_]
+        values = {
+            column: [getattr(fitted, name) for fitted in self.estimates_]
+            for column, name in columns.items()
+        }
+        table = pd.DataFrame({"model": orders} | values, index=self.units_)
         return table.to_string(max_rows=20, float_format=lambda value: f"{value:.3f}", na_rep="-")
 
     def _header(self) -> dict[str, Any]:
@@ -289,10 +369,10 @@ class FittedForecaster(Results, RowsForecaster):
     ) -> RowsMemory:
         n_targets = self._widths()[0]
         per_series = 1 if self.multivariate else n_targets
-        own = {name: array for name, array in arrays.items() if name.startswith(ESTIMATES)}
-        rows = {name: array for name, array in arrays.items() if name not in own}
+        estimates = {name: array for name, array in arrays.items() if name.startswith(ESTIMATES)}
+        rows = {name: array for name, array in arrays.items() if name not in estimates}
         memory = RowsMemory.revived(rows, ids, last_times, self._widths())
-        check_estimates(header, own, np.repeat(memory.lengths, per_series))
+        check_estimates(header, estimates, np.repeat(memory.lengths, per_series))
         if n_targets < self.least_targets:
             raise refuse("layout.target_names", f"at least {self.least_targets}", n_targets)
         for name in ORDERS:
@@ -300,7 +380,7 @@ class FittedForecaster(Results, RowsForecaster):
         with as_saved("params"):
             model = self._model()
             job_count(self.n_jobs)
-        self.estimates_ = revived_estimates(header, own)
+        self.estimates_ = revived_estimates(header, estimates)
         self.horizon_ = header["horizon"]
         seen: set[tuple[int, str]] = set()
         for i, fitted in enumerate(self.estimates_):
@@ -310,9 +390,83 @@ class FittedForecaster(Results, RowsForecaster):
         return memory
 
 
-def _to_tell(fitted: Fitted) -> list[str]:
-    """What of the messages of a unit is said aloud: not where the optimiser started from."""
+def _warnings(fitted: Fitted) -> list[str]:
+    """Messages of a unit to warn of: not those of where the optimiser started from."""
     if fitted.reason:
         return []
     texts = [text for text in fitted.messages if STARTING not in text]
     return texts if fitted.converged else [*texts, "the optimiser did not converge"]
+
+
+def estimate_unit(model: UnitModel, rows: Rows) -> Fitted:
+    """Estimates of a unit, or the reason why there are none."""
+    left_out, plain = model.season_left_out(rows), model.seasonless()
+    if left_out and plain is not None:
+        fitted = estimate_unit(plain, rows)
+        spec = fitted.spec | {SEASONLESS: True}
+        return replace(fitted, spec=spec, messages=(left_out, *fitted.messages))
+    reason = (plain or model).refusal(rows)
+    if reason:
+        return Fitted(reason=reason, n_rows=len(rows.y), converged=False)
+    texts: list[str] = []
+    try:
+        with recorded() as texts:
+            fitted = model.estimate(rows)
+        if not np.isfinite(fitted.params).all():
+            reason = "gives parameters that are not finite"
+    except Exception as error:  # of whatever kind the library raises
+        reason = f"cannot be fitted: {type(error).__name__}: {error}"
+    if reason:
+        return Fitted(reason=reason, n_rows=len(rows.y), converged=False, messages=(*texts, reason))
+    return replace(fitted, n_rows=len(rows.y), messages=(*texts, *fitted.messages))
+
+
+def ask_unit(
+    question: str,
+    model: UnitModel,
+    fitted: Fitted,
+    rows: Rows,
+    future: np.ndarray | None,
+    *arguments: Any,
+) -> tuple[Any, list[str], str]:
+    """Ask a model about a unit, by the name of its method.
+
+    Returns
+    -------
+    answer : object
+        None where there is a reason.
+    texts : list of str
+        Warnings of the library.
+    reason : str
+        Reason why there is no answer; empty if there is one.
+    """
+    texts: list[str] = []
+    try:
+        with recorded() as texts:
+            answer = getattr(model.estimated(fitted), question)(fitted, rows, future, *arguments)
+    except Exception as error:  # of whatever kind the library raises
+        return None, texts, f"{type(error).__name__}: {error}"
+    if not is_finite(answer):
+        return None, texts, "numbers that are not finite"
+    return answer, texts, ""
+
+
+def is_finite(answer: Ahead | np.ndarray) -> bool:
+    """Whether all numbers of an answer are finite."""
+    if isinstance(answer, np.ndarray):
+        return bool(np.isfinite(answer).all())
+    parts = [answer.mean, *(end for ends in answer.ends.values() for end in ends)]
+    return all(bool(np.isfinite(part).all()) for part in parts)
+
+
+def counts(name: str, value: Any, what: str, n: int) -> tuple[int, ...]:
+    """Argument of n integers of at least 0; an error names them as `what`."""
+    listed = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == n
+    if not listed or not all(is_count(item) for item in value):
+        raise ValueError(f"{name} must be {n} integers {what} of at least 0; got {value!r}")
+    return tuple(int(item) for item in value)
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is an integer of at least 0."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 0

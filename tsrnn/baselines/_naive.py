@@ -1,14 +1,189 @@
-"""Naive, seasonal naive, drift and mean methods."""
+"""Naive methods: naive, seasonal naive, drift, mean, and Naive 2 of the M4 competition."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.baselines._memory import RowsMemory
-from tsrnn.baselines._naive_base import NaiveMethod, root_mean_square, seasonal_differences
-from tsrnn.contract import with_shared_arguments
+from tsrnn.baselines._base import BaselineSummary, RowsForecaster, RowsMemory, series_named
+from tsrnn.contract import (
+    MOST_STEPS,
+    IntervalWarning,
+    as_saved,
+    integer,
+    record,
+    refuse,
+    warn_user,
+    with_intervals,
+    with_shared_arguments,
+)
+from tsrnn.data import Panel
+
+FEW_ERRORS = 4  # below, not even an interval of 80 percent could be had without a distribution
+CRITICAL = 1.645  # of the normal distribution at 90 percent, as the organisers of M4 round it
+SEASONS = 3  # that a series must have to be tested
+
+
+class NaiveMethod(RowsForecaster):
+    """Base of the naive methods, which have no parameters; not to be used by itself.
+
+    Forecasts follow from the rows alone, so that new series are forecast as well.
+    Intervals take quantiles of Student's t, with the standard deviation of the residuals over
+    their degrees of freedom. They are exact, however few rows there are, if errors are normal,
+    uncorrelated and of constant variance.
+    """
+
+    _guarantee = (
+        "Exact, for any number of rows, if the errors are normal, uncorrelated and of constant "
+        "variance; none otherwise."
+    )
+
+    season_: int
+
+    @property
+    def _fewest(self) -> int:
+        """Rows that a series must have for a forecast with intervals."""
+        return 2
+
+    @property
+    def _degrees_lost(self) -> int:
+        """Rows of a series less the degrees of freedom of its residuals."""
+        return 1
+
+    @abstractmethod
+    def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forecasts and their standard errors, each (S, h, C), of series that are long enough."""
+
+    def _known(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forecasts and their standard errors, NaN of series that are too short."""
+        shape = len(memory.ids), h, memory.values.shape[1]
+        mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
+        long = np.flatnonzero(memory.lengths >= self._fewest)
+        if len(long):
+            mean[long], error[long] = self._ahead(memory.select(long), h)
+        return mean, error
+
+    def _fit_panel(self, panel: Panel) -> RowsMemory:
+        # 1 step where the method has no season
+        self.season_ = self._season(self.arguments_.as_dict().get("season_length", 1))
+        return self._long_enough(RowsMemory.of(panel))
+
+    def _memory_of(self, panel: Panel) -> RowsMemory:
+        return self._long_enough(RowsMemory.of(panel))
+
+    def _long_enough(self, memory: RowsMemory) -> RowsMemory:
+        short = np.flatnonzero(memory.lengths < self._fewest)
+        if not len(short):
+            return memory
+        names = series_named(self._panel_shape[0], memory.ids[short])
+        message = (
+            f"{type(self).__name__} needs at least {self._fewest} rows of a series; "
+            f"{names} has {memory.lengths[short[0]]}"
+        )
+        if len(short) == len(memory.ids):
+            raise ValueError(f"{message}. Give more rows")
+        warn_user(f"{message}. The forecasts of {len(short)} of {len(memory.ids)} series are NaN")
+        return memory
+
+    def _forecast(
+        self, memory: RowsMemory, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        mean, error = self._known(memory, h)
+        long = np.flatnonzero(memory.lengths >= self._fewest)
+        degrees = np.maximum(memory.lengths - self._degrees_lost, 1)
+        few = long[degrees[long] < FEW_ERRORS]
+        if levels and len(few):
+            least = int(degrees[few].min())
+            names = series_named(self._panel_shape[0], memory.ids[few])
+            warn_user(
+                f"the intervals of {names} rest on {least} error{'s' * (least > 1)}: they follow "
+                "from the assumption of normal errors alone, which so few cannot question. Give "
+                "more rows",
+                IntervalWarning,
+            )
+        quantiles = {level: stdtrit(degrees, 0.5 + level / 200) for level in levels}
+        return with_intervals(mean, {p: t[:, None, None] * error for p, t in quantiles.items()})
+
+    def _draw_paths(
+        self,
+        memory: RowsMemory,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) of normal errors, whose estimated variance all steps share."""
+        mean, error = self._known(memory, h)
+        degrees = np.maximum(memory.lengths - self._degrees_lost, 1)
+        paths = np.empty((n, *mean.shape))
+        for i, length in enumerate(memory.lengths):
+            factor = self._factor(int(length), h)
+            factor /= np.linalg.norm(factor, axis=1, keepdims=True)
+            draws = factor @ rng.standard_normal((n, factor.shape[1], mean.shape[2]))
+            # as in the intervals, Student's t: the variance is estimated from so many errors
+            paths[:, i] = draws / np.sqrt(rng.chisquare(degrees[i], (n, 1, 1)) / degrees[i])
+        return mean + error * paths
+
+    def _factor(self, length: int, h: int) -> np.ndarray:
+        """Errors of h steps as sums (h, k) of independent ones, up to scale; here they add up."""
+        return np.tri(h)
+
+    def summary(self) -> BaselineSummary:
+        """Summary of the rows that forecasts follow from; print the result."""
+        check_is_fitted(self, "memory_")
+        lengths = self.memory_.lengths
+        facts = [f"{len(lengths)} series of {lengths.min()} to {lengths.max()} rows, no parameters"]
+        if self.season_ > 1:
+            facts.append(f"season of {self.season_} steps")
+        return BaselineSummary(type(self).__name__, "\n".join(facts))
+
+    def _header(self) -> dict[str, Any]:
+        return {"horizon": self.horizon_, "season": self.season_}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return self.memory_.arrays()
+
+    def _revive(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        ids: pd.Index,
+        last_times: np.ndarray,
+    ) -> RowsMemory:
+        record({"horizon": integer(1, MOST_STEPS), "season": integer(1)})(header, "fitted")
+        with as_saved("params"):
+            season = self._season(self.arguments_.as_dict().get("season_length", 1))
+        if header["season"] != season:
+            raise refuse("fitted.season", f"{season}, by season_length and freq", header["season"])
+        self.horizon_, self.season_ = header["horizon"], season
+        memory = RowsMemory.revived(arrays, ids, last_times, self._widths())
+        if memory.lengths.max() < self._fewest:
+            required = f"of a series with at least {self._fewest} rows"
+            raise refuse("the array 'rows.indptr'", required, memory.indptr[:8].tolist())
+        return memory
+
+
+def root_mean_square(errors: np.ndarray, indptr: np.ndarray, lost: int) -> np.ndarray:
+    """Standard deviations (S, 1, C) of errors (N, C), zero where there is no error.
+
+    Degrees of freedom are the rows but for `lost` ones.
+    """
+    squares = np.add.reduceat(errors**2, indptr[:-1])
+    return np.sqrt(squares / (np.diff(indptr) - lost)[:, None])[:, None]
+
+
+def seasonal_differences(values: np.ndarray, indptr: np.ndarray, lag: int) -> np.ndarray:
+    """Differences (N, C) to the row `lag` before of the same series; 0 where there is none."""
+    differences = np.zeros_like(values)
+    differences[lag:] = values[lag:] - values[:-lag]
+    position = np.arange(len(values)) - np.repeat(indptr[:-1], np.diff(indptr))
+    differences[position < lag] = 0.0
+    return differences
 
 
 class Naive(NaiveMethod):
@@ -194,8 +369,107 @@ class Mean(NaiveMethod):
         means = np.add.reduceat(memory.values, memory.indptr[:-1]) / counts
         errors = memory.values - np.repeat(means, memory.lengths, 0)
         sigma = root_mean_square(errors, memory.indptr, 1)
-        one = sigma * np.sqrt(1 + 1 / counts)[:, None]
-        return np.repeat(means[:, None], h, 1), np.repeat(one, h, 1)
+        error = sigma * np.sqrt(1 + 1 / counts)[:, None]
+        return np.repeat(means[:, None], h, 1), np.repeat(error, h, 1)
 
     def _factor(self, length: int, h: int) -> np.ndarray:
         return np.column_stack([np.eye(h), np.full(h, 1 / np.sqrt(length))])
+
+
+@with_shared_arguments
+class Naive2(NaiveMethod):
+    r"""The naive method after seasonal adjustment, where a test finds a season.
+
+    .. math:: \hat y_{T+h} = s_{T+h} \frac{y_T}{s_T}, \qquad
+        \sigma_h = s_{T+h} \hat\sigma \sqrt{h}, \qquad
+        \hat\sigma^2 = \frac{1}{T-1} \sum_{t=2}^T
+        \Bigl(\frac{y_t}{s_t} - \frac{y_{t-1}}{s_{t-1}}\Bigr)^2
+
+    with the indices s of the classical multiplicative decomposition. A series is adjusted if
+    it has three seasons of m steps and its autocorrelations r satisfy
+
+    .. math:: |r_m| > 1.645 \sqrt{\Bigl(1 + 2 \sum_{i=1}^{m-1} r_i^2\Bigr) / T}
+
+    Parameters
+    ----------
+    season_length : int, optional
+        Steps m of a season; by frequency where it is None.
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+        As in all forecasters.
+
+    Notes
+    -----
+    The organisers' test looks at the first 10 log10(T) autocorrelations, as R's ``acf`` does: a
+    longer season is not found. A series that is not positive has no multiplicative indices and
+    is not adjusted.
+
+    References
+    ----------
+    Makridakis, S., Spiliotis, E., Assimakopoulos, V. (2020). The M4 competition. International
+    Journal of Forecasting 36, 54-74; "Benchmarks and Evaluation.R" of its repository.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.baselines import Naive2
+    >>> days = pd.date_range("2024-01-01", periods=16)
+    >>> series = pd.Series([1.0, 2.0, 1.0, 4.0] * 4, days)
+    >>> Naive2(season_length=4).fit(series).predict(4).round(6).tolist()
+    [1.0, 2.0, 1.0, 4.0]
+    """
+
+    column_name: ClassVar[str] = "Naive2"
+
+    def __init__(self, season_length: int | None = None, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.season_length = season_length
+
+    def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+        n_series, n_targets = len(memory.ids), memory.values.shape[1]
+        mean, error = np.empty((2, n_series, h, n_targets))
+        for i in range(n_series):
+            series = memory.values[memory.rows(i)]
+            for j in range(n_targets):
+                mean[i, :, j], error[i, :, j] = adjusted_naive(series[:, j], self.season_, h)
+        return mean, error
+
+
+def adjusted_naive(y: np.ndarray, season: int, h: int) -> tuple[np.ndarray, np.ndarray]:
+    """Forecasts and standard errors (h,) of one series (T,)."""
+    seasonal = season > 1 and y.min() > 0 and is_seasonal(y, season)
+    indices = seasonal_indices(y, season) if seasonal else np.ones(1)
+    adjusted = y / np.resize(indices, len(y))
+    ahead = indices[(len(y) + np.arange(h)) % len(indices)]
+    sigma = np.sqrt((np.diff(adjusted) ** 2).sum() / (len(y) - 1))
+    return ahead * adjusted[-1], ahead * sigma * np.sqrt(np.arange(1, h + 1))
+
+
+def is_seasonal(y: np.ndarray, season: int) -> bool:
+    """Whether the test of the competition finds a season in a series (T,)."""
+    n = len(y)
+    if n < SEASONS * season or season > 10 * np.log10(n):
+        return False
+    deviations = y - y.mean()
+    products = [deviations[lag:] @ deviations[: n - lag] for lag in range(season + 1)]
+    if products[0] == 0:
+        return False
+    r = np.array(products[1:]) / products[0]
+    limit = CRITICAL * np.sqrt((1 + 2 * (r[:-1] ** 2).sum()) / n)
+    return bool(abs(r[-1]) > limit)
+
+
+def seasonal_indices(y: np.ndarray, season: int) -> np.ndarray:
+    """Indices (m,) of the classical multiplicative decomposition, with mean 1.
+
+    The first belongs to the first row.
+    """
+    even = season % 2 == 0
+    weights = np.r_[0.5, np.ones(season - 1), 0.5] if even else np.ones(season)
+    trend = np.convolve(y, weights / season, mode="valid")
+    half = season // 2
+    ratios = y[half : half + len(trend)] / trend
+    phase = (np.arange(len(ratios)) + half) % season
+    figure = np.bincount(phase, ratios, season) / np.bincount(phase, minlength=season)
+    return figure / figure.mean()

@@ -1,28 +1,181 @@
-"""What statsmodels' state-space models have in common: estimate, filter, forecast."""
+"""Models of statsmodels on standardised rows, and those with a Kalman filter among them."""
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.baselines._scaled import ScaledModel, scaled
-from tsrnn.baselines._standardized import StandardizedForecaster
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
-from tsrnn.contract import Kind, real, refuse
+from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.contract import (
+    Kind,
+    flag,
+    listed,
+    positive,
+    real,
+    record,
+    refuse,
+    with_shared_arguments,
+)
 
+REGRESSOR = re.compile(r"(?:^|\.)x(\d+)(?:\.|$)")  # in names of coefficients
 WITHOUT_UNIT = ("ar.", "ma.", "frequency.", "damping.")  # names of such parameters begin so
-
-ORIGIN = "origin"
+ORIGIN = "origin"  # in a spec: the mean that was subtracted from scaled rows
 MOST_STATES = 2000  # of a model in a file: matrices are of their square
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScaledModel(UnitModel):
+    """Model that is given targets and regressors divided by their standard deviations at `fit`.
+
+    Optimisers and diffuse priors of a fixed variance depend on the unit of the data; here they
+    cannot. Parameters, criteria and forecasts are reported in the unit of the data; the
+    scale is kept in the spec, a number or a list by target, and that of regressors beside it.
+    """
+
+    standardize: bool = True  # else the library is given the rows as they are
+    implied: bool = False  # whether the season is that of the frequency
+
+    @abstractmethod
+    def solve(self, rows: Rows) -> tuple[Fitted, int]:
+        """Estimates of scaled rows, and how many first rows the likelihood leaves out."""
+
+    @abstractmethod
+    def run(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
+    ) -> Ahead:
+        """Forecasts after scaled rows, at the parameters of scaled rows."""
+
+    def draw(
+        self,
+        fitted: Fitted,
+        rows: Rows,
+        future: np.ndarray | None,
+        shape: tuple[int, int],
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, h) or (n, h, C) after scaled rows, for shape = (n, h)."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
+        """Factor of each parameter (k,) of scaled rows in the unit of the data."""
+
+    def spec_kind(self, rows: Rows) -> Kind:
+        kinds: dict[str, Kind] = {"scale": positive}
+        if rows.y.ndim == 2:
+            kinds["scale"] = listed(positive, rows.y.shape[1])
+        if rows.exog is not None:
+            kinds["exog_scale"] = listed(positive, rows.exog.shape[1])
+        return record(kinds | self.choices())
+
+    def choices(self) -> dict[str, Kind]:
+        """Further fields of a spec."""
+        return {}
+
+    def estimate(self, rows: Rows) -> Fitted:
+        scale = self.scale_of(rows.y)
+        spec: dict[str, Any] = {"scale": scale.tolist()}
+        if rows.exog is not None:
+            spec["exog_scale"] = self.scale_of(rows.exog).tolist()
+        fitted, n_outside = self.solve(scaled(rows, spec))
+        fitted = replace(fitted, spec=fitted.spec | spec)
+        # A density of y / scale is that of y times scale: log-likelihoods differ by its logarithm.
+        counted = np.isfinite(rows.y[n_outside:]).sum(axis=0)
+        jacobian = float((counted * np.log(scale)).sum())
+        return replace(
+            fitted,
+            params=self.unscaled(fitted),
+            loglik=fitted.loglik - jacobian,
+            aic=fitted.aic + 2 * jacobian,
+            bic=fitted.bic + 2 * jacobian,
+        )
+
+    def ahead(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
+    ) -> Ahead:
+        scale = np.asarray(fitted.spec["scale"])
+        ahead = self.run(*self.in_scale(fitted, rows, future), h, levels)
+        ends = {level: (low * scale, high * scale) for level, (low, high) in ahead.ends.items()}
+        return Ahead(ahead.mean * scale, ends)
+
+    def paths(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
+    ) -> np.ndarray:
+        generator = np.random.default_rng(seed)
+        drawn = self.draw(*self.in_scale(fitted, rows, future), (n, h), generator)
+        return drawn * np.asarray(fitted.spec["scale"])
+
+    def in_scale(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None
+    ) -> tuple[Fitted, Rows, np.ndarray | None]:
+        """Parameters, rows and regressors ahead in units of the scales."""
+        params = self.scaled_params(fitted)
+        ahead = None if future is None else future / fitted.spec["exog_scale"]
+        return replace(fitted, params=params), scaled(rows, fitted.spec), ahead
+
+    def scale_of(self, y: np.ndarray) -> np.ndarray:
+        """Scale () or (C,) of rows (T,) or (T, C): standard deviations, or 1, as of constants."""
+        deviation = np.asarray(np.nanstd(y, axis=0))
+        return np.where(self.standardize & (deviation > 0), deviation, 1.0)
+
+    def unscaled(self, fitted: Fitted) -> np.ndarray:
+        """Parameters (k,) in the unit of the data, from those of scaled rows."""
+        return fitted.params * self.all_factors(fitted)
+
+    def scaled_params(self, fitted: Fitted) -> np.ndarray:
+        """Parameters (k,) of scaled rows, from those in the unit of the data."""
+        return fitted.params / self.all_factors(fitted)
+
+    def all_factors(self, fitted: Fitted) -> np.ndarray:
+        """Factors of the parameters by the scales of targets and of regressors."""
+        factors = self.factors(fitted, np.asarray(fitted.spec["scale"]))
+        for i, name in enumerate(fitted.names):
+            if regressor := REGRESSOR.search(name):
+                factors[i] /= fitted.spec["exog_scale"][int(regressor[1]) - 1]
+        return factors
+
+
+def scaled(rows: Rows, spec: dict[str, Any]) -> Rows:
+    """Rows in units of the scales that a spec holds."""
+    exog = None if rows.exog is None else rows.exog / spec["exog_scale"]
+    return rows._replace(y=rows.y / spec["scale"], exog=exog)
+
+
+@with_shared_arguments
+class StandardizedForecaster(FittedForecaster):
+    """Base of the models of statsmodels that depend on the unit of the data.
+
+    Parameters
+    ----------
+    standardize : bool
+        Whether statsmodels is given targets and regressors divided by their standard deviations.
+    **shared
+        All other arguments are those of `FittedForecaster`.
+    """
+
+    def __init__(self, *, standardize: bool = True, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.standardize = standardize
+
+    @abstractmethod
+    def _settings(self) -> ScaledModel:
+        """Model with the arguments of the class, checked."""
+
+    def _model(self) -> ScaledModel:
+        standardize = flag("standardize", self.arguments_.standardize)
+        return replace(self._settings(), standardize=standardize)
+
+
 class StateSpaceModel(ScaledModel):
-    """A model whose likelihood is that of statsmodels' Kalman filter."""
+    """Model whose likelihood is that of statsmodels' Kalman filter."""
 
     max_iter: int = 50  # of the optimiser
 
@@ -32,14 +185,14 @@ class StateSpaceModel(ScaledModel):
 
     @abstractmethod
     def n_states(self, rows: Rows, spec: dict[str, Any]) -> int:
-        """States of the filter, about; matrices are of their square."""
+        """Approximate number of states of the filter, whose matrices have its square."""
 
     def spec_kind(self, rows: Rows) -> Kind:
         kind = super().spec_kind(rows)
 
         def check(value: Any, place: str) -> None:
             kind({name: value[name] for name in value if name != ORIGIN}, place)
-            if (ORIGIN in value) != (self.standardize and self.centres(value)):
+            if (ORIGIN in value) != (self.standardize and self.has_intercept(value)):
                 raise refuse(place, f"without {ORIGIN!r}, or with it if centred", value)
             if ORIGIN in value:
                 real(value[ORIGIN], f"{place}.{ORIGIN}")
@@ -55,37 +208,44 @@ class StateSpaceModel(ScaledModel):
         return [tuple(self.build(rows, spec).param_names)]
 
     def choose(self, rows: Rows) -> dict[str, Any]:
-        """What is chosen before the estimate, such as orders."""
+        """Spec that is chosen before the estimate, such as orders."""
         return {}
 
-    def floats(self, spec: dict[str, Any]) -> bool:
-        """Whether the initial level is diffuse, so that a constant may be taken off the rows."""
+    def is_diffuse(self, spec: dict[str, Any]) -> bool:
+        """Whether the initial level is diffuse, so that a constant may be subtracted."""
         return False
 
-    def centres(self, spec: dict[str, Any]) -> bool:
-        """Whether there is an intercept to take up a constant that is taken off the rows."""
+    def has_intercept(self, spec: dict[str, Any]) -> bool:
+        """Whether an intercept can take up a constant that is subtracted from the rows."""
         return False
 
     def fewest(self, rows: Rows) -> int:
         return 2
 
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
-        spec = self.placed(rows, self.choose(rows))
+        spec = self.with_origin(rows, self.choose(rows))
         results = self.fit(rows, spec)
         return fitted_of(results, spec), int(results.loglikelihood_burn)
 
     def fit(self, rows: Rows, spec: dict[str, Any]) -> Any:
         """Statsmodels' results of scaled rows."""
-        model = self.build(self.lowered(rows, spec)[0], spec)
+        model = self.build(self.less_origin(rows, spec)[0], spec)
         return model.fit(disp=False, cov_type="none", maxiter=self.max_iter)
 
     def run(
         self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
     ) -> Ahead:
-        lowered, origin = self.lowered(rows, fitted.spec)
-        results = self.build(lowered, fitted.spec).filter(fitted.params, cov_type="none")
-        forecast = results.get_forecast(h, **({} if future is None else {"exog": future}))
+        _, forecast, origin = self.forecast(fitted, rows, future, h)
         return normal(forecast.predicted_mean + origin, forecast.se_mean, levels)
+
+    def forecast(
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int
+    ) -> tuple[Any, Any, float]:
+        """Statsmodels' results of the filter, their forecast, and what was subtracted from rows."""
+        less, origin = self.less_origin(rows, fitted.spec)
+        results = self.build(less, fitted.spec).filter(fitted.params, cov_type="none")
+        forecast = results.get_forecast(h, **({} if future is None else {"exog": future}))
+        return results, forecast, origin
 
     def draw(
         self,
@@ -97,9 +257,7 @@ class StateSpaceModel(ScaledModel):
     ) -> np.ndarray:
         """Forecasts plus errors: of the state after the rows, of its shocks, of observation."""
         n, h = shape
-        lowered, origin = self.lowered(rows, fitted.spec)
-        results = self.build(lowered, fitted.spec).filter(fitted.params, cov_type="none")
-        forecast = results.get_forecast(h, **({} if future is None else {"exog": future}))
+        results, forecast, origin = self.forecast(fitted, rows, future, h)
         names = ("transition", "selection", "state_cov", "design", "obs_cov")
         T, R, Q, Z, H = (np.atleast_3d(results.model.ssm[name])[..., -1] for name in names)
 
@@ -114,46 +272,42 @@ class StateSpaceModel(ScaledModel):
         return mean + np.stack(errors, 1).reshape(n, *mean.shape)
 
     def transition(self, fitted: Fitted, rows: Rows, future: np.ndarray | None) -> np.ndarray:
-        """Matrix (r, r) that takes the state one step on."""
-        own, near, _ = self.in_scale(fitted, rows, None)
-        model = self.build(self.lowered(near, own.spec)[0], own.spec)
-        model.update(own.params)
+        """Transition matrix (r, r) of the state."""
+        fitted, rows, _ = self.in_scale(fitted, rows, None)
+        model = self.build(self.less_origin(rows, fitted.spec)[0], fitted.spec)
+        model.update(fitted.params)
         return np.atleast_3d(model.ssm["transition"])[..., -1]
 
-    def placed(self, rows: Rows, spec: dict[str, Any]) -> dict[str, Any]:
-        """The spec with the mean of scaled rows that an intercept is estimated without."""
-        if not (self.standardize and self.centres(spec)):
+    def with_origin(self, rows: Rows, spec: dict[str, Any]) -> dict[str, Any]:
+        """Spec with the mean of scaled rows, which is subtracted if there is an intercept."""
+        if not (self.standardize and self.has_intercept(spec)):
             return spec
         return spec | {ORIGIN: float(np.nanmean(rows.y))}
 
-    def lowered(self, rows: Rows, spec: dict[str, Any]) -> tuple[Rows, float]:
+    def less_origin(self, rows: Rows, spec: dict[str, Any]) -> tuple[Rows, float]:
         """Rows less a constant, and that constant.
 
         It is the first value seen where the level is diffuse, with a prior about zero.
         """
         origin = spec.get(ORIGIN, 0.0)
-        if self.standardize and self.floats(spec):
+        if self.standardize and self.is_diffuse(spec):
             origin = float(rows.y[np.isfinite(rows.y).argmax()])
         return rows._replace(y=rows.y - origin), origin
 
-    def told(self, own: Fitted) -> np.ndarray:
-        params = super().told(own)
-        params[self.intercept(own)] += self.constant(own)
+    def unscaled(self, fitted: Fitted) -> np.ndarray:
+        params = super().unscaled(fitted)
+        if ORIGIN in fitted.spec:
+            params[fitted.names.index("intercept")] += self.origin_in_intercept(fitted)
         return params
 
-    def inner(self, fitted: Fitted) -> np.ndarray:
+    def scaled_params(self, fitted: Fitted) -> np.ndarray:
         params = fitted.params.copy()
-        params[self.intercept(fitted)] -= self.constant(fitted)
-        return params / self.units(fitted)
+        if ORIGIN in fitted.spec:
+            params[fitted.names.index("intercept")] -= self.origin_in_intercept(fitted)
+        return params / self.all_factors(fitted)
 
-    def intercept(self, fitted: Fitted) -> list[int]:
-        """Where the intercept is that takes up the constant, if there is one."""
-        return [fitted.names.index("intercept")] if ORIGIN in fitted.spec else []
-
-    def constant(self, fitted: Fitted) -> float:
-        """What the constant taken off adds to the intercept, in the unit of the data."""
-        if ORIGIN not in fitted.spec:
-            return 0.0
+    def origin_in_intercept(self, fitted: Fitted) -> float:
+        r"""Intercept of the mean that was subtracted: :math:`\phi(1) \Phi(1)` times that mean."""
         lags = [0.0, 0.0]
         for name, value in zip(fitted.names, fitted.params, strict=True):
             if name.startswith("ar."):
@@ -168,19 +322,19 @@ class StateSpaceModel(ScaledModel):
         return scale ** np.array(powers, float)
 
     def page(self, fitted: Fitted, rows: Rows) -> str:
-        """The summary in the unit of the data, with errors found in that of the scaled rows."""
-        spec, factors = fitted.spec | {ORIGIN: 0.0}, self.units(fitted)
-        near, _ = self.lowered(scaled(rows, spec), spec)
-        own = self.build(near, spec).smooth(fitted.params / factors)
-        model = self.build(self.lowered(rows, spec)[0], spec)
+        """Summary in the unit of the data, with standard errors from the scaled rows."""
+        spec, factors = fitted.spec | {ORIGIN: 0.0}, self.all_factors(fitted)
+        scaled_rows, _ = self.less_origin(scaled(rows, spec), spec)
+        standard = self.build(scaled_rows, spec).smooth(fitted.params / factors)
+        model = self.build(self.less_origin(rows, spec)[0], spec)
         model.ssm.tolerance *= float(np.min(spec["scale"])) ** 4  # of squares of variances
         if hasattr(model, "initialize_default"):  # of the models with diffuse states
             model.ssm.initial_variance *= spec["scale"] ** 2
             model.initialize_default()
         results = model.smooth(fitted.params, cov_type="none")._results  # behind its wrapper
-        results.cov_params_default = own.cov_params_default * np.outer(factors, factors)
+        results.cov_params_default = standard.cov_params_default * np.outer(factors, factors)
         for name in ("cov_type", "cov_kwds", "_rank"):
-            setattr(results, name, getattr(own, name))
+            setattr(results, name, getattr(standard, name))
         return str(results.summary())
 
 
@@ -193,16 +347,17 @@ class StateSpaceForecaster(StandardizedForecaster):
         Returns
         -------
         list of one dict
-            "transition", shape (U, r, r), of the units that were fitted: how states, and with them
-            forecasts, move. Differences, levels and seasons that wander are eigenvalues of one.
+            "transition", shape (U, r, r), of the units that were fitted: the law of motion of
+            states and forecasts. Differences, stochastic levels and seasons are eigenvalues of
+            one.
         """
         check_is_fitted(self, "memory_")
         answers = self._run("transition", self.memory_, None)
-        return [{"transition": np.stack([one for one in answers if one is not None])}]
+        return [{"transition": np.stack([matrix for matrix in answers if matrix is not None])}]
 
 
 def fitted_of(results: Any, spec: dict[str, Any]) -> Fitted:
-    """What is kept of statsmodels' results of a maximum likelihood fit."""
+    """Estimates from statsmodels' results of a maximum likelihood fit."""
     return Fitted(
         names=tuple(results.model.param_names),
         params=np.asarray(results.params, float),

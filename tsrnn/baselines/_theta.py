@@ -10,8 +10,7 @@ import numpy as np
 from scipy.signal import lfilter
 from statsmodels.tsa.forecasting.theta import ThetaModel, ThetaModelResults
 
-from tsrnn.baselines._scaled import ScaledModel
-from tsrnn.baselines._standardized import StandardizedForecaster
+from tsrnn.baselines._statespace import ScaledModel, StandardizedForecaster
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
 from tsrnn.contract import Kind, choice, flag, number, one_of, with_shared_arguments
 
@@ -86,26 +85,22 @@ class TwoLines(ScaledModel):
         return ThetaModelResults(b0, alpha, sigma2, level, indices, False, model)
 
     def page(self, fitted: Fitted, rows: Rows) -> str:
-        return "\n".join(f"{what:<24}{value:>16}" for what, value in self.facts(fitted, rows))
-
-    def facts(self, fitted: Fitted, rows: Rows) -> list[tuple[str, str]]:
-        """Lines of the page; that of statsmodels has parameters at the names of others."""
-        found = len(fitted.params) > len(NAMES)
+        # Not statsmodels' page, which prints parameters under the names of others.
+        seasonal = len(fitted.params) > len(NAMES)
         kind = {"add": "additive", "mul": "multiplicative"}[fitted.spec["method"]]
-        return [
-            ("Observations", str(len(rows.y))),
-            ("Theta", f"{self.theta:g}"),
-            ("Season", f"{self.season} steps" if found else "none"),
-            ("Decomposition", kind if found else "none"),
-            *(
-                (name, f"{value:.6g}")
-                for name, value in zip(fitted.names, fitted.params, strict=True)
-            ),
-        ]
+        facts = {
+            "Observations": str(len(rows.y)),
+            "Theta": f"{self.theta:g}",
+            "Season": f"{self.season} steps" if seasonal else "none",
+            "Decomposition": kind if seasonal else "none",
+        }
+        params = zip(fitted.names, fitted.params, strict=True)
+        facts |= {name: f"{value:.6g}" for name, value in params}
+        return "\n".join(f"{name:<24}{value:>16}" for name, value in facts.items())
 
     def orders(self, fitted: Fitted) -> str:
-        found = f", {fitted.spec['method']} season" if len(fitted.params) > len(NAMES) else ""
-        return f"theta {self.theta:g}{found}" if not fitted.reason else ""
+        season = f", {fitted.spec['method']} season" if len(fitted.params) > len(NAMES) else ""
+        return f"theta {self.theta:g}{season}" if not fitted.reason else ""
 
 
 def smoothed_level(y: np.ndarray, alpha: float) -> float:
@@ -162,7 +157,7 @@ class Theta(StandardizedForecaster):
     are rough.
 
     Statsmodels is given targets divided by their standard deviation at `fit`, on which its
-    optimiser depends; parameters and forecasts are told in the unit of the data. The scale is in
+    optimiser depends; parameters and forecasts are in the unit of the data. The scale is in
     `spec_`.
 
     A series that cannot be fitted is named in a warning; its forecasts are NaN.
@@ -201,15 +196,13 @@ class Theta(StandardizedForecaster):
         self.method = method
         self.theta = theta
 
-    # the variances of single steps, which are statsmodels', are not those of its own recursion
+    # Statsmodels' variances of single steps are not those of its recursion: no paths have them.
     _draw_paths = None  # type: ignore[assignment]
 
     def _settings(self) -> TwoLines:
         arguments = self.arguments_
-        season, adjusts = (
-            self._season(arguments.season_length),
-            flag("deseasonalize", arguments.deseasonalize),
-        )
+        season = self._season(arguments.season_length)
+        adjusts = flag("deseasonalize", arguments.deseasonalize)
         return TwoLines(
             season,
             adjusts,

@@ -1,4 +1,7 @@
-"""One unit: its rows, what is estimated of it, and the questions that a model answers about it."""
+"""One unit: its rows, its estimates, its forecasts, and the model of it.
+
+A *unit* is a target of a series, or all targets of a series together in a multivariate model.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from scipy.special import ndtri
 from tsrnn.contract import Kind
 
 SEASONLESS = "seasonless"  # in the spec of a unit that is without the season of the frequency
+LONGEST = 24  # steps of a season that is taken without being asked for, as in R's forecast package
 
 
 class Rows(NamedTuple):
@@ -48,24 +52,24 @@ class Ahead(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """What is estimated of one unit.
+    """Estimates of one unit.
 
     Attributes
     ----------
     names : tuple of str
-        Of the parameters.
+        Names of the parameters.
     params : ndarray of shape (k,)
     spec : dict
-        What was chosen beside the parameters, such as orders, as JSON values.
+        Choices beside the parameters, such as orders, as JSON values.
     n_rows : int
-        Rows estimated from.
+        Rows that the estimates are from.
     loglik, aic, bic : float
         NaN where the method has none.
     converged : bool
     messages : tuple of str
         Warnings of the library, in order.
     reason : str
-        Why there are no parameters; empty where there are.
+        Reason why there are no parameters; empty where there are.
     """
 
     names: tuple[str, ...] = ()
@@ -79,13 +83,18 @@ class Fitted:
     messages: tuple[str, ...] = ()
     reason: str = ""
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Reason why there are no estimates, or the messages."""
+        return (self.reason,) if self.reason else self.messages
+
 
 class UnitModel(ABC):
-    """A model with its settings; instances travel to other processes, so they hold nothing else."""
+    """Model of one unit. It holds its settings alone, as it is sent to other processes."""
 
     @abstractmethod
     def fewest(self, rows: Rows) -> int:
-        """Rows, missing ones not counted, that an estimate needs."""
+        """Rows that an estimate needs, not counting missing ones."""
 
     @abstractmethod
     def estimate(self, rows: Rows) -> Fitted:
@@ -100,7 +109,7 @@ class UnitModel(ABC):
     def paths(
         self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
     ) -> np.ndarray:
-        """Paths (n, h) or (n, h, C) that go on from `rows`; `future` is (h, exogenous)."""
+        """Paths (n, h) or (n, h, C) that continue `rows`; `future` is (h, exogenous)."""
         raise NotImplementedError
 
     @abstractmethod
@@ -109,38 +118,33 @@ class UnitModel(ABC):
 
     @abstractmethod
     def spec_kind(self, rows: Rows) -> Kind:
-        """What the spec of an estimate must be in a file."""
+        """Kind of the spec of an estimate in a file."""
 
     @abstractmethod
     def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
         """Names that the parameters of an estimate may have."""
 
     def orders(self, fitted: Fitted) -> str:
-        """What was chosen, in a word or two."""
+        """Orders that were chosen, in a word or two."""
         return ""
 
     def seasonless(self) -> UnitModel | None:
-        """The model without its season, where the frequency implies that; None elsewhere."""
+        """Model without its season, if the frequency implies one; None otherwise."""
         return None
 
     def season_left_out(self, rows: Rows) -> str:
-        """Why a season that the frequency implies is not for these rows; empty if it is."""
-        plain = self.seasonless()
-        return "" if plain is None else self.too_few(rows, plain)
-
-    def too_few(self, rows: Rows, plain: UnitModel) -> str:
-        """That rows are enough for a model without a season only; empty if not so."""
-        n, needed = len(observed(rows)), self.fewest(rows)
-        if not plain.fewest(rows) <= n < needed:
+        """Message that an implied season needs more rows than a model without; else empty."""
+        plain, n = self.seasonless(), len(observed(rows))
+        if plain is None or not plain.fewest(rows) <= n < (needed := self.fewest(rows)):
             return ""
         return f"no season: it needs at least {needed} rows; there are {n}"
 
-    def of(self, fitted: Fitted) -> UnitModel:
-        """The model that was estimated, which may be without the season."""
+    def estimated(self, fitted: Fitted) -> UnitModel:
+        """Model whose estimates these are, which may be without the season."""
         return cast("UnitModel", self.seasonless()) if fitted.spec.get(SEASONLESS) else self
 
     def refusal(self, rows: Rows) -> str:
-        """Why there is nothing to estimate in `rows`; empty if there is."""
+        """Reason why `rows` cannot be estimated from; empty if they can."""
         seen = observed(rows)
         if len(seen) < self.fewest(rows):
             return f"needs at least {self.fewest(rows)} rows; there are {len(seen)}"
@@ -150,26 +154,14 @@ class UnitModel(ABC):
         return ""
 
 
-def moving_errors(
-    weights: np.ndarray, covariance: np.ndarray, n: int, generator: np.random.Generator
-) -> np.ndarray:
-    r"""Errors (n, h, C) of forecasts, :math:`\sum_{i<k} \Psi_i e_{k-i}` with normal innovations.
-
-    Parameters
-    ----------
-    weights : array of shape (h, C, C)
-        The moving average, from the identity on.
-    covariance : array of shape (C, C)
-        Of the innovations.
-    n : int
-    generator : numpy.random.Generator
-    """
-    h, size = weights.shape[:2]
-    e = generator.multivariate_normal(np.zeros(size), covariance, (n, h))
-    errors = np.zeros_like(e)
-    for i, weight in enumerate(weights):
-        errors[:, i:] += e[:, : h - i] @ weight.T
-    return errors
+def season_too_long(season: int, implied: bool) -> str:
+    """Message that a season of the frequency is too long to be taken unasked; else empty."""
+    if not implied or season <= LONGEST:
+        return ""
+    return (
+        f"no season: that of the frequency has {season} steps, and more than {LONGEST} are taken "
+        "only when asked for"
+    )
 
 
 def observed(rows: Rows) -> np.ndarray:

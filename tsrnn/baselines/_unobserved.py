@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 from statsmodels.tsa.statespace import structural
 
-from tsrnn.baselines._ets import too_long
 from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
-from tsrnn.baselines._unit import Fitted, Rows
+from tsrnn.baselines._unit import Fitted, Rows, season_too_long
 from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
 
 WITHOUT_LEVEL = "irregular"
@@ -31,7 +30,7 @@ LEVELS = (
 
 @dataclass(frozen=True)
 class Components(StateSpaceModel):
-    """A sum of unobserved components."""
+    """Sum of unobserved components."""
 
     level: str
     seasonal: int | None
@@ -58,7 +57,7 @@ class Components(StateSpaceModel):
     def n_states(self, rows: Rows, spec: dict[str, Any]) -> int:
         return 6 + (self.seasonal or 0) + (self.autoregressive or 0)
 
-    def floats(self, spec: dict[str, Any]) -> bool:
+    def is_diffuse(self, spec: dict[str, Any]) -> bool:
         return self.level != WITHOUT_LEVEL
 
     def fewest(self, rows: Rows) -> int:
@@ -70,7 +69,8 @@ class Components(StateSpaceModel):
         return replace(self, seasonal=None, implied=False) if self.implied else None
 
     def season_left_out(self, rows: Rows) -> str:
-        return too_long(self.seasonal or 1, self.implied) or super().season_left_out(rows)
+        too_long = season_too_long(self.seasonal or 1, self.implied)
+        return too_long or super().season_left_out(rows)
 
     def orders(self, fitted: Fitted) -> str:
         seasonal = f", season {self.seasonal}" if self.seasonal else ""
@@ -132,7 +132,7 @@ class UnobservedComponents(StateSpaceForecaster):
 
     Statsmodels' prior and optimiser depend on the unit of the data. It is given targets and
     regressors divided by their standard deviations at `fit`, and targets less their first value
-    where there is a level. Parameters, criteria and forecasts are told in the unit of the data;
+    where there is a level. Parameters, criteria and forecasts are in the unit of the data;
     the scale is in `spec_`.
 
     References
@@ -178,14 +178,13 @@ class UnobservedComponents(StateSpaceForecaster):
 
     def _settings(self) -> Components:
         arguments = self.arguments_
-        given = arguments.seasonal
-        implied = isinstance(given, str) and choice("seasonal", given, ("auto",)) == "auto"
+        seasonal, ar = arguments.seasonal, arguments.autoregressive
+        implied = isinstance(seasonal, str) and choice("seasonal", seasonal, ("auto",)) == "auto"
         if implied:
             seasonal = season if (season := self._season(None)) > 1 else None
-        else:
-            seasonal = None if given is None else positive_integer("seasonal", given)
-        given = arguments.autoregressive
-        ar = None if given is None else positive_integer("autoregressive", given)
+        elif seasonal is not None:
+            seasonal = positive_integer("seasonal", seasonal)
+        ar = None if ar is None else positive_integer("autoregressive", ar)
         if seasonal == 1:
             raise ValueError('seasonal must be a season of at least 2 steps, "auto" or None; got 1')
         cycle = flag("cycle", arguments.cycle)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -10,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from statsmodels.tsa.vector_ar import var_model, vecm
 
-from tsrnn.baselines._fitted import FittedForecaster
-from tsrnn.baselines._sarimax import is_count
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, moving_errors, normal
+from tsrnn.baselines._fitted import FittedForecaster, is_count
+from tsrnn.baselines._unit import Fitted, Rows
+from tsrnn.baselines._var import CRITERIA, VectorModel
 from tsrnn.contract import (
     Kind,
     by_name,
@@ -27,13 +26,12 @@ from tsrnn.contract import (
 )
 
 SIGNIFICANCES = (0.01, 0.05, 0.1)  # of which statsmodels has critical values
-CRITERIA = ("aic", "bic", "hqic", "fpe")
 DETERMINISTIC = ("n", "co", "ci", "lo", "li", "colo", "coli", "cilo", "cili")
 
 
 @dataclass(frozen=True)
-class ErrorCorrection(UnitModel):
-    """A vector error correction model of given or chosen order and rank."""
+class ErrorCorrection(VectorModel):
+    """Vector error correction model of given or chosen order and rank."""
 
     lags: int | None
     rank: int | None
@@ -110,23 +108,9 @@ class ErrorCorrection(UnitModel):
             deterministic=self.deterministic,
         )
 
-    def ahead(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
-        mean, moving, sigma = self.moments(fitted, rows, h)
-        variance = np.diagonal(var_model.forecast_cov(moving, sigma, h), axis1=1, axis2=2)
-        return normal(mean, np.sqrt(variance), levels)
-
-    def paths(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
-    ) -> np.ndarray:
-        mean, moving, sigma = self.moments(fitted, rows, h)
-        return mean + moving_errors(moving[:h], sigma, n, np.random.default_rng(seed))
-
     def moments(
-        self, fitted: Fitted, rows: Rows, h: int
+        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Forecasts (h, k), the moving average (h + 1, k, k), covariance of the innovations."""
         lags, k = fitted.spec["lags"], rows.y.shape[1]
         if len(rows.y) <= lags:
             raise ValueError(f"forecasts need {lags + 1} rows; there are {len(rows.y)}")
@@ -158,7 +142,7 @@ class ErrorCorrection(UnitModel):
 
 
 def fitted_of(results: Any, spec: dict[str, Any]) -> Fitted:
-    """What is kept of statsmodels' results: matrices by name, one after the other."""
+    """Estimates from statsmodels' results: matrices by name, one after the other."""
     matrices = {
         "alpha": results.alpha,
         "beta": results.beta,
@@ -185,7 +169,7 @@ def names_of(shapes: dict[str, list[int]]) -> tuple[str, ...]:
 
 
 def arrays(fitted: Fitted) -> dict[str, np.ndarray]:
-    """The matrices of which `fitted_of` keeps the entries."""
+    """Matrices by name, whose entries `fitted_of` writes one after the other."""
     shapes = fitted.spec["shapes"]
     ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes.values()])
     parts = np.split(fitted.params, ends[:-1])
@@ -197,11 +181,11 @@ def arrays(fitted: Fitted) -> dict[str, np.ndarray]:
 def in_levels(value: dict[str, np.ndarray], lags: int, k: int) -> np.ndarray:
     """Coefficients (lags + 1, k, k) of the autoregression in levels."""
     gamma = value["gamma"].reshape(k, lags, k).swapaxes(0, 1)
-    made = np.zeros((lags + 1, k, k))
-    made[0] = np.eye(k) + value["alpha"] @ value["beta"].T
-    made[:lags] += gamma
-    made[1:] -= gamma
-    return made
+    coefficients = np.zeros((lags + 1, k, k))
+    coefficients[0] = np.eye(k) + value["alpha"] @ value["beta"].T
+    coefficients[:lags] += gamma
+    coefficients[1:] -= gamma
+    return coefficients
 
 
 @with_shared_arguments

@@ -11,9 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsrnn.forecasters._mapping import continued_units, fitted_units
-from tsrnn.forecasters._memory import Memory
-from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters import Memory, RecurrentForecaster, continued_units, fitted_units
 
 
 class Carried(NamedTuple):

@@ -11,10 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tsrnn.export._carried import Carried, CarriedShape, by_series
-from tsrnn.forecasters._memory import SMALLEST_SCALE
-from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._units import SPREAD_FLOOR, Units
+from tsrnn.forecasters import SMALLEST_SCALE, SPREAD_FLOOR, ForecastModel, Settings, Units
 from tsrnn.layers import Ensemble
 
 # One step of the network: inputs (U, 1, c + E) and state (layers, U, size) to the new state.

@@ -21,7 +21,7 @@ from tsrnn.export._carried import carried_by
 from tsrnn.export._program import Program
 from tsrnn.export._trace import program_of, traced
 from tsrnn.export._verify import Arrays, Run, verify
-from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters import RecurrentForecaster
 
 FORMAT = 1
 METADATA = "tsrnn"  # the name under which files hold it

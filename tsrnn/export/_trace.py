@@ -10,8 +10,7 @@ from torch import Tensor
 
 from tsrnn.export._carried import by_series, carried_shape, half_widths
 from tsrnn.export._program import Intervals, Program
-from tsrnn.forecasters._distribution import HEADS
-from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters import HEADS, RecurrentForecaster
 from tsrnn.kernels import decomposed_recurrence
 
 SERIES, ROWS = 2, 3  # of the example that is traced: above 1, else they would be fixed

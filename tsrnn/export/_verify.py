@@ -12,11 +12,15 @@ from tsrnn.contract import level_name
 from tsrnn.data import Panel
 from tsrnn.export._carried import carried_by
 from tsrnn.export._program import Program
-from tsrnn.forecasters._filter import run_filter
-from tsrnn.forecasters._mapping import units_of
-from tsrnn.forecasters._memory import Memory, fit_scaling, standardise
-from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.forecasters._remember import memory_after
+from tsrnn.forecasters import (
+    Memory,
+    RecurrentForecaster,
+    fit_scaling,
+    memory_after,
+    run_filter,
+    standardise,
+    units_of,
+)
 
 Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Arrays], Arrays]  # from inputs by name to outputs by name

@@ -1,4 +1,4 @@
-"""Heads that learn the distribution of forecast errors from the state."""
+"""Distributions of forecast errors, learned as functions of the state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 DEGREES = 8.0  # of freedom before training
-LEAST_SCALE = 1e-4
+LEAST_SCALE = 1e-4  # keeps the logarithm of the scale finite
 FEWEST_DEGREES = 2.1  # the variance exists above 2
 SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # quantiles learned above the median
 LARGEST_LEVEL = 100 * (2 * SIDE[-1] - 1)
@@ -30,7 +30,7 @@ class Distribution(nn.Module, ABC):
     ----------
     hidden_size, horizon, n_targets : int
     fields : int
-        Numbers that describe a shape.
+        Numbers that describe the shape of an error.
     """
 
     def __init__(self, hidden_size: int, horizon: int, n_targets: int, fields: int) -> None:
@@ -42,6 +42,7 @@ class Distribution(nn.Module, ABC):
     def start(self, size: Tensor) -> None:
         """Begin with errors of some root mean square (h, C), over the local spread."""
         self.map.weight.zero_()
+        # Errors of next to nothing would start softplus where it has no gradient.
         fields = self._fields_of(size[..., None].double().clamp(min=1e-3))
         self.map.bias.copy_(fields.expand(self.shape).flatten())
 
@@ -77,25 +78,19 @@ class Quantiles(Distribution):
 
     def _fields_of(self, size: Tensor) -> Tensor:
         gaps = torch.as_tensor(np.diff(ndtri(np.array([0.5, *SIDE]))))
-        return _before_softplus(size * gaps).repeat(1, 1, 2)
+        return inverse_softplus(size * gaps).repeat(1, 1, 2)
 
     def _offsets(self, shape: Tensor) -> Tensor:
         """Offsets (..., 2 n + 1) of 1 - SIDE, the median, SIDE, rising."""
         below, above = softplus(shape).chunk(2, -1)
-        return torch.cat(
-            [
-                -below.cumsum(-1).flip(-1),
-                torch.zeros_like(shape[..., :1]),
-                above.cumsum(-1),
-            ],
-            -1,
-        )
+        median = torch.zeros_like(shape[..., :1])
+        return torch.cat([-below.cumsum(-1).flip(-1), median, above.cumsum(-1)], -1)
 
     def loss(self, error: Tensor, spread: Tensor, shape: Tensor) -> Tensor:
         """See `Distribution`."""
         offsets = self._offsets(shape) * spread[..., None]
         beyond = error[..., None] - offsets
-        levels = beyond.new_tensor(_grid())
+        levels = beyond.new_tensor(_probabilities())
         return 2 * torch.maximum(levels * beyond, (levels - 1) * beyond).mean(-1)
 
     def quantiles(self, shape: Tensor, probabilities: Sequence[float]) -> Tensor:
@@ -106,8 +101,8 @@ class Quantiles(Distribution):
         ValueError
             If a probability lies outside those learned.
         """
-        offsets, scores = self._offsets(shape), ndtri(_grid())
-        found = []
+        offsets, scores = self._offsets(shape), ndtri(_probabilities())
+        quantiles = []
         for probability in probabilities:
             if not 1 - SIDE[-1] - 1e-9 <= probability <= SIDE[-1] + 1e-9:
                 raise ValueError(
@@ -118,8 +113,8 @@ class Quantiles(Distribution):
             score = np.clip(ndtri(probability), scores[0], scores[-1])
             right = int(np.clip(np.searchsorted(scores, score), 1, len(scores) - 1))
             weight = (score - scores[right - 1]) / (scores[right] - scores[right - 1])
-            found.append((1 - weight) * offsets[..., right - 1] + weight * offsets[..., right])
-        return torch.stack(found, -1)
+            quantiles.append((1 - weight) * offsets[..., right - 1] + weight * offsets[..., right])
+        return torch.stack(quantiles, -1)
 
 
 class StudentT(Distribution):
@@ -135,7 +130,7 @@ class StudentT(Distribution):
         scale = size * math.sqrt((DEGREES - 2) / DEGREES)
         scale = (scale - LEAST_SCALE).clamp(min=0.01 * LEAST_SCALE)
         degrees = torch.full_like(size, DEGREES - FEWEST_DEGREES)
-        return _before_softplus(torch.cat([scale, degrees], -1))
+        return inverse_softplus(torch.cat([scale, degrees], -1))
 
     def _parameters_of(self, shape: Tensor) -> tuple[Tensor, Tensor]:
         """Scale and degrees of freedom."""
@@ -148,17 +143,17 @@ class StudentT(Distribution):
         size = (error / scale).square() / degrees
         half = degrees / 2
         constant = torch.lgamma(half) - torch.lgamma(half + 0.5) + 0.5 * (degrees * math.pi).log()
-        found = constant + scale.log() + (half + 0.5) * torch.log1p(size)
-        return torch.where(spread > 0, found, 0.0)  # a constant says nothing of others' scale
+        loss = constant + scale.log() + (half + 0.5) * torch.log1p(size)
+        return torch.where(spread > 0, loss, 0.0)  # a constant says nothing of others' scale
 
     def quantiles(self, shape: Tensor, probabilities: Sequence[float]) -> Tensor:
         """See `Distribution`."""
         scale, degrees = self._parameters_of(shape)
-        found = [
+        quantiles = [
             scale * torch.as_tensor(student.ppf(p, degrees.detach().double())).to(scale.dtype)
             for p in probabilities
         ]
-        return torch.stack(found, -1)
+        return torch.stack(quantiles, -1)
 
 
 HEADS: dict[str, Callable[[int, int, int], Distribution]] = {
@@ -167,11 +162,11 @@ HEADS: dict[str, Callable[[int, int, int], Distribution]] = {
 }
 
 
-def _before_softplus(value: Tensor) -> Tensor:
-    """What `softplus` makes `value` of."""
+def inverse_softplus(value: Tensor) -> Tensor:
+    """Inverse of softplus, without overflow for large values."""
     return value + torch.log(-torch.expm1(-value))
 
 
-def _grid() -> np.ndarray:
-    """Probabilities of the quantiles learned, rising."""
+def _probabilities() -> np.ndarray:
+    """Probabilities of the learned quantiles, rising."""
     return np.array([*(1 - p for p in reversed(SIDE)), 0.5, *SIDE])

@@ -1,21 +1,172 @@
-"""Prediction intervals from the forecast errors of the validation part."""
+"""Prediction intervals from the forecast errors of the validation part, or learned."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from scipy.special import ndtri
 from torch import Tensor
 
 from tsrnn.contract import IntervalWarning, warn_user
+from tsrnn.forecasters._distribution import HEADS
+from tsrnn.forecasters._memory import Memory, continued_units, fitted_units, run_filter
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._subset import subset
+from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._units import Units, by_series, full_origins, some_units, subset
 
 OWN_ERRORS = 100  # errors of a step that a series needs to have intervals of its own
 MOST_ERRORS = 20_000  # of a step, evenly spaced
+MOST_ORIGINS = 500_000  # to forecast from, where the errors of all units are one sample
+
+Ends = dict[float, tuple[np.ndarray, np.ndarray]]
+
+
+class ValidationErrors:
+    """Errors of the forecasts of validation rows, and of simpler forecasts of the same rows.
+
+    Parameters
+    ----------
+    model, start : ForecastModel
+        Model after training and before.
+    units : Units
+    split : integer Tensor of shape (U,)
+        First validation row of each unit; the row after its last where it has none.
+    settings : Settings
+
+    Attributes
+    ----------
+    scaled : ndarray of shape (U, n, h, C)
+        Errors over the local spread at the origin; NaN where the target is unknown or the
+        series is constant. Where units have too few for intervals of their own, a sample of
+        the errors of all, or of some of many units, as if of one unit.
+    state : Tensor of shape (layers, U, state_size)
+        State after the last row of each unit.
+    """
+
+    def __init__(
+        self,
+        model: ForecastModel,
+        start: ForecastModel,
+        units: Units,
+        split: Tensor,
+        settings: Settings,
+    ) -> None:
+        self._model, self._start, self._settings = model, start, settings
+        self._units, self._split, self._season = units, split, settings.season
+        ends = units.indptr[1:]
+        self._chosen = some_units(split, ends, MOST_ORIGINS)
+        self._pooled = self._pooled_origins()
+        longest = int((ends - split).max())
+        shape = (len(units), longest) if self._pooled is None else (1, len(self._pooled))
+        self.scaled = np.full((*shape, model.horizon, model.n_targets), np.nan, dtype=np.float32)
+        self._squares: dict[str, Tensor] = {}
+        self._counts: dict[str, Tensor] = {}
+        first = split - 1
+        if self._pooled is not None:
+            first = torch.where(self._chosen, first, ends)
+        self.state = run_filter(model, units, first, visit=self._visit)
+
+    def _pooled_origins(self) -> Tensor | None:
+        """Rows whose errors serve all units; None where each unit has enough.
+
+        Sampled first: the errors of all rows of many units would not fit in memory.
+        """
+        split, ends = self._split, self._units.indptr[1:]
+        varies = (self._units.spread > 0).numpy()
+        last_step = _counts(varies, split - 1, ends - self._model.horizon)
+        varying = _counts(varies, split - 1, ends - 1).any(1)
+        used = varying & self._chosen.numpy()
+        if len(last_step) == 1 or not used.any() or last_step[varying].min() >= OWN_ERRORS:
+            return None
+        last = torch.where(torch.as_tensor(used), ends, split)
+        return full_origins(split - 1, last, 1, most=MOST_ERRORS)[0]
+
+    def _keep(self, rows: Tensor, unit: Tensor, scaled: Tensor) -> None:
+        """Keep the scaled errors of some origins, if pooled those of the sample."""
+        if self._pooled is None:
+            self.scaled[unit, rows - (self._split[unit] - 1)] = scaled.numpy()
+            return
+        at = torch.searchsorted(self._pooled, rows).clamp(max=len(self._pooled) - 1)
+        chosen = self._pooled[at] == rows
+        self.scaled[0, at[chosen]] = scaled[chosen].numpy()
+
+    def _visit(self, rows: Tensor, unit: Tensor, states: Tensor) -> None:
+        """Errors of the model and of simpler forecasts from some rows."""
+        units, model = self._units, self._model
+        inside = rows < units.indptr[1:][unit] - 1  # the last row has nothing to forecast
+        rows, unit, states = rows[inside], unit[inside], states[inside]
+        forecast = model.parts(units, rows, units.starts[unit], states).total()
+        target, known = model.targets(units, rows, units.indptr[1:][unit])
+        spread = units.spread[rows][:, None, :]
+        error = target - forecast
+        # Without spread the series is constant, and its errors say nothing about others.
+        self._keep(rows, unit, torch.where(known & (spread > 0), error / spread, torch.nan))
+        last = units.values[rows][:, None, : model.n_targets]
+        self._add("model", error, known)
+        level, linear = self._start.linear_forecasts(units, rows, units.starts[unit])
+        if self._settings.local_level:
+            self._add("level", target - level, known)
+        if self._settings.linear_path:
+            self._add("linear path", target - linear, known)
+        self._add("last value", target - last, known)
+        if self._season > 1:
+            before, there = self._season_before(rows, units.starts[unit])
+            self._add("seasonal naive", target - before, known & there)
+
+    def _season_before(self, rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Values a season before the targets, and a mask of those after the series began."""
+        steps = torch.arange(self._model.horizon) % self._season
+        before = rows[:, None] + 1 + steps - self._season
+        values = self._units.values[before.clamp(min=0)][..., : self._model.n_targets]
+        return values, (before >= starts[:, None])[..., None]
+
+    def _add(self, name: str, error: Tensor, known: Tensor) -> None:
+        """Add errors by step to the table, in float64."""
+        squares = torch.where(known, error, 0.0).square().sum((0, 2)).double()
+        self._squares[name] = self._squares.get(name, 0.0) + squares
+        self._counts[name] = self._counts.get(name, 0.0) + known.sum((0, 2)).double()
+
+    def table(self) -> pd.DataFrame:
+        """Root mean squared error by step, over each series' naive error on the training part.
+
+        NaN where no target has a value a season before.
+        """
+        rmse = {
+            name: (squares / (self._counts[name] * self._model.n_targets)).sqrt().numpy()
+            for name, squares in self._squares.items()
+        }
+        return pd.DataFrame(rmse, index=pd.RangeIndex(1, self._model.horizon + 1, name="step"))
+
+
+def _counts(mask: np.ndarray, begin: Tensor, ends: Tensor) -> np.ndarray:
+    """Counts (U, C) of a mask (N, C) in the rows from `begin` to before `ends`."""
+    bounds = torch.stack([begin, ends], 1).flatten().numpy()
+    counts = np.add.reduceat(mask, bounds, dtype=np.int64)[::2]
+    return np.where((ends > begin).numpy()[:, None], counts, 0)  # an empty range adds its first row
+
+
+def calibrate(errors: np.ndarray, method: str) -> Calibration:
+    """Calibration by errors (U, n, h, C), pooled where units have few, sampled where many.
+
+    Constant series have none, NaN; where all are constant, so are their forecasts, and every
+    error is zero.
+    """
+    counts = np.isfinite(errors).sum(1)
+    if not counts.any():
+        errors, counts = np.zeros_like(errors), np.full_like(counts, errors.shape[1])
+    varying = counts.any((1, 2))
+    if len(errors) > 1 and counts[varying].min() < OWN_ERRORS:
+        errors = errors.reshape(1, -1, *errors.shape[2:])
+        errors = errors[:, np.isfinite(errors).any((0, 2, 3))]
+    if len(errors) == 1:  # a target that never varies, beside others
+        errors = np.where(np.isfinite(errors).any((0, 1, 2)), errors, 0.0)
+    chosen = subset(errors.shape[1], MOST_ERRORS).numpy()
+    return Calibration(np.ascontiguousarray(errors[:, chosen]), method)
 
 
 @dataclass(frozen=True)
@@ -45,7 +196,7 @@ class Calibration:
         level : float
             Coverage in percent.
         units : integer ndarray of shape (m,)
-            Units asked for; -1 is one never seen.
+            Units by their position among those fitted to; -1 for others.
 
         Returns
         -------
@@ -80,6 +231,7 @@ class Calibration:
             squares = np.where(np.isfinite(sizes), sizes, 0.0) ** 2
             mean = squares.sum(1) / np.where(counts > 0, counts, np.nan)
             return float(ndtri(0.5 + level / 200)) * np.sqrt(mean)
+        # Less a rounding error, so that 99 errors suffice for 99 percent.
         ranks = np.ceil((counts + 1) * (level / 100) - 1e-9).astype(int)
         if not sizes.shape[1]:
             return np.full(counts.shape, np.nan)
@@ -89,14 +241,14 @@ class Calibration:
         return np.where(ranks > counts, np.nan, widths)
 
     def _filled(self, widths: np.ndarray, sizes: np.ndarray, level: float) -> np.ndarray:
-        """Widths (m, h, C) with those after the last calibrated step; sizes are (n, h, C)."""
+        """Widths (m, h, C) with those after the last calibrated step, from errors (n, h, C)."""
         enough = np.isfinite(widths).all((0, 2))
         steps = len(enough) if enough.all() else int(np.argmin(enough))
         if steps == len(enough):
             return widths
         counts = np.isfinite(sizes).sum(0)
         if steps == 0:
-            raise ValueError(_too_few(level, int(counts[0].min()), self.method))
+            raise ValueError(_shortage(level, int(counts[0].min()), self.method))
         warn_user(
             f"the validation part calibrates intervals of level {level:g} for {steps} of "
             f"{len(enough)} steps; later ones are widened by the growth of the root mean squared "
@@ -105,6 +257,7 @@ class Calibration:
         )
         squares = np.where(np.isfinite(sizes), sizes, 0.0) ** 2
         rmse = np.sqrt(squares.sum(0) / np.maximum(counts, 1))
+        # Steps without errors grow as those of a random walk; no width shrinks.
         last = rmse[steps - 1]
         k = np.arange(1, len(enough) + 1)[:, None]
         growth = np.where(counts > 0, rmse / np.where(last > 0, last, 1.0), np.sqrt(k / steps))
@@ -112,7 +265,8 @@ class Calibration:
         return np.concatenate([widths[:, :steps], widths[:, steps - 1 : steps] * growth], 1)
 
 
-def _too_few(level: float, errors: int, method: str) -> str:
+def _shortage(level: float, errors: int, method: str) -> str:
+    """Message that a level needs more errors than there are."""
     if method == "gaussian":
         return "the validation part gives no forecast error; fit with a larger val_size"
     return (
@@ -123,52 +277,51 @@ def _too_few(level: float, errors: int, method: str) -> str:
     )
 
 
-def calibrate(errors: np.ndarray, method: str) -> Calibration:
-    """Pool the errors of all units where the units have few, and thin them out where many.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (U, n, h, C)
-        NaN where there is none. Constant series have none; where all are constant, so are
-        their forecasts, and every error is zero.
-    method : {"conformal", "gaussian"}
-    """
-    counts = np.isfinite(errors).sum(1)
-    if not counts.any():
-        errors, counts = np.zeros_like(errors), np.full_like(counts, errors.shape[1])
-    varying = counts.any((1, 2))
-    if len(errors) > 1 and counts[varying].min() < OWN_ERRORS:
-        errors = errors.reshape(1, -1, *errors.shape[2:])
-        errors = errors[:, np.isfinite(errors).any((0, 2, 3))]
-    if len(errors) == 1:  # a target that never varies, beside others
-        errors = np.where(np.isfinite(errors).any((0, 1, 2)), errors, 0.0)
-    chosen = subset(errors.shape[1], MOST_ERRORS).numpy()
-    return Calibration(np.ascontiguousarray(errors[:, chosen]), method)
+def scaled_ends(
+    model: ForecastModel,
+    calibration: Calibration,
+    memory: Memory,
+    levels: list[float],
+) -> Ends:
+    """Ends (S, horizon, C) of the intervals less the point forecast, over the local spread."""
+    if calibration.method in HEADS:
+        ends = learned_bounds(model, model.network.outputs(memory.state[-1]), levels)
+    else:
+        units = fitted_units(memory)
+        widths = {level: calibration.half_widths(level, units) for level in levels}
+        ends = {level: (-width, width) for level, width in widths.items()}
+    return each_end(ends, lambda end: by_series(end, len(memory.ids)))
 
 
 @torch.no_grad()
 def learned_bounds(
     model: ForecastModel, states: Tensor, levels: list[float]
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-    """Ends of the intervals of a learned distribution, by level, over the local spread.
-
-    Parameters
-    ----------
-    model : ForecastModel
-    states : Tensor of shape (n, hidden_size)
-    levels : list of float
-        Coverages in percent.
-
-    Returns
-    -------
-    dict
-        Arrays (n, horizon, C), lower and upper.
-    """
+    """Ends (n, horizon, C) of the intervals of a learned distribution, over the local spread."""
     bounds = {}
     for level in levels:
         ends = model.quantiles(states, (0.5 - level / 200, 0.5 + level / 200)).numpy()
         bounds[level] = (ends[..., 0], ends[..., 1])
     return bounds
+
+
+def local_spread(settings: Settings, memory: Memory) -> np.ndarray:
+    """Local spread at the last row, (S, 1, C), in the units of the transformed targets."""
+    units, _ = continued_units(memory, None, settings)
+    last = units.spread[units.indptr[1:] - 1].numpy()[:, None]
+    return by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
+
+
+def steps_ahead(ends: Ends, spread: np.ndarray, horizon: int, h: int) -> Ends:
+    """Ends (S, h, C) on the scale of the spread (S, 1, C), from ends (S, horizon, C) over it."""
+    steps = np.minimum(np.arange(h), horizon - 1)
+    scale = growth_beyond(horizon, h)[:, None] * spread
+    return each_end(ends, lambda end: end[:, steps] * scale)
+
+
+def each_end(ends: Ends, change: Callable[[np.ndarray], np.ndarray]) -> Ends:
+    """Change both ends of every level."""
+    return {level: (change(low), change(high)) for level, (low, high) in ends.items()}
 
 
 def growth_beyond(horizon: int, h: int) -> np.ndarray:

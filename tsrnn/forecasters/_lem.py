@@ -35,19 +35,19 @@ class LEMForecaster(RecurrentForecaster):
     block_size : int, optional
         Size of the blocks of the matrices W. By default they are full, as published.
     init : {"uniform", "chrono"}, default "uniform"
-        How the layers start, see `tsrnn.layers.LEM`.
+        Start values of the layers, see `tsrnn.layers.LEM`.
     chrono_length : float, optional
         The longest dependency expected, in steps, for ``init="chrono"``.
     input_size, preset, hidden_size, n_layers, aggregation, multivariate
-        The network, as in `ParaRNNForecaster`.
+        Network, as in `ParaRNNForecaster`.
     local_level, linear_path, use_boxcox, intervals
-        What is around it, likewise.
+        Parts around the network, likewise.
     val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
-        The training, likewise.
+        Training, likewise.
     refit, device, strategy, devices, callbacks, random_state, verbose
-        How it runs, likewise.
+        Course of the training, likewise.
     target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        The data, likewise.
+        Data, likewise.
 
     References
     ----------

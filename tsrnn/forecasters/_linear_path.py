@@ -1,22 +1,112 @@
-"""The linear path in closed form: ridge regression towards a naive forecast."""
+"""The linear path: ridge regression towards a naive forecast, its window and form chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from tsrnn.data import Panel
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._subset import subset
-from tsrnn.forecasters._units import Units
+from tsrnn.forecasters._scaling import Scaling, standardise
+from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._units import (
+    Units,
+    regression_origins,
+    subset,
+    units_of,
+    validation_origins,
+)
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # times the mean eigenvalue of the Gram
+ROWS_TO_JUDGE = 500_000
 ROWS_AT_MOST = 200_000
 VALUES_AT_MOST = 2**26  # of the design: half a gigabyte
+
+
+def choose_linear_path(
+    settings: Settings, panel: Panel, scaling: Scaling, make: Callable[[Settings], ForecastModel]
+) -> tuple[Settings, dict[str, Any]]:
+    """Input size and form of the linear path with the least error on the validation part.
+
+    Every size of `input_sizes` forecasts from the same origins. Of panels with more than
+    500,000 rows a subset of the series decides.
+
+    `make` returns an empty model of some settings. Returned are the settings with the chosen
+    input size and the form that `best_form` chose.
+    """
+    lengths = panel.lengths
+    validated = np.flatnonzero(settings.training_rows(lengths) < lengths)
+    most = max(1, len(validated) * ROWS_TO_JUDGE // int(lengths[validated].sum()))
+    chosen = validated[subset(len(validated), most).numpy()]
+    panel, scaling = panel.select(np.isin(np.arange(len(lengths)), chosen)), scaling.select(chosen)
+    values = standardise(panel, scaling)
+    rows = torch.from_numpy(settings.training_rows(panel.lengths))
+    forms = []
+    for size in settings.input_sizes:
+        tried = replace(settings, input_size=size)
+        units = units_of(values, panel.indptr, scaling, tried)
+        split = units.starts + rows.repeat_interleave(len(units) // panel.n_series)
+        train = regression_origins(units, split, tried.horizon)
+        validation = validation_origins(units, split, tried.horizon)
+        forms.append((tried, best_form(make(tried), units, train, validation, tried.season)))
+    return min(forms, key=lambda pair: pair[1]["error"])
+
+
+@torch.no_grad()
+def best_form(
+    model: ForecastModel,
+    units: Units,
+    train: tuple[Tensor, Tensor],
+    validation: tuple[Tensor, Tensor],
+    season: int,
+) -> dict[str, Any]:
+    r"""Form of the linear path that forecasts validation targets best.
+
+    The target A^0 of the shrinkage is one of three naive forecasts: the level of the
+    window, the last value, the value a season before. Chosen are that target, the penalty,
+    whether coefficients vary with the window's autocorrelations at all, and, where the
+    validation part has ten windows, whether forecasts revert to the mean of the training part:
+    with :math:`\Gamma = 0` they follow the window's level, as series without a mean ask for.
+
+    Parameters
+    ----------
+    model : ForecastModel
+        Not changed.
+    units : Units
+        In float64.
+    train, validation : tuple of integer Tensors (rows, starts)
+        Rows to forecast from, with all h steps inside the part they belong to, and the
+        first row of their unit.
+    season : int
+
+    Returns
+    -------
+    dict
+        The "prior", the "penalty", whether the form is "varying" and "reverting", and its
+        "error", the mean squared error of the validation targets.
+    """
+    fitted, validated = (_Sums.of(model, units, origins) for origins in (train, validation))
+    best: dict[str, Any] = {"error": float("inf")}
+    reverting = (False,) if model.linear_level is None else (False, True)
+    for parts in product((False, True) if model.seasons else (False,), reverting):
+        ridge = _Ridge(fitted, *fitted.design_sizes(*parts))
+        for name, prior in _naive_weights(model, units, season).items():
+            errors = [0.0 for _ in PENALTIES]
+            for k in range(fitted.n_groups):
+                for i, weights in enumerate(ridge.path(k, prior, PENALTIES)):
+                    errors[i] += validated.squared_error(k, weights)
+            for penalty, error in zip(PENALTIES, errors, strict=True):
+                if error < best["error"]:
+                    best = {"prior": name, "penalty": penalty}
+                    best |= dict(zip(("varying", "reverting"), parts, strict=True))
+                    best |= {"error": error}
+    return best | {"error": best["error"] / validated.count}
 
 
 @torch.no_grad()
@@ -35,7 +125,7 @@ def fit_linear_path(
         + \lambda \sum_k \Big( \| A_k - A_k^0 \|^2 + \sum_j \| A_{jk} \|^2
         + \| B_k \|^2 + \| \Gamma_k \|^2 \Big)
 
-    Coefficients of a part that the form is without are zero and are not trained.
+    Coefficients of parts that the form does not have are zero and are not trained.
 
     Parameters
     ----------
@@ -46,7 +136,7 @@ def fit_linear_path(
         Rows to forecast from and the first row of their unit; all h steps are targets.
     season : int
     form : dict
-        What `best_form` gave.
+        Result of `best_form`.
     """
     sums = _Sums.of(model, units, origins)
     prior = _naive_weights(model, units, season)[form["prior"]]
@@ -67,57 +157,6 @@ def fit_linear_path(
     if model.linear_level is not None:
         model.linear_level.copy_(weights[n_fixed:].flatten(1))
         model.linear_level.requires_grad_(form["reverting"])
-
-
-@torch.no_grad()
-def best_form(
-    model: ForecastModel,
-    units: Units,
-    train: tuple[Tensor, Tensor],
-    validation: tuple[Tensor, Tensor],
-    season: int,
-) -> dict[str, Any]:
-    r"""The form of the linear path that forecasts validation targets best.
-
-    The target A^0 of the shrinkage is one of three naive forecasts: the level of the
-    window, the last value, the value a season before. Chosen are that target, the penalty,
-    whether coefficients vary with the window's autocorrelations at all, and, where the
-    validation part has ten windows, whether forecasts revert to the mean of the training part:
-    with :math:`\Gamma = 0` they follow the window's level, as series without a mean ask for.
-
-    Parameters
-    ----------
-    model : ForecastModel
-        Left as it is.
-    units : Units
-        In float64.
-    train, validation : tuple of integer Tensors (rows, starts)
-        Rows to forecast from, with all h steps inside the part they belong to, and the
-        first row of their unit.
-    season : int
-
-    Returns
-    -------
-    dict
-        The "prior", the "penalty", whether it is "varying" and "reverting", and its "error":
-        the mean squared one of the validation targets.
-    """
-    fitted, held = (_Sums.of(model, units, origins) for origins in (train, validation))
-    best: dict[str, Any] = {"error": float("inf")}
-    reverting = (False,) if model.linear_level is None else (False, True)
-    for parts in product((False, True) if model.seasons else (False,), reverting):
-        ridge = _Ridge(fitted, *fitted.design_sizes(*parts))
-        for name, prior in _naive_weights(model, units, season).items():
-            errors = [0.0 for _ in PENALTIES]
-            for k in range(fitted.n_groups):
-                for i, weights in enumerate(ridge.path(k, prior, PENALTIES)):
-                    errors[i] += held.squared_error(k, weights)
-            for penalty, error in zip(PENALTIES, errors, strict=True):
-                if error < best["error"]:
-                    best = {"prior": name, "penalty": penalty}
-                    best |= dict(zip(("varying", "reverting"), parts, strict=True))
-                    best |= {"error": error}
-    return best | {"error": best["error"] / held.count}
 
 
 @dataclass(frozen=True)
@@ -150,10 +189,10 @@ class _Sums:
         targets = values - units.level[rows][:, None, : units.n_targets]
         lags = units.lags(rows, starts)
         if model.seasons:
-            own = lags[:, : units.n_targets * units.window]
+            target_lags = lags[:, : units.n_targets * units.window]
             strength = model.season_strength(lags)
-            lags = torch.cat([lags, *(s[:, None] * own for s in strength.T)], 1)
-        if not model.known:
+            lags = torch.cat([lags, *(s[:, None] * target_lags for s in strength.T)], 1)
+        if not model.known:  # one design for all steps, one group
             joining, targets = values.new_zeros(len(rows), 1, 0), targets.flatten(1)[:, None]
         else:
             joining = model.known_futures(units, rows)
@@ -165,14 +204,14 @@ class _Sums:
             torch.einsum("nge,ngm->gem", joining, targets),
         ]
         return cls(
-            n_lags,
-            len(model.known),
-            lags.T @ lags,
-            torch.einsum("np,nge->gpe", lags, joining),
-            torch.einsum("nge,ngf->gef", joining, joining),
-            torch.cat(moments, 1),
-            targets.square().sum((0, 2)),
-            targets.numel(),
+            n_lags=n_lags,
+            n_known=len(model.known),
+            gram=lags.T @ lags,
+            mixed=torch.einsum("np,nge->gpe", lags, joining),
+            inner=torch.einsum("nge,ngf->gef", joining, joining),
+            cross=torch.cat(moments, 1),
+            square=targets.square().sum((0, 2)),
+            count=targets.numel(),
         )
 
     @property
@@ -193,7 +232,7 @@ class _Sums:
         return torch.cat([shared, self.mixed[k].T @ first + self.inner[k] @ last])
 
     def squared_error(self, k: int, weights: Tensor) -> float:
-        """Sum of squares of what weights leave of the targets of a group."""
+        """Sum of squared residuals of the targets of a group, y'y - w'(2 X'y - X'X w)."""
         doubled = 2 * self.cross[k] - self.times(k, weights)
         return float(self.square[k] - (weights * doubled).sum())
 
@@ -207,7 +246,7 @@ class _Ridge:
     def __init__(self, sums: _Sums, size: int, border: int) -> None:
         self._sums, self._size, self._border = sums, size, border
         values, self._vectors = torch.linalg.eigh(sums.gram[:size, :size])
-        self._values = values.clamp(min=0)
+        self._values = values.clamp(min=0)  # negative by rounding alone
 
     def path(self, k: int, prior: Tensor, penalties: Sequence[float]) -> Iterator[Tensor]:
         """Weights (p + e, m) of a group for each penalty, shrunk towards `prior`."""
@@ -219,11 +258,11 @@ class _Ridge:
         turned = self._vectors.T @ torch.cat([rest[:size], joined[0]], 1)
         outputs, mixed = turned[:, : rest.shape[1]], turned[:, rest.shape[1] :]
         total = self._values.sum() + joined[1].diagonal().sum()
-        unit = (total / (size + border)).clamp(min=1e-12)
+        unit = (total / (size + border)).clamp(min=1e-12)  # of a design of zeros
         for penalty in penalties:
             shrunk = (self._values + penalty * unit)[:, None]
-            own = joined[1] + penalty * unit * torch.eye(border, dtype=rest.dtype)
-            schur = own - mixed.T @ (mixed / shrunk)
+            inner = joined[1] + penalty * unit * torch.eye(border, dtype=rest.dtype)
+            schur = inner - mixed.T @ (mixed / shrunk)
             last = rest[p : p + border] - mixed.T @ (outputs / shrunk)
             last = torch.linalg.solve(schur, last)
             weights = start.clone()
@@ -233,7 +272,7 @@ class _Ridge:
 
 
 def _naive_weights(model: ForecastModel, units: Units, season: int) -> dict[str, Tensor]:
-    """Weights (p, h, C) that turn the linear path into a naive forecast."""
+    """Weights (p, h, C) with which the linear path is a naive forecast, by its name."""
     window = units.window
     n_lags = units.values.shape[1] * window
     empty = torch.zeros(n_lags, model.horizon, units.n_targets, dtype=torch.float64)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tsrnn.contract import check_fits
-from tsrnn.forecasters._autocorrelation import autocorrelation
 from tsrnn.forecasters._distribution import HEADS, Distribution
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units
 from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer
 
-CONTEXT_SIZE = 8
+CONTEXT_SIZE = 8  # numbers of the state that an effect of known futures depends on
 FUTURE_WIDTH = 32
-WIDTH_COUNTED = 64  # units of a layer, times the block size, of networks that are counted
-FORECASTS_OF_A_SEGMENT = 192  # rows of a training segment behind those that warm it up
 
 
 class Parts(NamedTuple):
@@ -65,7 +59,16 @@ class ForecastModel(nn.Module):
     n_exog : int
         Exogenous columns E.
     known : list of int
-        Which of them are known ahead.
+        Numbers of the exogenous columns known ahead.
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> forecaster = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
+    >>> model = forecaster.fit(load_elec_equip()).model_
+    >>> model.horizon, model.n_targets, model.seasons
+    (12, 1, [12])
     """
 
     def __init__(self, settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> None:
@@ -79,6 +82,7 @@ class ForecastModel(nn.Module):
         self.network = networks[0] if size == 1 else Ensemble(networks)
         lags = inputs * settings.input_size
         self.linear = self.linear_level = self.linear_varying = self.linear_known = None
+        # An autocorrelation from less than half a season of products is noise.
         self.seasons = [k for k in settings.seasons if 3 * k <= 2 * settings.input_size]
         if settings.linear_path:
             outputs = self.horizon * n_targets
@@ -86,8 +90,8 @@ class ForecastModel(nn.Module):
             if settings.local_level and settings.judges_level:
                 self.linear_level = nn.Parameter(torch.empty(n_targets, outputs))
             if self.seasons:
-                own = n_targets * settings.input_size
-                self.linear_varying = nn.Parameter(torch.empty(own, len(self.seasons) * outputs))
+                rows = n_targets * settings.input_size
+                self.linear_varying = nn.Parameter(torch.empty(rows, len(self.seasons) * outputs))
             if known:
                 self.linear_known = nn.Parameter(torch.empty(self.horizon, len(known), n_targets))
         hidden, futures = settings.hidden_size, range(size if known else 0)
@@ -112,7 +116,7 @@ class ForecastModel(nn.Module):
         return [part for part in parts if part is not None]
 
     def targets(self, units: Units, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
-        """What the forecasts from some rows are to meet.
+        """Values that the forecasts from some rows are compared with.
 
         Parameters
         ----------
@@ -177,12 +181,13 @@ class ForecastModel(nn.Module):
         lags = units.lags(rows, starts)
         linear = (lags @ self.linear.to(lags.dtype)).unflatten(-1, shape)
         if self.linear_level is not None:
-            own = units.level[rows][..., : self.n_targets]
-            linear = linear + (own @ self.linear_level.to(lags.dtype)).unflatten(-1, shape)
+            means = units.level[rows][..., : self.n_targets]
+            linear = linear + (means @ self.linear_level.to(lags.dtype)).unflatten(-1, shape)
         if self.linear_varying is not None:
-            own = lags[..., : len(self.linear_varying)]
-            parts = (own @ self.linear_varying.to(lags.dtype)).unflatten(-1, (-1, *shape))
+            target_lags = lags[..., : len(self.linear_varying)]
+            parts = (target_lags @ self.linear_varying.to(lags.dtype)).unflatten(-1, (-1, *shape))
             linear = linear + (self.season_strength(lags)[..., None, None] * parts).sum(-3)
+        # A series without spread is constant: its forecast is its level.
         return level, torch.where(units.spread[rows][..., None, :] > 0, linear, 0.0)
 
     def _linear_future(self, known: Tensor, spread: Tensor) -> Tensor:
@@ -215,11 +220,11 @@ class ForecastModel(nn.Module):
         """Learned quantiles (..., h, C, n) of errors over the local spread; a mean over members."""
         parts = states.chunk(len(self.distributions), -1)
         heads = cast("Iterable[Distribution]", self.distributions)
-        found = [
+        quantiles = [
             head.quantiles(head(part), probabilities)
             for head, part in zip(heads, parts, strict=True)
         ]
-        return torch.stack(found).mean(0)
+        return torch.stack(quantiles).mean(0)
 
     def distribution_loss(self, error: Tensor, spread: Tensor, states: Tensor) -> Tensor:
         """Loss (..., h, C) of the learned distribution at errors of the point forecast."""
@@ -230,26 +235,37 @@ class ForecastModel(nn.Module):
     def merged(
         cls, members: Sequence[ForecastModel], make: Callable[[], ForecastModel]
     ) -> ForecastModel:
-        """Members trained by themselves as one model of `make`, whose forecast is their mean."""
+        """Models trained one by one as one of `make`, whose forecast is their mean."""
         if len(members) == 1:
             return members[0]
         empty = make()
         assert isinstance(empty.network, Ensemble)
         for i, member in enumerate(members):
             empty.network.members[i].load_state_dict(member.network.state_dict())
-            for own, theirs in (
-                (empty.futures, member.futures),
-                (empty.distributions, member.distributions),
-            ):
-                if len(theirs):
-                    own[i].load_state_dict(theirs[0].state_dict())
+            for name in ("futures", "distributions"):
+                for head in getattr(member, name):
+                    getattr(empty, name)[i].load_state_dict(head.state_dict())
+        linear = zip(*(member.linear_parameters() for member in members), strict=True)
         with torch.no_grad():
-            means = zip(
-                empty.linear_parameters(), *(m.linear_parameters() for m in members), strict=True
-            )
-            for mean, *parts in means:
+            for mean, parts in zip(empty.linear_parameters(), linear, strict=True):
                 mean.copy_(torch.stack(parts).mean(0))
         return empty
+
+
+def _network(settings: Settings, inputs: int, n_targets: int) -> RecurrentNetwork:
+    projected = settings.input_projection
+    layers = make_layer(
+        LayerChoice(settings.layer, settings.options),
+        settings.hidden_size if projected else inputs,
+        settings.hidden_size,
+        settings.n_layers,
+    )
+    return RecurrentNetwork(
+        layers,
+        settings.horizon * n_targets,
+        aggregation=settings.aggregation,
+        input_size=inputs if projected else None,
+    )
 
 
 class FutureHead(nn.Module):
@@ -284,80 +300,41 @@ class FutureHead(nn.Module):
         return self.output(torch.tanh(self.inner(torch.cat([context, known], -1))))
 
 
-def _network(settings: Settings, inputs: int, n_targets: int) -> RecurrentNetwork:
-    projected = settings.input_projection
-    layers = make_layer(
-        LayerChoice(settings.layer, settings.options),
-        settings.hidden_size if projected else inputs,
-        settings.hidden_size,
-        settings.n_layers,
-    )
-    return RecurrentNetwork(
-        layers,
-        settings.horizon * n_targets,
-        aggregation=settings.aggregation,
-        input_size=inputs if projected else None,
-    )
+def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
+    r"""Correlation of windows with themselves some steps before.
+
+    .. math:: \rho_k = \sum_{t > k} d_t d_{t-k}
+        \Big/ \sqrt{\textstyle\sum_{t > k} d_t^2 \sum_{t > k} d_{t-k}^2}
+
+    Parameters
+    ----------
+    windows : Tensor of shape (..., C, W)
+        Deviations from the mean of the window, zero before the series began.
+    lags : sequence of int
+        Each less than W.
+
+    Returns
+    -------
+    Tensor of shape (..., len(lags))
+        A mean over the C columns; zero for one that does not vary.
+    """
+    correlations = []
+    for lag in lags:
+        late, early = windows[..., lag:], windows[..., :-lag]
+        size = (late.square().sum(-1) * early.square().sum(-1)).sqrt()
+        product = (late * early).sum(-1)
+        correlations.append(torch.where(size > 0, product / size, 0.0).mean(-1))
+    return torch.stack(correlations, -1)
 
 
 def empty_model(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> ForecastModel:
-    """A model without values, made without drawing from torch's global generator."""
+    """Model without values, built without drawing from torch's global generator."""
     return model_without_memory(settings, n_targets, n_exog, known).to_empty(device="cpu")
 
 
 def model_without_memory(
     settings: Settings, n_targets: int, n_exog: int, known: list[int]
 ) -> ForecastModel:
-    """A model that has the shapes of its parameters alone."""
+    """Model with the shapes of its parameters alone."""
     with torch.device("meta"):
         return ForecastModel(settings, n_targets if settings.joint else 1, n_exog, known)
-
-
-def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> None:
-    """Refuse a model whose training would not fit in the memory of the machine.
-
-    Raises
-    ------
-    ValueError
-        Naming the sizes that were asked for.
-    """
-    inputs = (n_targets if settings.joint else 1), n_exog, known
-    count = _parameter_count(settings, *inputs)
-    rows = settings.input_size + FORECASTS_OF_A_SEGMENT
-    states = float(settings.batch_size) * rows * settings.hidden_size * settings.n_layers
-    lags = ((inputs[0] + n_exog) * settings.input_size) ** 2.0 if settings.linear_path else 0.0
-    # float32: value, gradient and two moments of a parameter, states with what their gradients
-    # need, networks that are kept; float64: moments of the lags and their eigenvectors
-    n_bytes = 4 * ((4 + settings.n_estimators) * count + 3 * states) + 8 * 3 * lags
-    sizes = ("input_size", "hidden_size", "n_layers", "horizon", "batch_size", "n_estimators")
-    check_fits(
-        f"training a network of {count:.3g} parameters "
-        f"({', '.join(f'{name}={getattr(settings, name)}' for name in sizes)})",
-        n_bytes,
-        "Take smaller sizes; by default hidden_size=64 and n_layers=2, and input_size is chosen "
-        "from the data",
-    )
-
-
-def _parameter_count(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> float:
-    """Parameters of one network, counted on small ones that hold none.
-
-    Their number is linear in the layers and quadratic in the units of a layer, so that those of
-    one and two layers and of three widths give it for all.
-    """
-
-    def count(hidden_size: int, n_layers: int) -> float:
-        small = replace(settings, hidden_size=hidden_size, n_layers=n_layers, n_estimators=1)
-        with torch.device("meta"):
-            model = ForecastModel(small, n_targets, n_exog, known)
-        return float(sum(parameter.numel() for parameter in model.parameters()))
-
-    unit = WIDTH_COUNTED * int(settings.options.get("block_size") or 1)
-    widths = (1, 2, 3) if settings.hidden_size > 3 * unit else (settings.hidden_size / unit,)
-    one, two = ([count(round(unit * width), n) for width in widths] for n in (1, 2))
-    width = settings.hidden_size / unit
-    first, second = (
-        values[0] if len(values) == 1 else float(np.polyval(np.polyfit(widths, values, 2), width))
-        for values in (one, two)
-    )
-    return first + (second - first) * (settings.n_layers - 1.0)

@@ -23,23 +23,23 @@ class NewtonForecaster(RecurrentForecaster):
     horizon : int, optional
         Steps forecast directly; by frequency.
     cell : {"gru", "lstm"}
-        The recurrence.
+        Recurrence of the blocks.
     conv_size : int, default 4
         Steps that the convolution sees.
     n_heads : int, default 4
-        Parts that the units fall into, a divisor of `hidden_size`.
+        Heads that the layer width is divided into, a divisor of `hidden_size`.
     expansion : int, default 1
-        Units of a block, in multiples of `hidden_size`.
+        Width of a block, in multiples of `hidden_size`.
     input_size, preset, hidden_size, n_layers, aggregation, multivariate
-        The network, as in `ParaRNNForecaster`.
+        Network, as in `ParaRNNForecaster`.
     local_level, linear_path, use_boxcox, intervals
-        What is around it, likewise.
+        Parts around the network, likewise.
     val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
-        The training, likewise.
+        Training, likewise.
     refit, device, strategy, devices, callbacks, random_state, verbose
-        How it runs, likewise.
+        Course of the training, likewise.
     target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        The data, likewise.
+        Data, likewise.
 
     References
     ----------

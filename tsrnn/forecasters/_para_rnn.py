@@ -59,19 +59,19 @@ class ParaRNNForecaster(RecurrentForecaster):
         cut into inputs: there, and in clipping gradients and starting the output at zero,
         "paper" does as "default", `local_level` included.
     cell : {"rnn", "gru", "lstm", "attention"} or tsrnn.kernels.Cell
-        What the blocks are: the network above, gated recurrent units or long short-term
-        memory with block-diagonal matrices, or a recurrence of one's own; "attention" is
+        Recurrence of the blocks: the network above, gated recurrent units or long short-term
+        memory with block-diagonal matrices, or a user-defined recurrence; "attention" is
         `tsrnn.layers.BlockRecurrentAttention`, section 6.2, with four heads, so that 4 divides
         `hidden_size`. With `block_size` as large as `hidden_size` each is its ordinary twin. The
-        state of all layers is carried on, the cells of an LSTM included. A forecaster with an
-        own cell is kept by pickle, not by `save`.
+        state of all layers is carried on, the cells of an LSTM included. A forecaster with a
+        user-defined cell is kept by pickle, not by `save`.
     hidden_size, block_size, n_layers : int, optional
-        64 ("paper": 128), 2 and 2. The block size of an own cell is the number of its
+        64 ("paper": 128), 2 and 2. The block size of a user-defined cell is the number of its
         outputs.
     nonlinearity : {"tanh", "relu", "identity"}, optional
         "tanh". A choice of ``cell="rnn"``.
     init : {"stable", "uniform", "chrono"}, optional
-        How the layers start, see `tsrnn.layers.ParaRNN`: "stable" ("paper": "uniform").
+        Start values of the layers, see `tsrnn.layers.ParaRNN`: "stable" ("paper": "uniform").
     chrono_length : float, optional
         The longest dependency expected, in steps, for ``init="chrono"``.
     aggregation : {"linear", "fc", "ffn"}, optional
@@ -100,16 +100,16 @@ class ParaRNNForecaster(RecurrentForecaster):
         Other columns are exogenous.
     known_ahead : str or list of str, optional
         Exogenous columns whose future is known and given to `predict` as `X_future`.
-        The others are used up to the last row of the data; where a longer h goes on
-        from own forecasts they are held at their last value.
+        The others are used up to the last row of the data; where a longer h continues from
+        own forecasts they keep their last value.
     static : str or list of str, optional
         Exogenous columns of a long frame that are constant within each series, such as the size
         of a shop: numbers, inputs of the network at every step. They are checked, come with the
         rows of new series, and need not be given in `X_future`.
     calendar : bool, str or list of str, optional
         Cycles of the calendar, "minute", "hour", "dayofweek", "day" (of the month), "dayofyear",
-        "month", "quarter": sines and cosines of the timestamps, columns known ahead that are not
-        to be given. True chooses by frequency.
+        "month", "quarter": sines and cosines of the timestamps, columns known ahead that need
+        not be given. True chooses by frequency.
     id_col, time_col : str
         Columns of a long frame.
     freq : str or int, optional
@@ -166,12 +166,12 @@ class ParaRNNForecaster(RecurrentForecaster):
         Number of processes of `strategy`; 1 by default.
     callbacks : list of lightning.pytorch.Callback, optional
         Passed to Lightning's trainer. "ddp_spawn", "ddp_fork" and "ddp_notebook" train in
-        processes of their own: of those callbacks comes back what ``state_dict`` of the first
-        process's gives, into these by ``load_state_dict``, and nothing else.
+        other processes: the ``state_dict`` of the first process's callbacks is loaded into these
+        by ``load_state_dict``, and nothing else comes back.
     random_state : int, numpy random generator or None
         The same integer gives the same forecasts on the same machine. None draws anew.
     verbose : int
-        1 shows a progress bar over epochs and says when kernels are compiled.
+        1 shows a progress bar over epochs and reports when kernels are compiled.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         local level and the linear path alone forecast, and what reads networks, such as
         `tsrnn.recurrence_features`, raises `tsrnn.interpret.UninformativeNetworkError`.
     inactive_networks_ : dict of int to str
-        Networks, from 1, that contribute nothing, and why.
+        Networks, from 1, that contribute nothing, and the reason.
     sample_length_ : int
         Rows of the longest series fitted to.
     validation_ : DataFrame

@@ -1,8 +1,9 @@
-"""Forecasters whose model is a recurrent network: fit, state and forecasts on panels."""
+"""Forecasters with a recurrent network: fit, state and forecasts on panels."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -18,35 +19,45 @@ from tsrnn.contract import (
     check_not_too_large,
     seed_of,
     with_intervals,
+    with_shared_arguments,
 )
 from tsrnn.data import Panel
-from tsrnn.forecasters._ahead import (
-    Ahead,
+from tsrnn.forecasters._distribution import HEADS
+from tsrnn.forecasters._file import arrays_of, header_of, revive, revived_memory
+from tsrnn.forecasters._forecast import (
+    contribution_frame,
+    drawn_paths,
     look_ahead,
     of_series,
     point_forecasts,
+    rolling_forecasts,
     within_horizon,
 )
-from tsrnn.forecasters._boxcox import boxcox_lambda, check_positive
-from tsrnn.forecasters._contributions import additive_parts, contribution_frame
-from tsrnn.forecasters._distribution import HEADS
-from tsrnn.forecasters._evaluation import ValidationErrors
-from tsrnn.forecasters._filter import run_filter
-from tsrnn.forecasters._fit import Training
-from tsrnn.forecasters._intervals import calibrate
-from tsrnn.forecasters._linear_choice import choose_linear_path
-from tsrnn.forecasters._mapping import continued_units, fitted_units, units_of
-from tsrnn.forecasters._memory import Memory, fit_scaling, standardise
-from tsrnn.forecasters._model import ForecastModel, check_model_size, empty_model
-from tsrnn.forecasters._remember import carried_on, memory_after, memory_of
-from tsrnn.forecasters._rolling import rolling_forecasts
-from tsrnn.forecasters._sample_paths import drawn_paths
+from tsrnn.forecasters._intervals import (
+    Ends,
+    ValidationErrors,
+    calibrate,
+    each_end,
+    local_spread,
+    scaled_ends,
+    steps_ahead,
+)
+from tsrnn.forecasters._linear_path import choose_linear_path
+from tsrnn.forecasters._memory import (
+    Memory,
+    carried_on,
+    continued_units,
+    fitted_units,
+    memory_after,
+    memory_of,
+    run_filter,
+)
+from tsrnn.forecasters._model import ForecastModel, empty_model
+from tsrnn.forecasters._scaling import boxcox_lambda, check_positive, fit_scaling, standardise
 from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
-from tsrnn.forecasters._shared import SharedArguments
-from tsrnn.forecasters._shares import sample_inputs
-from tsrnn.forecasters._stored import arrays_of, header_of, revive, revived_memory
 from tsrnn.forecasters._summary import Summary, guarantee, reason_of_inactivity, summarise
-from tsrnn.forecasters._widths import Ends, each_end, local_spread, scaled_ends, steps_ahead
+from tsrnn.forecasters._training import Training, check_model_size
+from tsrnn.forecasters._units import sample_inputs, units_of
 from tsrnn.interpret import active_networks, block_shares
 from tsrnn.layers import CellStack, LayerChoice
 from tsrnn.training import checked_device, checked_processes
@@ -54,19 +65,96 @@ from tsrnn.training import checked_device, checked_processes
 LARGEST = 1e290  # value of which differences and means are finite
 
 
-class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
+@with_shared_arguments
+class RecurrentForecaster(Forecaster[Memory]):
     """Base of the forecasters with a recurrent network; not to be used by itself.
 
-    A subclass says what its layers are (`_layer`) and which defaults differ (`presets`).
+    A subclass names its layers (`_layer`) and the defaults that differ (`presets`).
+
+    Parameters
+    ----------
+    horizon : int, optional
+        Steps forecast directly; by frequency.
+    input_size, preset, hidden_size, n_layers, aggregation, multivariate
+        Network, as in `ParaRNNForecaster`.
+    local_level, linear_path, use_boxcox, intervals
+        Parts around the network, likewise.
+    val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
+        Training, likewise.
+    refit, device, strategy, devices, callbacks, random_state, verbose
+        Course of the training, likewise.
+    target, known_ahead, static, calendar, id_col, time_col, freq, missing
+        Data, likewise.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA, LRUForecaster
+    >>> from tsrnn.forecasters import RecurrentForecaster
+    >>> [issubclass(model, RecurrentForecaster) for model in (LRUForecaster, ARMA)]
+    [True, False]
     """
 
     not_saved = ("callbacks",)
     takes_static = True
     presets: ClassVar[Presets] = {}
 
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        input_size: int | None = None,
+        preset: str = "default",
+        hidden_size: int | None = None,
+        n_layers: int | None = None,
+        aggregation: str | None = None,
+        local_level: bool | None = None,
+        linear_path: bool | None = None,
+        use_boxcox: bool | str | float = False,
+        multivariate: str | None = None,
+        intervals: str = "conformal",
+        val_size: int | None = None,
+        loss: str | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        batch_size: int = 32,
+        max_epochs: int | None = None,
+        patience: int | None = None,
+        n_estimators: int = 1,
+        refit: bool | None = None,
+        device: str = "cpu",
+        strategy: str | None = None,
+        devices: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+        **shared: Any,
+    ) -> None:
+        super().__init__(horizon=horizon, **shared)
+        self.input_size = input_size
+        self.preset = preset
+        self.hidden_size = hidden_size
+        self.n_layers = n_layers
+        self.aggregation = aggregation
+        self.local_level = local_level
+        self.linear_path = linear_path
+        self.use_boxcox = use_boxcox
+        self.multivariate = multivariate
+        self.intervals = intervals
+        self.val_size = val_size
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.n_estimators = n_estimators
+        self.refit = refit
+        self.device = device
+        self.strategy = strategy
+        self.devices = devices
+        self.callbacks = callbacks
+
     @abstractmethod
     def _layer(self, filled: dict[str, Any]) -> LayerChoice:
-        """The layers that the arguments, filled from the preset, describe."""
+        """Layers that the arguments, filled from the preset, describe."""
 
     def _fit_panel(self, panel: Panel) -> Memory:
         params = self.arguments_.as_dict()
@@ -89,21 +177,21 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
         split = units.starts + torch.from_numpy(settings.training_rows(units.lengths.numpy()))
         callbacks = () if params["callbacks"] is None else params["callbacks"]
-        one = partial(make, replace(settings, n_estimators=1))
+        single = partial(make, replace(settings, n_estimators=1))
         training = Training(
-            units, split, settings, one, self.linear_path_, generator, device, processes,
+            units, split, settings, single, self.linear_path_, generator, device, processes,
             callbacks, params["verbose"],
         )  # fmt: skip
-        found, values = training.estimate(), units.to(torch.float32)
-        model = ForecastModel.merged(found.members, partial(make, settings)).eval()
-        errors = ValidationErrors(model, found.start, values, split, settings)
+        estimate, values = training.estimate(), units.to(torch.float32)
+        model = ForecastModel.merged(estimate.members, partial(make, settings)).eval()
+        errors = ValidationErrors(model, estimate.start, values, split, settings)
         state = errors.state
         if settings.refit:
-            again = training.estimate_on_all(found)
-            model = ForecastModel.merged(again, partial(make, settings)).eval()
+            members = training.estimate_on_all(estimate)
+            model = ForecastModel.merged(members, partial(make, settings)).eval()
             state = run_filter(model, values, values.indptr[1:])
         self._set_model(settings, model)
-        self.history_, self.best_epochs_ = found.history, found.best_epochs
+        self.history_, self.best_epochs_ = estimate.history, estimate.best_epochs
         self.sample_length_ = int(panel.lengths.max())
         self.validation_ = errors.table()
         self.calibration_ = calibrate(errors.scaled, settings.intervals)
@@ -135,17 +223,11 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             spread = local_spread(self.settings_, memory)
             ends = steps_ahead(self._scaled_ends(memory, levels), spread, self.horizon_, h)
         point = point_forecasts(self.model_, self.settings_, memory, h, future, self._panel_shape)
-        found = with_intervals(point, ends)
-        return {name: memory.scaling.back(values) for name, values in found.items()}
+        forecasts = with_intervals(point, ends)
+        return {name: memory.scaling.back(values) for name, values in forecasts.items()}
 
     def _scaled_ends(self, memory: Memory, levels: list[float]) -> Ends:
         return scaled_ends(self.model_, self.calibration_, memory, levels)
-
-    def _look_ahead(self, X: Any, X_future: Any, h: int) -> tuple[Memory, Ahead]:
-        """The memory to forecast from and its next horizon."""
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
-        future = self._read_future(X_future, memory, h)
-        return memory, look_ahead(self.model_, self.settings_, memory, future)
 
     def _steps(self, method: str, h: int | None) -> int:
         return within_horizon(method, h, self.horizon_)
@@ -153,20 +235,19 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
     def _rolling(
         self, memory: Memory, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
-        """Forecasts from all origins, in one pass over the rows."""
         units, begin = continued_units(memory, panel, self.settings_)
         learned = self.settings_.intervals in HEADS
-        found = rolling_forecasts(
+        rolling = rolling_forecasts(
             self.model_, memory, units.to(torch.float32), begin, origins, h,
             levels if learned else [],
         )  # fmt: skip
         scaling = memory.scaling.target
-        spreads = found.spreads * scaling.scale[origins.series][:, None]
-        ends = found.bounds
+        spreads = rolling.spreads * scaling.scale[origins.series][:, None]
+        ends = rolling.bounds
         if not learned:
             by_series = self._scaled_ends(memory, levels)
             ends = each_end(by_series, lambda end: end[origins.series, :h])
-        point = scaling.inverse(found.points, series=origins.series)
+        point = scaling.inverse(rolling.points, series=origins.series)
         forecasts = with_intervals(point, each_end(ends, lambda end: end * spreads))
         return {name: memory.scaling.back(values) for name, values in forecasts.items()}
 
@@ -178,7 +259,6 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C) of the forecast distribution."""
         ahead = look_ahead(self.model_, self.settings_, memory, future)
         paths = drawn_paths(self.model_, self.calibration_, ahead, fitted_units(memory), n, rng)
         return np.stack(
@@ -220,14 +300,14 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
             `step`; only `step` for one target of one series), a column a part.
         """
         check_is_fitted(self, "memory_")
-        memory, ahead = self._look_ahead(X, X_future, self.horizon_)
-        named = additive_parts(ahead, self.best_epochs_)
-        return contribution_frame(
-            named, memory, self._panel_shape[0].target_names, self.arguments_.id_col
-        )
+        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        future = self._read_future(X_future, memory, self.horizon_)
+        ahead = look_ahead(self.model_, self.settings_, memory, future)
+        names, id_name = self._panel_shape[0].target_names, self.arguments_.id_col
+        return contribution_frame(ahead, self.best_epochs_, memory, names, id_name)
 
     def summary(self) -> Summary:
-        """What was fitted, how well, and its recurrence features; print the result."""
+        """Summary of the fit, its accuracy and its recurrence features; print the result."""
         check_is_fitted(self, "memory_")
         return summarise(self)
 
@@ -249,7 +329,7 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
 
     @property
     def interval_guarantee_(self) -> str:
-        """What prediction intervals promise, and what must hold for it."""
+        """Guarantee of the prediction intervals, and the assumptions behind it."""
         return guarantee(self)
 
     @property
@@ -274,8 +354,8 @@ class RecurrentForecaster(SharedArguments, Forecaster[Memory]):
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer of every network.
 
-        Of the networks that contribute to the forecasts. Judged on the last rows of the data
-        fitted to; see `tsrnn.recurrence_features`. None where the layers have no blocks.
+        Judged on the last rows of the data fitted to, without networks that contribute nothing;
+        see `tsrnn.recurrence_features`. None where the layers have no blocks.
 
         Raises
         ------

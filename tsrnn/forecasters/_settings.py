@@ -1,4 +1,4 @@
-"""Constructor arguments resolved: presets, legal values, defaults that follow from the data."""
+"""Settings of a fit: presets, legal values, and defaults that follow from the data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tsrnn.contract import (
     warn_user,
 )
 from tsrnn.data import Panel
-from tsrnn.forecasters._boxcox import boxcox_lambda
 from tsrnn.forecasters._distribution import HEADS
+from tsrnn.forecasters._scaling import boxcox_lambda
 from tsrnn.layers import AGGREGATIONS, LayerChoice
 from tsrnn.training import LARGEST_RATE
 
@@ -68,9 +68,9 @@ _POSITIVE_INTEGERS = (
     "horizon", "input_size", "hidden_size", "n_layers", "batch_size", "max_epochs", "patience",
     "val_size", "n_estimators",
 )  # fmt: skip
-WINDOWS_TO_JUDGE = 10  # each with its horizon
+WINDOWS_TO_JUDGE = 10  # each with its horizon: fewer say by chance whether a series has a mean
 FEWEST_ROWS = 8  # of any series
-MANY_SERIES = 30  # that validate together, so that less of each does
+MANY_SERIES = 30  # together they give enough errors, so that less of each validates
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
 _FLAGS = ("local_level", "linear_path", "refit")
 LOSSES = ("mse", "mae")
@@ -78,11 +78,42 @@ LOSSES = ("mse", "mae")
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything a fit needs to know besides the data.
+    """Everything that a fit needs to know besides the data.
 
-    `input_size` is chosen among `input_sizes`, where there are several, before anything is
-    estimated. `layer` names the recurrent layers and `options` is what they take beside their
-    sizes.
+    Attributes
+    ----------
+    horizon, input_size : int
+    input_sizes : tuple of int
+        Candidates for `input_size`, one of which is chosen before anything is estimated.
+    season : int
+        Steps of the season that forecasts are compared with.
+    seasons : tuple of int
+        Steps of the seasons at which the linear path looks at autocorrelations.
+    val_size : int
+    layer : str
+        Name of the recurrent layers.
+    options : dict
+        Arguments of the layers beside their sizes.
+    hidden_size, n_layers : int
+    aggregation : str
+    input_projection, local_level, linear_path : bool
+    boxcox : float or None
+        Exponent of the transformation of the targets.
+    multivariate, intervals, loss : str
+    learning_rate, weight_decay : float
+    batch_size, max_epochs : int
+    patience : int or None
+    n_estimators : int
+    refit : bool
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
+    >>> settings = model.fit(load_elec_equip()).settings_
+    >>> settings.layer, settings.season, settings.joint
+    ('ParaRNN', 12, False)
     """
 
     horizon: int
@@ -129,8 +160,8 @@ class Settings:
         return self.val_size >= WINDOWS_TO_JUDGE * (self.input_size + self.horizon)
 
     def training_rows(self, lengths: np.ndarray) -> np.ndarray:
-        """Rows of series before the validation part, or all of those too short to have one."""
-        validated = lengths >= _rows_of_both(self.horizon, self.val_size)
+        """Training rows of series of some lengths: all rows of those too short to validate."""
+        validated = lengths >= _least_rows(self.horizon, self.val_size)
         return np.where(validated, lengths - self.val_size, lengths)
 
 
@@ -156,7 +187,13 @@ def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
             filled[name] = positive_integer(name, filled[name])
     filled |= {name: flag(name, filled[name]) for name in _FLAGS}
     filled["boxcox"] = boxcox_lambda(filled["use_boxcox"])
-    filled["loss"] = _loss(filled["loss"], filled["intervals"])
+    loss, intervals = filled["loss"], filled["intervals"]
+    if intervals in HEADS and loss is not None:
+        raise ValueError(
+            f"intervals={intervals!r} learns by a loss of its own; got loss={loss!r}. Leave it out"
+        )
+    learned = intervals if intervals in HEADS else None
+    filled["loss"] = learned or choice("loss", "mse" if loss is None else loss, LOSSES)
     filled["verbose"] = verbosity(filled["verbose"])
     filled["learning_rate"] = number(
         "learning_rate", filled["learning_rate"], lowest=0.0, open_=True, highest=LARGEST_RATE
@@ -165,27 +202,8 @@ def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
     return filled
 
 
-def _loss(loss: Any, intervals: str) -> str:
-    """Training loss: one by name, or that of the distribution that is learned."""
-    if intervals in HEADS:
-        if loss is not None:
-            raise ValueError(
-                f"intervals={intervals!r} learns by a loss of its own; got loss={loss!r}. Leave "
-                "it out"
-            )
-        return intervals
-    return choice("loss", "mse" if loss is None else loss, LOSSES)
-
-
 def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Settings:
-    """Settings of a fit to `panel`, with what follows from its frequency and lengths.
-
-    Parameters
-    ----------
-    filled : dict
-        What `resolve` gave.
-    layer : LayerChoice
-    panel : Panel
+    """Settings of a fit to `panel`: arguments `filled` by `resolve`, and defaults by the data.
 
     Raises
     ------
@@ -201,14 +219,13 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     lengths = panel.lengths
     horizon = filled["horizon"] or max(1, min(habit.horizon, int(lengths.min()) // 3))
     _check_lengths(panel, horizon)
-    long = lengths[lengths >= _needed(horizon)]
-    val_size = filled["val_size"] or _validation_size(long, horizon)
+    val_size = filled["val_size"] or _validation_size(lengths, horizon)
     if val_size < horizon:
         raise ValueError(
             f"val_size must be at least the horizon, {horizon}, so that there are errors of every "
             f"step; got {val_size}. Take a larger val_size, or a smaller horizon"
         )
-    needed = _rows_of_both(horizon, val_size)
+    needed = _least_rows(horizon, val_size)
     if needed > lengths.max():
         left = max(0, int(lengths.max()) - val_size)
         raise ValueError(
@@ -217,51 +234,55 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
             f"horizon={horizon}. Take a smaller val_size"
         )
     if needed > lengths.min():
-        _warn_of_short(panel, needed)
+        short = np.flatnonzero(lengths < needed)
+        warn_user(
+            f"{len(short)} of {len(lengths)} series have fewer than the {needed} rows that it "
+            f"takes to train and to validate, the first is {panel.ids[short[0]]!r}: they train "
+            "only, and their intervals come from the other series' errors"
+        )
+    # A window of at most half the training rows leaves as many rows to forecast from.
     half = max(2, (int(lengths[lengths >= needed].min()) - val_size) // 2)
-    given = filled["input_size"]
-    if given is not None and given > lengths.max():
+    asked = filled["input_size"]
+    if asked is not None and asked > lengths.max():
         raise ValueError(
-            f"input_size={given} is a window of {given:,} rows; {_longest(panel)} has "
+            f"input_size={asked} is a window of {asked:,} rows; {_longest(panel)} has "
             f"{lengths.max()}. Take a smaller input_size, or leave it out: it is then chosen from "
             "the data"
         )
-    input_size = given or min(habit.input_size, half)
-    choice_of = () if given or not filled["linear_path"] else habit.input_sizes
-    input_sizes = tuple(dict.fromkeys(min(size, half) for size in choice_of)) or (input_size,)
-    names = {f.name for f in Settings.__dataclass_fields__.values()}
-    chosen = {k: v for k, v in filled.items() if k in names}
-    chosen |= {"horizon": horizon, "val_size": val_size}
-    chosen |= {"input_size": input_size, "input_sizes": input_sizes}
-    return Settings(
-        **chosen, season=habit.season, seasons=habit.seasons, layer=layer.name,
-        options=layer.options,
-    )  # fmt: skip
+    input_size = asked or min(habit.input_size, half)
+    candidates = () if asked or not filled["linear_path"] else habit.input_sizes
+    input_sizes = tuple(dict.fromkeys(min(size, half) for size in candidates)) or (input_size,)
+    values = {k: v for k, v in filled.items() if k in Settings.__dataclass_fields__}
+    values |= {"horizon": horizon, "val_size": val_size}
+    values |= {"input_size": input_size, "input_sizes": input_sizes}
+    values |= {"season": habit.season, "seasons": habit.seasons}
+    return Settings(**values, layer=layer.name, options=layer.options)
 
 
 def _validation_size(lengths: np.ndarray, horizon: int) -> int:
     """Enough for twenty forecast errors of every step, and a fifth of the data if series are few.
 
-    At most a third of the shortest series.
+    At most a third of the shortest series of three horizons.
     """
-    shortest = int(lengths.min())
-    few = len(lengths) < MANY_SERIES
-    wanted = max(math.ceil(0.2 * shortest) if few else 0, horizon + 20)
-    return min(wanted, max(shortest // 3, 1))
+    long = lengths[lengths >= _three_horizons(horizon)]
+    shortest = int(long.min())
+    few = len(long) < MANY_SERIES
+    enough = max(math.ceil(0.2 * shortest) if few else 0, horizon + 20)
+    return min(enough, max(shortest // 3, 1))
 
 
-def _needed(horizon: int) -> int:
-    """Rows of a series that the size of the validation part is chosen by."""
+def _three_horizons(horizon: int) -> int:
+    """Rows of a series that can train and validate: three horizons."""
     return max(FEWEST_ROWS, 3 * horizon)
 
 
-def _rows_of_both(horizon: int, val_size: int) -> int:
+def _least_rows(horizon: int, val_size: int) -> int:
     """Least rows of a series that trains and validates."""
     return val_size + horizon + 2
 
 
 def _check_lengths(panel: Panel, horizon: int) -> None:
-    lengths, needed = panel.lengths, _needed(horizon)
+    lengths, needed = panel.lengths, _three_horizons(horizon)
     if (longest := int(lengths.max())) < needed:
         raise ValueError(
             f"a series needs at least {needed} rows for horizon={horizon}, to train and to "
@@ -276,16 +297,8 @@ def _check_lengths(panel: Panel, horizon: int) -> None:
         )
 
 
-def _warn_of_short(panel: Panel, needed: int) -> None:
-    short = np.flatnonzero(panel.lengths < needed)
-    warn_user(
-        f"{len(short)} of {len(panel.lengths)} series have fewer than the {needed} rows that it "
-        f"takes to train and to validate, the first is {panel.ids[short[0]]!r}: they train only, "
-        "and their intervals come from the other series' errors"
-    )
-
-
 def _longest(panel: Panel) -> str:
+    """Name of the longest series in a message."""
     if panel.layout.id_col is None:
         return "this series"
     return f"the longest, {panel.ids[int(np.argmax(panel.lengths))]!r},"

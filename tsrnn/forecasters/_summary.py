@@ -1,4 +1,4 @@
-"""A fitted recurrent forecaster on one page."""
+"""Summary of a fitted recurrent forecaster on one page."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Summary:
     Attributes
     ----------
     composition : str
-        What makes the forecasts, and what the network adds to it.
+        Parts of the forecasts, and the accuracy that the network adds.
     facts : dict
-        What was fitted, to what, how.
+        Data, network and training, by name.
     accuracy : DataFrame
         Root mean squared error by step on the validation part.
     features : DataFrame or None
@@ -92,10 +92,8 @@ class Summary:
 
 def summarise(forecaster: RecurrentForecaster) -> Summary:
     """Build the summary of a fitted forecaster."""
-    settings, memory = forecaster.settings_, forecaster.memory_
-    model = forecaster.model_
-    rate = forecaster.history_[-1]["learning_rate"] if forecaster.history_ else float("nan")
-    linear = forecaster.linear_path_
+    settings, memory, model = forecaster.settings_, forecaster.memory_, forecaster.model_
+    history, linear = forecaster.history_, forecaster.linear_path_
     facts: dict[str, object] = {
         "Series": len(memory.ids),
         "Rows": int(memory.n_rows.sum()),
@@ -106,36 +104,44 @@ def summarise(forecaster: RecurrentForecaster) -> Summary:
         "Input size": settings.input_size,
         "Validation rows": settings.val_size,
         "Layers x hidden": f"{settings.n_layers} x {settings.hidden_size}",
-        **_kind(settings),
-        "Aggregation": settings.aggregation,
-        "Parameters": sum(p.numel() for p in model.parameters()),
-        "Ridge towards": linear["prior"] if linear else "no linear path",
-        **_changes(forecaster),
-        **_ensemble(forecaster),
-        "Last learning rate": f"{rate:.1e}",
     }
+    if settings.layer != "ParaRNN":
+        facts["Layer"] = settings.layer
+    for name, value in settings.options.items():
+        label = name.replace("_", " ").capitalize()
+        facts[label] = value.name if isinstance(value, Cell) else value
+    facts["Aggregation"] = settings.aggregation
+    facts["Parameters"] = sum(p.numel() for p in model.parameters())
+    facts["Ridge towards"] = linear["prior"] if linear else "no linear path"
+    if linear.get("varying"):
+        facts["Varying with lags"] = ", ".join(map(str, model.seasons))
+    if linear.get("reverting"):
+        facts["Reverts to mean"] = "yes"
+    if settings.boxcox is not None:
+        facts["Box-Cox"] = f"{settings.boxcox:g}" if settings.boxcox else "log"
+    if settings.n_estimators > 1:
+        facts["Networks"] = settings.n_estimators
+    longest = max((int(entry["epoch"]) for entry in history), default=0)
+    refit = ", refit" if settings.refit else ""
+    facts["Best epoch"] = f"{forecaster.best_epoch_} of {longest}{refit}"
+    rate = history[-1]["learning_rate"] if history else float("nan")
+    facts["Last learning rate"] = f"{rate:.1e}"
     readable = forecaster.network_active_ and model.network.matrix_names
     features = recurrence_features(forecaster) if readable else None
-    notes = [guarantee(forecaster), *_feature_notes(forecaster, features)]
+    notes = [guarantee(forecaster)]
+    if features is not None:
+        notes.append(reading_of(features))
+        explosive = int((features["modulus"] > 1).sum())
+        if explosive and settings.options.get("nonlinearity") in UNBOUNDED:
+            notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
+    if longest >= settings.max_epochs:
+        notes.append("Training stopped at max_epochs, not because it had converged.")
     title = f"{type(forecaster).__name__} Results"
     return Summary(title, composition(forecaster), facts, forecaster.validation_, features, notes)
 
 
-def guarantee(forecaster: RecurrentForecaster) -> str:
-    """What the intervals promise; conformal ones, up to which level their errors reach."""
-    counts = np.isfinite(forecaster.calibration_.errors).sum(1)
-    fewest = counts[counts.any((1, 2))].min((0, 2))  # a series without errors takes those of all
-    first, last = int(fewest[0]), int(fewest[-1])
-    errors = (
-        f"With {first} errors of the first step and {last} of the last, levels of up to "
-        f"{100 * first / (first + 1):.3g} and {100 * last / (last + 1):.3g} percent can be "
-        "guaranteed, n / (n + 1) of n errors."
-    )
-    return _GUARANTEES[forecaster.settings_.intervals].format(errors=errors)
-
-
 def composition(forecaster: RecurrentForecaster) -> str:
-    """What makes the forecasts, in a sentence, and the validation error with and without networks.
+    """Sentence on the parts of the forecasts, and the validation error with and without networks.
 
     The error without is that of the local level and the linear path as they were estimated in
     closed form, before any network was trained.
@@ -153,26 +159,39 @@ def composition(forecaster: RecurrentForecaster) -> str:
             f"Forecasts: {' and '.join(parts)} alone. {networks.capitalize()} contributes nothing: "
             f"none of {epochs} epochs was better on the validation part (best epoch 0)."
         )
-    made = f"Forecasts: {', '.join(parts)} and {networks}." if parts else f"Forecasts: {networks}."
+    text = f"Forecasts: {', '.join(parts)} and {networks}." if parts else f"Forecasts: {networks}."
     if inactive:
-        made += f" Of these {len(inactive)} contribute nothing: {', '.join(map(str, inactive))}."
+        text += f" Of these {len(inactive)} contribute nothing: {', '.join(map(str, inactive))}."
     rmse = forecaster.validation_
     if not parts:
-        return made
+        return text
     before = rmse["linear path" if "linear path" in rmse else "level"]
     mean, start = rmse["model"].mean(), before.mean()
     better = int((rmse["model"] < before).sum())
     return (
-        f"{made} On the validation part, which chose the epoch, the root mean squared error is "
+        f"{text} On the validation part, which chose the epoch, the root mean squared error is "
         f"{mean:.3f} with and {start:.3f} without {'it' if size == 1 else 'them'} "
         f"({mean / start - 1:+.1%}); lower at {better} of {len(rmse)} steps."
     )
 
 
+def guarantee(forecaster: RecurrentForecaster) -> str:
+    """Guarantee of the intervals; of conformal ones, with the largest levels."""
+    counts = np.isfinite(forecaster.calibration_.errors).sum(1)
+    fewest = counts[counts.any((1, 2))].min((0, 2))  # a series without errors takes those of all
+    first, last = int(fewest[0]), int(fewest[-1])
+    errors = (
+        f"With {first} errors of the first step and {last} of the last, levels of up to "
+        f"{100 * first / (first + 1):.3g} and {100 * last / (last + 1):.3g} percent can be "
+        "guaranteed, n / (n + 1) of n errors."
+    )
+    return _GUARANTEES[forecaster.settings_.intervals].format(errors=errors)
+
+
 def reason_of_inactivity(forecaster: RecurrentForecaster, number: int) -> str:
-    """Why a network contributes nothing, what forecasts in its place, and what to do."""
+    """Reason why a network contributes nothing, with what forecasts in its place, and advice."""
     settings, name = forecaster.settings_, type(forecaster).__name__
-    which = "the network" if settings.n_estimators == 1 else f"network {number}"
+    network = "the network" if settings.n_estimators == 1 else f"network {number}"
     parts = _parts_but_network(settings)
     if forecaster.network_active_:
         instead = "it adds nothing to the others"
@@ -185,7 +204,7 @@ def reason_of_inactivity(forecaster: RecurrentForecaster, number: int) -> str:
         "than for the best forecast."
     )
     return (
-        f"{which} of this {name} has learned nothing: none of its {_epochs(forecaster, number)} "
+        f"{network} of this {name} has learned nothing: none of its {_epochs(forecaster, number)} "
         "epochs was better on the validation part than the start (best epoch 0), so "
         f"{instead}, and "
         "its recurrent matrices are random start values. More rows or series, or a smaller "
@@ -195,60 +214,18 @@ def reason_of_inactivity(forecaster: RecurrentForecaster, number: int) -> str:
 
 
 def _parts_but_network(settings: Settings) -> list[str]:
+    """Names of the parts of the forecasts beside the network."""
     named = {"the local level": settings.local_level, "the linear path": settings.linear_path}
     return [part for part, there in named.items() if there]
 
 
 def _epochs(forecaster: RecurrentForecaster, number: int) -> int:
-    """Epochs for which a network was trained."""
+    """Count the epochs for which a network was trained."""
     return sum(entry.get("network", 1) == number for entry in forecaster.history_)
 
 
-def _changes(forecaster: RecurrentForecaster) -> dict[str, object]:
-    """What is done to the series, and to the coefficients of the linear path, if anything."""
-    facts: dict[str, object] = {}
-    if forecaster.linear_path_.get("varying"):
-        facts["Varying with lags"] = ", ".join(map(str, forecaster.model_.seasons))
-    if forecaster.linear_path_.get("reverting"):
-        facts["Reverts to mean"] = "yes"
-    if (exponent := forecaster.settings_.boxcox) is not None:
-        facts["Box-Cox"] = f"{exponent:g}" if exponent else "log"
-    return facts
-
-
-def _ensemble(forecaster: RecurrentForecaster) -> dict[str, object]:
-    """Epochs, and how many networks there are."""
-    settings, history = forecaster.settings_, forecaster.history_
-    facts: dict[str, object] = (
-        {} if settings.n_estimators == 1 else {"Networks": settings.n_estimators}
-    )
-    longest = max(int(entry["epoch"]) for entry in history) if history else 0
-    refit = ", refit" if settings.refit else ""
-    return facts | {"Best epoch": f"{forecaster.best_epoch_} of {longest}{refit}"}
-
-
-def _kind(settings: Settings) -> dict[str, object]:
-    """What the layers are."""
-    shown: dict[str, object] = {} if settings.layer == "ParaRNN" else {"Layer": settings.layer}
-    for name, value in settings.options.items():
-        label = name.replace("_", " ").capitalize()
-        shown[label] = value.name if isinstance(value, Cell) else value
-    return shown
-
-
-def _feature_notes(forecaster: RecurrentForecaster, features: pd.DataFrame | None) -> list[str]:
-    notes = [] if features is None else [reading_of(features)]
-    if features is not None and forecaster.settings_.options.get("nonlinearity") in UNBOUNDED:
-        explosive = int((features["modulus"] > 1).sum())
-        if explosive:
-            notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
-    epochs = [entry["epoch"] for entry in forecaster.history_]
-    if epochs and max(epochs) >= forecaster.settings_.max_epochs:
-        notes.append("Training stopped at max_epochs, not because it had converged.")
-    return notes
-
-
 def _accuracy_lines(table: pd.DataFrame) -> str:
+    """Table of the errors of five steps and of their mean."""
     n = len(table)
     steps = sorted({1, *np.linspace(1, n, 5).round().astype(int).tolist(), n})
     shown = table.loc[steps]

@@ -1,4 +1,9 @@
-"""Series as the network sees them: standardised rows with their local level and spread."""
+"""Units of forecasting: standardised rows with their local level and spread, and rows of them.
+
+A *unit* is a series of all its targets where these are forecast jointly, and one target of a
+series where each is forecast by itself. Units are numbered series by series, within a series
+target by target.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsrnn.forecasters._moments import window_moments
+from tsrnn.forecasters._scaling import Scaling
+from tsrnn.forecasters._settings import Settings
 
 SPREAD_FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
+ROWS_AT_ONCE = 2**20  # whose moments are computed together, in some tens of megabytes
+MOST_ROWS = 200_000  # of a regression: more add time, hardly accuracy
+SAMPLE_UNITS, SAMPLE_ROWS = 16, 512  # inputs kept to judge recurrent blocks by
 
 
 @dataclass(frozen=True)
 class Units:
-    """Units of forecasting, one below the other: a series, or one target of a series.
+    """Units of forecasting, one below the other.
+
+    A unit is a series, or one target of a series where targets are forecast one by one.
 
     Attributes
     ----------
@@ -30,6 +41,17 @@ class Units:
         W.
     n_targets : int
         C.
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> from tsrnn.forecasters import continued_units
+    >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
+    >>> model = model.fit(load_elec_equip())
+    >>> units, _ = continued_units(model.memory_, None, model.settings_)
+    >>> len(units), units.window == len(units.values)
+    (1, True)
     """
 
     values: Tensor
@@ -53,14 +75,14 @@ class Units:
         return len(self.indptr) - 1
 
     def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Units:
-        """The same units in another precision or on another device."""
+        """Copy in another precision or on another device."""
         moved = {
             name: getattr(self, name).to(device, dtype) for name in ("values", "level", "spread")
         }
         return replace(self, **moved, indptr=self.indptr.to(device))
 
     def inputs(self, rows: Tensor) -> Tensor:
-        """What enters the network at some rows: (..., C + E)."""
+        """Inputs of the network at some rows: (..., C + E)."""
         c = self.n_targets
         spread = self.spread[rows]
         deviation = self.values[rows][..., :c] - self.level[rows][..., :c]
@@ -76,7 +98,7 @@ class Units:
         Parameters
         ----------
         rows, starts : integer Tensor of one shape
-            Rows, and the first row of the unit that each belongs to.
+            Rows, and the first row of the unit of each.
 
         Returns
         -------
@@ -94,6 +116,58 @@ class Units:
         return torch.where(known[..., None, :], deviation, torch.zeros_like(deviation)).flatten(-2)
 
 
+def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings: Settings) -> Units:
+    """Units of series.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N, C + E)
+        Standardised rows.
+    indptr : ndarray of shape (S + 1,)
+        Series i has the rows indptr[i] to indptr[i + 1].
+    scaling : Scaling
+    settings : Settings
+        Jointly, a series is a unit; otherwise each of its targets is, with the
+        exogenous columns.
+
+    Returns
+    -------
+    Units
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.data import read_panel
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> from tsrnn.forecasters import standardise, units_of
+    >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
+    >>> scaling = model.fit(load_elec_equip()).memory_.scaling
+    >>> panel = read_panel(load_elec_equip())
+    >>> units = units_of(standardise(panel, scaling), panel.indptr, scaling, model.settings_)
+    >>> units.values.shape == panel.values.shape
+    True
+    """
+    constant = scaling.constant
+    n_targets = constant.shape[1]
+    if not settings.joint and n_targets > 1:
+        # Every target by itself, (N C, 1 + E): the rows of each series once a target.
+        lengths = np.repeat(np.diff(indptr), n_targets)
+        begin = np.repeat(indptr[:-1], n_targets)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
+        target = np.repeat(np.arange(len(lengths)) % n_targets, lengths)
+        values = np.column_stack([values[rows, target], values[rows, n_targets:]])
+        constant = constant.reshape(-1, 1)
+    return make_units(
+        values,
+        indptr,
+        window=settings.input_size,
+        n_targets=n_targets if settings.joint else 1,
+        constant=constant,
+        local_level=settings.local_level,
+    )
+
+
 def make_units(
     values: np.ndarray,
     indptr: np.ndarray,
@@ -103,15 +177,16 @@ def make_units(
     constant: np.ndarray,
     local_level: bool,
 ) -> Units:
-    """Units from standardised rows.
+    """Units from rows of units.
 
     Parameters
     ----------
     values : ndarray of shape (N, C + E)
+        Standardised rows.
     indptr : ndarray of shape (U + 1,)
     window, n_targets : int
     constant : boolean ndarray of shape (U, C)
-        Units without variation: they get no floor, so their forecast is their level.
+        Units without variation: their spread has no floor, so their forecast is their level.
     local_level : bool
         Without it the level is 0 and the spread 1, or 0 for units without variation.
     """
@@ -125,3 +200,151 @@ def make_units(
     else:
         level, spread = torch.zeros_like(rows), varies
     return Units(rows, level, spread, bounds, window, n_targets)
+
+
+def by_series(values: np.ndarray, n_series: int) -> np.ndarray:
+    """Values of series (S, h, C) from those of units (U, h, C')."""
+    if len(values) == n_series:
+        return values
+    return np.moveaxis(values[..., 0].reshape(n_series, -1, values.shape[1]), 1, 2)
+
+
+def window_moments(
+    values: np.ndarray, indptr: np.ndarray, window: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of the last `window` rows up to each row, within its unit.
+
+    A window is the end of one block of rows and the beginning of the next, each summed by
+    itself: rows before a window do not enter its moments, not even by rounding.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N, C)
+    indptr : ndarray of shape (U + 1,)
+        Unit u has the rows indptr[u] to indptr[u + 1].
+    window : int
+
+    Returns
+    -------
+    mean, variance : ndarray of shape (N, C)
+        Of fewer rows at a unit's start. Where a window is constant, the mean is its value and
+        the variance zero, exactly.
+    """
+    mean, variance = np.empty_like(values), np.empty_like(values)
+    low = 0
+    while low < len(indptr) - 1:  # neighbouring units of about ROWS_AT_ONCE rows, or a single one
+        high = int(np.searchsorted(indptr, indptr[low] + ROWS_AT_ONCE, side="right")) - 1
+        high = max(high, low + 1)
+        rows, bounds = slice(indptr[low], indptr[high]), indptr[low : high + 1] - indptr[low]
+        mean[rows], variance[rows] = _moments(values[rows], bounds, window)
+        low = high
+    return mean, variance
+
+
+def _moments(values: np.ndarray, indptr: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """Moments of windows, joined from those of two neighbouring blocks of a window's length."""
+    lengths = np.diff(indptr)
+    offset = np.arange(len(values)) - np.repeat(indptr[:-1], lengths)
+    first = np.flatnonzero(offset % window == 0)  # of every block of a window's length
+    size = np.diff(np.append(first, len(values)))
+    mean, squares = _running(values, first, size, 1)
+    in_last = offset % window + 1  # rows of a window in the block of its last row
+    late = np.flatnonzero((offset >= window) & (in_last < window))
+    if len(late):
+        before_mean, before_squares = _running(values, first + size - 1, size, -1)
+        start, share = late - window + 1, (in_last[late] / window)[:, None]
+        # Two samples as one: the mean by their shares, the squares with those between them.
+        away = mean[late] - before_mean[start]
+        mean[late] = before_mean[start] + share * away
+        squares[late] += before_squares[start] + away**2 * share * (1 - share) * window
+    return mean, squares / np.minimum(offset + 1, window)[:, None]
+
+
+def _running(
+    values: np.ndarray, first: np.ndarray, size: np.ndarray, step: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sum of squares about it from the `first` row of a block on, up to each row.
+
+    By the recurrence of Welford, which keeps all digits, for all blocks at once.
+    """
+    mean, squares = values.copy(), np.zeros_like(values)
+    rows = first
+    for count in range(2, int(size.max()) + 1):
+        inside = size >= count
+        rows, size = rows[inside] + step, size[inside]
+        before = mean[rows - step]
+        away = values[rows] - before
+        mean[rows] = before + away / count
+        squares[rows] = squares[rows - step] + away * (values[rows] - mean[rows])
+    return mean, squares
+
+
+def full_origins(
+    begin: Tensor,
+    ends: Tensor,
+    horizon: int,
+    starts: Tensor | None = None,
+    most: int = MOST_ROWS,
+) -> tuple[Tensor, Tensor]:
+    """Rows from `begin` on with all targets before `ends`, and the start of the unit of each.
+
+    A `subset` of them where there are more than `most`.
+    """
+    counts = (ends - horizon - begin).clamp(min=0)
+    before = counts.cumsum(0)
+    chosen = subset(int(before[-1]), most)
+    unit = torch.searchsorted(before, chosen, right=True)
+    rows = begin[unit] + chosen - (before - counts)[unit]
+    return rows, (begin if starts is None else starts)[unit]
+
+
+def regression_origins(units: Units, ends: Tensor, horizon: int) -> tuple[Tensor, Tensor]:
+    """Rows for the linear path: those with a whole window, as forecasts have it, if they do.
+
+    All rows where those are fewer than the coefficients of a step.
+    """
+    whole = full_origins(units.starts + units.window - 1, ends, horizon, units.starts)
+    if len(whole[0]) >= units.values.shape[1] * units.window:
+        return whole
+    return full_origins(units.starts, ends, horizon)
+
+
+def validation_origins(units: Units, split: Tensor, horizon: int) -> tuple[Tensor, Tensor]:
+    """Rows whose targets all lie in the validation part, which begins at `split`."""
+    return full_origins(split - 1, units.indptr[1:], horizon, units.starts)
+
+
+def some_units(split: Tensor, ends: Tensor, most: int) -> Tensor:
+    """Mask (U,) of units with rows from `split` to `ends`, of which there are about `most`.
+
+    All of them where there are fewer rows.
+    """
+    rows = ends - split
+    validated = torch.nonzero(rows > 0).flatten()
+    count = max(1, len(validated) * most // int(rows.sum()))
+    chosen = torch.zeros(len(ends), dtype=torch.bool)
+    chosen[validated[subset(len(validated), count)]] = True
+    return chosen
+
+
+def subset(count: int, most: int) -> Tensor:
+    """Numbers of at most `most` of `count` items, in order, the same at every call.
+
+    Drawn at random: a fixed stride would pick up the order of the rows, such as one hour
+    of the day or one of several targets.
+    """
+    if count <= most:
+        return torch.arange(count)
+    generator = torch.Generator().manual_seed(0)
+    return torch.randperm(count, generator=generator)[:most].sort().values
+
+
+def sample_inputs(units: Units) -> Tensor:
+    """Network inputs of the last rows of some units, to judge blocks by: (B, T, C + E).
+
+    Units of at least the median length are drawn from.
+    """
+    length = min(int(units.lengths.median()), SAMPLE_ROWS)
+    ends = units.indptr[1:][units.lengths >= length]
+    rows = ends[subset(len(ends), SAMPLE_UNITS), None] + torch.arange(-length, 0)
+    return units.inputs(rows).to(torch.float32)

@@ -6,10 +6,9 @@ Lightning is slow to load, and only a fit needs it: it is imported when training
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tsrnn.training._device import checked_device
 from tsrnn.training._epoch import Epoch, Share
-from tsrnn.training._groups import LARGEST_RATE, parameter_groups
-from tsrnn.training._processes import Processes, checked_processes
+from tsrnn.training._machine import Processes, checked_device, checked_processes
+from tsrnn.training._parameter_groups import LARGEST_RATE, parameter_groups
 
 if TYPE_CHECKING:
     from tsrnn.training._lightning import train, train_for

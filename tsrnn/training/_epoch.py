@@ -1,4 +1,4 @@
-"""An epoch of batches, and the part of it that one of several processes takes."""
+"""An epoch of batches, and the share of it that one of several processes takes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import torch
 class Epoch(ABC):
     """Batches drawn anew each time it is iterated.
 
-    A subclass gives its number of batches, `__len__`, and `batches`. What is moved to a device is
-    the tensors of a batch.
+    A subclass gives the number of batches, `__len__`, and `batches`. The tensors of a
+    batch are moved to the device that trains.
 
     Attributes
     ----------
     generator : torch.Generator
-        All that is drawn comes from it.
+        Source of everything that is drawn.
 
     Examples
     --------
@@ -50,15 +50,14 @@ class Epoch(ABC):
         return iter(self.share(0, 1))
 
     def share(self, rank: int, count: int) -> Share:
-        """The part of one of `count` processes: every `count`-th batch, from number `rank` on.
+        """Share of one of `count` processes: every `count`-th batch, from number `rank` on.
 
-        The batches are drawn by all processes, so that each draws the same, and they are as
-        many for every process.
+        Every process draws all batches, so that all draw the same ones, and takes equally many.
         """
         return Share(self, rank, count)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A generator pickled as such lets go of its state before a started process has it.
+        # A generator that is pickled as it is frees its state before a started process reads it.
         return self.__dict__ | {"generator": self.generator.get_state().numpy()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -67,7 +66,7 @@ class Epoch(ABC):
 
 
 class Share:
-    """What one of several processes takes of every epoch; see `Epoch.share`.
+    """Batches of every epoch that one of several processes takes; see `Epoch.share`.
 
     Parameters
     ----------

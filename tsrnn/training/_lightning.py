@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import io
-import logging
-import os
-import signal
-import threading
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import lightning.pytorch as pl
 import torch
@@ -19,40 +13,236 @@ from lightning.pytorch.callbacks import Callback, EarlyStopping
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
-from torch.multiprocessing import ProcessRaisedException
 from tqdm import tqdm
 
 from tsrnn.training._epoch import Epoch, Share
-from tsrnn.training._processes import Processes
+from tsrnn.training._machine import Processes
+from tsrnn.training._side_effects import contained, quiet
 
 SMALLEST_LEARNING_RATE = 1e-6
 STALLED_EPOCHS = 2  # epochs without a better validation error before the learning rate is halved
 CLIP_NORM = 1.0
 
 ALONE = Processes()
-LIGHTNINGS_OWN = (  # warnings that its use of torch gives, not ours
-    r".*treespec.*is deprecated",
-    "Grad strides do not match bucket view strides",
-    r"It is recommended to use `self.log\('val_loss'",
-)
 
 History = list[dict[str, float]]
 
 
-class Task(pl.LightningModule):
-    """A model, what it is trained on, how to compute its loss, and its learning rates.
+def train(
+    model: nn.Module,
+    epoch: Epoch,
+    *,
+    loss: Callable[[Any], Tensor],
+    validate: Callable[[], float],
+    groups: list[dict[str, Any]],
+    max_epochs: int,
+    patience: int | None,
+    device: str = "cpu",
+    processes: Processes = ALONE,
+    callbacks: Sequence[Callback] = (),
+    verbose: int = 0,
+) -> tuple[History, int]:
+    """Train `model` in place and leave it with its best weights on the validation part.
 
     Parameters
     ----------
     model : nn.Module
     epoch : Epoch
-        Iterated anew for each.
+        Iterated anew in every epoch.
+    loss : callable
+        Batch to training loss.
+    validate : callable
+        Gives the validation error.
+    groups : list of dict
+        Parameter groups of the optimiser, each with its "lr" and "weight_decay".
+    max_epochs : int
+    patience : int or None
+        Epochs without improvement before training stops; None trains until the
+        learning rate is below 1e-6.
+    device : str
+    processes : Processes
+        Each takes its step on its own batch, and the gradients are averaged.
+    callbacks : sequence of lightning callbacks
+        Processes started for the training hand back the state of the first one's callbacks.
+    verbose : int
+        1 shows a progress bar over epochs.
+
+    Returns
+    -------
+    history : list of dict
+        Losses and learning rate of each epoch.
+    best_epoch : int
+        0 where training did not improve on the start.
+
+    Raises
+    ------
+    FloatingPointError
+        If the training loss is not finite.
+    TypeError
+        If a callback is not one of Lightning's.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.training import Epoch, parameter_groups, train
+    >>> class Points(Epoch):
+    ...     generator = torch.Generator()
+    ...     def __len__(self):
+    ...         return 1
+    ...     def batches(self):
+    ...         x = torch.linspace(-1, 1, 20)[:, None]
+    ...         yield x, 3 * x
+    >>> model, points = torch.nn.Linear(1, 1, bias=False), Points()
+    >>> def loss(batch):
+    ...     return (model(batch[0]) - batch[1]).square().mean()
+    >>> def validate():
+    ...     with torch.no_grad():
+    ...         return sum(float(loss(batch)) for batch in points)
+    >>> groups = parameter_groups(model, [], learning_rate=0.5, weight_decay=0.0)
+    >>> history, best_epoch = train(model, points, loss=loss, validate=validate, groups=groups,
+    ...                             max_epochs=2, patience=None)
+    >>> len(history), best_epoch
+    (2, 2)
+    """
+    _check_callbacks(callbacks)
+    task = ValidatedTask(model, epoch, loss, groups, callbacks, validate=validate)
+    with contained(processes):
+        ours: list[Callback] = [_BestWeights(validate()), _SmallestRate()]
+        if patience is not None:
+            ours.append(EarlyStopping("val_loss", patience=patience))
+        trainer = _trainer(device, processes, max_epochs, [*ours, *callbacks], verbose)
+        trainer.fit(task, val_dataloaders=[torch.zeros(1)])  # a batch that says it is time
+    model.to("cpu")
+    return task.history, task.best_epoch
+
+
+def train_for(
+    model: nn.Module,
+    epoch: Epoch,
+    *,
+    loss: Callable[[Any], Tensor],
+    groups: list[dict[str, Any]],
+    rates: Sequence[float],
+    device: str = "cpu",
+    processes: Processes = ALONE,
+    callbacks: Sequence[Callback] = (),
+    verbose: int = 0,
+    moments: dict[Any, Any] | None = None,
+) -> dict[Any, Any] | None:
+    """Train `model` in place for as many epochs as there are learning rates, without validation.
+
+    Parameters
+    ----------
+    model : nn.Module
+    epoch : Epoch
+        Iterated anew in every epoch.
+    loss : callable
+        Batch to training loss.
+    groups : list of dict
+        Parameter groups of the optimiser, each with its "lr" and "weight_decay".
+    rates : sequence of float
+        Learning rates of the first group, epoch by epoch; the others move in proportion.
+    device : str
+    processes : Processes
+        Each takes its step on its own batch, and the gradients are averaged.
+    callbacks : sequence of lightning callbacks
+        Processes started for the training hand back the state of the first one's callbacks.
+    verbose : int
+        1 shows a progress bar over epochs.
+    moments : dict, optional
+        State of the optimiser to continue from.
+
+    Returns
+    -------
+    dict or None
+        State of the optimiser after the last epoch, so that training can continue.
+
+    Raises
+    ------
+    FloatingPointError
+        If the training loss is not finite.
+    TypeError
+        If a callback is not one of Lightning's.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.training import Epoch, parameter_groups, train_for
+    >>> class Points(Epoch):
+    ...     generator = torch.Generator()
+    ...     def __len__(self):
+    ...         return 1
+    ...     def batches(self):
+    ...         x = torch.linspace(-1, 1, 20)[:, None]
+    ...         yield x, 3 * x
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> def loss(batch):
+    ...     return (model(batch[0]) - batch[1]).square().mean()
+    >>> groups = parameter_groups(model, [], learning_rate=0.5, weight_decay=0.0)
+    >>> moments = train_for(model, Points(), loss=loss, groups=groups, rates=[0.5] * 3)
+    """
+    if not rates:
+        return moments
+    _check_callbacks(callbacks)
+    task = PlannedTask(model, epoch, loss, groups, callbacks, rates=rates, moments=moments)
+    with contained(processes):
+        _trainer(device, processes, len(rates), callbacks, verbose).fit(task)
+    model.to("cpu")
+    return task.moments
+
+
+def _trainer(
+    device: str,
+    processes: Processes,
+    max_epochs: int,
+    callbacks: Sequence[Callback],
+    verbose: int,
+) -> pl.Trainer:
+    """A trainer that writes nothing."""
+    place = torch.device(device)
+    devices: int | list[int] = 1 if place.index is None else [place.index]
+    strategy: str | DDPStrategy = "auto"
+    bar = [_EpochBar()] if verbose else []
+    if processes.start is not None:
+        devices, strategy = processes.count, _Averaged(start_method=processes.start)
+    return pl.Trainer(
+        accelerator=place.type,
+        devices=devices,
+        strategy=strategy,
+        max_epochs=max_epochs,
+        callbacks=[*bar, *callbacks],
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        enable_progress_bar=False,
+        num_sanity_val_steps=0,
+        gradient_clip_val=CLIP_NORM,
+        plugins=[LightningEnvironment()],
+    )
+
+
+def _check_callbacks(callbacks: Any) -> None:
+    listed = isinstance(callbacks, Sequence) and not isinstance(callbacks, str)
+    if not listed or not all(isinstance(item, Callback) for item in callbacks):
+        raise TypeError(
+            f"callbacks must be a list of lightning.pytorch.Callback objects; got {callbacks!r}"
+        )
+
+
+class Task(pl.LightningModule):
+    """A model with its batches, its loss and its learning rates.
+
+    Parameters
+    ----------
+    model : nn.Module
+    epoch : Epoch
+        Iterated anew in every epoch.
     loss : callable
         Batch to scalar tensor.
     groups : list of dict
         Parameter groups of the optimiser.
     callbacks : sequence of lightning callbacks
-        Those of the user, whose state is that of the training.
+        Callbacks of the user, whose state comes back from a process that has trained.
     """
 
     def __init__(
@@ -77,49 +267,42 @@ class Task(pl.LightningModule):
         return self._epoch.share(self.trainer.global_rank, self.trainer.world_size)
 
     def get_extra_state(self) -> dict[str, Any]:
-        """What comes back, beside the weights, from a process that has trained."""
+        """State that comes back, beside the weights, from a process that has trained."""
+        # As bytes, since Lightning reads no other objects back.
+        buffer = io.BytesIO()
+        torch.save([callback.state_dict() for callback in self._callbacks], buffer)
         return {
             "history": self.history,
             "best_epoch": self.best_epoch,
             "drawn": self._epoch.generator.get_state(),
-            "callbacks": _packed([callback.state_dict() for callback in self._callbacks]),
+            "callbacks": buffer.getvalue(),
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take that over."""
+        """Take over the state of the process that has trained."""
         self.history, self.best_epoch = state["history"], state["best_epoch"]
         self._epoch.generator.set_state(state["drawn"])
-        for callback, own in zip(self._callbacks, _unpacked(state["callbacks"]), strict=True):
-            if own:  # as Lightning does it
-                callback.load_state_dict(own)
+        buffer = io.BytesIO(state["callbacks"])
+        # Onto the CPU: the GPU that the training ran on need not be here.
+        saved = torch.load(buffer, map_location="cpu", weights_only=False)
+        for callback, callback_state in zip(self._callbacks, saved, strict=True):
+            if callback_state:  # as Lightning does it
+                callback.load_state_dict(callback_state)
 
     def training_step(self, batch: Any, _: int) -> Tensor:
         """Training loss of a batch."""
         loss = self._loss(batch)
         if not torch.isfinite(loss):
-            raise FloatingPointError(self._diverged(loss.item()))
+            raise FloatingPointError(
+                f"training diverged: the loss was {loss.item()} in epoch {self.current_epoch + 1} "
+                f"at learning_rate={self._rate():g}. Take a smaller learning_rate, or look for "
+                "values far from all others in the data; nothing was fitted"
+            )
         return loss
 
-    def _diverged(self, loss: float) -> str:
-        rate = self.optimizers().param_groups[0]["lr"]  # type: ignore[union-attr]
-        return (
-            f"training diverged: the loss was {loss} in epoch {self.current_epoch + 1} at "
-            f"learning_rate={rate:g}. Take a smaller learning_rate, or look for values far from "
-            "all others in the data; nothing was fitted"
-        )
-
-
-def _packed(states: list[dict[str, Any]]) -> bytes:
-    """States in bytes: Lightning reads no other objects back."""
-    buffer = io.BytesIO()
-    torch.save(states, buffer)
-    return buffer.getvalue()
-
-
-def _unpacked(states: bytes) -> list[dict[str, Any]]:
-    """The states, without a GPU that the training may have been on."""
-    found = torch.load(io.BytesIO(states), map_location="cpu", weights_only=False)
-    return cast("list[dict[str, Any]]", found)
+    def _rate(self) -> float:
+        """Learning rate of the first group."""
+        return self.optimizers().param_groups[0]["lr"]  # type: ignore[union-attr]
 
 
 class ValidatedTask(Task):
@@ -127,22 +310,14 @@ class ValidatedTask(Task):
 
     Parameters
     ----------
-    model, epoch, loss, groups, callbacks
-        See `Task`.
+    *task
+        Arguments of `Task`.
     validate : callable
-        To the validation error, a number.
+        Gives the validation error, a number.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        epoch: Epoch,
-        loss: Callable[[Any], Tensor],
-        groups: list[dict[str, Any]],
-        validate: Callable[[], float],
-        callbacks: Sequence[Callback] = (),
-    ) -> None:
-        super().__init__(model, epoch, loss, groups, callbacks)
+    def __init__(self, *task: Any, validate: Callable[[], float]) -> None:
+        super().__init__(*task)
         self._validate = validate
         self._losses: list[Tensor] = []
 
@@ -153,16 +328,15 @@ class ValidatedTask(Task):
         return loss
 
     def validation_step(self, _batch: Any, _: int) -> None:
-        """Validation error, that of the first process in all; the batch only says it is time."""
-        together = self.trainer.strategy
-        error = together.broadcast(self._validate() if self.global_rank == 0 else 0.0)
+        """Validation error, that of the first process in all of them; the batch holds nothing."""
+        processes = self.trainer.strategy
+        error = processes.broadcast(self._validate() if self.global_rank == 0 else 0.0)
         self.log("val_loss", error, prog_bar=True, batch_size=1, sync_dist=True)
-        rate = self.optimizers().param_groups[0]["lr"]  # type: ignore[union-attr]
         mean = torch.stack(self._losses).mean() if self._losses else torch.tensor(torch.nan)
-        train = float(together.reduce(mean, reduce_op="mean"))
+        train = float(processes.reduce(mean, reduce_op="mean"))
         self._losses.clear()
         entry = {"epoch": len(self.history) + 1, "train_loss": train, "val_loss": error}
-        self.history.append(entry | {"learning_rate": rate})
+        self.history.append(entry | {"learning_rate": self._rate()})
 
     def configure_optimizers(self) -> Any:
         """Adam, with decoupled weight decay; the learning rate is halved when validation stalls."""
@@ -181,25 +355,18 @@ class PlannedTask(Task):
 
     Parameters
     ----------
-    model, epoch, loss, groups, callbacks
-        See `Task`.
+    *task
+        Arguments of `Task`.
     rates : sequence of float
-        Of the first group; others keep their ratio to it.
+        Rates of the first group; others keep their ratio to it.
     moments : dict, optional
-        State of the optimiser to go on from, by parameter.
+        State of the optimiser to continue from, by parameter.
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        epoch: Epoch,
-        loss: Callable[[Any], Tensor],
-        groups: list[dict[str, Any]],
-        rates: Sequence[float],
-        callbacks: Sequence[Callback] = (),
-        moments: dict[Any, Any] | None = None,
+        self, *task: Any, rates: Sequence[float], moments: dict[Any, Any] | None = None
     ) -> None:
-        super().__init__(model, epoch, loss, groups, callbacks)
+        super().__init__(*task)
         self._rates = rates
         self.moments = moments
 
@@ -216,7 +383,7 @@ class PlannedTask(Task):
         return {"optimizer": optimizer, "lr_scheduler": planned}
 
     def on_train_epoch_end(self) -> None:
-        """Without validation the last epoch is the one that is kept."""
+        """Keep the last epoch: without validation none is better."""
         self.best_epoch = self.current_epoch + 1
 
     def on_fit_end(self) -> None:
@@ -224,8 +391,8 @@ class PlannedTask(Task):
         self.moments = self.trainer.optimizers[0].state_dict()["state"]
 
 
-class _Best(Callback):
-    """Leave the weights of the best epoch; the weights before training count as one."""
+class _BestWeights(Callback):
+    """Leave the weights of the best epoch; those before training count as epoch 0."""
 
     def __init__(self, start: float) -> None:
         self._error = start
@@ -288,314 +455,13 @@ class _EpochBar(Callback):
             self._bar.close()
 
 
-def train(
-    model: nn.Module,
-    epoch: Epoch,
-    *,
-    loss: Callable[[Any], Tensor],
-    validate: Callable[[], float],
-    groups: list[dict[str, Any]],
-    max_epochs: int,
-    patience: int | None,
-    device: str = "cpu",
-    processes: Processes = ALONE,
-    callbacks: Sequence[Callback] = (),
-    verbose: int = 0,
-) -> tuple[History, int]:
-    """Train `model` in place and leave it with its best weights on the validation part.
-
-    Parameters
-    ----------
-    model : nn.Module
-    epoch : Epoch
-        Iterated anew for each.
-    loss : callable
-        Batch to training loss.
-    validate : callable
-        To the validation error.
-    groups : list of dict
-        Parameter groups of the optimiser, each with its "lr" and "weight_decay".
-    max_epochs : int
-    patience : int or None
-        Epochs without improvement before training stops; None trains until the
-        learning rate is below 1e-6.
-    device : str
-    processes : Processes
-        Each takes a step on a batch of its own, and their gradients are averaged.
-    callbacks : sequence of lightning callbacks
-        Those of processes started for the training leave here the state of the first one.
-    verbose : int
-        1 shows a progress bar over epochs.
-
-    Returns
-    -------
-    history : list of dict
-        Losses and learning rate of each epoch.
-    best_epoch : int
-        0 where training did not improve on the start.
-
-    Raises
-    ------
-    FloatingPointError
-        If the training loss is not finite.
-    TypeError
-        If a callback is none of Lightning's.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.training import Epoch, parameter_groups, train
-    >>> class Points(Epoch):
-    ...     generator = torch.Generator()
-    ...     def __len__(self):
-    ...         return 1
-    ...     def batches(self):
-    ...         x = torch.linspace(-1, 1, 20)[:, None]
-    ...         yield x, 3 * x
-    >>> model, points = torch.nn.Linear(1, 1, bias=False), Points()
-    >>> def loss(batch):
-    ...     return (model(batch[0]) - batch[1]).square().mean()
-    >>> def validate():
-    ...     with torch.no_grad():
-    ...         return sum(float(loss(batch)) for batch in points)
-    >>> groups = parameter_groups(model, [], learning_rate=0.5, weight_decay=0.0)
-    >>> history, best_epoch = train(model, points, loss=loss, validate=validate, groups=groups,
-    ...                             max_epochs=2, patience=None)
-    >>> len(history), best_epoch
-    (2, 2)
-    """
-    _check_callbacks(callbacks)
-    task = ValidatedTask(model, epoch, loss, groups, validate, callbacks)
-    stop: list[Callback] = [_SmallestRate()]
-    if patience is not None:
-        stop.append(EarlyStopping("val_loss", patience=patience))
-    bar: list[Callback] = [_EpochBar()] if verbose else []
-    with _quiet(), _as_before(processes):
-        best = _Best(validate())
-        trainer = _trainer(device, processes, max_epochs, [best, *stop, *bar, *callbacks])
-        with _interruptible(), _own_errors():
-            trainer.fit(task, val_dataloaders=[torch.zeros(1)])
-    model.to("cpu")
-    return task.history, task.best_epoch
-
-
-def train_for(
-    model: nn.Module,
-    epoch: Epoch,
-    *,
-    loss: Callable[[Any], Tensor],
-    groups: list[dict[str, Any]],
-    rates: Sequence[float],
-    device: str = "cpu",
-    processes: Processes = ALONE,
-    callbacks: Sequence[Callback] = (),
-    verbose: int = 0,
-    moments: dict[Any, Any] | None = None,
-) -> dict[Any, Any] | None:
-    """Train `model` in place for as many epochs as there are learning rates, without validation.
-
-    Parameters
-    ----------
-    model : nn.Module
-    epoch : Epoch
-        Iterated anew for each.
-    loss : callable
-        Batch to training loss.
-    groups : list of dict
-        Parameter groups of the optimiser, each with its "lr" and "weight_decay".
-    rates : sequence of float
-        Learning rates of the first group, epoch by epoch; the others move in proportion.
-    device : str
-    processes : Processes
-        Each takes a step on a batch of its own, and their gradients are averaged.
-    callbacks : sequence of lightning callbacks
-        Those of processes started for the training leave here the state of the first one.
-    verbose : int
-        1 shows a progress bar over epochs.
-    moments : dict, optional
-        State of the optimiser to go on from.
-
-    Returns
-    -------
-    dict or None
-        State of the optimiser after the last epoch, so that training can go on.
-
-    Raises
-    ------
-    FloatingPointError
-        If the training loss is not finite.
-    TypeError
-        If a callback is none of Lightning's.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.training import Epoch, parameter_groups, train_for
-    >>> class Points(Epoch):
-    ...     generator = torch.Generator()
-    ...     def __len__(self):
-    ...         return 1
-    ...     def batches(self):
-    ...         x = torch.linspace(-1, 1, 20)[:, None]
-    ...         yield x, 3 * x
-    >>> model = torch.nn.Linear(1, 1, bias=False)
-    >>> def loss(batch):
-    ...     return (model(batch[0]) - batch[1]).square().mean()
-    >>> groups = parameter_groups(model, [], learning_rate=0.5, weight_decay=0.0)
-    >>> moments = train_for(model, Points(), loss=loss, groups=groups, rates=[0.5] * 3)
-    """
-    if not rates:
-        return moments
-    _check_callbacks(callbacks)
-    task = PlannedTask(model, epoch, loss, groups, rates, callbacks, moments)
-    bar: list[Callback] = [_EpochBar()] if verbose else []
-    with _quiet(), _as_before(processes):
-        trainer = _trainer(device, processes, len(rates), [*bar, *callbacks])
-        with _interruptible(), _own_errors():
-            trainer.fit(task)
-    model.to("cpu")
-    return task.moments
-
-
-def _trainer(
-    device: str, processes: Processes, max_epochs: int, callbacks: list[Callback]
-) -> pl.Trainer:
-    """A trainer that writes nothing."""
-    place = torch.device(device)
-    devices: int | list[int] = 1 if place.index is None else [place.index]
-    strategy: str | DDPStrategy = "auto"
-    if processes.start is not None:
-        devices, strategy = processes.count, _Together(start_method=processes.start)
-    return pl.Trainer(
-        accelerator=place.type,
-        devices=devices,
-        strategy=strategy,
-        max_epochs=max_epochs,
-        callbacks=callbacks,
-        logger=False,
-        enable_checkpointing=False,
-        enable_model_summary=False,
-        enable_progress_bar=False,
-        num_sanity_val_steps=0,
-        gradient_clip_val=CLIP_NORM,
-        plugins=[LightningEnvironment()],
-    )
-
-
-class _Together(DDPStrategy):
+class _Averaged(DDPStrategy):
     """Several processes whose gradients are averaged."""
 
     def setup_environment(self) -> None:
         if self._start_method == "spawn":
-            self._silence = _quiet()
+            self._silence = quiet()
             self._silence.__enter__()  # for the life of this process
         if self._start_method == "fork" and self.root_device.type == "cpu":
             torch.set_num_threads(1)  # torch's pool of threads does not outlive a fork
         super().setup_environment()
-
-
-@contextlib.contextmanager
-def _as_before(processes: Processes) -> Iterator[None]:
-    """Put back what Lightning sets to start processes and to share the cores among them."""
-    names = [] if processes.start is None else ["OMP_NUM_THREADS"]
-    if processes.start in ("spawn", "fork"):  # else all that follow meet again at this port
-        names.append("MASTER_PORT")
-    threads, before = torch.get_num_threads(), {name: os.environ.get(name) for name in names}
-    try:
-        yield
-    finally:
-        if names:
-            torch.set_num_threads(threads)
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-
-
-@contextlib.contextmanager
-def _own_errors() -> Iterator[None]:
-    """Raise what stopped a started process as if it had been this one."""
-    try:
-        yield
-    except ProcessRaisedException as error:
-        kind, _, message = str(error).rstrip().rpartition("\n")[2].partition(": ")
-        if kind != FloatingPointError.__name__:
-            raise
-        raise FloatingPointError(message) from error
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Pass an interrupt on: Lightning makes it the end of Python and ignores the next ones."""
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    except SystemExit as end:
-        interrupt = end.__context__
-        if not isinstance(interrupt, KeyboardInterrupt):
-            raise
-        signal.signal(signal.SIGINT, handler)
-        raise interrupt from None
-
-
-def _check_callbacks(callbacks: Any) -> None:
-    listed = isinstance(callbacks, Sequence) and not isinstance(callbacks, str)
-    if not listed or not all(isinstance(item, Callback) for item in callbacks):
-        raise TypeError(
-            f"callbacks must be a list of lightning.pytorch.Callback objects; got {callbacks!r}"
-        )
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Hold back this thread's log lines about devices and reasons to stop."""
-    here = threading.get_ident()
-
-    def keep(record: logging.LogRecord) -> bool:
-        return record.thread != here or record.levelno >= logging.WARNING
-
-    names = [
-        name
-        for name in list(logging.root.manager.loggerDict)  # other threads may add to it
-        if name.startswith(("lightning.pytorch", "lightning.fabric"))
-    ]
-    loggers = [logging.getLogger(name) for name in names]
-    for logger in loggers:
-        logger.addFilter(keep)
-    try:
-        with _own_warnings:
-            yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(keep)
-
-
-class _OwnWarnings:
-    """Ignore what Lightning's own use of torch is warned for, while any thread trains.
-
-    Entering `warnings.catch_warnings` in several threads can leave the filters changed;
-    this adds filters with the first thread and takes them away with the last.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._filters: list[Any] = []
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                for message in LIGHTNINGS_OWN:
-                    warnings.filterwarnings("ignore", message)
-                self._filters = list(warnings.filters[: len(LIGHTNINGS_OWN)])
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                for added in self._filters:
-                    if added in warnings.filters:
-                        warnings.filters.remove(added)  # type: ignore[attr-defined]
-
-
-_own_warnings = _OwnWarnings()

@@ -1,9 +1,11 @@
-"""The arguments about processes: how many train together, and how they are started."""
+"""The machine that trains: its device, and how many processes share the batches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import torch
 
 from tsrnn.contract import positive_integer
 
@@ -16,6 +18,53 @@ STRATEGIES: dict[str, Start] = {
     "ddp_fork": "fork",
     "ddp_notebook": "fork",
 }
+
+
+def checked_device(device: Any) -> str:
+    """Name of a device of this machine.
+
+    Parameters
+    ----------
+    device : str
+        "cpu", "cuda", "cuda:1" or "mps".
+
+    Returns
+    -------
+    str
+        With its number if it is a CUDA device: "cuda" is the current device of torch.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If torch does not know the device or this machine does not have it.
+
+    Examples
+    --------
+    >>> from tsrnn.training import checked_device
+    >>> checked_device("cpu")
+    'cpu'
+    """
+    if not isinstance(device, str):
+        raise TypeError(f"device must be a name such as 'cpu' or 'cuda'; got {device!r}")
+    try:
+        place = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"device must be 'cpu', 'cuda' or 'mps'; got {device!r}") from error
+    counts = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+    }
+    if place.type not in counts:
+        raise ValueError(f"device must be 'cpu', 'cuda' or 'mps'; got {device!r}")
+    if (place.index or 0) >= counts[place.type]:
+        raise ValueError(
+            f"device={str(device)!r} must be one that torch can use; of this type it finds "
+            f"{counts[place.type]} on this machine. Use another, such as device='cpu'"
+        )
+    if place.type == "cuda" and place.index is None:
+        return f"cuda:{torch.cuda.current_device()}"  # where torch puts tensors of device "cuda"
+    return "cpu" if place.type == "cpu" else str(place)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a file holds of a fitted recurrent forecaster, and the way back."""
+"""File of a fitted recurrent forecaster: its header and arrays, and their checks when read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ from tsrnn.contract import (
 from tsrnn.data import Layout, Scaler
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._intervals import Calibration
-from tsrnn.forecasters._memory import Memory, Scaling
+from tsrnn.forecasters._memory import Memory
 from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_memory
+from tsrnn.forecasters._scaling import Scaling
 from tsrnn.forecasters._settings import LOSSES, Settings, resolve
 from tsrnn.layers import AGGREGATIONS, LAYERS, Recurrent, check_saveable
 
@@ -39,11 +40,21 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._recurrent import RecurrentForecaster
 
 _MODEL = "model."  # before the names of the network's parameters
-MOST_SIZE = 1000  # of an option of layers beside small arrays
+# Fields of a file beside those of every forecaster.
+FITTED: dict[str, Kind] = {
+    "settings": by_name(anything),
+    "intervals": text,
+    "history": listed(by_name(anything)),
+    "best_epochs": listed(integer(0)),
+    "sample_length": integer(1),
+    "linear_path": by_name(anything),
+    "validation": by_name(listed(real)),
+}
+MOST_SIZE = 1000  # that an option of layers may have beside small arrays
 
 
 def header_of(forecaster: RecurrentForecaster) -> dict[str, Any]:
-    """What was fitted, as JSON values.
+    """Settings and course of the training, as JSON values.
 
     Raises
     ------
@@ -63,7 +74,7 @@ def header_of(forecaster: RecurrentForecaster) -> dict[str, Any]:
 
 
 def arrays_of(forecaster: RecurrentForecaster) -> dict[str, np.ndarray]:
-    """What was fitted, as arrays: the network and the memory."""
+    """Network and memory, as arrays."""
     memory, scaling = forecaster.memory_, forecaster.memory_.scaling
     return {
         "n_rows": memory.n_rows,
@@ -88,15 +99,16 @@ def revive(
     arrays: dict[str, np.ndarray],
     n_series: int,
 ) -> None:
-    """Set what was fitted, but for the memory.
+    """Set the fitted attributes of a forecaster, except its memory.
 
     Raises
     ------
     DamagedFileError
-        Naming the field or array that is not as it was written.
+        With the field or array that is not as it was written.
     """
     layout, exog_names = forecaster._panel_shape
     record(FITTED)(header, "fitted")
+    # A size beyond that of any array is refused before anything as large is allocated.
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
     record(settings_kinds(most, len(arrays)))(header["settings"], "fitted.settings")
     for name, value in header["settings"]["options"].items():
@@ -134,7 +146,7 @@ def revive(
 
 
 def settings_kinds(most: int, n_arrays: int) -> dict[str, Kind]:
-    """What the fields of `Settings` must be in a file with arrays of so many numbers."""
+    """Kinds of the fields of `Settings` in a file whose arrays have up to `most` numbers."""
     size, part = integer(1, most), integer(1, max(n_arrays, 1))
     return {
         "horizon": integer(1, min(most, MOST_STEPS)),
@@ -166,7 +178,7 @@ def settings_kinds(most: int, n_arrays: int) -> dict[str, Kind]:
 
 
 def check_learned(header: dict[str, Any], settings: Settings) -> None:
-    """Check what is told of the training."""
+    """Check the record of the training."""
     one_of(settings.intervals)(header["intervals"], "fitted.intervals")
     listed(by_name(optional(real)))(header["history"], "fitted.history")
     listed(integer(0), settings.n_estimators)(header["best_epochs"], "fitted.best_epochs")
@@ -189,8 +201,8 @@ def check_shapes(
 ) -> None:
     """Check arrays by the parameters of a model and the shape of the data."""
     n_targets, n_exog = len(shape[0].target_names), len(shape[1])
-    own = n_targets if settings.joint else 1
-    n_units = n_series * n_targets // own
+    n_joint = n_targets if settings.joint else 1  # targets of a unit
+    n_units = n_series * n_targets // n_joint
     network: Any = model.network
     rnn: Recurrent = (network.networks[0] if settings.n_estimators > 1 else network).rnn
     state = rnn.num_layers, n_units, settings.n_estimators * rnn.state_size
@@ -205,9 +217,9 @@ def check_shapes(
         "exog_scale": ("float64", (1, n_exog)),
         "tail": ("float64", (-1, n_targets + n_exog)),
         "tail_lengths": ("int64", (n_series,)),
-        "errors": ("float32", (-1, -1, settings.horizon, own)),
+        "errors": ("float32", (-1, -1, settings.horizon, n_joint)),
         "state": ("float32", state),
-        "sample": ("float32", (-1, -1, own + n_exog)),
+        "sample": ("float32", (-1, -1, n_joint + n_exog)),
     }
     for name, parameter in model.state_dict().items():
         dtype = str(parameter.dtype).removeprefix("torch.")
@@ -224,22 +236,10 @@ def check_shapes(
         raise refuse("the array 'tail_lengths'", required, lengths.tolist()[:8])
 
 
-# Fields of a file beside those of every forecaster.
-FITTED: dict[str, Kind] = {
-    "settings": by_name(anything),
-    "intervals": text,
-    "history": listed(by_name(anything)),
-    "best_epochs": listed(integer(0)),
-    "sample_length": integer(1),
-    "linear_path": by_name(anything),
-    "validation": by_name(listed(real)),
-}
-
-
 def revived_memory(
     arrays: dict[str, np.ndarray], ids: pd.Index, last_times: np.ndarray, exponent: float | None
 ) -> Memory:
-    """The memory whose arrays `arrays_of` gave."""
+    """Memory from the arrays that `arrays_of` returned."""
     scaling = Scaling(
         Scaler(arrays["location"], arrays["scale"]),
         Scaler(arrays["exog_location"], arrays["exog_scale"], pooled=True),

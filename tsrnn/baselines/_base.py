@@ -1,26 +1,39 @@
-"""What a baseline remembers of the series: their rows."""
+"""Base of all baselines: forecasters that remember the rows of the series."""
 
 from __future__ import annotations
 
+import html
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import check_arrays, check_borders, refuse, target_scales
-from tsrnn.data import Panel
+from tsrnn.contract import (
+    Classical,
+    check_arrays,
+    check_borders,
+    habits,
+    positive_integer,
+    refuse,
+    target_scales,
+)
+from tsrnn.data import Layout, Panel
+
+NAMES_SHOWN = 3
 
 
 @dataclass(frozen=True)
 class RowsMemory:
-    """All rows of every series, one series below the other.
+    """Memory of a baseline: all rows of every series, one series below the other.
 
     Attributes
     ----------
     ids : pandas.Index of shape (S,)
     first_times, last_times : ndarray of shape (S,)
     target_scale : ndarray of shape (S, C)
-        Standard deviation of each target in the data begun with; 1 where it does not vary.
+        Standard deviation of each target in the first data seen; 1 where it does not vary.
     values : ndarray of shape (N, C)
     exog : ndarray of shape (N, n)
     indptr : ndarray of shape (S + 1,)
@@ -37,7 +50,7 @@ class RowsMemory:
 
     @classmethod
     def of(cls, panel: Panel) -> RowsMemory:
-        """Of the rows of a panel."""
+        """Memory of the rows of a panel."""
         return cls(
             panel.ids,
             panel.times[panel.indptr[:-1]],
@@ -54,29 +67,24 @@ class RowsMemory:
         return np.diff(self.indptr)
 
     def rows(self, i: int) -> slice:
-        """Where the rows of series i are."""
+        """Slice of the rows of series i."""
         return slice(int(self.indptr[i]), int(self.indptr[i + 1]))
 
-    def select(self, which: np.ndarray) -> RowsMemory:
-        """Of the series numbered `which`, in that order."""
-        which = np.asarray(which)
-        if np.array_equal(which, np.arange(len(self.ids))):
+    def select(self, series: np.ndarray) -> RowsMemory:
+        """Memory of some series by number, in that order."""
+        series = np.asarray(series)
+        if np.array_equal(series, np.arange(len(self.ids))):
             return self
-        chosen = replace(
-            self,
-            ids=self.ids[which],
-            first_times=self.first_times[which],
-            last_times=self.last_times[which],
-            target_scale=self.target_scale[which],
-        )
-        return chosen._with_rows(self.values, self.exog, self.indptr[which], self.lengths[which])
+        names = ("ids", "first_times", "last_times", "target_scale")
+        chosen = replace(self, **{name: getattr(self, name)[series] for name in names})
+        return chosen._with_rows(self.values, self.exog, self.indptr[series], self.lengths[series])
 
-    def replaced(self, which: np.ndarray, new: RowsMemory) -> RowsMemory:
-        """With the series numbered `which` as they stand in `new`; `self` stays as it is."""
+    def replaced(self, series: np.ndarray, new: RowsMemory) -> RowsMemory:
+        """Memory with some series, by number, as they stand in `new`; `self` does not change."""
         last_times = self.last_times.copy()
-        last_times[which] = new.last_times
+        last_times[series] = new.last_times
         starts, lengths = self.indptr[:-1].copy(), self.lengths
-        starts[which], lengths[which] = len(self.values) + new.indptr[:-1], new.lengths
+        starts[series], lengths[series] = len(self.values) + new.indptr[:-1], new.lengths
         return replace(self, last_times=last_times)._with_rows(
             np.concatenate([self.values, new.values]),
             np.concatenate([self.exog, new.exog]),
@@ -85,7 +93,7 @@ class RowsMemory:
         )
 
     def followed_by(self, panel: Panel) -> RowsMemory:
-        """With further rows of all series, in the same order."""
+        """Memory with further rows of all series, in the same order."""
         counts = np.stack([self.lengths, panel.lengths], 1).ravel()
         here = np.repeat(np.tile([True, False], len(self.ids)), counts)
         values = np.empty((len(here), self.values.shape[1]))
@@ -98,13 +106,13 @@ class RowsMemory:
     def _with_rows(
         self, values: np.ndarray, exog: np.ndarray, starts: np.ndarray, lengths: np.ndarray
     ) -> RowsMemory:
-        """With the rows of series i being `lengths[i]` ones from `starts[i]` on."""
+        """Memory whose series i has `lengths[i]` rows, from row `starts[i]` on."""
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
         return replace(self, values=values[rows], exog=exog[rows], indptr=indptr)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of it that files hold; ids and last times are kept elsewhere."""
+        """Arrays for a file, which has ids and last times elsewhere."""
         return {
             "rows.first_times": np.asarray(self.first_times).astype("int64"),
             "rows.target_scale": self.target_scale,
@@ -121,14 +129,14 @@ class RowsMemory:
         last_times: np.ndarray,
         widths: tuple[int, int],
     ) -> RowsMemory:
-        """The memory of which `arrays` holds the parts, checked.
+        """Memory from the arrays of a file, checked.
 
         `widths` are the numbers of targets and of exogenous columns.
 
         Raises
         ------
         DamagedFileError
-            Naming the array.
+            With the name of the array.
         """
         n, n_targets, n_exog = len(ids), *widths
         shapes = {
@@ -147,3 +155,65 @@ class RowsMemory:
         first_times = arrays["rows.first_times"].astype(last_times.dtype)
         names = ("target_scale", "values", "exog", "indptr")
         return cls(ids, first_times, last_times, *(arrays[f"rows.{name}"] for name in names))
+
+
+class RowsForecaster(Classical[RowsMemory]):
+    """Base of the baselines; not to be used by itself.
+
+    A forecast depends on all rows seen of a series and on the estimates of `fit`.
+    """
+
+    def _fit_to(self, panel: Panel) -> None:
+        self._begin(panel)
+        self.memory_ = self._fit_panel(panel)
+
+    def _memory_of(self, panel: Panel) -> RowsMemory:
+        return RowsMemory.of(panel)
+
+    def _advance(self, memory: RowsMemory, panel: Panel) -> RowsMemory:
+        return memory.followed_by(panel)
+
+    def _widths(self) -> tuple[int, int]:
+        """Numbers of targets and of exogenous columns."""
+        layout, exog_names = self._panel_shape
+        return len(layout.target_names), len(exog_names)
+
+    def _season(self, season_length: Any) -> int:
+        """Steps of the season: those of the frequency where `season_length` is None."""
+        if season_length is None:
+            return habits(self.freq_).season
+        return positive_integer("season_length", season_length)
+
+
+@dataclass(frozen=True)
+class BaselineSummary:
+    """Summary of a fitted baseline; print it.
+
+    Attributes
+    ----------
+    title : str
+    text : str
+    """
+
+    title: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.title}\n\n{self.text}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def series_named(layout: Layout, ids: Iterable[Any]) -> str:
+    """Names of the first few of some series; "the series" where data have no ids."""
+    return "the series" if layout.id_col is None else listed(ids)
+
+
+def listed(labels: Iterable[Any]) -> str:
+    """Names of the first few of some labels, quoted."""
+    names = [repr(label) for label in labels]
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"first {shown}"

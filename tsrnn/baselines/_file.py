@@ -1,4 +1,4 @@
-"""Estimates of all units as JSON values and arrays, and back."""
+"""File of the estimates: JSON values and arrays, and their checks when read."""
 
 from __future__ import annotations
 
@@ -29,28 +29,29 @@ ORDERS = (
     "order", "seasonal_order", "season_length", "lags", "p", "o", "q", "max_p", "max_q", "max_P",
     "max_Q", "d", "D", "max_lags", "rank", "seasonal", "autoregressive",
 )  # fmt: skip
-MOST_LAGS = 1000  # that they may be beside few rows
+MOST_LAGS = 1000  # that orders may be beside few rows
 
 
 def estimates_header(estimates: tuple[Fitted, ...]) -> dict[str, Any]:
-    """JSON values of the estimates; names that units share are held once."""
-    kinds = list(dict.fromkeys(one.names for one in estimates))
+    """JSON values of the estimates; names that units share are written once."""
+    kinds = list(dict.fromkeys(fitted.names for fitted in estimates))
     return {
         "names": [list(names) for names in kinds],
-        "named": [kinds.index(one.names) for one in estimates],
-        "specs": [one.spec for one in estimates],
-        "messages": [list(one.messages) for one in estimates],
-        "reasons": [one.reason for one in estimates],
+        "named": [kinds.index(fitted.names) for fitted in estimates],
+        "specs": [fitted.spec for fitted in estimates],
+        "messages": [list(fitted.messages) for fitted in estimates],
+        "reasons": [fitted.reason for fitted in estimates],
     }
 
 
 def estimates_arrays(estimates: tuple[Fitted, ...]) -> dict[str, np.ndarray]:
     """Arrays of the estimates."""
     numbers = {
-        ESTIMATES + name: np.array([getattr(one, name) for one in estimates], float)
+        ESTIMATES + name: np.array([getattr(fitted, name) for fitted in estimates], float)
         for name in NUMBERS
     }
-    return numbers | {ESTIMATES + "params": np.concatenate([one.params for one in estimates])}
+    params = np.concatenate([fitted.params for fitted in estimates])
+    return numbers | {ESTIMATES + "params": params}
 
 
 def check_lags(value: Any, most: int, name: str) -> None:
@@ -65,12 +66,12 @@ def check_lags(value: Any, most: int, name: str) -> None:
 def check_estimates(
     header: dict[str, Any], arrays: dict[str, np.ndarray], lengths: np.ndarray
 ) -> None:
-    """Check that both parts are of as many units as there are lengths of series.
+    """Check header and arrays of the units whose series have these lengths.
 
     Raises
     ------
     DamagedFileError
-        Naming the field or array.
+        With the name of the field or array.
     """
     n = len(lengths)
     record(
@@ -107,19 +108,19 @@ def check_unit(
     fitted : Fitted
     rows : Rows
     seen : set
-        Names and choices that were checked for other units; grows.
+        Names and choices checked for other units; those of this one are added.
 
     Raises
     ------
     DamagedFileError
-        Naming the field.
+        With the name of the field.
     """
     place = f"fitted.specs[{i}]"
     if SEASONLESS in fitted.spec:
         one_of(True)(fitted.spec[SEASONLESS], f"{place}.{SEASONLESS}")
         if model.seasonless() is None:
             raise refuse(place, f"without {SEASONLESS!r}: no season is implied", fitted.spec)
-        model = model.of(fitted)
+        model = model.estimated(fitted)
     spec = {name: value for name, value in fitted.spec.items() if name != SEASONLESS}
     if fitted.reason:
         if fitted.names or spec:
@@ -145,9 +146,9 @@ def check_unit(
 
 
 def revived_estimates(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Fitted, ...]:
-    """The estimates of which the two hold the parts."""
+    """Estimates from the header and arrays of a file."""
     names = [tuple(header["names"][number]) for number in header["named"]]
-    ends = np.cumsum([len(own) for own in names])
+    ends = np.cumsum([len(unit_names) for unit_names in names])
     params = np.split(arrays["estimates.params"], ends[:-1])
     numbers = {name: arrays[f"estimates.{name}"] for name in NUMBERS}
     return tuple(
