@@ -201,22 +201,11 @@ def _equations_of(step: FirstStep, data: Design, fitted: VarianceFit) -> Equatio
     if step.joint:
         coefficients, variance = params[:, :, :1], params[:, :, 1:]
     presample = fitted.presample.reshape(s, n)
-    e, h = residuals_and_variances(step, data, coefficients, variance, presample)
-    return Equations(coefficients, variance, presample, e, h, fitted.estimates)
-
-
-def residuals_and_variances(
-    step: FirstStep,
-    data: Design,
-    coefficients: np.ndarray,
-    variance: np.ndarray,
-    presample: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals and variances (S, T, n), 0 and 1 after the end of a series."""
     y, lengths = data.residuals(coefficients)
-    params = variance.reshape(len(y), -1)
-    e, h = filter_garch(step.model(data.ragged), params, presample.reshape(-1), y, lengths)
-    return data.by_series(e, fill=0.0), data.by_series(h, fill=1.0)
+    rows = variance.reshape(len(y), -1), presample.reshape(-1)
+    e, h = filter_garch(step.model(data.ragged), *rows, y, lengths)
+    e, h = data.by_series(e, fill=0.0), data.by_series(h, fill=1.0)
+    return Equations(coefficients, variance, presample, e, h, fitted.estimates)
 
 
 def _refusals(spec: Specification, data: Design, equations: Equations) -> dict[int, str]:

@@ -23,7 +23,6 @@ from tqdm import tqdm
 
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear.dcc._likelihood import (
-    TensorJet,
     constants,
     correlation_density,
     run_correlations,
@@ -31,7 +30,7 @@ from tsrnn.linear.dcc._likelihood import (
 )
 from tsrnn.linear.dcc._prepare import Design
 from tsrnn.linear.dcc._sensitivities import Sensitivities, driver_sensitivities, sensitivities
-from tsrnn.linear.dcc._specification import FirstStep, Order, Specification
+from tsrnn.linear.dcc._specification import Order, Specification
 
 if TYPE_CHECKING:
     from tsrnn.linear.dcc._fit import CorrelationOptima, Equations
@@ -60,13 +59,9 @@ def estimates_of(
         np.repeat(optima.integrated[:, None], len(spec.pairs[0]), 1),  # no rho to estimate then
         fixed,
     ])  # fmt: skip
-    matrices = [
-        two_step(spec.step, spec.order, _unit(data, equations, optima, fixed, i))
-        for i in tqdm(range(s), "standard errors", disable=not verbose, leave=False)
-    ]
-    # H and B of which the sandwich is the covariance V of all steps: B = H V H.
-    hessian = np.array([m.hessian for m in matrices]).reshape(-1, k, k)
-    covariance = np.array([m.covariance for m in matrices]).reshape(-1, k, k)
+    hessian, covariance = np.zeros((s, k, k)), np.zeros((s, k, k))
+    for i in tqdm(range(s), "standard errors", disable=not verbose, leave=False):
+        hessian[i], covariance[i] = _two_step(spec, data, equations, optima, fixed[i], i)
     gradient = np.zeros((s, k))
     gradient[:, k - optima.params.shape[1] :] = optima.gradient
     gradient[:, : first.shape[1]] = _with_means(spec, univariate.gradient, s)
@@ -77,7 +72,7 @@ def estimates_of(
         n_obs=data.lengths,
         gradient=gradient,
         hessian=hessian,
-        opg=hessian @ covariance @ hessian,
+        opg=hessian @ covariance @ hessian,  # of which the sandwich is that covariance
         information=None,
         iterations=univariate.iterations.reshape(s, n).sum(1) + optima.iterations,
         converged=univariate.converged.reshape(s, n).all(1) & optima.converged,
@@ -98,25 +93,6 @@ def estimates_without_errors(
         information=None, iterations=zero, converged=zero == 0,
         fixed=np.ones((s, k), dtype=bool), messages=((),) * s,
     )  # fmt: skip
-
-
-def _unit(
-    data: Design, equations: Equations, optima: CorrelationOptima, fixed: np.ndarray, i: int
-) -> Unit:
-    n = data.response.shape[2]
-    rows, units = slice(0, data.lengths[i]), slice(i * n, (i + 1) * n)
-    return Unit(
-        regressors=data.regressors[i, rows],
-        e=equations.e[i, rows].T,
-        h=equations.h[i, rows].T,
-        variance=equations.variance[i],
-        presample=equations.presample[i],
-        hessians=equations.estimates.hessian[units],
-        fixed=equations.estimates.fixed[units],
-        correlation=optima.params[i],
-        correlation_fixed=fixed[i],
-        integrated=bool(optima.integrated[i]),
-    )
 
 
 def _with_means(spec: Specification, values: np.ndarray, s: int) -> np.ndarray:
@@ -180,51 +156,6 @@ def _correlation_messages(
     return texts
 
 
-class Unit(NamedTuple):
-    """One fitted series without padding.
-
-    Attributes
-    ----------
-    regressors : array of shape (T, r)
-    e, h : arrays of shape (n, T)
-    variance : array of shape (n, k)
-    presample : array of shape (n,)
-    hessians : array of shape (n, k or r + k, k or r + k)
-        Of the univariate likelihoods; with the mean where that is estimated jointly.
-    fixed : boolean array of that shape without the last axis
-    correlation : array of shape (p + q,)
-    correlation_fixed : boolean array of shape (p + q,)
-    integrated : bool
-        Whether the last of them follows from the others, all summing to one.
-    """
-
-    regressors: np.ndarray
-    e: np.ndarray
-    h: np.ndarray
-    variance: np.ndarray
-    presample: np.ndarray
-    hessians: np.ndarray
-    fixed: np.ndarray
-    correlation: np.ndarray
-    correlation_fixed: np.ndarray
-    integrated: bool
-
-
-class Matrices(NamedTuple):
-    """Matrices of inference of one series, K parameters: first step, correlations, a and b.
-
-    Attributes
-    ----------
-    hessian : array of shape (K, K)
-        Block by block, as if earlier steps were known.
-    covariance : array of shape (K, K)
-        Of all steps together; zero for fixed parameters.
-    """
-
-    hessian: np.ndarray
-    covariance: np.ndarray
-
-
 class _SecondStep(NamedTuple):
     """Scores of the correlation step and their derivatives.
 
@@ -243,40 +174,66 @@ class _SecondStep(NamedTuple):
     moment_slope: np.ndarray  # (k, n, n), of that by the k parameters
 
 
-def two_step(step: FirstStep, order: Order, unit: Unit) -> Matrices:
-    """Matrices of one series, by the influences psi of the observations on all estimates."""
-    sens = sensitivities(step, unit.regressors, unit.e, unit.h, unit.variance, unit.presample)
-    blocks, first = zip(*(_equation(step, unit, sens, i) for i in range(len(unit.e))), strict=True)
-    z = (unit.e / np.sqrt(unit.h)).T
-    second = _second_step(order, z, unit.correlation)
-    second = _on_face(second) if unit.integrated else second
-    a, b = unit.correlation[: order.p], unit.correlation[order.p :]
+def _two_step(
+    spec: Specification,
+    data: Design,
+    equations: Equations,
+    optima: CorrelationOptima,
+    fixed: np.ndarray,
+    i: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hessian and covariance (K, K) of the first step, the correlations, a and b of series i.
+
+    The Hessian is that block by block, as if earlier steps were known; the covariance is that of
+    all steps together, by the influences psi of the observations, and zero for fixed parameters.
+    """
+    order, rows = spec.order, slice(0, data.lengths[i])
+    x, e, h = data.regressors[i, rows], equations.e[i, rows].T, equations.h[i, rows].T
+    variance, univariate = equations.variance[i], equations.estimates
+    sens = sensitivities(spec.step, x, e, h, variance, equations.presample[i])
+    blocks, first = [], []
+    for j in range(spec.n):
+        unit = i * spec.n + j
+        block = univariate.hessian[unit], ~univariate.fixed[unit]
+        joint = spec.step.joint or not x.shape[1]
+        slopes = sens.h[j] / h[j]
+        hessian, psi = _equation(joint, x, e[j], slopes, sens.scores[j].T, *block)
+        blocks.append(hessian)
+        first.append(psi)
+    z, params = (e / np.sqrt(h)).T, optima.params[i]
+    second = _second_step(order, z, params)
+    second = _on_face(second) if optima.integrated[i] else second
+    a, b = params[: order.p], params[order.p :]
     moment = _moment_influences(second.driver, second.q, second.moment, a, b)
     # Scores of a and b move with the equations, through z, and with the moment that S estimates.
     by_z = np.einsum("ktn,nmt->nkm", second.by_z, sens.z)
     inherited = sum(psi @ c.T for psi, c in zip(first, by_z, strict=True))
     inherited = inherited + np.einsum("tij,kij->tk", moment, second.by_moment)
-    free = ~unit.correlation_fixed
-    dynamic = _influences(second.hessian, second.scores + inherited, free)
+    dynamic = _influences(second.hessian, second.scores + inherited, ~fixed)
     rho = _rho_influences(order, second, sens, first, moment, dynamic, (a, b), z.T)
     psi = np.hstack([*first, rho, dynamic])
-    blocks = (*blocks, _rho_hessian(second.moment, len(z), _recolouring(a, b)), second.hessian)
-    return Matrices(scipy.linalg.block_diag(*blocks), psi.T @ psi)
+    blocks += [_rho_hessian(second.moment, len(z), _recolouring(a, b)), second.hessian]
+    return scipy.linalg.block_diag(*blocks), psi.T @ psi
 
 
 def _equation(
-    step: FirstStep, unit: Unit, sens: Sensitivities, i: int
+    joint: bool,
+    x: np.ndarray,
+    e: np.ndarray,
+    slopes: np.ndarray,
+    scores: np.ndarray,
+    hessian: np.ndarray,
+    free: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hessian (m, m) and influences (T, m) of the m parameters of an equation."""
-    scores, hessian, free = sens.scores[i].T, unit.hessians[i], ~unit.fixed[i]
-    r = unit.regressors.shape[1]
-    if step.joint or r == 0:
+    """Hessian (m, m) and influences (T, m) of the m parameters of an equation.
+
+    `slopes` (m, T) are the derivatives of log h, `hessian` is that of the univariate model.
+    """
+    if joint:
         return hessian, _influences(hessian, scores, free)
-    x, e = unit.regressors, unit.e[i]
-    inner = x.T @ x
+    r, inner = x.shape[1], x.T @ x
     mean = np.linalg.solve(inner, (x * e[:, None]).T).T
     # The cross derivative by its expectation given the past, as in the information matrix.
-    slopes = sens.h[i] / unit.h[i]
     cross = -0.5 * slopes[r:] @ slopes[:r].T
     variance = _influences(hessian, scores[:, r:] + mean @ cross.T, free)
     return scipy.linalg.block_diag(-inner / (e**2).mean(), hessian), np.hstack([mean, variance])
@@ -315,7 +272,11 @@ def _second_step(order: Order, z: np.ndarray, params: np.ndarray) -> _SecondStep
     q = result.q.value[0].detach().numpy()
     scale = np.sqrt(np.diagonal(q, axis1=1, axis2=2)) if order.corrected else np.ones_like(z)
     moment = driver.T @ driver / len(z)
-    slope = _moment_slope(result.driver, k)
+    slope = np.zeros((k, n, n))
+    if result.driver.first is not None:
+        u, du = result.driver.value[0, :, 0].detach(), result.driver.first[:, 0, :, 0].detach()
+        half = torch.einsum("ktn,tm->knm", du, u).numpy() / len(z)
+        slope = half + half.swapaxes(1, 2)
     return _SecondStep(scores, hessian, by_z, by_moment, driver, scale, q, moment, slope)
 
 
@@ -333,21 +294,11 @@ def _on_face(second: _SecondStep) -> _SecondStep:
     )
 
 
-def _moment_slope(driver: TensorJet, k: int) -> np.ndarray:
-    """Derivative (k, n, n) of the mean of outer products of the driver."""
-    steps, n = driver.value.shape[1], driver.value.shape[3]
-    if driver.first is None:
-        return np.zeros((k, n, n))
-    u, du = driver.value[0, :, 0].detach(), driver.first[:, 0, :, 0].detach()
-    half = torch.einsum("ktn,tm->knm", du, u).numpy() / steps
-    return half + half.swapaxes(1, 2)
-
-
 def _rho_influences(
     order: Order,
     second: _SecondStep,
     sens: Sensitivities,
-    first: tuple[np.ndarray, ...],
+    first: Sequence[np.ndarray],
     by_moment: np.ndarray,
     dynamic: np.ndarray,
     coefficients: tuple[np.ndarray, np.ndarray],

@@ -173,8 +173,7 @@ class GARCH(VarianceResults):
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         arguments = self.arguments_
-        initial = initial_variance_of(arguments.initial_variance, model.mean, model.vol.name)
-        n_starts = arguments.n_starts
+        initial, n_starts = self._initial_variance(model), arguments.n_starts
         n_starts = None if n_starts is None else positive_integer("n_starts", n_starts)
         return self._remember(
             panel, fit_garch(model, y, lengths, initial, arguments.stationary, n_starts)
@@ -183,7 +182,7 @@ class GARCH(VarianceResults):
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         self._check_long_enough(panel, 1)
-        initial = initial_variance_of(self.arguments_.initial_variance, model.mean, model.vol.name)
+        initial = self._initial_variance(model)
         with np.errstate(divide="ignore", invalid="ignore"):
             fitted = garch_at(model, y, lengths, params, initial)
         bad = np.flatnonzero(~np.isfinite(fitted.estimates.loglik))
@@ -300,6 +299,9 @@ class GARCH(VarianceResults):
             reached=self._fitted().params[:, -1] >= LARGEST_NU if normal else None,
         )
 
+    def _initial_variance(self, model: Model) -> str | float:
+        return initial_variance_of(self.arguments_.initial_variance, model.mean, model.vol.name)
+
     def _model(self, padded: bool = False) -> Model:
         given = self.arguments_
         variance = given.distribution, given.vol
@@ -343,7 +345,7 @@ class GARCH(VarianceResults):
         given, model = self.arguments_, self._model()
         choice("intervals", given.intervals, INTERVALS)
         positive_integer("n_simulations", given.n_simulations)
-        initial_variance_of(given.initial_variance, model.mean, model.vol.name)
+        self._initial_variance(model)
         flag("stationary", given.stationary)
 
     def _model_name(self) -> str:

@@ -34,16 +34,21 @@ def starts(
     The first comes from a diagonal BEKK; the others are that one perturbed.
     """
     n = sample.response.shape[1]
-    simple = _diagonal_bekk(lags, _without_mean(sample, coefficients), targeting, verbose)
+    errors = sample.response - sample.regressors @ coefficients.T
+    without_mean = Sample(errors, sample.regressors[:, :0], sample.presample)
+    simple = _diagonal_bekk(lags, without_mean, targeting, verbose)
     structure = factors(kind, n, *lags, targeting)
     constants = 0 if targeting else structure.blocks[0].size
     base, sizes = np.zeros(structure.size), np.zeros(structure.size)
     base[:constants] = simple[:constants]
     diagonals = simple[constants:].reshape(-1, n)
+    # Places of the diagonal of the first A among the parameters of a lag.
+    places = np.arange(n) * (1 if kind == "diagonal" else n + 1)
+    places = np.zeros(1, dtype=np.int64) if kind == "scalar" else places
     begin = constants
     for lag, block in enumerate(structure.blocks[not targeting :]):
         diagonal = diagonals[lag]
-        base[begin + _diagonal_of(kind, n)] = diagonal.mean() if kind == "scalar" else diagonal
+        base[begin + places] = diagonal.mean() if kind == "scalar" else diagonal
         sizes[begin : begin + block.size] = _NOISE[lag >= lags[0]] / np.sqrt(n)
         begin += block.size
     noise = rng.standard_normal((n_starts, structure.size)) * sizes
@@ -74,19 +79,6 @@ def _diagonal_bekk(
     evaluate = evaluation(factors("diagonal bekk", n, p, q, targeting), sample, stationary=False)
     bar = "diagonal BEKK start" if verbose else ""
     return maximise(evaluate, np.concatenate(parts)[None], tol=_ROUGH, progress=bar).params[0]
-
-
-def _without_mean(sample: Sample, coefficients: np.ndarray) -> Sample:
-    """The residuals of given coefficients as a sample that has no mean."""
-    errors = sample.response - sample.regressors @ coefficients.T
-    return Sample(errors, sample.regressors[:, :0], sample.presample)
-
-
-def _diagonal_of(kind: str, n: int) -> np.ndarray:
-    """Places of the diagonal of the first A among the parameters of a lag."""
-    if kind == "scalar":
-        return np.zeros(1, dtype=np.int64)
-    return np.arange(n) * (1 if kind == "diagonal" else n + 1)
 
 
 def shrink(structure: Structure, sample: Sample, params: np.ndarray) -> None:
