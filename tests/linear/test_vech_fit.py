@@ -8,7 +8,7 @@ from tsrnn.linear._mean import Mean
 from tsrnn.linear.vech._filter import CovarianceState
 from tsrnn.linear.vech._fit import fit_vech, vech_at
 from tsrnn.linear.vech._forecast import draw_vech
-from tsrnn.linear.vech._inference import canonical, face_covariance, natural, ranks
+from tsrnn.linear.vech._inference import canonical, face_covariance, natural_params, ranks
 from tsrnn.linear.vech._likelihood import derivatives
 from tsrnn.linear.vech._prepare import Sample
 from tsrnn.linear.vech._specification import Model, Specification
@@ -195,7 +195,7 @@ def test_signs_are_the_same_from_every_start():
     flipped[[2, 3]] *= -1  # first column of C
     flipped[5:9] *= -1
     np.testing.assert_array_equal(canonical(spec, flipped), params)
-    assert natural(spec, params) is params
+    assert natural_params(spec, params) is params
 
 
 @pytest.mark.parametrize("kind", ["scalar", "bekk"])

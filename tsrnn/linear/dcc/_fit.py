@@ -239,9 +239,11 @@ def fit_correlations(
         return constant
     progress = f"correlations of {z.shape[2]} targets" if verbose else ""
     sums = [[a / order.p] * order.p + [b / order.q for _ in range(order.q)] for a, b in _STARTS]
-    tried = [correlation_logliks(order, data, seen, np.tile(start, (len(z), 1))) for start in sums]
-    tried = np.where(np.isnan(tried), -np.inf, tried)
-    optima = _search(order, data, seen, np.array(sums)[tried.argmax(0)], progress)
+    tried = np.array(
+        [correlation_logliks(order, data, seen, np.tile(start, (len(z), 1))) for start in sums]
+    )
+    best = np.where(np.isnan(tried), -np.inf, tried).argmax(0)
+    optima = _search(order, data, seen, np.array(sums)[best], progress)
     # At a = 0 the slope by b is zero: a search that ends there is begun elsewhere once more.
     flat = np.flatnonzero(~optima.params[:, : order.p].any(1))
     if len(flat):

@@ -16,7 +16,7 @@ from tsrnn.linear.vech._inference import (
     canonical,
     fixed,
     messages,
-    natural,
+    natural_params,
     persistence_messages,
     ranks,
 )
@@ -30,7 +30,7 @@ _MAX_ITER = 300
 
 
 class Fit(NamedTuple):
-    """Estimates of S series, and the arrays that their models need besides; of one without S.
+    """Estimates of S series with their factors and presample values; the axis S is absent for one.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def fit_vech(
             without_errors[len(without_errors) - spec.natural.n_dynamics :] = True
         texts = messages(spec, params, converged, optimum.starts, optimum.agreement)
         estimates = replace(
-            _estimates_at(spec, data, natural(spec, params)),
+            _estimates_at(spec, data, natural_params(spec, params)),
             iterations=lane.iterations,
             converged=lane.converged,
             fixed=without_errors[None],

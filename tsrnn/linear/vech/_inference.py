@@ -27,7 +27,7 @@ def canonical(spec: Specification, params: np.ndarray) -> np.ndarray:
     element. A singular CC' has the C with as many zero columns as ranks are missing.
     """
     params = params.copy()
-    for number, (block, part) in enumerate(parts(spec, params)):
+    for number, (block, part) in enumerate(factor_blocks(spec, params)):
         constant = number == 0 and not spec.targeting
         if constant:
             part[:] = _singular_factor(part, spec.n)
@@ -61,14 +61,14 @@ def _singular_factor(lower: np.ndarray, n: int) -> np.ndarray:
     return result[rows, columns]
 
 
-def parts(spec: Specification, params: np.ndarray) -> list[tuple[Quadratic, np.ndarray]]:
+def factor_blocks(spec: Specification, params: np.ndarray) -> list[tuple[Quadratic, np.ndarray]]:
     """Blocks of the factors and views of their parameters."""
     blocks = [block for block in spec.factors.blocks if isinstance(block, Quadratic)]
     ends = np.cumsum([len(spec.mean_names), *(block.size for block in blocks)])
     return list(zip(blocks, np.split(params, ends[:-1])[1:], strict=True))
 
 
-def natural(spec: Specification, params: np.ndarray) -> np.ndarray:
+def natural_params(spec: Specification, params: np.ndarray) -> np.ndarray:
     """Natural parameters of factors."""
     if spec.kind == "bekk":
         return params
@@ -86,12 +86,12 @@ def plain(spec: Specification) -> list[Linear]:
 
 def ranks(spec: Specification, params: np.ndarray) -> list[int]:
     """Rank of the factor of every Theta and Phi: rows that are not zero."""
-    return [rank_of(block, part) for block, part in parts(spec, params)[not spec.targeting :]]
+    return [rank_of(block, part) for block, part in factor_blocks(spec, params)[not spec.targeting :]]
 
 
 def constant_rank(spec: Specification, params: np.ndarray) -> int:
     """Rank of the constant covariance CC'; that of the target where there is one."""
-    return spec.n if spec.targeting else rank_of(*parts(spec, params)[0])
+    return spec.n if spec.targeting else rank_of(*factor_blocks(spec, params)[0])
 
 
 def on_face(spec: Specification, params: np.ndarray) -> bool:
@@ -124,7 +124,7 @@ def fixed(spec: Specification, params: np.ndarray) -> np.ndarray:
     """
     flags = [np.zeros(len(spec.mean_names), dtype=bool)]
     without_theta = not any(ranks(spec, params)[: spec.p])
-    for number, (block, part) in enumerate(parts(spec, params)):
+    for number, (block, part) in enumerate(factor_blocks(spec, params)):
         constant = number == 0 and not spec.targeting
         free = free_factors(block, part)
         if spec.kind == "bekk":
@@ -150,7 +150,7 @@ def messages(
         *_constant_messages(spec, params),
         *_rank_messages(spec, params),
     ]
-    return (*words, *persistence_messages(spec, natural(spec, params)))
+    return (*words, *persistence_messages(spec, natural_params(spec, params)))
 
 
 def persistence_messages(spec: Specification, params: np.ndarray) -> list[str]:
@@ -280,7 +280,7 @@ def _map(
     jacobians, bends = [np.eye(m)], [np.zeros((m, m))]
     free = [np.ones(m, dtype=bool)]
     for (block, part), block_to, slope, flags in zip(
-        parts(spec, factors), plain(spec), slopes, fixed, strict=True
+        factor_blocks(spec, factors), plain(spec), slopes, fixed, strict=True
     ):
         jacobians.append(block_to.params(block.jacobian(part)))
         bends.append(block.second(block_to.weights(slope)))
