@@ -86,7 +86,9 @@ def plain(spec: Specification) -> list[Linear]:
 
 def ranks(spec: Specification, params: np.ndarray) -> list[int]:
     """Rank of the factor of every Theta and Phi: rows that are not zero."""
-    return [rank_of(block, part) for block, part in factor_blocks(spec, params)[not spec.targeting :]]
+    return [
+        rank_of(block, part) for block, part in factor_blocks(spec, params)[not spec.targeting :]
+    ]
 
 
 def constant_rank(spec: Specification, params: np.ndarray) -> int:
