@@ -15,10 +15,10 @@ import numpy as np
 from _timing import median_ms, print_machine, print_table
 from arch import arch_model
 
-from tsrnn.linear.garch._arguments import model_of
-from tsrnn.linear.garch._filter import State, initial_memory
-from tsrnn.linear.garch._fit import Fit, fit
-from tsrnn.linear.garch._simulate import simulate
+from tsrnn.linear.garch._filter import VarianceState, initial_memory
+from tsrnn.linear.garch._fit import Fit, fit_garch
+from tsrnn.linear.garch._forecast import simulate_garch
+from tsrnn.linear.garch._specification import model_of
 
 TRUE = np.array([0.03, 0.05, 0.08, 0.88])
 MODEL = model_of((1, 1), "constant", None, "normal", "garch", False)
@@ -28,12 +28,12 @@ def simulated(n: int, steps: int) -> np.ndarray:
     params = np.tile(TRUE, (n, 1))
     variance = np.full(n, TRUE[1] / (1 - TRUE[2] - TRUE[3]))
     z = np.random.default_rng(0).standard_normal((n, steps, 1))
-    start = State(initial_memory(MODEL, params, variance), np.empty((n, 0)))
-    return simulate(MODEL, params, start, z).y[:, :, 0]
+    start = VarianceState(initial_memory(MODEL, params, variance), np.empty((n, 0)))
+    return simulate_garch(MODEL, params, start, z).y[:, :, 0]
 
 
 def ours(y: np.ndarray) -> Fit:
-    return fit(MODEL, y, np.full(len(y), y.shape[1]), "backcast", True)
+    return fit_garch(MODEL, y, np.full(len(y), y.shape[1]), "backcast", True)
 
 
 def theirs(y: np.ndarray) -> float:

@@ -114,9 +114,9 @@ def test_others_have_the_errors_of_the_model_with_these_held(case):
 def test_a_singular_constant_has_whole_columns_at_zero():
     """C C' of rank two of three, its second pivot zero: the second column is, not only C[2,2]."""
     from tsrnn.linear._mean import Mean
-    from tsrnn.linear.vech._algebra import pairs
-    from tsrnn.linear.vech._canonical import canonical, fixed
+    from tsrnn.linear.vech._inference import canonical, fixed
     from tsrnn.linear.vech._specification import Specification
+    from tsrnn.linear.vech._structure import pairs
 
     spec = Specification("bekk", 1, 1, False, Mean("zero"), tuple("abc"), False, 1)
     C = np.array([[0.3, 0, 0], [0.1, 1e-9, 0], [0.05, -0.2, 0.1]])

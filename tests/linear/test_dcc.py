@@ -15,10 +15,12 @@ from statsmodels.tsa.vector_ar.var_model import VARProcess
 
 from tsrnn.contract import read_file
 from tsrnn.linear.dcc import CCC, DCC
-from tsrnn.linear.dcc._constancy import constancy_statistic
-from tsrnn.linear.dcc._fit import Order, evaluate, fit
-from tsrnn.linear.dcc._simulate import simulate_correlated
-from tsrnn.linear.garch._garch import GARCH
+from tsrnn.linear.dcc._conditional import constancy_statistic
+from tsrnn.linear.dcc._fit import fit_correlations
+from tsrnn.linear.dcc._forecast import simulate_correlated
+from tsrnn.linear.dcc._likelihood import evaluate_correlations
+from tsrnn.linear.dcc._specification import Order
+from tsrnn.linear.garch import GARCH
 
 
 def returns(steps=700, n=3, seed=0, a=0.06, b=0.9, corrected=False, rho=0.4):
@@ -126,7 +128,7 @@ class TestEstimates:
         shocks = np.random.default_rng(3).standard_normal((u, steps, n))
         a, b = np.full((u, 1), 0.06), np.full((u, 1), 0.88)
         z, _ = simulate_correlated(s, a, b, corrected=corrected, shocks=shocks)
-        found = fit(Order(1, 1, corrected), z, np.ones((u, steps), dtype=bool))
+        found = fit_correlations(Order(1, 1, corrected), z, np.ones((u, steps), dtype=bool))
         assert found.converged.all()
         mean, error = found.params.mean(0), found.params.std(0) / np.sqrt(u)
         assert (np.abs(mean - [0.06, 0.88]) < 4 * error + [0.003, 0.03]).all()
@@ -171,7 +173,7 @@ class TestBoundary:
             shocks=generator.standard_normal((u, steps, 2)),
         )
         order, observed = Order(1, 1, False), np.ones((u, steps), dtype=bool)
-        found = fit(order, z, observed)
+        found = fit_correlations(order, z, observed)
         assert found.converged.all()
         assert found.integrated.any()
         import torch
@@ -180,7 +182,7 @@ class TestBoundary:
             at = found.params[i]
             assert at.sum() == pytest.approx(1.0, abs=1e-14)
             values, seen = torch.from_numpy(z[i : i + 1]), torch.from_numpy(observed[i : i + 1])
-            gradient = evaluate(order, values, seen, at[None]).gradient[0]
+            gradient = evaluate_correlations(order, values, seen, at[None]).gradient[0]
             assert gradient[0] == pytest.approx(gradient[1], abs=1e-4)  # none along the face
             assert gradient.sum() > 0
         frame = pd.DataFrame(z[np.flatnonzero(found.integrated)[0]], columns=["u", "v"])
@@ -489,9 +491,9 @@ class TestErrors:
 )
 def test_any_small_sample_ends_in_estimates(n, steps, seed, corrected):
     z = np.random.default_rng(seed).standard_normal((2, steps, n))
-    found = fit(Order(1, 1, corrected), z, np.ones((2, steps), dtype=bool))
+    found = fit_correlations(Order(1, 1, corrected), z, np.ones((2, steps), dtype=bool))
     assert found.converged.all()
     assert (found.params >= 0).all()
     assert (found.params.sum(1) <= 1 + 1e-12).all()
-    constant = fit(Order(0, 0, False), z, np.ones((2, steps), dtype=bool))
+    constant = fit_correlations(Order(0, 0, False), z, np.ones((2, steps), dtype=bool))
     assert (found.value >= constant.value - 1e-9).all()

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from tsrnn.linear._mean import Mean
-from tsrnn.linear.dcc._equations import FirstStep, design, equations_at, fit_equations
-from tsrnn.linear.dcc._fit import Order, fit
-from tsrnn.linear.dcc._inference import _correlation, _correlations
+from tsrnn.linear.dcc._fit import equations_at, fit_correlations, fit_equations
+from tsrnn.linear.dcc._forecast import simulate_correlated
+from tsrnn.linear.dcc._inference import _rho_influences, _second_step
+from tsrnn.linear.dcc._prepare import design_of
 from tsrnn.linear.dcc._sensitivities import sensitivities
-from tsrnn.linear.dcc._simulate import simulate_correlated
+from tsrnn.linear.dcc._specification import FirstStep, Order
 
 
 def draw(steps=600, n=3, corrected=False, seed=0):
@@ -41,7 +42,7 @@ def moved(step, data, params, i, j, size):
 )
 def test_sensitivities_equal_differences(kind, vol, p, q):
     step = FirstStep(Mean(kind), vol, p, q)
-    _, data, _ = design(step.mean, [draw(200)])
+    _, data, _ = design_of(step.mean, [draw(200)])
     own = {"garch": [0.1] + [0.1 / p] * p, "gjr": [0.1] + [0.06 / p] * p + [0.08 / p] * p}[vol]
     variance = np.tile(own + [0.7 / q for _ in range(q)], (1, 3, 1))
     params = np.concatenate([data.coefficients, variance], 2)
@@ -70,7 +71,7 @@ def test_sensitivities_equal_differences(kind, vol, p, q):
 
 def test_the_variances_are_those_of_garch():
     step = FirstStep(Mean("constant"), "garch", 1, 1)
-    _, data, _ = design(step.mean, [draw(), draw(400, seed=1)])
+    _, data, _ = design_of(step.mean, [draw(), draw(400, seed=1)])
     found = fit_equations(step, data, "backcast", True)
     terms = np.where(data.observed[..., None], np.log(2 * np.pi * found.h) + found.z**2, 0.0)
     np.testing.assert_allclose(-0.5 * terms.sum(1).ravel(), found.estimates.loglik, rtol=1e-12)
@@ -93,15 +94,15 @@ def test_the_variances_are_those_of_garch():
 @pytest.mark.parametrize("corrected", [False, True])
 def test_later_steps_move_with_the_first_as_refits_do(corrected, kind):
     step, order = FirstStep(Mean(kind), "garch", 1, 1), Order(1, 1, corrected)
-    _, data, _ = design(step.mean, [draw(corrected=corrected)])
+    _, data, _ = design_of(step.mean, [draw(corrected=corrected)])
     variance = np.tile([0.1, 0.1, 0.8], (1, 3, 1))
     params = np.concatenate([data.coefficients, variance], 2)
 
     def refit(params):
         z = equations_at(step, data, params, 1.0).z
-        best = fit(order, z, data.observed)
+        best = fit_correlations(order, z, data.observed)
         assert best.converged.all()
-        shift = _correlation(order, z[0], best.params[0])
+        shift = _second_step(order, z[0], best.params[0])
         root = np.sqrt(np.diag(shift.moment))
         rho = (shift.moment / np.outer(root, root))[np.triu_indices(3, 1)]
         return best.params[0], rho
@@ -114,7 +115,7 @@ def test_later_steps_move_with_the_first_as_refits_do(corrected, kind):
         ),
     )
     at = refit(params)[0]
-    correlation = _correlation(order, z, at)
+    correlation = _second_step(order, z, at)
     for i, j in ((0, 0), (1, params.shape[2] - 1), (2, params.shape[2] - 2)):
         size = 1e-5
         ends = [refit(moved(step, data, params, i, j, s)) for s in (size, -size)]
@@ -128,7 +129,7 @@ def test_later_steps_move_with_the_first_as_refits_do(corrected, kind):
         dynamic[0] = ours
         none = np.zeros((len(z), 3, 3))
         coefficients = at[:1], at[1:]
-        total = _correlations(
+        total = _rho_influences(
             order, correlation, sens, tuple(first), none, dynamic, coefficients, z.T
         )
         np.testing.assert_allclose(total[0], d_rho, rtol=1e-4, atol=1e-6)
@@ -138,20 +139,19 @@ def test_later_steps_move_with_the_first_as_refits_do(corrected, kind):
 def test_the_moment_enters_the_scores_as_differences_say(corrected):
     import torch
 
-    from tsrnn.linear.dcc._likelihood import density, paths
-    from tsrnn.linear.dcc._tensor_jets import variables
+    from tsrnn.linear.dcc._likelihood import correlation_density, run_correlations, variables
 
     z = torch.from_numpy(draw())[None]
     at = np.array([0.05, 0.9])
-    found = _correlation(Order(1, 1, corrected), z[0].numpy(), at)
+    found = _second_step(Order(1, 1, corrected), z[0].numpy(), at)
     for i, j in ((0, 0), (0, 2), (2, 1)):
         ends = []
         for size in (1e-5, -1e-5):
             shift = torch.zeros(1, 1, 3, 3, dtype=torch.float64)
             shift[..., i, j] = size
             seen, jets = torch.ones(1, z.shape[1], dtype=bool), variables(torch.tensor(at[None]))
-            result = paths(z, seen, jets[:1], jets[1:], corrected=corrected, shift=shift)
-            ends.append(density(result, z, seen).first.sum(-1)[:, 0].numpy())
+            result = run_correlations(z, seen, jets[:1], jets[1:], corrected=corrected, shift=shift)
+            ends.append(correlation_density(result, z, seen).first.sum(-1)[:, 0].numpy())
         np.testing.assert_allclose(
             found.by_moment[:, i, j], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-3
         )

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from tsrnn.linear.dcc._likelihood import Paths, density, normalised, paths
-from tsrnn.linear.dcc._tensor_jets import TensorJet, variables
+from tsrnn.linear.dcc._likelihood import (
+    CorrelationPath,
+    TensorJet,
+    correlation_density,
+    normalised,
+    run_correlations,
+    variables,
+)
 
 
 def draw(units, steps, n, seed=0):
@@ -67,7 +73,9 @@ def test_correlations_equal_the_loop(order, corrected, n):
     z, params = draw(3, 60, n), params_of(order)
     p = order[0]
     jets = variables(params.expand(3, -1))
-    result = paths(z, torch.ones(3, 60, dtype=bool), jets[:p], jets[p:], corrected=corrected)
+    result = run_correlations(
+        z, torch.ones(3, 60, dtype=bool), jets[:p], jets[p:], corrected=corrected
+    )
     correlations = normalised(result.q).value
     for unit in range(3):
         expected = loop(z[unit], params[:p], params[p:], corrected)
@@ -81,7 +89,9 @@ def test_derivatives_equal_those_of_the_loop(order, corrected):
     p = order[0]
     jets = variables(params.expand(2, -1))
     observed = torch.ones(2, 40, dtype=bool)
-    terms = density(paths(z, observed, jets[:p], jets[p:], corrected=corrected), z, observed)
+    terms = correlation_density(
+        run_correlations(z, observed, jets[:p], jets[p:], corrected=corrected), z, observed
+    )
     for unit in range(2):
 
         def value(theta, unit=unit):
@@ -101,10 +111,10 @@ def test_rows_after_the_end_change_nothing():
     observed = torch.arange(70)[None] < 50
     jets = variables(params)
     for corrected in (False, True):
-        whole = paths(z, observed[:, :50], jets[:1], jets[1:], corrected=corrected)
-        with_rest = paths(padded, observed, jets[:1], jets[1:], corrected=corrected)
-        short = density(whole, z, observed[:, :50])
-        long = density(with_rest, padded, observed)
+        whole = run_correlations(z, observed[:, :50], jets[:1], jets[1:], corrected=corrected)
+        with_rest = run_correlations(padded, observed, jets[:1], jets[1:], corrected=corrected)
+        short = correlation_density(whole, z, observed[:, :50])
+        long = correlation_density(with_rest, padded, observed)
         for one, other in zip(short.parts, long.parts, strict=True):
             torch.testing.assert_close(other[..., :50], one, rtol=1e-12, atol=1e-12)
             assert (other[..., 50:] == 0).all()
@@ -113,7 +123,7 @@ def test_rows_after_the_end_change_nothing():
 def test_the_corrected_recursion_has_the_diagonal_of_its_scale():
     z, params = draw(2, 80, 4), params_of((1, 1)).expand(2, -1)
     jets = variables(params)
-    result = paths(z, torch.ones(2, 80, dtype=bool), jets[:1], jets[1:], corrected=True)
+    result = run_correlations(z, torch.ones(2, 80, dtype=bool), jets[:1], jets[1:], corrected=True)
     scale = result.driver.value[:, :, 0] / z
     diagonal = torch.diagonal(result.q.value, dim1=-2, dim2=-1)
     torch.testing.assert_close(diagonal.sqrt(), scale, rtol=1e-12, atol=1e-12)
@@ -122,5 +132,7 @@ def test_the_corrected_recursion_has_the_diagonal_of_its_scale():
 def test_a_matrix_that_is_not_positive_definite_gives_nan():
     q = TensorJet(torch.tensor([[1.0, 1.5], [1.5, 1.0]], dtype=torch.float64)[None, None])
     z = torch.ones(1, 1, 2, dtype=torch.float64)
-    terms = density(Paths(q, q, TensorJet(z[:, :, None])), z, torch.ones(1, 1, dtype=bool))
+    terms = correlation_density(
+        CorrelationPath(q, q, TensorJet(z[:, :, None])), z, torch.ones(1, 1, dtype=bool)
+    )
     assert np.isnan(terms.value.item())

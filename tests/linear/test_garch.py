@@ -10,18 +10,18 @@ from scipy import integrate, stats
 
 from tsrnn.contract import read_file
 from tsrnn.linear.garch import GARCH
-from tsrnn.linear.garch._density import Student
-from tsrnn.linear.garch._filter import State, initial_memory
-from tsrnn.linear.garch._mean import Mean
-from tsrnn.linear.garch._model import DENSITIES, VOLATILITIES, Model
-from tsrnn.linear.garch._moments import (
+from tsrnn.linear.garch._density import DENSITIES, Student
+from tsrnn.linear.garch._filter import VarianceState, initial_memory
+from tsrnn.linear.garch._forecast import simulate_garch
+from tsrnn.linear.garch._inference import (
     fourth_moment_root,
     half_life,
     persistence,
     unconditional_variance,
 )
-from tsrnn.linear.garch._simulate import simulate
-from tsrnn.linear.garch._variance import state_of
+from tsrnn.linear.garch._results import state_of
+from tsrnn.linear.garch._specification import Model, UnivariateMean
+from tsrnn.linear.garch._volatility import VOLATILITIES
 
 DAYS = pd.bdate_range("2015-01-01", periods=900)
 
@@ -110,7 +110,7 @@ def test_intervals_cover_what_the_model_draws(distribution):
     # Many futures of the same past: its last state, then fresh draws.
     made = future._model()
     z = made.density.draw(np.random.default_rng(9), (8, 20_000), np.array([params[4:]]))
-    paths = simulate(made, np.array([params]), state_of(model.memory_), z).y[0]
+    paths = simulate_garch(made, np.array([params]), state_of(model.memory_), z).y[0]
     for level in (50, 90):
         low, high = (table[f"y-{end}-{level}"].to_numpy()[:, None] for end in ("lo", "hi"))
         covered = ((paths > low) & (paths < high)).mean(1)
@@ -278,19 +278,19 @@ def test_calls_are_refused_with_what_to_do(returns):
 
 
 def test_moments_against_closed_forms():
-    garch = Model(Mean(False), VOLATILITIES["garch"], DENSITIES["normal"], 1, 1)
+    garch = Model(UnivariateMean(False), VOLATILITIES["garch"], DENSITIES["normal"], 1, 1)
     params = np.array([[0.1, 0.2, 0.7], [0.1, 0.6, 0.3]])
     alpha, beta = params[:, 1], params[:, 2]
     np.testing.assert_allclose(persistence(garch, params), alpha + beta)
     np.testing.assert_allclose(
         fourth_moment_root(garch, params), (alpha + beta) ** 2 + 2 * alpha**2
     )
-    gjr = Model(Mean(False), VOLATILITIES["gjr"], DENSITIES["t"], 1, 1)
+    gjr = Model(UnivariateMean(False), VOLATILITIES["gjr"], DENSITIES["t"], 1, 1)
     params = np.array([[0.1, 0.05, 0.1, 0.8, 6.0], [0.1, 0.05, 0.1, 0.8, 3.9]])
     kurtosis = Student().kurtosis(params[:1, 4:])[0]
     expected = 0.8**2 + 0.8 * (0.1 + 0.1) + kurtosis * (0.05**2 + 0.05 * 0.1 + 0.1**2 / 2)
     np.testing.assert_allclose(fourth_moment_root(gjr, params), [expected, np.inf])
-    second = Model(Mean(False), VOLATILITIES["garch"], DENSITIES["normal"], 2, 1)
+    second = Model(UnivariateMean(False), VOLATILITIES["garch"], DENSITIES["normal"], 2, 1)
     params = np.array([[0.1, 0.1, 0.0, 0.8], [0.1, 0.0, 0.15, 0.8]])
     assert half_life(second, params)[0] == pytest.approx(math.log(0.5) / math.log(0.9))
     h = np.array([0.0, 1.0])  # impulse responses of expected variances of the second
@@ -301,12 +301,12 @@ def test_moments_against_closed_forms():
 
 
 def test_moments_of_a_second_order_model_are_those_of_simulations():
-    model = Model(Mean(False), VOLATILITIES["garch"], DENSITIES["normal"], 2, 1)
+    model = Model(UnivariateMean(False), VOLATILITIES["garch"], DENSITIES["normal"], 2, 1)
     params = np.tile([0.2, 0.15, 0.1, 0.4], (20_000, 1))
     resting = np.full(20_000, 0.2 / 0.35)
-    begin = State(initial_memory(model, params, resting), np.empty((20_000, 0)))
+    begin = VarianceState(initial_memory(model, params, resting), np.empty((20_000, 0)))
     z = np.random.default_rng(0).standard_normal((20_000, 60, 1))
-    found = simulate(model, params, begin, z)
+    found = simulate_garch(model, params, begin, z)
     np.testing.assert_allclose(
         found.y[:, -1].var(), unconditional_variance(model, params[:1])[0], rtol=0.03
     )
@@ -318,7 +318,7 @@ def test_moments_of_a_second_order_model_are_those_of_simulations():
 
 
 def test_unconditional_variance_of_a_normal_egarch_is_that_of_its_integral():
-    model = Model(Mean(False), VOLATILITIES["egarch"], DENSITIES["normal"], 1, 1)
+    model = Model(UnivariateMean(False), VOLATILITIES["egarch"], DENSITIES["normal"], 1, 1)
     omega, alpha, gamma, beta = params = [0.05, 0.2, -0.1, 0.9]
     log_variance = omega / (1 - beta)
     for i in range(400):
@@ -331,7 +331,7 @@ def test_unconditional_variance_of_a_normal_egarch_is_that_of_its_integral():
         log_variance += math.log(moment)
     found = unconditional_variance(model, np.array([params]))
     np.testing.assert_allclose(found, math.exp(log_variance), rtol=1e-7)
-    student = Model(Mean(False), VOLATILITIES["egarch"], DENSITIES["t"], 1, 1)
+    student = Model(UnivariateMean(False), VOLATILITIES["egarch"], DENSITIES["t"], 1, 1)
     assert np.isinf(unconditional_variance(student, np.array([[*params, 8.0]])))[0]
 
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from tsrnn.linear._inference import covariance
-from tsrnn.linear.garch._filter import State, initial_memory
-from tsrnn.linear.garch._fit import at_given, fit
-from tsrnn.linear.garch._mean import Mean
-from tsrnn.linear.garch._model import DENSITIES, VOLATILITIES, Model
-from tsrnn.linear.garch._moments import resting_variance
-from tsrnn.linear.garch._sample import Sample
-from tsrnn.linear.garch._simulate import simulate
+from tsrnn.linear.garch._density import DENSITIES
+from tsrnn.linear.garch._filter import VarianceState, initial_memory
+from tsrnn.linear.garch._fit import fit_garch, garch_at
+from tsrnn.linear.garch._forecast import simulate_garch
+from tsrnn.linear.garch._inference import resting_variance
+from tsrnn.linear.garch._prepare import Sample
+from tsrnn.linear.garch._specification import Model, UnivariateMean
+from tsrnn.linear.garch._volatility import VOLATILITIES
 
 MARKS = Path(__file__).parents[2].parent / "shared/data/finance/dem2gbp.csv.gz"
 TRUE = {
@@ -24,22 +25,24 @@ TRUE = {
 
 
 def model_of(vol="garch", density="normal", mean=True, p=1, q=1, lags=(), n_ma=0, padded=False):
-    return Model(Mean(mean, lags, n_ma), VOLATILITIES[vol], DENSITIES[density], p, q, padded)
+    return Model(
+        UnivariateMean(mean, lags, n_ma), VOLATILITIES[vol], DENSITIES[density], p, q, padded
+    )
 
 
 def simulated(model, params, n, steps, seed=0):
     """Series (n, steps) of a model."""
     rows = np.tile(np.array(params, float), (n, 1))
-    begin = State(
+    begin = VarianceState(
         initial_memory(model, rows, resting_variance(model, rows)),
         np.zeros((n, model.mean.n_dropped)),
     )
     z = model.density.draw(np.random.default_rng(seed), (steps + 200, 1), rows[:, model.shape_part])
-    return simulate(model, rows, begin, z).y[:, 200:, 0]
+    return simulate_garch(model, rows, begin, z).y[:, 200:, 0]
 
 
 def fitted(model, y, initial="backcast", stationary=True):
-    return fit(model, y, np.full(len(y), y.shape[1]), initial, stationary).estimates
+    return fit_garch(model, y, np.full(len(y), y.shape[1]), initial, stationary).estimates
 
 
 def arch_fit(y, model):
@@ -98,9 +101,9 @@ def test_a_batch_is_its_series_one_by_one():
     model, padded = model_of("gjr", "t"), model_of("gjr", "t", padded=True)
     y = simulated(model, [*TRUE["gjr"], 6.0], 5, 400)
     lengths = np.array([400, 300, 250, 400, 201])
-    batch = fit(padded, y, lengths, "backcast", True)
+    batch = fit_garch(padded, y, lengths, "backcast", True)
     for i, n in enumerate(lengths):
-        alone = fit(model, y[i : i + 1, :n], lengths[i : i + 1], "backcast", True)
+        alone = fit_garch(model, y[i : i + 1, :n], lengths[i : i + 1], "backcast", True)
         for name in ("params", "loglik", "hessian", "opg", "information"):
             a, b = getattr(batch.estimates, name)[i], getattr(alone.estimates, name)[0]
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7 * np.abs(b).max())
@@ -124,7 +127,7 @@ def test_bad_series_are_flagged_alone():
     model = model_of(padded=True)
     y = simulated(model_of(), TRUE["garch"], 6, 300)
     y[1], y[2, 5], y[3], lengths = 7.0, np.inf, np.nan, np.array([300, 300, 300, 300, 4, 300])
-    found = fit(model, y, lengths, "backcast", True)
+    found = fit_garch(model, y, lengths, "backcast", True)
     np.testing.assert_array_equal(found.estimates.fitted, [1, 0, 0, 0, 0, 1])
     said = [own[0] if own else "" for own in found.estimates.messages]
     assert "constant" in said[1]
@@ -137,7 +140,7 @@ def test_bad_series_are_flagged_alone():
 
 
 def test_no_series_that_can_be_fitted_gives_no_parameters():
-    found = fit(model_of(), np.ones((2, 50)), np.array([50, 50]), "backcast", True)
+    found = fit_garch(model_of(), np.ones((2, 50)), np.array([50, 50]), "backcast", True)
     assert not found.estimates.fitted.any()
 
 
@@ -186,7 +189,7 @@ def test_covariance_on_the_face_is_that_of_the_reduced_likelihood():
         theta = found.params[i].copy()
         theta[free] += step
         theta[3] = 1 - theta[2]
-        return at_given(model_of(), y[i : i + 1], np.array([300]), theta[None], "backcast")
+        return garch_at(model_of(), y[i : i + 1], np.array([300]), theta[None], "backcast")
 
     h = 1e-4 * np.abs(found.params[i, free])
     for j in range(len(free)):

@@ -11,19 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn.kernels import recurrence
-from tsrnn.linear.garch._density import Normal, Student
-from tsrnn.linear.garch._filter import State, initial_memory, run
-from tsrnn.linear.garch._fit import at_given
+from tsrnn.linear.garch._density import DENSITIES, Normal, Student
+from tsrnn.linear.garch._filter import VarianceState, filter_garch, initial_memory
+from tsrnn.linear.garch._fit import garch_at
+from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._likelihood import Likelihood
-from tsrnn.linear.garch._mean import Mean
-from tsrnn.linear.garch._model import DENSITIES, VOLATILITIES, Model
-from tsrnn.linear.garch._presample import presample_of
-from tsrnn.linear.garch._sample import sample_of, spread_of, to_user
-from tsrnn.linear.garch._simulate import simulate
+from tsrnn.linear.garch._prepare import presample_of, sample_of, spread_of, to_user
+from tsrnn.linear.garch._specification import Model, UnivariateMean
 from tsrnn.linear.garch._start import mean_start
+from tsrnn.linear.garch._volatility import VOLATILITIES
 
-MEANS = {"Zero": Mean(False), "Constant": Mean(True), "AR": Mean(True, (1, 3))}
-ARMA = Mean(True, (1, 2), 2)
+MEANS = {
+    "Zero": UnivariateMean(False),
+    "Constant": UnivariateMean(True),
+    "AR": UnivariateMean(True, (1, 3)),
+}
+ARMA = UnivariateMean(True, (1, 2), 2)
 NU = 6.5
 
 
@@ -77,7 +80,7 @@ def test_likelihood_equals_that_of_arch(vol, density, mean, order):
     oracle = arch_model(y, model, mean).fix(params)
     np.testing.assert_allclose(loglik[0], oracle.loglikelihood, rtol=0, atol=1e-9)
     before = presample.fixed * sample.scale**2
-    e, h = run(model, params[None], before, y[None], lengths)
+    e, h = filter_garch(model, params[None], before, y[None], lengths)
     np.testing.assert_allclose(e[0], oracle.resid, atol=1e-12)
     np.testing.assert_allclose(np.sqrt(h[0]), oracle.conditional_volatility, rtol=1e-12)
 
@@ -159,7 +162,7 @@ CASES = [
 
 def derivatives(model, params, y, kind, y_lengths=None):
     lengths = np.full(len(y), y.shape[1]) if y_lengths is None else y_lengths
-    return at_given(model, y, lengths, np.tile(params, (len(y), 1)), kind)
+    return garch_at(model, y, lengths, np.tile(params, (len(y), 1)), kind)
 
 
 @pytest.mark.parametrize(("vol", "density", "mean", "kind"), CASES)
@@ -214,11 +217,11 @@ def test_padded_series_have_the_likelihood_of_whole_ones(data):
     vol = data.draw(st.sampled_from(sorted(VOLATILITIES)))
     lengths = np.array(data.draw(st.lists(st.integers(4, 40), min_size=1, max_size=20)))
     y = np.stack([series(40, seed) for seed in range(len(lengths))])
-    padded = model_of(vol, "t", Mean(True, (1,)), padded=True)
+    padded = model_of(vol, "t", UnivariateMean(True, (1,)), padded=True)
     params = params_of(padded)
     hidden = np.where(np.arange(40) < lengths[:, None], y, 1e6)
     found = derivatives(padded, params, hidden, "backcast", lengths).estimates
-    whole = model_of(vol, "t", Mean(True, (1,)))
+    whole = model_of(vol, "t", UnivariateMean(True, (1,)))
     for i, n in enumerate(lengths):
         alone = derivatives(whole, params, y[i : i + 1, :n], "backcast").estimates
         for name in ("loglik", "gradient", "hessian", "opg", "information"):
@@ -278,8 +281,8 @@ def test_information_is_the_expected_outer_product_of_scores(vol, density):
     params = np.tile(params_of(model), (4000, 1))
     begin = initial_memory(model, params, np.ones(4000))
     z = model.density.draw(np.random.default_rng(1), (60, 1), params[:, model.shape_part])
-    y = simulate(model, params, State(begin, np.empty((4000, 0))), z).y[..., 0]
-    found = at_given(model, y, np.full(4000, 60), params, 1.0).estimates
+    y = simulate_garch(model, params, VarianceState(begin, np.empty((4000, 0))), z).y[..., 0]
+    found = garch_at(model, y, np.full(4000, 60), params, 1.0).estimates
     root = np.sqrt(np.diagonal(found.information.mean(0)))
     np.testing.assert_allclose(
         found.opg.mean(0) / np.outer(root, root),

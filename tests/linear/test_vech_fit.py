@@ -5,14 +5,14 @@ import pytest
 
 from tsrnn.linear._inference import covariance
 from tsrnn.linear._mean import Mean
-from tsrnn.linear.vech._algebra import pairs, unvech
-from tsrnn.linear.vech._canonical import canonical, natural, ranks
-from tsrnn.linear.vech._evaluate import derivatives
-from tsrnn.linear.vech._fit import at_given, fit_series
-from tsrnn.linear.vech._inference import face_covariance
-from tsrnn.linear.vech._likelihood import Sample
+from tsrnn.linear.vech._filter import CovarianceState
+from tsrnn.linear.vech._fit import fit_vech, vech_at
+from tsrnn.linear.vech._forecast import draw_vech
+from tsrnn.linear.vech._inference import canonical, face_covariance, natural_params, ranks
+from tsrnn.linear.vech._likelihood import derivatives
+from tsrnn.linear.vech._prepare import Sample
 from tsrnn.linear.vech._specification import Model, Specification
-from tsrnn.linear.vech._state import State, draw
+from tsrnn.linear.vech._structure import pairs, unvech
 
 A = np.array([[0.35, 0.05], [-0.05, 0.3]])
 G = np.array([[0.88, 0.02], [0.0, 0.9]])
@@ -29,13 +29,15 @@ def simulated(spec, params, steps, seed):
     N = len(pairs(spec.n)[0])
     model = spec.model(params, np.zeros(N))
     eye = np.eye(spec.n)[pairs(spec.n)]
-    state = State(np.zeros((0, spec.n)), np.tile(eye, (spec.p, 1)), np.tile(eye, (spec.q, 1)))
+    state = CovarianceState(
+        np.zeros((0, spec.n)), np.tile(eye, (spec.p, 1)), np.tile(eye, (spec.q, 1))
+    )
     innovations = np.random.default_rng(seed).standard_normal((steps + 200, spec.n))
-    return draw(model, state, innovations)[200:]
+    return draw_vech(model, state, innovations)[200:]
 
 
 def fit(spec, y):
-    return fit_series(spec, [y], np.random.default_rng(0), 0)
+    return fit_vech(spec, [y], np.random.default_rng(0), 0)
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +70,14 @@ def test_kinds_of_errors_agree_where_the_model_is_right():
 
 
 def test_the_gradient_vanishes_at_the_optimum(bekk, returns):
-    given = at_given(spec_of(), [returns], bekk.estimates.params)
+    given = vech_at(spec_of(), [returns], bekk.estimates.params)
     np.testing.assert_allclose(given.estimates.gradient, 0.0, atol=1e-6)
     np.testing.assert_allclose(given.estimates.loglik, bekk.estimates.loglik, rtol=1e-13)
     step = 1e-4
     for j in range(len(TRUE)):
         moved = np.repeat(bekk.estimates.params, 2, 0)
         moved[:, j] += [step, -step]
-        both = at_given(spec_of(), [returns, returns], moved).estimates
+        both = vech_at(spec_of(), [returns, returns], moved).estimates
         assert (both.loglik < bekk.estimates.loglik).all()
         slope = (both.gradient[0] - both.gradient[1]) / (2 * step)
         np.testing.assert_allclose(slope, bekk.estimates.hessian[0, j], rtol=1e-4, atol=1e-2)
@@ -193,7 +195,7 @@ def test_signs_are_the_same_from_every_start():
     flipped[[2, 3]] *= -1  # first column of C
     flipped[5:9] *= -1
     np.testing.assert_array_equal(canonical(spec, flipped), params)
-    assert natural(spec, params) is params
+    assert natural_params(spec, params) is params
 
 
 @pytest.mark.parametrize("kind", ["scalar", "bekk"])
@@ -218,8 +220,8 @@ def test_targeting_hits_its_target(returns, kind):
 def test_a_bad_series_does_not_cost_the_others(returns, spoil, message):
     spec = spec_of("bekk", starts=1)
     with pytest.raises(ValueError, match=message):
-        fit_series(spec, [spoil(returns)], np.random.default_rng(0), 0)
-    found = fit_series(spec, [spoil(returns), returns], np.random.default_rng(0), 0)
+        fit_vech(spec, [spoil(returns)], np.random.default_rng(0), 0)
+    found = fit_vech(spec, [spoil(returns), returns], np.random.default_rng(0), 0)
     assert list(found.estimates.fitted) == [False, True]
     assert np.isnan(found.estimates.params[0]).all()
     np.testing.assert_allclose(found.estimates.loglik[1], fit(spec, returns).estimates.loglik[0])
@@ -234,7 +236,7 @@ def test_higher_orders_converge(returns):
 
 def test_a_model_that_is_not_stationary_says_so(returns):
     spec = spec_of("scalar")
-    given = at_given(spec, [returns], np.array([[0.1, 0.0, 0.1, 0.2, 0.85]]))
+    given = vech_at(spec, [returns], np.array([[0.1, 0.0, 0.1, 0.2, 0.85]]))
     assert "1.0500, not below one" in given.estimates.messages[0][0]
     radius = Specification(**{**vars(spec), "stationary": True})
     noise = simulated(spec, np.array([0.01, 0.0, 0.01, 0.15, 0.845]), 600, 2)
@@ -248,6 +250,6 @@ def test_derivatives_are_none_where_covariances_are_not_definite():
     assert derivatives(spec.natural, sample, np.array([1.0, 2.0, 1.0, 0.0, 0.0])) is None
     model = Model(np.zeros(2), np.zeros((0, 2, 2)), np.array([1.0, 2.0, 1.0]),
                   np.zeros((1, 3, 3)), np.zeros((0, 3, 3)))  # fmt: skip
-    state = State(np.zeros((0, 2)), np.zeros((1, 3)), np.zeros((0, 3)))
+    state = CovarianceState(np.zeros((0, 2)), np.zeros((1, 3)), np.zeros((0, 3)))
     with pytest.raises(ValueError, match="not positive definite after 0 steps"):
-        draw(model, state, np.ones((2, 2)))
+        draw_vech(model, state, np.ones((2, 2)))

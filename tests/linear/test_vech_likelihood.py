@@ -6,10 +6,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.linear.vech._algebra import pairs, sandwich, unvech, vech
-from tsrnn.linear.vech._derivatives import exact, expected, gradient, scores, sensitivities
-from tsrnn.linear.vech._likelihood import Sample, coefficients, forward
-from tsrnn.linear.vech._structure import STRUCTURES, factors, natural
+from tsrnn.linear.vech._likelihood import exact, expected, forward, gradient, scores, sensitivities
+from tsrnn.linear.vech._prepare import Sample
+from tsrnn.linear.vech._structure import (
+    STRUCTURES,
+    coefficients,
+    factors,
+    natural,
+    pairs,
+    sandwich,
+    unvech,
+    vech,
+)
 
 CASES = [
     ("full", 2, 1, 1),

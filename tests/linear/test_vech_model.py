@@ -9,8 +9,9 @@ from sklearn.base import clone
 from tsrnn.contract import read_file
 from tsrnn.linear._mean import paths
 from tsrnn.linear.vech import VECMGARCH
-from tsrnn.linear.vech._algebra import unvech, vech
-from tsrnn.linear.vech._state import State, advance, forecast
+from tsrnn.linear.vech._filter import CovarianceState, advance_vech
+from tsrnn.linear.vech._forecast import forecast_vech
+from tsrnn.linear.vech._structure import unvech, vech
 
 OPTIONS = {"random_state": 0, "n_starts": 1}
 
@@ -102,7 +103,7 @@ def test_forecasts_are_those_of_the_recursions(model, frame):
 def test_forecast_variance_is_that_of_simulated_paths(model):
     memory = model.memory_
     one = model._model(0)
-    state = State(*(memory.arrays[name][0] for name in State._fields))
+    state = CovarianceState(*(memory.arrays[name][0] for name in CovarianceState._fields))
     rng, h, many = np.random.default_rng(0), 3, 20_000
     past = np.repeat(state.squares[0][None], many, 0)
     before = np.repeat(state.states[0][None], many, 0)
@@ -137,11 +138,15 @@ def test_volatility_response_is_the_change_of_the_forecast(model):
     shock = np.array([2.0, -1.0])
     found = matrices(model.volatility_response(shock, 3), "response")
     one, memory = model._model(0), model.memory_
-    state = State(*(memory.arrays[name][0] for name in State._fields))
-    before = forecast(type(one)(*(a[None] for a in one)), State(*(a[None] for a in state)), 4)
+    state = CovarianceState(*(memory.arrays[name][0] for name in CovarianceState._fields))
+    before = forecast_vech(
+        type(one)(*(a[None] for a in one)), CovarianceState(*(a[None] for a in state)), 4
+    )
     row = one.intercept + one.lags[0] @ state.history[-1] + shock
-    _, after = advance(one, state, row[None])
-    moved = forecast(type(one)(*(a[None] for a in one)), State(*(a[None] for a in after)), 3)
+    _, after = advance_vech(one, state, row[None])
+    moved = forecast_vech(
+        type(one)(*(a[None] for a in one)), CovarianceState(*(a[None] for a in after)), 3
+    )
     np.testing.assert_allclose(found, moved.covariance[0] - before.covariance[0, 1:], atol=1e-10)
     with pytest.raises(ValueError, match="shock must be 2 finite numbers"):
         model.volatility_response([1.0])

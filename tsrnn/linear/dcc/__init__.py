@@ -1,6 +1,5 @@
 """Constant and dynamic conditional correlation."""
 
-from tsrnn.linear.dcc._ccc import CCC
-from tsrnn.linear.dcc._dcc import DCC
+from tsrnn.linear.dcc._dcc import CCC, DCC
 
 __all__ = ["CCC", "DCC"]

@@ -1,4 +1,4 @@
-"""What models of conditional correlation have in common behind the forecaster contract."""
+"""Base of the models of conditional correlation behind the forecaster contract."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear._results import Results
 from tsrnn.linear._summary import LinearSummary
-from tsrnn.linear.dcc._arguments import initial_of
-from tsrnn.linear.dcc._constancy import constancy_statistic
-from tsrnn.linear.dcc._draw import draw, draw_ahead
-from tsrnn.linear.dcc._equations import FirstStep
-from tsrnn.linear.dcc._estimate import Fit, fit_series
-from tsrnn.linear.dcc._fit import Order
-from tsrnn.linear.dcc._forecast import forecast
-from tsrnn.linear.dcc._given import at_given
-from tsrnn.linear.dcc._specification import Parts, Specification
-from tsrnn.linear.dcc._state import State, advance, run
-from tsrnn.linear.garch._moments import transition
+from tsrnn.linear.dcc._filter import CorrelationState, advance_dcc, filter_dcc
+from tsrnn.linear.dcc._fit import Fit, dcc_at, fit_dcc
+from tsrnn.linear.dcc._forecast import draw_ahead, draw_dcc, forecast_dcc
+from tsrnn.linear.dcc._specification import (
+    FirstStep,
+    Order,
+    Parts,
+    Specification,
+    fixed_initial_variance,
+)
+from tsrnn.linear.garch._inference import transition
+from tsrnn.linear.garch._volatility import VOLATILITIES
 
 COVARIANCES = ("robust", "hessian")
-VOLATILITIES = ("garch", "gjr")
+LINEAR_VOLATILITIES = ("garch", "gjr")
 
 
 class ConditionalCorrelation(MatrixForecaster):
@@ -76,9 +77,9 @@ class ConditionalCorrelation(MatrixForecaster):
         Returns
         -------
         list of one dict
-            "variance", shape (S n, r, r): the companion matrices by which forecasts of variances
+            "variance", shape (S n, r, r): the companion matrices by chosen forecasts of variances
             move, as those of `GARCH`, series by series and target by target. With dynamic
-            correlations "correlation", (S, r, r): that of :math:`a_i + b_i`, by which forecasts of
+            correlations "correlation", (S, r, r): that of :math:`a_i + b_i`, by chosen forecasts of
             :math:`Q` return to its mean.
         """
         spec, estimates = self._specification(), self._fitted()
@@ -172,23 +173,23 @@ class ConditionalCorrelation(MatrixForecaster):
         super()._begin(panel)
 
     def _fit_panel(self, panel: Panel) -> LinearMemory:
-        found = fit_series(self._specification(), series_of(panel), self.arguments_.verbose)
-        return self._remember(panel, found)
+        fitted = fit_dcc(self._specification(), series_of(panel), self.arguments_.verbose)
+        return self._remember(panel, fitted)
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
-        return self._remember(panel, at_given(self._specification(), series_of(panel), params))
+        return self._remember(panel, dcc_at(self._specification(), series_of(panel), params))
 
-    def _remember(self, panel: Panel, found: Fit) -> LinearMemory:
-        self._set_estimates(found.estimates)
-        arrays = {"presample": found.presample}
-        if not found.estimates.fitted.any():  # refused with the reason by the base class
+    def _remember(self, panel: Panel, fitted: Fit) -> LinearMemory:
+        self._set_estimates(fitted.estimates)
+        arrays = {"presample": fitted.presample}
+        if not fitted.estimates.fitted.any():  # refused with the reason by the base class
             return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
-        return self._memory(panel, found.estimates.params, arrays)
+        return self._memory(panel, fitted.estimates.params, arrays)
 
     def _memory_of(self, panel: Panel) -> LinearMemory:
-        which = self._series_of(panel.ids)
-        arrays = {"presample": self.memory_.arrays["presample"][which]}
-        return self._memory(panel, self.estimates_.params[which], arrays)
+        chosen = self._series_of(panel.ids)
+        arrays = {"presample": self.memory_.arrays["presample"][chosen]}
+        return self._memory(panel, self.estimates_.params[chosen], arrays)
 
     def _memory(
         self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
@@ -200,26 +201,26 @@ class ConditionalCorrelation(MatrixForecaster):
 
     def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
         spec, parts = self._specification(), self._parts_of(memory)
-        new = {name: memory.arrays[name].copy() for name in State._fields}
+        new = {name: memory.arrays[name].copy() for name in CorrelationState._fields}
         for length in np.unique(panel.lengths):
-            which = np.flatnonzero(panel.lengths == length)
-            values = np.array([panel.series(int(i)) for i in which])
-            state = advance(
-                spec, Parts(*(part[which] for part in parts)),
-                State(*(new[name][which] for name in State._fields)), values,
+            chosen = np.flatnonzero(panel.lengths == length)
+            values = np.array([panel.series(int(i)) for i in chosen])
+            state = advance_dcc(
+                spec, Parts(*(part[chosen] for part in parts)),
+                CorrelationState(*(new[name][chosen] for name in CorrelationState._fields)), values,
             )  # fmt: skip
             for name, array in state._asdict().items():
-                new[name][which] = array
+                new[name][chosen] = array
         return LinearMemory(memory.ids, panel.last_times, memory.target_scale, memory.arrays | new)
 
     def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
-        state = State(*(memory.arrays[name] for name in State._fields))
+        state = CorrelationState(*(memory.arrays[name] for name in CorrelationState._fields))
         parts = self._parts_of(memory)
-        return forecast(self._specification(), parts, state, h)
+        return forecast_dcc(self._specification(), parts, state, h)
 
     def _paths(self, panel: Panel) -> dict[int, Path]:
-        which, arrays = self._series_of(panel.ids), self.memory_.arrays
-        return self._run(panel, self.estimates_.params[which], arrays["presample"][which])[0]
+        chosen, arrays = self._series_of(panel.ids), self.memory_.arrays
+        return self._run(panel, self.estimates_.params[chosen], arrays["presample"][chosen])[0]
 
     def _draw(
         self,
@@ -229,34 +230,37 @@ class ConditionalCorrelation(MatrixForecaster):
         rng: np.random.Generator,
     ) -> np.ndarray:
         spec = self._specification()
-        return draw(spec, spec.parts(params), rows, rng)
+        return draw_dcc(spec, spec.parts(params), rows, rng)
 
     def _draw_ahead(
         self, memory: LinearMemory, h: int, n: int, rng: np.random.Generator
     ) -> np.ndarray:
-        spec, state = self._specification(), State(*(memory.arrays[k] for k in State._fields))
+        spec, state = (
+            self._specification(),
+            CorrelationState(*(memory.arrays[k] for k in CorrelationState._fields)),
+        )
         shocks = rng.standard_normal((len(memory.ids), n, h, spec.n))
         return draw_ahead(spec, self._parts_of(memory), state, shocks)
 
     def _run(
         self, panel: Panel, params: np.ndarray, presample: np.ndarray
-    ) -> tuple[dict[int, Path], State]:
+    ) -> tuple[dict[int, Path], CorrelationState]:
         """Paths of the series that have parameters, by number, and the state of all."""
         spec = self._specification()
         check_long_enough(panel, spec.step.mean.n_lags)
         used = np.flatnonzero(np.isfinite(params).all(1))
         if not len(used):
-            shapes = [self.memory_.arrays[name].shape[1:] for name in State._fields]
-            return {}, State(*(np.full((panel.n_series, *s), np.nan) for s in shapes))
+            shapes = [self.memory_.arrays[name].shape[1:] for name in CorrelationState._fields]
+            return {}, CorrelationState(*(np.full((panel.n_series, *s), np.nan) for s in shapes))
         series = [panel.series(int(i)) for i in used]
         parts = spec.parts(params[used])
-        paths, state = run(spec, parts, presample[used], series)
+        paths, state = filter_dcc(spec, parts, presample[used], series)
         whole = []
         for array in state:
             full = np.full((panel.n_series, *array.shape[1:]), np.nan)
             full[used] = array
             whole.append(full)
-        return dict(zip(used.tolist(), paths, strict=True)), State(*whole)
+        return dict(zip(used.tolist(), paths, strict=True)), CorrelationState(*whole)
 
     def _parts_of(self, memory: LinearMemory) -> Parts:
         params = self.estimates_.params[self._series_of(memory.ids)]
@@ -266,12 +270,12 @@ class ConditionalCorrelation(MatrixForecaster):
         p, q = self._variance_order()
         given = self.arguments_
         mean = Mean(given.mean, given.mean_order, given.coint_rank)
-        vol = choice("vol", given.vol, VOLATILITIES)
+        vol = choice("vol", given.vol, LINEAR_VOLATILITIES)
         return Specification(
             step=FirstStep(mean, vol, p, q),
             order=self._order(),
             targets=tuple(self._panel_shape[0].target_names),
-            initial_variance=initial_of(given.initial_variance),
+            initial_variance=fixed_initial_variance(given.initial_variance),
             stationary=flag("stationary", given.stationary),
         )
 
@@ -299,10 +303,9 @@ class ConditionalCorrelation(MatrixForecaster):
 
     def _facts(self, unit: int) -> dict[str, object]:
         step = self._specification().step
-        variance = {"garch": "GARCH", "gjr": "GJR-GARCH"}[step.vol]
         return {
             "Distribution": "normal",
-            "Variances": f"{variance}({step.p}, {step.q})",
+            "Variances": f"{VOLATILITIES[step.vol].title}({step.p}, {step.q})",
             "Mean": self.arguments_.mean,
         }
 
@@ -322,3 +325,29 @@ class ConditionalCorrelation(MatrixForecaster):
             "takes earlier steps as known.",
             *spec.step.mean.notes(spec.targets),
         ]
+
+
+def constancy_statistic(z: np.ndarray, lags: int) -> float:
+    r"""Statistic of standardised residuals (T, n), chi-square with as many degrees as lags.
+
+    With :math:`\epsilon_t = R^{-1/2} z_t` and Y the products :math:`\epsilon_i \epsilon_j` of
+    all pairs, stacked, the regression :math:`Y_t = \delta_0 + \sum_l \delta_l Y_{t-l}` has
+    :math:`\delta = 0` under constant correlations; the statistic is
+    :math:`\hat\delta' X' X \hat\delta / \hat\sigma^2`. R is that of z itself, so that Y sums
+    to zero: the constant adds nothing to the statistic, and no degree of freedom.
+    """
+    root = np.sqrt((z**2).mean(0))
+    standard = z / root
+    values, vectors = np.linalg.eigh(standard.T @ standard / len(z))
+    whitened = standard @ (vectors / np.sqrt(values)) @ vectors.T
+    rows, columns = np.triu_indices(z.shape[1], 1)
+    products = whitened[:, rows] * whitened[:, columns]
+    steps = len(products)
+    y = products[lags:].ravel()
+    regressors = [np.ones_like(y)]
+    regressors += [products[lags - i : steps - i].ravel() for i in range(1, lags + 1)]
+    x = np.stack(regressors, 1)
+    delta = np.linalg.lstsq(x, y, rcond=None)[0]
+    fitted = x @ delta
+    variance = ((y - fitted) ** 2).sum() / (len(y) - len(delta))
+    return float(fitted @ fitted / variance)

@@ -1,93 +1,186 @@
-"""The linear recurrence under everything here, with derivatives by its coefficients."""
+"""Filter: correlations of data at given parameters, and the state at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from typing import NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
 
-from tsrnn.kernels import Cell, recurrence
-from tsrnn.linear.dcc._tensor_jets import TensorJet
-
-
-@cache
-def filter_cell(lags: int) -> Cell:
-    """``x_t = u_t + c_1t x_{t-1} + ... + c_rt x_{t-r}`` with the coefficients as inputs."""
-
-    def step(
-        state: tuple[Tensor, ...], inputs: tuple[Tensor, ...], params: tuple[Tensor, ...]
-    ) -> tuple[Tensor, ...]:
-        new, *coefficients = inputs
-        for coefficient, past in zip(coefficients, state, strict=True):
-            new = new + coefficient * past
-        return (new, *state[:-1])
-
-    return Cell(f"filter-{lags}", n=lags, m=1 + lags, p=0, step=step, outputs=1)
+from tsrnn.linear._matrices import Path
+from tsrnn.linear._mean import residuals
+from tsrnn.linear._multivariate import scaled_to_unit_diagonal
+from tsrnn.linear.dcc._likelihood import constants, run_correlations
+from tsrnn.linear.dcc._specification import Parts, Specification
+from tsrnn.linear.garch._filter import (
+    VarianceState,
+    advance_garch,
+    begin_garch,
+    filter_garch,
+)
 
 
-def run(source: Tensor, coefficients: Sequence[Tensor]) -> Tensor:
-    """Filter sources of shape (..., U, T, r, s) from a zero start.
+class CorrelationState(NamedTuple):
+    """State of S series after their last row.
+
+    Attributes
+    ----------
+    history : array of shape (S, m, n)
+        The last m rows.
+    variance : array of shape (S, n, fields)
+        Memory of the variances' recursions; its first field is the variance to come.
+    outer : array of shape (S, p, n, n)
+        Last outer products that drive Q, the latest first.
+    q : array of shape (S, max(q, 1), n, n)
+        Q to come and those before, the latest first.
+    """
+
+    history: np.ndarray
+    variance: np.ndarray
+    outer: np.ndarray
+    q: np.ndarray
+
+
+def filter_dcc(
+    spec: Specification,
+    parts: Parts,
+    presample: np.ndarray,
+    series: Sequence[np.ndarray],
+) -> tuple[list[Path], CorrelationState]:
+    """Run over series (T_i, n) of at least the longest lag, from the start."""
+    n, m = spec.n, spec.step.mean.n_lags
+    intercepts, lags = spec.level_forms(parts)
+    errors = [residuals(y, c, a) for y, c, a in zip(series, intercepts, lags, strict=True)]
+    lengths = np.array([len(e) for e in errors])
+    longest = int(lengths.max())
+    e = np.zeros((len(series), longest + 1, n))  # one row more, for the Q that comes next
+    for row, values in zip(e, errors, strict=True):
+        row[: len(values)] = values
+    units, unit_lengths = e[:, :-1].swapaxes(1, 2).reshape(-1, longest), np.repeat(lengths, n)
+    model = spec.step.model(padded=len(np.unique(lengths)) > 1)
+    rows = parts.variance.reshape(len(units), -1), presample.reshape(-1)
+    h = np.ones_like(e)
+    if longest:
+        variance = filter_garch(model, *rows, units, unit_lengths)[1]
+        variance = np.where(np.isnan(variance), 1.0, variance)
+        h[:, :-1] = variance.reshape(len(e), n, -1).swapaxes(1, 2)
+    memory = begin_garch(model, *rows, units, unit_lengths).memory.reshape(len(e), n, -1)
+    observed = np.arange(longest + 1) < lengths[:, None]
+    path = run_correlations(
+        torch.from_numpy(e / np.sqrt(h)), torch.from_numpy(observed), constants(parts.a),
+        constants(parts.b), corrected=spec.order.corrected,
+        target=torch.from_numpy(parts.target)[:, None],
+    )  # fmt: skip
+    q, driver = path.q.value.numpy(), path.driver.value[:, :, 0].numpy()
+    paths = [
+        Path(e[i, :end], covariances_of(h[i, :end], scaled_to_unit_diagonal(q[i, :end])))
+        for i, end in enumerate(lengths)
+    ]
+    outer_tail, q_tail = _tails(spec, parts.target, driver, q, lengths)
+    history = np.array([y[len(y) - m :] for y in series]).reshape(len(e), m, n)
+    return paths, CorrelationState(history, memory, outer_tail, q_tail)
+
+
+def _tails(
+    spec: Specification, target: np.ndarray, driver: np.ndarray, q: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Last outer products and Qs, S standing in for those before the first row."""
+    s, n = len(target), spec.n
+    outer = np.empty((s, spec.order.p, n, n))
+    last = np.empty((s, max(spec.order.q, 1), n, n))
+    for i, end in enumerate(lengths):
+        for lag in range(outer.shape[1]):
+            t = end - 1 - lag
+            outer[i, lag] = np.outer(driver[i, t], driver[i, t]) if t >= 0 else target[i]
+        for lag in range(last.shape[1]):
+            last[i, lag] = q[i, end - lag] if end >= lag else target[i]
+    return outer, last
+
+
+def covariances_of(variance: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+    """Covariance matrices (..., n, n) of variances (..., n) and correlations (..., n, n)."""
+    root = np.sqrt(variance)
+    return root[..., :, None] * correlation * root[..., None, :]
+
+
+def advance_dcc(
+    spec: Specification, parts: Parts, state: CorrelationState, values: np.ndarray
+) -> CorrelationState:
+    """State after further rows (S, T, n), all of one length."""
+    n = spec.n
+    intercepts, lags = spec.level_forms(parts)
+    whole = np.concatenate([state.history, values], 1)
+    errors = np.array([residuals(y, c, a) for y, c, a in zip(whole, intercepts, lags, strict=True)])
+    model, walk = spec.step.model(), walk_of(spec, parts, state)
+    rows = parts.variance.reshape(-1, parts.variance.shape[2])
+    memory = state.variance.reshape(len(rows), -1)
+    for t in range(values.shape[1]):
+        e = errors[:, t].reshape(-1, 1)
+        walk.step((e[:, 0] / np.sqrt(memory[:, 0])).reshape(-1, n))
+        before = VarianceState(memory, np.empty((len(rows), 0)))
+        memory = advance_garch(model, rows, before, e, np.ones(len(rows), dtype=np.int64)).memory
+    history = whole[:, whole.shape[1] - state.history.shape[1] :]
+    return CorrelationState(history, memory.reshape(state.variance.shape), walk.outer, walk.q)
+
+
+def walk_of(spec: Specification, parts: Parts, state: CorrelationState) -> Walk:
+    """The recursion of correlations from a state on."""
+    return Walk(parts.target, parts.a, parts.b, spec.order.corrected, state.outer, state.q)
+
+
+class Walk:
+    """The recursion one step after the other, from its start or from a state.
 
     Parameters
     ----------
-    source : Tensor of shape (..., U, T, r, s)
-    coefficients : Tensors that broadcast to (U, T, r, s)
-        Of the first, second, ... lag.
+    target : array of shape (U, n, n)
+    a, b : arrays of shape (U, p) and (U, q)
+    corrected : bool
+    outer : array of shape (U, p, n, n), optional
+        Last outer products, the latest first; S by default.
+    q : array of shape (U, max(q, 1), n, n), optional
+        This Q and those before, the latest first; S by default.
     """
-    if not coefficients:
-        return source
-    units, steps, r, s = source.shape[-4:]
-    lanes = source.reshape(-1, units, steps, r * s).permute(1, 2, 0, 3)
-    copies = lanes.shape[2]
-    inputs = [lanes.reshape(units, steps, -1)]
-    for c in coefficients:
-        one = c.expand(units, steps, r, s).reshape(units, steps, 1, r * s)
-        inputs.append(one.expand(-1, -1, copies, -1).reshape(units, steps, -1))
-    params = source.new_zeros(0, copies * r * s)
-    states, _ = recurrence(
-        filter_cell(len(coefficients)), torch.stack(inputs, 2), params, outputs_only=True
-    )
-    return states.reshape(units, steps, copies, r * s).permute(2, 0, 1, 3).reshape(source.shape)
 
+    def __init__(
+        self,
+        target: np.ndarray,
+        a: np.ndarray,
+        b: np.ndarray,
+        corrected: bool,
+        outer: np.ndarray | None = None,
+        q: np.ndarray | None = None,
+    ) -> None:
+        self._target, self._a, self._b, self._corrected = target, a, b, corrected
+        lags = a.shape[1], max(b.shape[1], 1)
+        self.outer, self.q = (
+            np.repeat(target[:, None], lag, 1) if state is None else state.copy()
+            for state, lag in zip((outer, q), lags, strict=True)
+        )
 
-def lagged(x: Tensor, lag: int) -> Tensor:
-    """Shift time, the third axis from the end, zeros in front."""
-    shifted = torch.zeros_like(x)
-    if lag < x.shape[-3]:
-        shifted[..., lag:, :, :] = x[..., :-lag, :, :]
-    return shifted
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlations (U, n, n) of the step that comes."""
+        return scaled_to_unit_diagonal(self.q[:, 0])
 
+    def step(self, z: np.ndarray) -> None:
+        """Take in the standardised residuals (U, n) of that step."""
+        u = z
+        if self._corrected:
+            u = np.sqrt(np.diagonal(self.q[:, 0], axis1=1, axis2=2)) * z
+        self._advance(u[:, :, None] * u[:, None, :])
 
-def filtered(source: TensorJet, coefficients: Sequence[TensorJet]) -> TensorJet:
-    """Filter with derivatives, which obey the same recurrence with other sources."""
-    if not coefficients:
-        return source
-    fixed = [c.value for c in coefficients]
-    value = run(source.value, fixed)
-    first = second = None
-    changes = [c.first for c in coefficients]
-    if source.first is not None or any(change is not None for change in changes):
-        pushes = [
-            change * lagged(value, j) for j, change in enumerate(changes, 1) if change is not None
-        ]
-        first = run(_total(source.first, pushes), fixed)
-        pushes = []
-        for j, c in enumerate(coefficients, 1):
-            if c.first is not None:
-                cross = c.first[:, None] * lagged(first, j)[None]
-                pushes.append(cross + cross.transpose(0, 1))
-            if c.second is not None:
-                pushes.append(c.second * lagged(value, j))
-        if pushes or source.second is not None:
-            second = run(_total(source.second, pushes), fixed)
-    return TensorJet(value, first, second)
+    def expect(self) -> None:
+        """Go on as if the outer product were what Q says: the step of a forecast."""
+        self._advance(self.q[:, 0])
 
-
-def _total(source: Tensor | None, pushes: list[Tensor]) -> Tensor:
-    terms = pushes if source is None else [source, *pushes]
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
+    def _advance(self, outer: np.ndarray) -> None:
+        if not self._a.shape[1]:
+            return
+        self.outer = np.concatenate([outer[:, None], self.outer[:, :-1]], 1)
+        target = self._target[:, None]
+        new = self._target + (self._a[:, :, None, None] * (self.outer - target)).sum(1)
+        if self._b.shape[1]:
+            new = new + (self._b[:, :, None, None] * (self.q - target)).sum(1)
+        self.q = np.concatenate([new[:, None], self.q[:, :-1]], 1)

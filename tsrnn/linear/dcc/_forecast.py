@@ -1,19 +1,20 @@
-"""Forecasts of means, variances and correlations from a state."""
+"""Forecasts of means, variances and correlations from a state, and draws of whole series."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tsrnn.linear._matrices import Forecast
-from tsrnn.linear._mean import accumulated, paths
-from tsrnn.linear.dcc._equations import level_forms
-from tsrnn.linear.dcc._specification import Parts, Specification
-from tsrnn.linear.dcc._state import State, covariances_of, walk_of
-from tsrnn.linear.garch._filter import State as VarianceState
-from tsrnn.linear.garch._simulate import expected_variance
+from tsrnn.linear._mean import accumulated
+from tsrnn.linear._mean import paths as mean_paths
+from tsrnn.linear.dcc._filter import CorrelationState, Walk, covariances_of, walk_of
+from tsrnn.linear.dcc._specification import Parts, Specification, check_admissible
+from tsrnn.linear.garch._filter import VarianceState, initial_memory
+from tsrnn.linear.garch._forecast import expected_variance, simulate_garch
+from tsrnn.linear.garch._inference import resting_variance
 
 
-def forecast(spec: Specification, parts: Parts, state: State, h: int) -> Forecast:
+def forecast_dcc(spec: Specification, parts: Parts, state: CorrelationState, h: int) -> Forecast:
     r"""Forecast h steps.
 
     Variances have exact expectations. :math:`E Q_{T+k}` follows its recursion with
@@ -21,14 +22,123 @@ def forecast(spec: Specification, parts: Parts, state: State, h: int) -> Forecas
     :math:`E R_{T+k}` is an approximation from the second step on (Engle and Sheppard 2001).
     """
     s, n = len(state.history), spec.n
-    intercept, lags = level_forms(spec.step.mean, parts.coefficients, parts.beta)
-    mean = paths(state.history, intercept, lags, np.zeros((s, h, n)))
+    intercept, lags = spec.level_forms(parts)
+    mean = mean_paths(state.history, intercept, lags, np.zeros((s, h, n)))
     rows = parts.variance.reshape(s * n, -1)
-    own = VarianceState(state.variance.reshape(s * n, -1), np.empty((s * n, 0)))
-    variance = expected_variance(spec.step.model(), rows, own, h).reshape(s, n, h).swapaxes(1, 2)
+    before = VarianceState(state.variance.reshape(s * n, -1), np.empty((s * n, 0)))
+    variance = expected_variance(spec.step.model(), rows, before, h).reshape(s, n, h).swapaxes(1, 2)
     walk, correlation = walk_of(spec, parts, state), np.empty((s, h, n, n))
     for k in range(h):
         correlation[:, k] = walk.correlation
         walk.expect()
     covariance = covariances_of(variance, correlation)
     return Forecast(mean, covariance, accumulated(lags, covariance))
+
+
+def draw_dcc(
+    spec: Specification,
+    parts: Parts,
+    rows: tuple[int, int],
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Draw S series (n, S, variables) after a burn-in, rows = (n, burn).
+
+    Raises
+    ------
+    ValueError
+        If parameters are not admissible, or a variance has no resting point to start from.
+    """
+    check_admissible(parts)
+    steps, (s, n) = sum(rows), parts.variance.shape[:2]
+    shocks = generator.standard_normal((s, steps, n))
+    z, _ = simulate_correlated(
+        parts.target, parts.a, parts.b, corrected=spec.order.corrected, shocks=shocks
+    )
+    model, variance = spec.step.model(), parts.variance.reshape(s * n, -1)
+    start = resting_variance(model, variance)
+    if not np.isfinite(start).all():
+        raise ValueError(
+            "to simulate, the persistence of every variance must be below one; that of "
+            f"{spec.targets[int(np.flatnonzero(~np.isfinite(start))[0]) % n]!r} is not"
+        )
+    state = VarianceState(initial_memory(model, variance, start), np.empty((s * n, 0)))
+    by_unit = z.swapaxes(1, 2).reshape(s * n, steps, 1)
+    errors = simulate_garch(model, variance, state, by_unit).y.reshape(s, n, steps).swapaxes(1, 2)
+    if not np.isfinite(errors).all():
+        raise ValueError(
+            "to simulate, params must give positive, finite variances; omega must be positive, "
+            "alpha and beta must not be negative"
+        )
+    intercepts, lags = spec.level_forms(parts)
+    history = np.zeros((s, lags.shape[1], n))
+    return mean_paths(history, intercepts, lags, errors)[:, rows[1] :].swapaxes(0, 1)
+
+
+def draw_ahead(
+    spec: Specification,
+    parts: Parts,
+    state: CorrelationState,
+    shocks: np.ndarray,
+) -> np.ndarray:
+    """Draw what follows a state, (S, paths, h, variables).
+
+    Parameters
+    ----------
+    spec : Specification
+    parts : Parts
+        Of S series.
+    state : State
+    shocks : array of shape (S, paths, h, variables)
+        Independent innovations of variance one.
+    """
+    s, paths, h, n = shocks.shape
+    lanes = Parts(*(np.repeat(part, paths, 0) for part in parts))
+    walk = walk_of(spec, lanes, CorrelationState(*(np.repeat(part, paths, 0) for part in state)))
+    z = np.empty((s * paths, h, n))
+    for k in range(h):
+        root = np.linalg.cholesky(walk.correlation)
+        z[:, k] = (root @ shocks[:, :, k].reshape(-1, n, 1))[..., 0]
+        walk.step(z[:, k])
+    rows = parts.variance.reshape(s * n, -1)
+    before = VarianceState(state.variance.reshape(s * n, -1), np.empty((s * n, 0)))
+    by_unit = z.reshape(s, paths, h, n).transpose(0, 3, 2, 1).reshape(s * n, h, paths)
+    errors = simulate_garch(spec.step.model(), rows, before, by_unit).y
+    errors = errors.reshape(s, n, h, paths).transpose(0, 3, 2, 1)
+    intercepts, lags = spec.level_forms(parts)
+    history = np.broadcast_to(state.history[:, None], (s, paths, *state.history.shape[1:]))
+    return mean_paths(history, intercepts[:, None], lags[:, None], errors)
+
+
+def simulate_correlated(
+    target: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    *,
+    corrected: bool,
+    shocks: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Standardised residuals :math:`z_t = R_t^{1/2} \epsilon_t` of DCC, cDCC or CCC.
+
+    Parameters
+    ----------
+    target : array of shape (U, n, n)
+        S.
+    a : array of shape (U, p)
+    b : array of shape (U, q)
+    corrected : bool
+    shocks : array of shape (U, T, n)
+        Independent innovations of variance one.
+
+    Returns
+    -------
+    z : array of shape (U, T, n)
+    correlations : array of shape (U, T, n, n)
+    """
+    z, r = np.empty_like(shocks), np.empty((*shocks.shape, target.shape[-1]))
+    walk = Walk(target, a, b, corrected)
+    for t in range(shocks.shape[1]):
+        r[:, t] = walk.correlation
+        root = np.linalg.cholesky(r[:, t])
+        z[:, t] = (root @ shocks[:, t, :, None])[..., 0]
+        walk.step(z[:, t])
+    return z, r

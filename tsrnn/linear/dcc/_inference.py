@@ -1,8 +1,9 @@
-r"""Standard errors of all steps together (Engle and Sheppard 2001, Newey and McFadden 1994).
+r"""Estimates of both steps, and standard errors that allow for all of them.
 
 Every estimate is, up to smaller terms, its true value plus a sum over time of influences; those
-of a later step contain those of the earlier ones. For a step with scores s(theta, nu) that takes
-nu from before, with A the derivative of their sum by theta and C that by nu,
+of a later step contain those of the earlier ones (Engle and Sheppard 2001, Newey and McFadden
+1994). For a step with scores s(theta, nu) that takes nu from before, with A the derivative of
+their sum by theta and C that by nu,
 
 .. math:: \psi_{\theta, t} = - A^{-1} (s_t + C \psi_{\nu, t}),
 
@@ -12,66 +13,151 @@ triangular matrix of all steps.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import scipy.linalg
 import torch
+from tqdm import tqdm
 
-from tsrnn.linear.dcc._equations import FirstStep
-from tsrnn.linear.dcc._fit import Order
-from tsrnn.linear.dcc._likelihood import density, paths
-from tsrnn.linear.dcc._moment import normal_theory, own_moment, recolouring, scaled
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear.dcc._likelihood import (
+    constants,
+    correlation_density,
+    run_correlations,
+    variables,
+)
+from tsrnn.linear.dcc._prepare import Design
 from tsrnn.linear.dcc._sensitivities import Sensitivities, driver_sensitivities, sensitivities
-from tsrnn.linear.dcc._tensor_jets import TensorJet, variables
+from tsrnn.linear.dcc._specification import Order, Specification
+
+if TYPE_CHECKING:
+    from tsrnn.linear.dcc._fit import CorrelationOptima, Equations
+
+_INTEGRATED = 1e-6  # distance of a and b from a sum of one at which S is not identified
+_NEARLY_INTEGRATED = 2e-3  # distance at which its standard errors are not to be relied on
 
 
-class Unit(NamedTuple):
-    """One fitted series without padding.
-
-    Attributes
-    ----------
-    regressors : array of shape (T, r)
-    e, h : arrays of shape (n, T)
-    variance : array of shape (n, k)
-    presample : array of shape (n,)
-    hessians : array of shape (n, k or r + k, k or r + k)
-        Of the univariate likelihoods; with the mean where that is estimated jointly.
-    fixed : boolean array of that shape without the last axis
-    correlation : array of shape (p + q,)
-    correlation_fixed : boolean array of shape (p + q,)
-    integrated : bool
-        Whether the last of them follows from the others, all summing to one.
-    """
-
-    regressors: np.ndarray
-    e: np.ndarray
-    h: np.ndarray
-    variance: np.ndarray
-    presample: np.ndarray
-    hessians: np.ndarray
-    fixed: np.ndarray
-    correlation: np.ndarray
-    correlation_fixed: np.ndarray
-    integrated: bool
-
-
-class Matrices(NamedTuple):
-    """What inference needs of one series, K parameters: first step, correlations, a and b.
-
-    Attributes
-    ----------
-    hessian : array of shape (K, K)
-        Block by block, as if earlier steps were known.
-    covariance : array of shape (K, K)
-        Of all steps together; zero for fixed parameters.
-    """
-
-    hessian: np.ndarray
-    covariance: np.ndarray
+def estimates_of(
+    spec: Specification, data: Design, equations: Equations, optima: CorrelationOptima, verbose: int
+) -> Estimates:
+    """Estimates of both steps, with the matrices of which the sandwich is their covariance."""
+    s, n, k = len(data.lengths), spec.n, len(spec.own_names)
+    univariate = equations.estimates
+    fixed, messages = fixed_and_messages(spec.order, spec.targets, univariate, optima)
+    jets = constants(optima.params)
+    path = run_correlations(
+        torch.from_numpy(equations.z), torch.from_numpy(data.observed), jets[: spec.order.p],
+        jets[spec.order.p :], corrected=spec.order.corrected,
+    )  # fmt: skip
+    target = path.target.value[:, 0].numpy()
+    first = np.concatenate([equations.coefficients, equations.variance], 2).reshape(s, -1)
+    params = np.hstack([first, target[:, *spec.pairs], optima.params])
+    fixed_all = np.hstack([
+        _with_means(spec, univariate.fixed, s),
+        np.repeat(optima.integrated[:, None], len(spec.pairs[0]), 1),  # no rho to estimate then
+        fixed,
+    ])  # fmt: skip
+    hessian, covariance = np.zeros((s, k, k)), np.zeros((s, k, k))
+    for i in tqdm(range(s), "standard errors", disable=not verbose, leave=False):
+        hessian[i], covariance[i] = _two_step(spec, data, equations, optima, fixed[i], i)
+    gradient = np.zeros((s, k))
+    gradient[:, k - optima.params.shape[1] :] = optima.gradient
+    gradient[:, : first.shape[1]] = _with_means(spec, univariate.gradient, s)
+    return Estimates(
+        names=spec.own_names,
+        params=params,
+        loglik=univariate.loglik.reshape(s, n).sum(1) + optima.value,
+        n_obs=data.lengths,
+        gradient=gradient,
+        hessian=hessian,
+        opg=hessian @ covariance @ hessian,  # of which the sandwich is that covariance
+        information=None,
+        iterations=univariate.iterations.reshape(s, n).sum(1) + optima.iterations,
+        converged=univariate.converged.reshape(s, n).all(1) & optima.converged,
+        fixed=fixed_all,
+        messages=messages,
+    )
 
 
-class _Correlation(NamedTuple):
-    """The correlation step and its derivatives.
+def estimates_without_errors(
+    spec: Specification, params: np.ndarray, loglik: np.ndarray, n_obs: np.ndarray
+) -> Estimates:
+    """Parameters (S, K) that no standard error belongs to."""
+    s, k = params.shape
+    zero = np.zeros(s, np.int64)
+    return Estimates(
+        names=spec.names, params=params, loglik=loglik, n_obs=n_obs,
+        gradient=np.zeros((s, k)), hessian=np.zeros((s, k, k)), opg=np.zeros((s, k, k)),
+        information=None, iterations=zero, converged=zero == 0,
+        fixed=np.ones((s, k), dtype=bool), messages=((),) * s,
+    )  # fmt: skip
+
+
+def _with_means(spec: Specification, values: np.ndarray, s: int) -> np.ndarray:
+    """Values (S n, k) of the univariate models as (S, n (r + k)), zero for least squares."""
+    by_equation = values.reshape(s, spec.n, -1)
+    if not spec.step.joint:
+        by_mean = np.zeros((s, spec.n, spec.n_mean), dtype=values.dtype)
+        by_equation = np.concatenate([by_mean, by_equation], 2)
+    return by_equation.reshape(s, -1)
+
+
+def fixed_and_messages(
+    order: Order, targets: Sequence[object], univariate: Estimates, optima: CorrelationOptima
+) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
+    """Parameters a and b without a standard error, (S, p + q), and warnings of all steps."""
+    fixed = optima.at_bound.copy()
+    constant = np.asarray(~optima.params[:, : order.p].any(axis=1) & (order.p > 0))
+    fixed[constant] = True
+    fixed[optima.integrated, -1:] = True
+    messages = []
+    n = len(targets)
+    for i in range(len(fixed)):
+        texts = [
+            f"{target}: {message}"
+            for j, target in enumerate(targets)
+            for message in univariate.messages[i * n + j]
+        ]
+        messages.append((*texts, *_correlation_messages(order, optima, i, bool(constant[i]))))
+    return fixed, tuple(messages)
+
+
+def _correlation_messages(
+    order: Order, optima: CorrelationOptima, i: int, constant: bool
+) -> list[str]:
+    texts = []
+    if constant:
+        texts.append(
+            "a is zero, on its bound: correlations are constant and b is not identified; neither "
+            "has a standard error"
+        )
+    else:
+        texts += [
+            f"{name} is at its bound, 0: its estimator has no normal limit there"
+            for name, at_bound in zip(order.names, optima.at_bound[i], strict=True)
+            if at_bound
+        ]
+    if optima.integrated[i]:
+        texts.append(
+            f"the likelihood rises up to a sum of a and b of one, which is imposed: "
+            f"{order.names[-1]} follows from the others, and there are no unconditional "
+            "correlations for rho to estimate"
+        )
+    elif (total := optima.params[i].sum()) > 1 - _NEARLY_INTEGRATED:
+        texts.append(
+            f"the sum of a and b is {total:.6g}: correlations hardly return to rho, whose "
+            "standard errors are not to be relied on"
+        )
+    if not optima.converged[i]:
+        count = optima.iterations[i]
+        texts.append(f"the search for a and b did not converge in {count} iterations")
+    return texts
+
+
+class _SecondStep(NamedTuple):
+    """Scores of the correlation step and their derivatives.
 
     `by_z` (k, T, n) and `by_moment` (k, n, n) are those of the sum of the k scores, by the
     standardised residuals and by the moment that S estimates.
@@ -88,45 +174,72 @@ class _Correlation(NamedTuple):
     moment_slope: np.ndarray  # (k, n, n), of that by the k parameters
 
 
-def two_step(step: FirstStep, order: Order, unit: Unit) -> Matrices:
-    """Matrices of one series."""
-    sens = sensitivities(step, unit.regressors, unit.e, unit.h, unit.variance, unit.presample)
-    blocks, first = zip(*(_equation(step, unit, sens, i) for i in range(len(unit.e))), strict=True)
-    z = (unit.e / np.sqrt(unit.h)).T
-    found = _correlation(order, z, unit.correlation)
-    found = _on_face(found) if unit.integrated else found
-    a, b = unit.correlation[: order.p], unit.correlation[order.p :]
-    moment = own_moment(found.driver, found.q, found.moment, a, b)
-    by_z = np.einsum("ktn,nmt->nkm", found.by_z, sens.z)
+def _two_step(
+    spec: Specification,
+    data: Design,
+    equations: Equations,
+    optima: CorrelationOptima,
+    fixed: np.ndarray,
+    i: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hessian and covariance (K, K) of the first step, the correlations, a and b of series i.
+
+    The Hessian is that block by block, as if earlier steps were known; the covariance is that of
+    all steps together, by the influences psi of the observations, and zero for fixed parameters.
+    """
+    order, rows = spec.order, slice(0, data.lengths[i])
+    x, e, h = data.regressors[i, rows], equations.e[i, rows].T, equations.h[i, rows].T
+    variance, univariate = equations.variance[i], equations.estimates
+    sens = sensitivities(spec.step, x, e, h, variance, equations.presample[i])
+    blocks, first = [], []
+    for j in range(spec.n):
+        unit = i * spec.n + j
+        block = univariate.hessian[unit], ~univariate.fixed[unit]
+        joint = spec.step.joint or not x.shape[1]
+        slopes = sens.h[j] / h[j]
+        hessian, psi = _equation(joint, x, e[j], slopes, sens.scores[j].T, *block)
+        blocks.append(hessian)
+        first.append(psi)
+    z, params = (e / np.sqrt(h)).T, optima.params[i]
+    second = _second_step(order, z, params)
+    second = _on_face(second) if optima.integrated[i] else second
+    a, b = params[: order.p], params[order.p :]
+    moment = _moment_influences(second.driver, second.q, second.moment, a, b)
+    # Scores of a and b move with the equations, through z, and with the moment that S estimates.
+    by_z = np.einsum("ktn,nmt->nkm", second.by_z, sens.z)
     inherited = sum(psi @ c.T for psi, c in zip(first, by_z, strict=True))
-    inherited = inherited + np.einsum("tij,kij->tk", moment, found.by_moment)
-    free = ~unit.correlation_fixed
-    dynamic = _solved(found.hessian, found.scores + inherited, free)
-    rho = _correlations(order, found, sens, first, moment, dynamic, (a, b), z.T)
+    inherited = inherited + np.einsum("tij,kij->tk", moment, second.by_moment)
+    dynamic = _influences(second.hessian, second.scores + inherited, ~fixed)
+    rho = _rho_influences(order, second, sens, first, moment, dynamic, (a, b), z.T)
     psi = np.hstack([*first, rho, dynamic])
-    blocks = (*blocks, normal_theory(found.moment, len(z), recolouring(a, b)), found.hessian)
-    return Matrices(_block_diagonal(blocks), psi.T @ psi)
+    blocks += [_rho_hessian(second.moment, len(z), _recolouring(a, b)), second.hessian]
+    return scipy.linalg.block_diag(*blocks), psi.T @ psi
 
 
 def _equation(
-    step: FirstStep, unit: Unit, sens: Sensitivities, i: int
+    joint: bool,
+    x: np.ndarray,
+    e: np.ndarray,
+    slopes: np.ndarray,
+    scores: np.ndarray,
+    hessian: np.ndarray,
+    free: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hessian (m, m) and influences (T, m) of the m parameters of an equation."""
-    scores, hessian, free = sens.scores[i].T, unit.hessians[i], ~unit.fixed[i]
-    r = unit.regressors.shape[1]
-    if step.joint or r == 0:
-        return hessian, _solved(hessian, scores, free)
-    x, e = unit.regressors, unit.e[i]
-    inner = x.T @ x
+    """Hessian (m, m) and influences (T, m) of the m parameters of an equation.
+
+    `slopes` (m, T) are the derivatives of log h, `hessian` is that of the univariate model.
+    """
+    if joint:
+        return hessian, _influences(hessian, scores, free)
+    r, inner = x.shape[1], x.T @ x
     mean = np.linalg.solve(inner, (x * e[:, None]).T).T
     # The cross derivative by its expectation given the past, as in the information matrix.
-    slopes = sens.h[i] / unit.h[i]
     cross = -0.5 * slopes[r:] @ slopes[:r].T
-    variance = _solved(hessian, scores[:, r:] + mean @ cross.T, free)
-    return _block_diagonal((-inner / (e**2).mean(), hessian)), np.hstack([mean, variance])
+    variance = _influences(hessian, scores[:, r:] + mean @ cross.T, free)
+    return scipy.linalg.block_diag(-inner / (e**2).mean(), hessian), np.hstack([mean, variance])
 
 
-def _solved(hessian: np.ndarray, scores: np.ndarray, free: np.ndarray) -> np.ndarray:
+def _influences(hessian: np.ndarray, scores: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Influences (T, k) from scores and what they inherit, zero for fixed parameters."""
     influences = np.zeros_like(scores)
     size = 1 / np.sqrt(np.abs(np.diagonal(hessian)[free]))  # parameters have units of their own
@@ -135,16 +248,16 @@ def _solved(hessian: np.ndarray, scores: np.ndarray, free: np.ndarray) -> np.nda
     return influences
 
 
-def _correlation(order: Order, z: np.ndarray, params: np.ndarray) -> _Correlation:
+def _second_step(order: Order, z: np.ndarray, params: np.ndarray) -> _SecondStep:
     n, k = z.shape[1], len(params)
     leaf = torch.tensor(z[None], requires_grad=True)
     shift = torch.zeros(1, 1, n, n, dtype=torch.float64, requires_grad=True)
     observed = torch.ones(1, len(z), dtype=torch.bool)
     jets = variables(torch.tensor(params[None])) if k else []
-    result = paths(
+    result = run_correlations(
         leaf, observed, jets[: order.p], jets[order.p :], corrected=order.corrected, shift=shift
     )
-    terms = density(result, leaf, observed)
+    terms = correlation_density(result, leaf, observed)
     by_z, by_moment = np.zeros((k, *z.shape)), np.zeros((k, n, n))
     scores, hessian = np.zeros((len(z), 0)), np.zeros((0, 0))
     if k:
@@ -159,40 +272,34 @@ def _correlation(order: Order, z: np.ndarray, params: np.ndarray) -> _Correlatio
     q = result.q.value[0].detach().numpy()
     scale = np.sqrt(np.diagonal(q, axis1=1, axis2=2)) if order.corrected else np.ones_like(z)
     moment = driver.T @ driver / len(z)
-    slope = _moment_slope(result.driver, k)
-    return _Correlation(scores, hessian, by_z, by_moment, driver, scale, q, moment, slope)
+    slope = np.zeros((k, n, n))
+    if result.driver.first is not None:
+        u, du = result.driver.value[0, :, 0].detach(), result.driver.first[:, 0, :, 0].detach()
+        half = torch.einsum("ktn,tm->knm", du, u).numpy() / len(z)
+        slope = half + half.swapaxes(1, 2)
+    return _SecondStep(scores, hessian, by_z, by_moment, driver, scale, q, moment, slope)
 
 
-def _on_face(found: _Correlation) -> _Correlation:
+def _on_face(second: _SecondStep) -> _SecondStep:
     """Derivatives along the face where the last parameter is one minus the others."""
-    along = np.eye(len(found.hessian))
+    along = np.eye(len(second.hessian))
     along[-1] = -1.0
     along[:, -1] = 0.0
-    return found._replace(
-        scores=found.scores @ along,
-        hessian=along.T @ found.hessian @ along,
-        by_z=np.einsum("ki,ktn->itn", along, found.by_z),
-        by_moment=np.einsum("ki,kmn->imn", along, found.by_moment),
-        moment_slope=np.einsum("ki,kmn->imn", along, found.moment_slope),
+    return second._replace(
+        scores=second.scores @ along,
+        hessian=along.T @ second.hessian @ along,
+        by_z=np.einsum("ki,ktn->itn", along, second.by_z),
+        by_moment=np.einsum("ki,kmn->imn", along, second.by_moment),
+        moment_slope=np.einsum("ki,kmn->imn", along, second.moment_slope),
     )
 
 
-def _moment_slope(driver: TensorJet, k: int) -> np.ndarray:
-    """Derivative (k, n, n) of the mean of outer products of the driver."""
-    steps, n = driver.value.shape[1], driver.value.shape[3]
-    if driver.first is None:
-        return np.zeros((k, n, n))
-    u, du = driver.value[0, :, 0].detach(), driver.first[:, 0, :, 0].detach()
-    half = torch.einsum("ktn,tm->knm", du, u).numpy() / steps
-    return half + half.swapaxes(1, 2)
-
-
-def _correlations(
+def _rho_influences(
     order: Order,
-    found: _Correlation,
+    second: _SecondStep,
     sens: Sensitivities,
-    first: tuple[np.ndarray, ...],
-    own: np.ndarray,
+    first: Sequence[np.ndarray],
+    by_moment: np.ndarray,
     dynamic: np.ndarray,
     coefficients: tuple[np.ndarray, np.ndarray],
     z: np.ndarray,
@@ -200,22 +307,58 @@ def _correlations(
     """Influences (T, pairs) on the off-diagonals of S."""
     du = sens.z
     if order.corrected:
-        du = driver_sensitivities(sens.z, z, found.scale.T, *coefficients)
-    inherited = np.zeros_like(own)
+        du = driver_sensitivities(sens.z, z, second.scale.T, *coefficients)
+    inherited = np.zeros_like(by_moment)
     for i, psi in enumerate(first):
         # Row i of the moment: the mean of u_i u_j moves with u_i; its diagonal twice.
-        row = psi @ (du[i] @ found.driver / len(found.driver))
+        row = psi @ (du[i] @ second.driver / len(second.driver))
         inherited[:, i, :] += row
         inherited[:, :, i] += row
-    inherited += np.einsum("tk,kij->tij", dynamic, found.moment_slope)
-    return scaled(own + inherited, found.moment)
+    inherited += np.einsum("tk,kij->tij", dynamic, second.moment_slope)
+    return _on_correlations(by_moment + inherited, second.moment)
 
 
-def _block_diagonal(blocks: tuple[np.ndarray, ...]) -> np.ndarray:
-    size = sum(len(block) for block in blocks)
-    whole, start = np.zeros((size, size)), 0
-    for block in blocks:
-        stop = start + len(block)
-        whole[start:stop, start:stop] = block
-        start = stop
-    return whole
+def _moment_influences(
+    driver: np.ndarray, q: np.ndarray, moment: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> np.ndarray:
+    r"""Influences (T, n, n) of observations on the mean of :math:`u u'`, which S estimates.
+
+    Summed over time the recursion says, up to its ends, that
+    :math:`\sum (u u' - S) = \kappa \sum (u u' - Q)` with the `_recolouring` kappa. The terms
+    on the right are uncorrelated over time.
+    """
+    outer = driver[:, :, None] * driver[:, None, :]
+    kappa = _recolouring(a, b)
+    centre = moment if kappa == 1.0 else q
+    return (outer - centre) * (kappa / len(outer))
+
+
+def _recolouring(a: np.ndarray, b: np.ndarray) -> float:
+    r""":math:`\kappa = (1 - \sum b_j) / (1 - \sum a_i - \sum b_j)`; 1 without dynamics.
+
+    Also where a and b sum to one: there is no S to estimate then.
+    """
+    rest = 1 - a.sum() - b.sum()
+    return 1.0 if not a.any() or rest <= _INTEGRATED else float((1 - b.sum()) / rest)
+
+
+def _rho_hessian(moment: np.ndarray, steps: int, kappa: float) -> np.ndarray:
+    """Minus the inverse covariance (pairs, pairs) of correlations of normal variables."""
+    n = len(moment)
+    root = np.sqrt(np.diagonal(moment))
+    r = moment / np.outer(root, root)
+    # By elements (i, j), (k, l) of a covariance matrix of unit diagonal.
+    spread = np.einsum("ik,jl->ijkl", r, r) + np.einsum("il,jk->ijkl", r, r)
+    rows = _on_correlations(spread.reshape(n * n, n, n), r)
+    whole = _on_correlations(rows.T.reshape(-1, n, n), r)
+    return -np.linalg.inv(whole) * steps / kappa**2
+
+
+def _on_correlations(influence: np.ndarray, moment: np.ndarray) -> np.ndarray:
+    """Influences (T, pairs) on correlations, of those (T, n, n) on the moment: a linear map."""
+    variances = np.diagonal(moment)
+    root = np.sqrt(np.outer(variances, variances))
+    relative = np.diagonal(influence, axis1=1, axis2=2) / variances
+    both = relative[:, :, None] + relative[:, None, :]
+    whole = influence / root - 0.5 * (moment / root) * both
+    return whole[(slice(None), *np.triu_indices(len(moment), 1))]

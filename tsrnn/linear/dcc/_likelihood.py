@@ -1,18 +1,67 @@
-"""Dynamic conditional correlations of standardised residuals, and their log-likelihood."""
+"""Log-likelihood of dynamic conditional correlations, with derivatives by their parameters.
+
+A correlation recursion has two to four parameters and thousands of outputs, so that forward
+derivatives cost less than the adjoint ones and give the scores of every observation besides.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tsrnn.linear.dcc._filter import filtered, lagged
-from tsrnn.linear.dcc._tensor_jets import TensorJet
+from tsrnn.kernels import Cell, recurrence
+from tsrnn.linear._optimise import Evaluation
+from tsrnn.linear.dcc._specification import Order
+
+_NUMBERS = 2**18  # matrix elements over time that are worked on together: 2 MB, in the cache
 
 
-class Paths(NamedTuple):
-    """What the recursion gives, with derivatives by the parameters.
+def evaluate_correlations(
+    order: Order, z: Tensor, observed: Tensor, params: np.ndarray
+) -> Evaluation:
+    """Log-likelihood, gradient and minus the exact Hessian at parameters (U, k)."""
+    parts = [
+        _terms(order, z[part], observed[part], variables(torch.from_numpy(params[part])))
+        for part in _chunks(z)
+    ]
+    sums = [[p.sum(-1).numpy() for p in jet.parts] for jet in parts]  # type: ignore[union-attr]
+    value, first, second = (np.concatenate(part, -1) for part in zip(*sums, strict=True))
+    return Evaluation(value, first.T, -second.transpose(2, 0, 1))
+
+
+def correlation_logliks(
+    order: Order, z: Tensor, observed: Tensor, params: np.ndarray
+) -> np.ndarray:
+    """Log-likelihoods (U,) alone."""
+    sums = []
+    for part in _chunks(z):
+        jets = constants(params[part])
+        sums.append(_terms(order, z[part], observed[part], jets).value.sum(-1).numpy())
+    return np.concatenate(sums)
+
+
+def _terms(order: Order, z: Tensor, observed: Tensor, params: list[TensorJet]) -> TensorJet:
+    """Log-likelihood that correlations add, by observation (U, T)."""
+    a, b = params[: order.p], params[order.p :]
+    path = run_correlations(z, observed, a, b, corrected=order.corrected)
+    return correlation_density(path, z, observed)
+
+
+def _chunks(z: Tensor) -> list[slice]:
+    """Parts of the units that are worked on together."""
+    units, steps, n = z.shape
+    size = max(1, _NUMBERS // (steps * n * n))
+    return [slice(i, i + size) for i in range(0, units, size)]
+
+
+class CorrelationPath(NamedTuple):
+    """Q and its driver, with derivatives by the parameters.
 
     Attributes
     ----------
@@ -28,7 +77,7 @@ class Paths(NamedTuple):
     driver: TensorJet
 
 
-def paths(
+def run_correlations(
     z: Tensor,
     observed: Tensor,
     a: list[TensorJet],
@@ -37,7 +86,7 @@ def paths(
     corrected: bool,
     target: Tensor | None = None,
     shift: Tensor | None = None,
-) -> Paths:
+) -> CorrelationPath:
     r"""Run the recursion of DCC (Engle 2002) or cDCC (Aielli 2013); of CCC without a.
 
     .. math::
@@ -64,9 +113,9 @@ def paths(
     outer = driver.map(lambda x: x.transpose(-1, -2)) * driver
     s = _target(outer, observed, shift) if target is None else TensorJet(target)
     if not a:
-        return Paths(s, s.map(lambda x: x.expand(-1, z.shape[1], -1, -1)), driver)
+        return CorrelationPath(s, s.map(lambda x: x.expand(-1, z.shape[1], -1, -1)), driver)
     q = s + filtered(_weighted(a, outer - s), b)
-    return Paths(s, q, driver)
+    return CorrelationPath(s, q, driver)
 
 
 def _target(outer: TensorJet, observed: Tensor, shift: Tensor | None) -> TensorJet:
@@ -106,7 +155,7 @@ def normalised(matrix: TensorJet) -> TensorJet:
     return scale.map(lambda x: x.transpose(-1, -2)) * matrix * scale
 
 
-def density(result: Paths, z: Tensor, observed: Tensor) -> TensorJet:
+def correlation_density(result: CorrelationPath, z: Tensor, observed: Tensor) -> TensorJet:
     r"""Log-likelihood that correlations add, by observation, (U, T); zero where not observed.
 
     .. math::
@@ -154,3 +203,173 @@ def _gaussian(q: TensorJet, u: TensorJet) -> TensorJet:
 
 def _apply(matrix: Tensor, vector: Tensor) -> Tensor:
     return (matrix @ vector[..., None])[..., 0]
+
+
+def filtered(source: TensorJet, coefficients: Sequence[TensorJet]) -> TensorJet:
+    """Filter with derivatives, which obey the same recurrence with other sources."""
+    if not coefficients:
+        return source
+    fixed = [c.value for c in coefficients]
+    value = linear_filter(source.value, fixed)
+    first = second = None
+    changes = [c.first for c in coefficients]
+    if source.first is not None or any(change is not None for change in changes):
+        pushes = [
+            change * lagged(value, j) for j, change in enumerate(changes, 1) if change is not None
+        ]
+        first = linear_filter(_total(source.first, pushes), fixed)
+        pushes = []
+        for j, c in enumerate(coefficients, 1):
+            if c.first is not None:
+                cross = c.first[:, None] * lagged(first, j)[None]
+                pushes.append(cross + cross.transpose(0, 1))
+            if c.second is not None:
+                pushes.append(c.second * lagged(value, j))
+        if pushes or source.second is not None:
+            second = linear_filter(_total(source.second, pushes), fixed)
+    return TensorJet(value, first, second)
+
+
+def _total(source: Tensor | None, pushes: list[Tensor]) -> Tensor:
+    terms = pushes if source is None else [source, *pushes]
+    return sum(terms[1:], start=terms[0])
+
+
+def linear_filter(source: Tensor, coefficients: Sequence[Tensor]) -> Tensor:
+    r"""Run :math:`x_t = u_t + c_{1t} x_{t-1} + \dots` over sources u from a zero start.
+
+    Parameters
+    ----------
+    source : Tensor of shape (..., U, T, r, s)
+    coefficients : Tensors that broadcast to (U, T, r, s)
+        Of the first, second, ... lag.
+    """
+    if not coefficients:
+        return source
+    units, steps, r, s = source.shape[-4:]
+    lanes = source.reshape(-1, units, steps, r * s).permute(1, 2, 0, 3)
+    copies = lanes.shape[2]
+    inputs = [lanes.reshape(units, steps, -1)]
+    for c in coefficients:
+        lags = c.expand(units, steps, r, s).reshape(units, steps, 1, r * s)
+        inputs.append(lags.expand(-1, -1, copies, -1).reshape(units, steps, -1))
+    params = source.new_zeros(0, copies * r * s)
+    states, _ = recurrence(
+        _filter_cell(len(coefficients)), torch.stack(inputs, 2), params, outputs_only=True
+    )
+    return states.reshape(units, steps, copies, r * s).permute(2, 0, 1, 3).reshape(source.shape)
+
+
+@cache
+def _filter_cell(lags: int) -> Cell:
+    """``x_t = u_t + c_1t x_{t-1} + ... + c_rt x_{t-r}`` with the coefficients as inputs."""
+
+    def step(
+        state: tuple[Tensor, ...], inputs: tuple[Tensor, ...], params: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]:
+        new, *coefficients = inputs
+        for coefficient, past in zip(coefficients, state, strict=True):
+            new = new + coefficient * past
+        return (new, *state[:-1])
+
+    return Cell(f"filter-{lags}", n=lags, m=1 + lags, p=0, step=step, outputs=1)
+
+
+def lagged(x: Tensor, lag: int) -> Tensor:
+    """Shift time, the third axis from the end, zeros in front."""
+    shifted = torch.zeros_like(x)
+    if lag < x.shape[-3]:
+        shifted[..., lag:, :, :] = x[..., :-lag, :, :]
+    return shifted
+
+
+@dataclass(frozen=True)
+class TensorJet:
+    """A tensor with derivatives by k parameters.
+
+    Parameters
+    ----------
+    value : Tensor of shape (...)
+    first : Tensor of shape (k, ...) or None
+        None where all are zero.
+    second : Tensor of shape (k, k, ...) or None
+    """
+
+    value: Tensor
+    first: Tensor | None = None
+    second: Tensor | None = None
+
+    def __add__(self, other: TensorJet) -> TensorJet:
+        return TensorJet(
+            self.value + other.value,
+            _sum(self.first, other.first),
+            _sum(self.second, other.second),
+        )
+
+    def __sub__(self, other: TensorJet) -> TensorJet:
+        return self + other.map(torch.neg)
+
+    def __mul__(self, other: TensorJet) -> TensorJet:
+        cross = _outer(self.first, other.first)
+        return TensorJet(
+            self.value * other.value,
+            _sum(_times(self.first, other.value), _times(other.first, self.value)),
+            _sum(
+                _sum(_times(self.second, other.value), _times(other.second, self.value)),
+                None if cross is None else cross + cross.transpose(0, 1),
+            ),
+        )
+
+    def map(self, linear: Callable[[Tensor], Tensor]) -> TensorJet:
+        """Apply a linear function that works on the last dimensions."""
+        value, *derivatives = self.parts
+        return TensorJet(linear(value), *(None if d is None else linear(d) for d in derivatives))
+
+    def power(self, exponent: float) -> TensorJet:
+        """Raise to a power, element by element."""
+        x, e = self.value, exponent
+        slope = e * x ** (e - 1)
+        bend = _times(_outer(self.first, self.first), e * (e - 1) * x ** (e - 2))
+        return TensorJet(x**e, _times(self.first, slope), _sum(_times(self.second, slope), bend))
+
+    def log(self) -> TensorJet:
+        """Natural logarithm, element by element."""
+        x = self.value
+        bend = _times(_outer(self.first, self.first), -(x**-2))
+        return TensorJet(x.log(), _times(self.first, 1 / x), _sum(_times(self.second, 1 / x), bend))
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Value and derivatives."""
+        return self.value, self.first, self.second
+
+
+def variables(params: Tensor) -> list[TensorJet]:
+    """The k parameters (U, k) of U units as jets of values (U, 1, 1, 1)."""
+    units, k = params.shape
+    unit_vectors = torch.eye(k, dtype=params.dtype)[:, :, None, None, None, None]
+    return [
+        TensorJet(params[:, i, None, None, None], unit_vectors[i].expand(k, units, 1, 1, 1))
+        for i in range(k)
+    ]
+
+
+def constants(params: np.ndarray) -> list[TensorJet]:
+    """Parameters (U, k) as jets of values (U, 1, 1, 1) without derivatives."""
+    return [
+        TensorJet(column) for column in torch.from_numpy(params)[:, :, None, None, None].unbind(1)
+    ]
+
+
+def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+def _times(derivative: Tensor | None, factor: Tensor) -> Tensor | None:
+    return None if derivative is None else derivative * factor
+
+
+def _outer(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return None if a is None or b is None else a[:, None] * b[None]

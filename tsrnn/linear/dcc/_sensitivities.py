@@ -1,4 +1,4 @@
-"""How one step of the estimation depends on the parameters of the steps before it."""
+"""Derivatives of one step of the estimation by the parameters of the steps before it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsrnn.linear.dcc._equations import FirstStep
-from tsrnn.linear.dcc._filter import lagged, run
+from tsrnn.linear.dcc._likelihood import lagged, linear_filter
+from tsrnn.linear.dcc._specification import FirstStep
 
 
 class Sensitivities(NamedTuple):
@@ -53,7 +53,7 @@ def sensitivities(
     dh_by = _pushes(step, x, *map(torch.from_numpy, (e, h, variance, presample)))
     betas = torch.from_numpy(variance[:, variance.shape[1] - step.q :])
     decays = [b[:, None, None, None] for b in betas.unbind(1)]
-    dh = run(dh_by[..., None, None], decays)[..., 0, 0].transpose(0, 1).numpy()
+    dh = linear_filter(dh_by[..., None, None], decays)[..., 0, 0].transpose(0, 1).numpy()
     de = np.zeros_like(dh)
     de[:, :r] = -regressors.T
     e, h = e[:, None], h[:, None]
@@ -65,7 +65,7 @@ def sensitivities(
 def _pushes(
     step: FirstStep, x: Tensor, e: Tensor, h: Tensor, variance: Tensor, presample: Tensor
 ) -> Tensor:
-    """What each parameter adds to the derivative of the variance at once, (r + k, n, T)."""
+    """Immediate effect of each parameter on the variance, (r + k, n, T)."""
     vol = step.model().vol
     shocks = vol.shocks(e, h)
     by_mean = torch.zeros_like(x)
@@ -117,6 +117,7 @@ def driver_sensitivities(
             c = c + b[lag - 1]
         coefficients.append(c[..., None, None])
     assert isinstance(push, Tensor)
-    dq = run(push.transpose(0, 1)[..., None, None], coefficients)[..., 0, 0].transpose(0, 1).numpy()
+    dq = linear_filter(push.transpose(0, 1)[..., None, None], coefficients)
+    by_z = dq[..., 0, 0].transpose(0, 1).numpy()
     scale = scale[:, None]
-    return scale * dz + z[:, None] * dq / (2 * scale)
+    return scale * dz + z[:, None] * by_z / (2 * scale)

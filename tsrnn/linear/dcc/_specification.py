@@ -1,30 +1,21 @@
-"""A model put together: its steps, its order, its parameters by name."""
+"""A model of conditional correlation put together: steps, orders, parameters by name, bounds."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsrnn.linear.dcc._equations import FirstStep
-from tsrnn.linear.dcc._fit import Order
+from tsrnn.contract import number
+from tsrnn.linear._mean import Mean, level_form
+from tsrnn.linear.garch._density import Normal
+from tsrnn.linear.garch._specification import Model, UnivariateMean
+from tsrnn.linear.garch._volatility import VOLATILITIES
 
-
-class Parts(NamedTuple):
-    """Parameters of S series.
-
-    Mean (S, n, r), variance (S, n, k), S, a (S, p), b (S, q), and cointegrating vectors
-    (S, n, rank).
-    """
-
-    coefficients: np.ndarray
-    variance: np.ndarray
-    target: np.ndarray
-    a: np.ndarray
-    b: np.ndarray
-    beta: np.ndarray
+INITIAL_VARIANCES = ("backcast", "sample")
 
 
 @dataclass(frozen=True)
@@ -68,8 +59,15 @@ class Specification:
         rho = (f"rho.{self.targets[i]}.{self.targets[j]}" for i, j in zip(*self.pairs, strict=True))
         return (*self.step.names(self.targets), *rho, *self.order.names)
 
+    def level_forms(self, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+        """Intercepts (S, n) and lag matrices (S, m, n, n) of the means in levels."""
+        coefficients = zip(parts.coefficients, parts.beta, strict=True)
+        pairs = [level_form(self.step.mean, c, beta) for c, beta in coefficients]
+        intercepts, lags = zip(*pairs, strict=True)
+        return np.array(intercepts), np.array(lags)
+
     def parts(self, params: np.ndarray) -> Parts:
-        """Take parameters (S, K) apart."""
+        """Parameters (S, K) step by step."""
         (rows, columns), p = self.pairs, self.order.p
         borders = np.cumsum([len(self.step.names(self.targets)), len(rows), p, self.order.q])
         first, rho, a, b, elements = np.split(params, borders, axis=1)
@@ -79,3 +77,94 @@ class Specification:
         r = self.n_mean
         beta = self.step.mean.relations(elements, self.n)
         return Parts(equations[:, :, :r], equations[:, :, r:], target, a, b, beta)
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """First step of the estimation: a mean of all variables, and a variance for each.
+
+    A constant mean is estimated together with the variance of its variable, as by GARCH; "var"
+    and "vecm" are estimated by least squares, and variances from what these leave.
+    """
+
+    mean: Mean
+    vol: str
+    p: int
+    q: int
+
+    @property
+    def joint(self) -> bool:
+        """Flag of a mean that is estimated together with the variance of its variable."""
+        return self.mean.kind == "constant"
+
+    def model(self, padded: bool = False, *, with_mean: bool = False) -> Model:
+        """The univariate model of the residuals, or of the data."""
+        mean = UnivariateMean(with_mean and self.joint)
+        return Model(mean, VOLATILITIES[self.vol], Normal(), self.p, self.q, padded)
+
+    def names(self, targets: Sequence[object]) -> tuple[str, ...]:
+        """Names of the parameters, equation by equation."""
+        means = self.mean.names(targets)
+        r = len(means) // len(targets)
+        return tuple(
+            name
+            for i, target in enumerate(targets)
+            for name in (
+                *means[i * r : (i + 1) * r],
+                *(f"{name}.{target}" for name in self.model().names),
+            )
+        )
+
+
+class Order(NamedTuple):
+    """Lags of outer products and of Q, and whether the model is the corrected one."""
+
+    p: int
+    q: int
+    corrected: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the p + q parameters."""
+        return (
+            *(f"a[{i}]" for i in range(1, self.p + 1)),
+            *(f"b[{j}]" for j in range(1, self.q + 1)),
+        )
+
+
+class Parts(NamedTuple):
+    """Parameters of S series.
+
+    Mean (S, n, r), variance (S, n, k), S, a (S, p), b (S, q), and cointegrating vectors
+    (S, n, rank).
+    """
+
+    coefficients: np.ndarray
+    variance: np.ndarray
+    target: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    beta: np.ndarray
+
+
+def check_admissible(parts: Parts) -> None:
+    """Refuse correlation parameters outside their bounds."""
+    dynamic = np.hstack([parts.a, parts.b])
+    if (dynamic < 0).any() or (dynamic.sum(1) > 1).any():
+        raise ValueError(
+            f"a and b must not be negative and sum to at most one; got {dynamic.tolist()}"
+        )
+    if not (np.linalg.eigvalsh(parts.target)[:, 0] > 0).all():
+        raise ValueError("the correlations rho must make a positive definite matrix; they do not")
+
+
+def fixed_initial_variance(value: Any) -> str | float:
+    """Presample variance, by name or as a number, checked."""
+    if isinstance(value, str):
+        if value not in INITIAL_VARIANCES:
+            raise ValueError(
+                f"initial_variance must be one of {INITIAL_VARIANCES} or a number; got {value!r}. "
+                "It must not move with the parameters here"
+            )
+        return value
+    return number("initial_variance", value, lowest=0.0, open_=True)

@@ -50,7 +50,7 @@ class Density(ABC):
 
     @abstractmethod
     def constant(self, shape: np.ndarray) -> Constant:
-        """What `log_kernel` leaves out."""
+        """Constant that `log_kernel` leaves out."""
 
     @abstractmethod
     def information(self, shape: np.ndarray) -> UnitInformation:
@@ -90,8 +90,8 @@ class Normal(Density):
         return Constant(zero - 0.5 * math.log(2 * math.pi), zero, zero)
 
     def information(self, shape: np.ndarray) -> UnitInformation:
-        one, zero = np.ones(len(shape)), np.zeros(len(shape))
-        return UnitInformation(one, one / 2, zero, zero)
+        ones, zeros = np.ones(len(shape)), np.zeros(len(shape))
+        return UnitInformation(ones, ones / 2, zeros, zeros)
 
     def kurtosis(self, shape: np.ndarray) -> np.ndarray:
         return np.full(len(shape), 3.0)
@@ -135,18 +135,18 @@ class Student(Density):
         )
 
     def information(self, shape: np.ndarray) -> UnitInformation:
-        """That of location, log squared scale s² and nu, with s² = h (nu - 2) / nu put in."""
+        """Information of location, log s² and nu, in terms of h and nu: s² = h (nu - 2) / nu."""
         nu = shape[:, 0]
         scale = nu / (2 * (nu + 3))
         cross = -1 / ((nu + 1) * (nu + 3))
         trigamma = special.polygamma(1, nu / 2) - special.polygamma(1, (nu + 1) / 2)
-        own = 0.25 * trigamma - (nu + 5) / (2 * nu * (nu + 1) * (nu + 3))
-        by_nu = 2 / (nu * (nu - 2))  # of log s² with h held
+        by_nu_alone = 0.25 * trigamma - (nu + 5) / (2 * nu * (nu + 1) * (nu + 3))
+        log_scale_by_nu = 2 / (nu * (nu - 2))  # derivative of log s² at fixed h
         return UnitInformation(
             nu * (nu + 1) / ((nu - 2) * (nu + 3)),
             scale,
-            cross + scale * by_nu,
-            own + 2 * cross * by_nu + scale * by_nu**2,
+            cross + scale * log_scale_by_nu,
+            by_nu_alone + 2 * cross * log_scale_by_nu + scale * log_scale_by_nu**2,
         )
 
     def kurtosis(self, shape: np.ndarray) -> np.ndarray:
@@ -167,3 +167,6 @@ class Student(Density):
     ) -> np.ndarray:
         nu = shape[:, 0].reshape(-1, *(1 for _ in size))
         return generator.standard_t(nu, (len(shape), *size)) * np.sqrt((nu - 2) / nu)
+
+
+DENSITIES: dict[str, Density] = {density.name: density for density in (Normal(), Student())}

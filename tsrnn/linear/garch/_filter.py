@@ -1,4 +1,4 @@
-"""Run a model with given parameters over data: residuals, variances, and the state at the end."""
+"""Filter: residuals and variances of data at given parameters, and the state at the end."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import numpy as np
 import torch
 
 from tsrnn.kernels import Lanes, recurrence, sums
-from tsrnn.linear.garch._model import AUXILIARY, Model
-from tsrnn.linear.garch._presample import Presample
-from tsrnn.linear.garch._sample import design
+from tsrnn.linear.garch._prepare import Presample, design
+from tsrnn.linear.garch._specification import AUXILIARY, Model
 
-_CELLS = 2**24  # numbers of a chunk's states
+_CELLS = 2**24  # numbers of a chunk's states: 128 MB
 
 
-class State(NamedTuple):
-    """What N units carry on from their last observation.
+class VarianceState(NamedTuple):
+    """State of N units after their last observation.
 
     Attributes
     ----------
@@ -29,36 +28,7 @@ class State(NamedTuple):
     recent: np.ndarray
 
 
-def initial_memory(model: Model, params: np.ndarray, presample: np.ndarray) -> np.ndarray:
-    """Memory (N, n_memory) that follows from presample variances (N,)."""
-    fixed = Presample(model, "fixed", presample, np.zeros((len(params), 1, 1)))
-    return fixed.memory(params, 0).value
-
-
-def begin(
-    model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
-) -> State:
-    """State of N units after series (N, T) of at least the longest lag."""
-    first = model.mean.n_dropped
-    state = State(initial_memory(model, params, presample), y[:, :first])
-    return advance(model, params, state, y[:, first:], lengths - first)
-
-
-def advance(
-    model: Model, params: np.ndarray, state: State, y: np.ndarray, lengths: np.ndarray
-) -> State:
-    """State of N units after further rows (N, T), of which the first `lengths` count."""
-    if not lengths.any():
-        return state
-    whole = np.concatenate([state.recent, y], 1)
-    n_recent = state.recent.shape[1]
-    inputs = design(model, np.nan_to_num(whole), lengths + n_recent)
-    found = sums(model.cell, Lanes(inputs), params, state.memory, terms=("l",), order=0)
-    last = lengths[:, None] + np.arange(n_recent)
-    return State(found.memory.T, np.take_along_axis(whole, last, 1))
-
-
-def run(
+def filter_garch(
     model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Residuals and variances, each (N, T), of series (N, T); NaN where there are none."""
@@ -88,3 +58,32 @@ def _states(
         torch.from_numpy(initial),
     )
     return states[0, :, model.n_memory :].permute(1, 2, 0).numpy()
+
+
+def initial_memory(model: Model, params: np.ndarray, presample: np.ndarray) -> np.ndarray:
+    """Memory (N, n_memory) that follows from presample variances (N,)."""
+    fixed = Presample(model, "fixed", presample, np.zeros((len(params), 1, 1)))
+    return fixed.memory(params, 0).value
+
+
+def begin_garch(
+    model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
+) -> VarianceState:
+    """State of N units after series (N, T) of at least the longest lag."""
+    first = model.mean.n_dropped
+    state = VarianceState(initial_memory(model, params, presample), y[:, :first])
+    return advance_garch(model, params, state, y[:, first:], lengths - first)
+
+
+def advance_garch(
+    model: Model, params: np.ndarray, state: VarianceState, y: np.ndarray, lengths: np.ndarray
+) -> VarianceState:
+    """State of N units after further rows (N, T), of which the first `lengths` count."""
+    if not lengths.any():
+        return state
+    whole = np.concatenate([state.recent, y], 1)
+    n_recent = state.recent.shape[1]
+    inputs = design(model, np.nan_to_num(whole), lengths + n_recent)
+    end = sums(model.cell, Lanes(inputs), params, state.memory, terms=("l",), order=0)
+    last = lengths[:, None] + np.arange(n_recent)
+    return VarianceState(end.memory.T, np.take_along_axis(whole, last, 1))

@@ -1,30 +1,44 @@
-"""Maximum likelihood of many units at once."""
+"""Maximum likelihood of many series at once: the highest of several maxima of each."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear.garch._estimates import estimates_of, joined, no_estimates
-from tsrnn.linear.garch._found import Found
+from tsrnn.linear._optimise import AGREE, Evaluation, Optimum, agreement_of, maximise
+from tsrnn.linear.garch._inference import estimates_of, joined_estimates, no_estimates
 from tsrnn.linear.garch._likelihood import Likelihood
-from tsrnn.linear.garch._model import Model
-from tsrnn.linear.garch._presample import Presample, presample_of
-from tsrnn.linear.garch._sample import (
+from tsrnn.linear.garch._prepare import (
+    Presample,
     Sample,
     Spread,
     design,
+    presample_of,
     refusals,
     sample_of,
     spread_of,
 )
-from tsrnn.linear.garch._search import Problem, optimum
-from tsrnn.linear.garch._start import mean_start
+from tsrnn.linear.garch._specification import (
+    Coordinates,
+    Model,
+    admissible,
+    box,
+    face,
+    persistence_weights,
+)
+from tsrnn.linear.garch._start import MeanStart, drawn_starts, grid_starts, mean_start
 
 _NUMBERS = 2**25  # of the series that are fitted together: 256 MB
 _MOST_STARTS = 8  # that several lags have by default
+_MOST, _MOST_KINKED = 100, 50  # iterations
+_KINK = 1e-2  # decrement below which a search that does not converge has ended on a kink
+_STRONG = 30.0  # gain over a constant variance, twice the log-likelihood, that needs one start
+_AWAY = (-10, -3, -1, 1, 3, 10)  # intervals between kinks, from that of the optimum
+_NEAR_FACE = 1e-3  # persistence below one from which a search goes on with it held at one
+_ROUNDING = 1e-12  # by which a persistence held at one may exceed it
 
 
 class Fit(NamedTuple):
@@ -34,7 +48,85 @@ class Fit(NamedTuple):
     presample: np.ndarray
 
 
-def fit(
+class Optima(NamedTuple):
+    """Maxima of the likelihoods of N standardised units.
+
+    `dropped` is the parameter that the others imply where the persistence is held at one,
+    else -1. `kinked` are those on a kink of the likelihood. `agreement` of the `starts`
+    that were tried came close to the highest value.
+    """
+
+    params: np.ndarray
+    value: np.ndarray
+    iterations: np.ndarray
+    converged: np.ndarray
+    at_bound: np.ndarray
+    dropped: np.ndarray
+    kinked: np.ndarray
+    starts: np.ndarray
+    agreement: np.ndarray
+
+    def select(self, units: np.ndarray) -> Optima:
+        """Optima of some units, by number."""
+        return Optima(*(array[units] for array in self))
+
+    def replaced(self, units: np.ndarray, new: Optima) -> Optima:
+        """Optima with those of some units changed."""
+        whole = Optima(*(array.copy() for array in self))
+        for array, values in zip(whole, new, strict=True):
+            array[units] = values
+        return whole
+
+    def or_higher(self, other: Optima) -> Optima:
+        """Optima, replaced by those of `other` where these are higher."""
+        higher = other.value > self.value
+        return Optima(*(
+            np.where(higher.reshape(-1, *(1,) * (a.ndim - 1)), b, a)
+            for a, b in zip(self, other, strict=True)
+        ))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Standardised series with all that their likelihoods need besides the order.
+
+    Parameters
+    ----------
+    sample : Sample
+    mean : MeanStart
+    presample : Presample
+        Of any model with this mean.
+    stationary : bool
+        Whether the persistence is held at one.
+    n_starts : int or None
+        Starts of every unit, besides nested optima; None for as many as have turned out to
+        matter.
+    """
+
+    sample: Sample
+    mean: MeanStart
+    presample: Presample
+    stationary: bool
+    n_starts: int | None
+    optima: dict[Model, Optima] = field(default_factory=dict)
+
+    def select(self, units: np.ndarray) -> Problem:
+        """Problem of some units, by number."""
+        return replace(
+            self,
+            sample=self.sample.select(units),
+            mean=MeanStart(*(part[units] for part in self.mean)),
+            presample=self.presample.select(units),
+            optima={},
+        )
+
+    def likelihood(self, model: Model) -> Likelihood:
+        """Likelihood of a model."""
+        presample = replace(self.presample, model=model)
+        return Likelihood(model, self.sample.inputs, self.sample.n_obs, presample)
+
+
+def fit_garch(
     model: Model,
     y: np.ndarray,
     lengths: np.ndarray,
@@ -46,45 +138,30 @@ def fit(
     spread = spread_of(y, lengths)
     reasons = refusals(model, lengths, spread)
     usable = np.flatnonzero([not reason for reason in reasons])
-    many = n_starts is not None or max(model.p, model.q) > 1
-    lanes = max(n_starts or 0, _MOST_STARTS) if many else 1
+    # Series are independent: as many at a time as memory allows, each in a lane for every start.
+    several = n_starts is not None or max(model.p, model.q) > 1
+    lanes = max(n_starts or 0, _MOST_STARTS) if several else 1
     size = max(1, _NUMBERS // (lanes * y.shape[1]))
-    parts = [
-        _fit_some(model, y, lengths, spread, usable[i : i + size], initial_variance, stationary,
-                  n_starts)
-        for i in range(0, len(usable), size)
-    ]  # fmt: skip
-    estimates = joined([part.estimates for part in parts]) if parts else no_estimates(model)
+    parts = []
+    for i in range(0, len(usable), size):
+        units = usable[i : i + size]
+        rows = slice(None) if len(units) == len(y) else units  # all of them need no copy
+        sample = sample_of(model, y[rows], lengths[rows], Spread(*(part[rows] for part in spread)))
+        mean = mean_start(model, sample)
+        presample = presample_of(model, sample, initial_variance, mean.first, mean.variance)
+        problem = Problem(sample, mean, presample, stationary, n_starts)
+        optima = highest_maxima(problem, model)
+        at = problem.likelihood(model).curvatures(optima.params)
+        estimates = estimates_of(model, sample, optima, at)
+        parts.append(Fit(estimates, presample.level(optima.params) * sample.scale**2))
+    estimates = joined_estimates([f.estimates for f in parts]) if parts else no_estimates(model)
     why = {i: reason for i, reason in enumerate(reasons) if reason}
-    presample = np.full(len(y), np.nan)
-    presample[usable] = np.concatenate([np.empty(0), *(part.presample for part in parts)])
-    return Fit(estimates.placed(len(y), usable, why), presample)
+    before = np.full(len(y), np.nan)
+    before[usable] = np.concatenate([np.empty(0), *(part.presample for part in parts)])
+    return Fit(estimates.placed(len(y), usable, why), before)
 
 
-def _fit_some(
-    model: Model,
-    y: np.ndarray,
-    lengths: np.ndarray,
-    spread: Spread,
-    which: np.ndarray,
-    initial_variance: str | float,
-    stationary: bool,
-    n_starts: int | None,
-) -> Fit:
-    """Fit to some series, which can be fitted to."""
-    some = slice(None) if len(which) == len(y) else which
-    of_some = Spread(*(part[some] for part in spread))
-    sample = sample_of(model, y[some], lengths[some], of_some)
-    mean = mean_start(model, sample)
-    presample = presample_of(model, sample, initial_variance, mean.first, mean.variance)
-    problem = Problem(sample, mean, presample, stationary, n_starts)
-    found = optimum(problem, model)
-    at = problem.likelihood(model).curvatures(found.params)
-    estimates = estimates_of(model, sample, found, at)
-    return Fit(estimates, _before(model, presample, found.params) * sample.scale**2)
-
-
-def at_given(
+def garch_at(
     model: Model,
     y: np.ndarray,
     lengths: np.ndarray,
@@ -97,15 +174,216 @@ def at_given(
     mean = mean_start(model, sample)
     presample = presample_of(model, sample, initial_variance, mean.first, mean.variance)
     at = Likelihood(model, sample.inputs, sample.n_obs, presample).curvatures(params)
-    none = np.zeros(n, dtype=np.int64)
-    found = Found(
-        params, at.value, none, none == 0, np.zeros(params.shape, dtype=bool), none - 1, none > 0,
-        none, none,
+    zero, none = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
+    optima = Optima(
+        params, at.value, zero, ~none, np.zeros(params.shape, dtype=bool), zero - 1, none,
+        zero, zero,
     )  # fmt: skip
-    return Fit(estimates_of(model, sample, found, at), _before(model, presample, params))
+    return Fit(estimates_of(model, sample, optima, at), presample.level(params))
 
 
-def _before(model: Model, presample: Presample, params: np.ndarray) -> np.ndarray:
-    """Presample variances (N,) at parameters."""
-    value = presample.variance(params).value
-    return np.exp(value) if model.vol.log else value
+def highest_maxima(problem: Problem, model: Model) -> Optima:
+    """Highest maximum from several starts, optima of the nested models among them.
+
+    Models of one lag begin with one start. Others are tried where the variance hardly moves,
+    where the likelihood has kinks, where the search failed and where a model without leverage
+    is better. Models of more lags have maxima side by side as a rule.
+    """
+    if model in problem.optima:
+        return problem.optima[model]
+    likelihood, n = problem.likelihood(model), len(problem.sample.n_obs)
+    optima, doubtful = None, np.arange(n)
+    if problem.n_starts is None and max(model.p, model.q) == 1:
+        start = grid_starts(model, likelihood, problem.mean, whole=False)[:1]
+        optima = _highest_of(problem, model, likelihood, start)
+        # Beside a constant variance of one, that of standardised series.
+        constant = optima.params.copy()
+        constant[:, model.vol_part] = 0.0
+        constant[:, model.omega] = 0.0 if model.vol.log else 1.0
+        gain = 2 * (optima.value - likelihood.values(constant, np.arange(n)))
+        doubt = ~(gain > _STRONG) | model.vol.log | ~optima.converged
+        if model.vol.without_leverage is not None:
+            smaller = highest_maxima(problem, replace(model, vol=model.vol.without_leverage))
+            doubt |= smaller.value > optima.value
+        doubtful = np.flatnonzero(doubt)
+    if len(doubtful):
+        part = problem if len(doubtful) == n else problem.select(doubtful)
+        other = _from_all_starts(part, model)
+        optima = other if optima is None else _merged(optima, doubtful, other)
+    assert optima is not None  # every unit is doubtful, or has been tried
+    problem.optima[model] = optima
+    return optima
+
+
+def _from_all_starts(problem: Problem, model: Model) -> Optima:
+    """Climb from the grid, or from as many starts as are asked for, and from nested optima."""
+    likelihood = problem.likelihood(model)
+    nested = [(small, highest_maxima(problem, small)) for small in _nested_models(model)]
+    start = grid_starts(model, likelihood, problem.mean, whole=True)[: problem.n_starts]
+    lacking = (problem.n_starts or 0) - len(start)
+    if lacking > 0:
+        start = np.concatenate([start, drawn_starts(model, problem.mean, lacking)])
+    embedded = []
+    for small, optima in nested:  # the parameters that only the larger model has are zero
+        params = np.zeros((len(optima.params), len(model.names)))
+        params[:, [model.names.index(name) for name in small.names]] = optima.params
+        embedded.append(params)
+    starts = np.concatenate([start, *(params[None] for params in embedded)])
+    best = _highest_of(problem, model, likelihood, starts)
+    if _has_kinks(model) and model.mean.constant and problem.n_starts != 1:
+        moved = _between_kinks(problem.sample, best.params)
+        every = np.arange(len(best.value))
+        best = _merged(best, every, _highest_of(problem, model, likelihood, moved))
+    for params, (_, small_optima) in zip(embedded, nested, strict=True):
+        lower = np.flatnonzero(best.value < small_optima.value)
+        if len(lower):
+            best = _not_below(model, likelihood, best, lower, params)
+    return best
+
+
+def _nested_models(model: Model) -> list[Model]:
+    """Models with one lag less on a side, or without leverage."""
+    nested = []
+    if model.p > 1:
+        nested.append(replace(model, p=model.p - 1))
+    if model.q > 0:
+        nested.append(replace(model, q=model.q - 1))
+    if model.vol.without_leverage is not None:
+        nested.append(replace(model, vol=model.vol.without_leverage))
+    return nested
+
+
+def _between_kinks(sample: Sample, params: np.ndarray) -> np.ndarray:
+    """Parameters (count, N, k) with the constant of the mean moved past kinks of the likelihood.
+
+    Where the mean is a constant, kinks lie at the values of y, and each interval between two of
+    them may have a maximum of its own.
+    """
+    starts = np.stack([params] * len(_AWAY))
+    for i, row in enumerate(params):
+        kinks = np.unique(sample.inputs[i, sample.observed[i], 0])
+        middles = (kinks[:-1] + kinks[1:]) / 2
+        places = np.searchsorted(kinks, row[0]) - 1 + np.array(_AWAY)
+        starts[:, i, 0] = middles[np.clip(places, 0, len(middles) - 1)]
+    return starts
+
+
+def _highest_of(
+    problem: Problem, model: Model, likelihood: Likelihood, starts: np.ndarray
+) -> Optima:
+    """Highest of the maxima above starts (count, N, k), all climbed to in one batch."""
+    count, n, _ = starts.shape
+    lanes = likelihood if count == 1 else likelihood.select(np.tile(np.arange(n), count))
+    optima = _search(model, lanes, box(model), starts.reshape(count * n, -1))
+    if problem.stationary and not model.vol.log:
+        beyond = optima.params @ persistence_weights(model) > 1
+        optima = _on_face(model, lanes, optima, beyond)
+    ends = [optima.select(np.arange(i * n, (i + 1) * n)) for i in range(count)]
+    best = ends[0]
+    for end in ends[1:]:
+        best = best.or_higher(end)
+    agreement = agreement_of(np.stack([end.value for end in ends]))
+    return best._replace(starts=np.full(n, count), agreement=agreement)
+
+
+def _merged(optima: Optima, units: np.ndarray, other: Optima) -> Optima:
+    """Optima with those of some units replaced by higher ones, their starts counted together."""
+    before = optima.select(units)
+    best = before.or_higher(other)
+    values = np.stack([before.value, other.value])
+    near = values > values.max(0) - AGREE
+    agreement = before.agreement * near[0] + other.agreement * near[1]
+    return optima.replaced(
+        units, best._replace(starts=before.starts + other.starts, agreement=agreement)
+    )
+
+
+def _not_below(
+    model: Model, likelihood: Likelihood, optima: Optima, units: np.ndarray, params: np.ndarray
+) -> Optima:
+    """Climb once more, from nested optima without leaving the stationary region.
+
+    A search that leaves it is brought back to its face elsewhere, and may end lower there.
+    """
+    part = likelihood.select(units)
+    end = _search(model, part, box(model), params[units], stationary=True)
+    near = end.params @ persistence_weights(model) > 1 - _NEAR_FACE
+    end = _on_face(model, part, end, near & ~end.converged)
+    before = optima.select(units)
+    end = end._replace(starts=before.starts, agreement=np.ones_like(before.agreement))
+    return optima.replaced(units, before.or_higher(end))
+
+
+def _search(
+    model: Model,
+    likelihood: Likelihood,
+    coordinates: Coordinates,
+    start: np.ndarray,
+    stationary: bool = False,
+) -> Optima:
+    """Climb from natural parameters (N, k), if asked for within the stationary region."""
+
+    def evaluate(values: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
+        params = coordinates.natural(values)
+        at = likelihood.evaluate(params, units, exact)
+        at = coordinates.pulled(params, at, exact)
+        legal = admissible(model, coordinates, values)
+        if stationary:
+            legal &= params @ persistence_weights(model) <= 1 + _ROUNDING
+        return at._replace(value=np.where(legal, at.value, -np.inf))
+
+    lower, upper = coordinates.lower, coordinates.upper
+    most = _MOST_KINKED if _has_kinks(model) else _MOST
+    best = maximise(evaluate, coordinates.of(start), lower=lower, upper=upper, max_iter=most)
+    optima = _optima_of(coordinates, best)
+    kinked = np.flatnonzero(~best.converged & (best.decrement < _KINK) & _has_kinks(model))
+    if not len(kinked):
+        return optima
+    # On a kink no gradient vanishes: the mean is held there, and the others converge.
+    bounds = np.tile(lower, (len(kinked), 1)), np.tile(upper, (len(kinked), 1))
+    for bound in bounds:
+        bound[:, model.mean_part] = best.params[kinked][:, model.mean_part]
+    inside = maximise(
+        lambda values, units, exact: evaluate(values, kinked[units], exact),
+        best.params[kinked], lower=bounds[0], upper=bounds[1], scoring=0,
+    )  # fmt: skip
+    ended = _optima_of(coordinates, inside)
+    ended.at_bound[:, model.mean_part] = False
+    iterations = best.iterations[kinked] + inside.iterations
+    return optima.replaced(kinked, ended._replace(iterations=iterations, kinked=inside.converged))
+
+
+def _has_kinks(model: Model) -> bool:
+    """Whether the likelihood has kinks: of absolute residuals, in the parameters of a mean."""
+    return model.vol.log and bool(model.mean.names)
+
+
+def _optima_of(coordinates: Coordinates, best: Optimum) -> Optima:
+    """Optima in natural parameters."""
+    params = coordinates.natural(best.params)
+    at_bound = np.zeros(params.shape, dtype=bool)
+    at_bound[:, coordinates.kept] = best.at_bound
+    zero = np.zeros(len(params), dtype=np.int64)
+    return Optima(
+        params, best.value, best.iterations, best.converged.copy(), at_bound, zero - 1, zero > 0,
+        zero + 1, zero + 1,
+    )  # fmt: skip
+
+
+def _on_face(model: Model, likelihood: Likelihood, optima: Optima, beyond: np.ndarray) -> Optima:
+    """Search once more, on the face where the persistence is one, for units beyond it."""
+    if not beyond.any():
+        return optima
+    weight, result = persistence_weights(model), optima
+    # The largest of alpha and beta follows from the others: it is furthest from its bound.
+    dropped = np.where(beyond, (optima.params * (weight == 1.0)).argmax(1), -1)
+    for j in np.unique(dropped[beyond]):
+        units = np.flatnonzero(dropped == j)
+        start = optima.params[units]
+        start[:, weight != 0] /= (start @ weight)[:, None]
+        end = _search(model, likelihood.select(units), face(model, box(model), j), start)
+        end = end._replace(
+            iterations=end.iterations + optima.iterations[units], dropped=np.full(len(units), j)
+        )
+        result = result.replaced(units, end)
+    return result

@@ -1,22 +1,126 @@
-"""Forecasts of values and variances from a state, and what surrounds them."""
+"""Forecasts of values and variances from a state, and paths that are simulated from it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
+import torch
+from torch import Tensor
 
-from tsrnn.linear.garch._filter import State
-from tsrnn.linear.garch._model import Model
-from tsrnn.linear.garch._simulate import (
-    expected_mean,
-    expected_variance,
-    impulse_responses,
-    simulate,
-)
+from tsrnn.linear.garch._filter import VarianceState
+from tsrnn.linear.garch._specification import Model, Step
 
-_NUMBERS = 2**23  # of the paths of a chunk of units
+_NUMBERS = 2**23  # of the paths of a chunk of units: 64 MB
 
 
-def draws(model: Model, params: np.ndarray, shape: tuple[int, int], seed: int) -> np.ndarray:
+def expected_mean(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
+    """Expected values (N, h), with residuals of zero from now on."""
+    mean, part = model.mean, model.mean_part
+    columns = torch.from_numpy(np.array(params.T)).unbind(0)[part]
+    memory = tuple(torch.tensor(state.memory.T))[: mean.n_ma]
+    past = list(torch.tensor(state.recent.T))
+    zero = torch.zeros(len(params), dtype=torch.float64)
+    for _ in range(h):
+        lagged = tuple(past[-lag] for lag in mean.lags)
+        past.append(zero + mean.predicted(memory, lagged, columns))
+        memory = mean.advance(memory, zero, columns)
+    return torch.stack(past[-h:], 1).numpy()
+
+
+def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
+    """Expected variances (N, h), of a recursion of logarithms for a single step."""
+    vol, n_ma = model.vol, model.mean.n_ma
+    columns = torch.from_numpy(np.array(params.T)).unbind(0)[model.vol_part]
+    memory = tuple(torch.tensor(state.memory.T))[n_ma:]
+    variances = []
+    for _ in range(h):
+        variances.append(vol.variance(memory)[0])
+        shocks = tuple(weight * memory[0] for weight in vol.expected)
+        memory = vol.advance(memory, shocks, columns, (model.p, model.q))
+    return torch.stack(variances, 1).numpy()
+
+
+def analytic_quantiles(
+    model: Model, params: np.ndarray, state: VarianceState, h: int, probabilities: list[float]
+) -> np.ndarray:
+    r"""Quantiles (probabilities, N, h) with the density's shape at every step.
+
+    The variance of the error of step k is :math:`\sum_{j<k} \psi_j^2 E h_{T+k-j}`, which is
+    right; that the sum of errors has the density of one is right for the first step only.
+    """
+    mean = expected_mean(model, params, state, h)
+    variance = expected_variance(model, params, state, h)
+    weights = impulse_responses(model, params, h) ** 2
+    spread = np.stack([(weights[:, : k + 1] * variance[:, k::-1]).sum(1) for k in range(h)], axis=1)
+    shape = params[:, model.shape_part]
+    return np.stack([
+        mean + model.density.quantile(probability, shape)[:, None] * np.sqrt(spread)
+        for probability in probabilities
+    ])  # fmt: skip
+
+
+def impulse_responses(model: Model, params: np.ndarray, h: int) -> np.ndarray:
+    """Effect (N, h) of a residual on the values 0, 1, ... steps later."""
+    mean = model.mean
+    columns = torch.from_numpy(np.array(params.T)).unbind(0)[model.mean_part]
+    shock = torch.ones(len(params), dtype=torch.float64)
+    zero = torch.zeros_like(shock)
+    params_without_constant = (*(zero for _ in range(mean.constant)), *columns[mean.constant :])
+    memory = mean.advance((zero,) * mean.n_ma, shock, params_without_constant)
+    past = [zero] * mean.n_dropped + [shock]
+    for _ in range(h - 1):
+        lagged = tuple(past[-lag] for lag in mean.lags)
+        past.append(zero + mean.predicted(memory, lagged, params_without_constant))
+        memory = mean.advance(memory, zero, params_without_constant)
+    return torch.stack(past[mean.n_dropped :], 1).numpy()
+
+
+def simulated_quantiles(
+    model: Model,
+    params: np.ndarray,
+    state: VarianceState,
+    shape: tuple[int, int],
+    seed: int,
+    probabilities: list[float],
+) -> np.ndarray:
+    """Quantiles (probabilities, N, h): the model's own for the first step, then of paths."""
+    n, h = len(params), shape[0]
+    result = np.empty((len(probabilities), n, h))
+    for part in _chunks(n, shape):
+        z = _innovations(model, params[part], shape, seed)
+        y = simulate_garch(model, params[part], _state_of_units(state, part), z).y
+        result[:, part] = np.quantile(y, probabilities, axis=2)
+    result[:, :, 0] = analytic_quantiles(model, params, state, 1, probabilities)[:, :, 0]
+    return result
+
+
+def simulated_variance(
+    model: Model,
+    params: np.ndarray,
+    state: VarianceState,
+    shape: tuple[int, int],
+    seed: int,
+    residuals: np.ndarray | None = None,
+) -> np.ndarray:
+    """Mean variance (N, h) of simulated paths.
+
+    Their innovations have the density of the model, or are drawn from standardised residuals
+    (N, T), of which NaN is left out.
+    """
+    result = np.empty((len(params), shape[0]))
+    for part in _chunks(len(params), shape):
+        if residuals is None:
+            z = _innovations(model, params[part], shape, seed)
+        else:
+            z = _resampled(residuals[part], shape, seed)
+        paths = simulate_garch(model, params[part], _state_of_units(state, part), z)
+        result[part] = paths.variance.mean(2)
+    return result
+
+
+def _innovations(model: Model, params: np.ndarray, shape: tuple[int, int], seed: int) -> np.ndarray:
     """Innovations (N or 1, h, paths) and their mirror images, the same for equal shapes.
 
     Every unit starts from the same seed, so that its paths do not depend on the other units.
@@ -30,89 +134,57 @@ def draws(model: Model, params: np.ndarray, shape: tuple[int, int], seed: int) -
     return np.concatenate([z, -z], 2)[:, :, :paths]
 
 
-def resampled(residuals: np.ndarray, shape: tuple[int, int], seed: int) -> np.ndarray:
+def _resampled(residuals: np.ndarray, shape: tuple[int, int], seed: int) -> np.ndarray:
     """Innovations (N, h, paths) drawn from standardised residuals (N, T), NaN left out."""
-    rows = []
-    for own in residuals:
-        own = own[np.isfinite(own)]
-        generator = np.random.default_rng(seed)
-        rows.append(generator.choice(own, shape) if len(own) else np.full(shape, np.nan))
-    return np.array(rows)
+    z = np.full((len(residuals), *shape), np.nan)
+    for i, row in enumerate(residuals):
+        observed = row[np.isfinite(row)]
+        if len(observed):
+            z[i] = np.random.default_rng(seed).choice(observed, shape)
+    return z
 
 
-def chunks(n: int, shape: tuple[int, int]) -> list[slice]:
+def _chunks(n: int, shape: tuple[int, int]) -> list[slice]:
     """Parts of n units whose paths of a shape fit into memory together."""
     size = max(1, _NUMBERS // (shape[0] * shape[1]))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
-def of_part(state: State, part: slice) -> State:
+def _state_of_units(state: VarianceState, part: slice) -> VarianceState:
     """State of some units."""
-    return State(state.memory[part], state.recent[part])
+    return VarianceState(state.memory[part], state.recent[part])
 
 
-def simulated_variance(
-    model: Model, params: np.ndarray, state: State, shape: tuple[int, int], seed: int
-) -> np.ndarray:
-    """Mean variance (N, h) of simulated paths."""
-    result = np.empty((len(params), shape[0]))
-    for part in chunks(len(params), shape):
-        z = draws(model, params[part], shape, seed)
-        paths = simulate(model, params[part], of_part(state, part), z)
-        result[part] = paths.variance.mean(2)
-    return result
+class Paths(NamedTuple):
+    """Values and variances of every unit, step and path, each (N, h, paths)."""
+
+    y: np.ndarray
+    variance: np.ndarray
 
 
-def bootstrapped_variance(
-    model: Model,
-    params: np.ndarray,
-    state: State,
-    shape: tuple[int, int],
-    seed: int,
-    residuals: np.ndarray,
-) -> np.ndarray:
-    """Mean variance (N, h) of paths with innovations drawn from standardised residuals (N, T)."""
-    result = np.empty((len(params), shape[0]))
-    for part in chunks(len(params), shape):
-        z = resampled(residuals[part], shape, seed)
-        paths = simulate(model, params[part], of_part(state, part), z)
-        result[part] = paths.variance.mean(2)
-    return result
+def simulate_garch(model: Model, params: np.ndarray, state: VarianceState, z: np.ndarray) -> Paths:
+    """Go on from a state with standardised innovations z (N or 1, h, paths)."""
+    steps, n = z.shape[1], (len(params), z.shape[2])
+    y, variance = np.empty((n[0], steps, n[1])), np.empty((n[0], steps, n[1]))
+    for t, (value, h) in enumerate(_walk(model, params, state, torch.from_numpy(z))):
+        y[:, t], variance[:, t] = value.numpy(), h.numpy()
+    return Paths(y, variance)
 
 
-def simulated_quantiles(
-    model: Model,
-    params: np.ndarray,
-    state: State,
-    shape: tuple[int, int],
-    seed: int,
-    probabilities: list[float],
-) -> np.ndarray:
-    """Quantiles (probabilities, N, h): the model's own for the first step, then of paths."""
-    n, h = len(params), shape[0]
-    result = np.empty((len(probabilities), n, h))
-    for part in chunks(n, shape):
-        z = draws(model, params[part], shape, seed)
-        y = simulate(model, params[part], of_part(state, part), z).y
-        result[:, part] = np.quantile(y, probabilities, axis=2)
-    result[:, :, 0] = analytic_quantiles(model, params, state, 1, probabilities)[:, :, 0]
-    return result
-
-
-def analytic_quantiles(
-    model: Model, params: np.ndarray, state: State, h: int, probabilities: list[float]
-) -> np.ndarray:
-    r"""Quantiles (probabilities, N, h) with the density's shape at every step.
-
-    The variance of the error of step k is :math:`\sum_{j<k} \psi_j^2 E h_{T+k-j}`, which is
-    right; that the sum of errors has the density of one is right for the first step only.
-    """
-    point = expected_mean(model, params, state, h)
-    variance = expected_variance(model, params, state, h)
-    weights = impulse_responses(model, params, h) ** 2
-    spread = np.stack([(weights[:, : k + 1] * variance[:, k::-1]).sum(1) for k in range(h)], axis=1)
-    shape = params[:, model.shape_part]
-    return np.stack([
-        point + model.density.quantile(probability, shape)[:, None] * np.sqrt(spread)
-        for probability in probabilities
-    ])  # fmt: skip
+def _walk(
+    model: Model, params: np.ndarray, state: VarianceState, z: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Values and variances (N, paths) of one step after the other."""
+    columns = torch.from_numpy(np.array(params.T))[..., None].unbind(0)
+    shape = (len(params), z.shape[2])
+    memory = tuple(field[:, None].expand(shape) for field in torch.tensor(state.memory.T))
+    past = [y[:, None].expand(shape) for y in torch.tensor(state.recent.T)]
+    step, mean = Step(model), model.mean
+    for t in range(z.shape[1]):
+        h, _ = model.vol.variance(memory[mean.n_ma :])
+        e = torch.sqrt(h) * z[:, t]
+        lagged = tuple(past[-lag] for lag in mean.lags)
+        y = e + mean.predicted(memory[: mean.n_ma], lagged, columns[model.mean_part])
+        memory = step.remembered(memory, e, h, columns)
+        past.append(y)
+        yield y, h

@@ -22,17 +22,19 @@ from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._results import Results
-from tsrnn.linear.garch._arguments import initial_of, model_of
-from tsrnn.linear.garch._coordinates import NU
-from tsrnn.linear.garch._filter import State, advance, begin, run
-from tsrnn.linear.garch._fit import Fit, at_given, fit
-from tsrnn.linear.garch._forecast import analytic_quantiles, simulated_quantiles
-from tsrnn.linear.garch._model import Model
-from tsrnn.linear.garch._moments import half_life, persistence, unconditional_variance
-from tsrnn.linear.garch._panels import rows_of, units_of
-from tsrnn.linear.garch._simulate import expected_mean, simulate
-from tsrnn.linear.garch._variance import VarianceResults, state_of
-from tsrnn.linear.garch._vol_egarch import EGARCH_TSP
+from tsrnn.linear.garch._filter import VarianceState, advance_garch, begin_garch, filter_garch
+from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
+from tsrnn.linear.garch._forecast import (
+    analytic_quantiles,
+    expected_mean,
+    simulate_garch,
+    simulated_quantiles,
+)
+from tsrnn.linear.garch._inference import half_life, persistence, unconditional_variance
+from tsrnn.linear.garch._prepare import rows_of, units_of
+from tsrnn.linear.garch._results import VarianceResults, state_of
+from tsrnn.linear.garch._specification import NU, Model, initial_variance_of, model_of
+from tsrnn.linear.garch._volatility import EGARCH_TSP
 
 INTERVALS = ("simulated", "analytic")
 LARGEST_NU = NU[1] * (1 - 1e-9)  # at the bound, which stands for the normal distribution
@@ -170,31 +172,30 @@ class GARCH(VarianceResults):
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         arguments = self.arguments_
-        initial = initial_of(arguments.initial_variance, model.mean, model.vol.name)
-        n_starts = arguments.n_starts
+        initial, n_starts = self._initial_variance(model), arguments.n_starts
         n_starts = None if n_starts is None else positive_integer("n_starts", n_starts)
         return self._remember(
-            panel, fit(model, y, lengths, initial, arguments.stationary, n_starts)
+            panel, fit_garch(model, y, lengths, initial, arguments.stationary, n_starts)
         )
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         self._check_long_enough(panel, 1)
-        initial = initial_of(self.arguments_.initial_variance, model.mean, model.vol.name)
+        initial = self._initial_variance(model)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = at_given(model, y, lengths, params, initial)
-        bad = np.flatnonzero(~np.isfinite(found.estimates.loglik))
+            fitted = garch_at(model, y, lengths, params, initial)
+        bad = np.flatnonzero(~np.isfinite(fitted.estimates.loglik))
         if len(bad):
             raise ValueError(
                 f"params must give positive, finite variances; those of unit {bad[0]}, "
                 f"{dict(zip(model.names, params[bad[0]].tolist(), strict=True))}, do not"
             )
-        return self._remember(panel, found)
+        return self._remember(panel, fitted)
 
-    def _remember(self, panel: Panel, found: Fit) -> LinearMemory:
-        """Keep the estimates; the memory of the series that they are of."""
-        self._set_estimates(found.estimates)
-        return self._memory(panel, found.estimates.params, found.presample)
+    def _remember(self, panel: Panel, fitted: Fit) -> LinearMemory:
+        """Keep the estimates, and return the memory of the series."""
+        self._set_estimates(fitted.estimates)
+        return self._memory(panel, fitted.estimates.params, fitted.presample)
 
     def _memory_of(self, panel: Panel) -> LinearMemory:
         self._check_long_enough(panel, 0)
@@ -202,7 +203,7 @@ class GARCH(VarianceResults):
         return self._memory(panel, self._params_of(panel.ids), presample.reshape(-1))
 
     def _memory(self, panel: Panel, params: np.ndarray, presample: np.ndarray) -> LinearMemory:
-        state = begin(self._model_for(panel), params, presample, *units_of(panel))
+        state = begin_garch(self._model_for(panel), params, presample, *units_of(panel))
         arrays = _by_series(panel.n_series, state) | {
             "presample": presample.reshape(panel.n_series, -1)
         }
@@ -210,7 +211,7 @@ class GARCH(VarianceResults):
 
     def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
         params = self._params_of(memory.ids)
-        state = advance(self._model_for(panel), params, state_of(memory), *units_of(panel))
+        state = advance_garch(self._model_for(panel), params, state_of(memory), *units_of(panel))
         arrays = memory.arrays | _by_series(panel.n_series, state)
         return LinearMemory(memory.ids, panel.last_times, memory.target_scale, arrays)
 
@@ -243,11 +244,11 @@ class GARCH(VarianceResults):
         z = np.full((len(params), h, n), np.nan)
         for i in np.flatnonzero(np.isfinite(params).all(1)):
             z[i] = model.density.draw(rng, (h, n), params[i : i + 1, model.shape_part])[0]
-        paths = simulate(model, params, state_of(memory), z).y
+        paths = simulate_garch(model, params, state_of(memory), z).y
         return paths.reshape(len(memory.ids), -1, h, n).transpose(3, 0, 2, 1)
 
     def _quantiles(
-        self, model: Model, params: np.ndarray, state: State, h: int, ends: list[float]
+        self, model: Model, params: np.ndarray, state: VarianceState, h: int, ends: list[float]
     ) -> np.ndarray:
         given = self.arguments_
         intervals = choice("intervals", given.intervals, INTERVALS)
@@ -268,8 +269,9 @@ class GARCH(VarianceResults):
     def _residuals_and_variances(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
         """Residuals and conditional variances, each (rows, C), at the estimates."""
         presample = self.memory_.arrays["presample"][self._series_of(panel.ids)].reshape(-1)
-        found = run(self._model_for(panel), self._params_of(panel.ids), presample, *units_of(panel))
-        return rows_of(panel, found[0]), rows_of(panel, found[1])
+        params = self._params_of(panel.ids)
+        e, h = filter_garch(self._model_for(panel), params, presample, *units_of(panel))
+        return rows_of(panel, e), rows_of(panel, h)
 
     def _restriction_to(self, smaller: Results) -> Restriction | None:
         if not isinstance(smaller, GARCH):
@@ -295,6 +297,9 @@ class GARCH(VarianceResults):
             reason=COMMON_FACTORS if min(lags) > 0 or min(mean_lags) > 0 else "",
             reached=self._fitted().params[:, -1] >= LARGEST_NU if normal else None,
         )
+
+    def _initial_variance(self, model: Model) -> str | float:
+        return initial_variance_of(self.arguments_.initial_variance, model.mean, model.vol.name)
 
     def _model(self, padded: bool = False) -> Model:
         given = self.arguments_
@@ -339,13 +344,12 @@ class GARCH(VarianceResults):
         given, model = self.arguments_, self._model()
         choice("intervals", given.intervals, INTERVALS)
         positive_integer("n_simulations", given.n_simulations)
-        initial_of(given.initial_variance, model.mean, model.vol.name)
+        self._initial_variance(model)
         flag("stationary", given.stationary)
 
     def _model_name(self) -> str:
         model = self._model()
-        name = {"garch": "GARCH", "gjr": "GJR-GARCH", "egarch": "EGARCH"}[model.vol.name]
-        return f"{name}({model.p}, {model.q}), {self.arguments_.mean} mean"
+        return f"{model.vol.title}({model.p}, {model.q}), {self.arguments_.mean} mean"
 
     def _recursion(self, unit: int) -> Recursion:
         model, params = self._model(), self.estimates_.params[unit]
@@ -354,15 +358,15 @@ class GARCH(VarianceResults):
                 "an EGARCH is no linear network: its input, the standardised residual, depends on "
                 "its state. GARCH and GJR-GARCH are: use vol='garch' or 'gjr'"
             )
-        r, shocks = model.n_vol, range(1 + (model.vol.name == "gjr"))
-        inputs = [padded(params[model.shock_coefficients(s)], r) for s in shocks]
+        r, expected = model.n_vol, np.array(model.vol.expected)
+        inputs = [padded(params[model.shock_coefficients(s)], r) for s in range(len(expected))]
         equation = DifferenceEquation(
             padded(params[model.beta], r)[:, None, None],
             np.stack(inputs, 1)[:, None],
             params[[model.omega]],
         )
         before = self.memory_.arrays["presample"].reshape(-1)[unit]
-        return Recursion(equation, np.array([before]), before * np.array([1.0, 0.5])[shocks])
+        return Recursion(equation, np.array([before]), before * expected)
 
     @classmethod
     def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
@@ -401,7 +405,7 @@ class GARCH(VarianceResults):
         }
 
 
-def _by_series(n_series: int, state: State) -> dict[str, np.ndarray]:
+def _by_series(n_series: int, state: VarianceState) -> dict[str, np.ndarray]:
     """Arrays with the series as their first axis."""
     return {
         name: np.array(array).reshape(n_series, len(array) // n_series, array.shape[-1])

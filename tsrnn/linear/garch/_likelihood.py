@@ -9,15 +9,15 @@ import numpy as np
 from tsrnn.kernels import Lanes, Running, Sums, sums
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.garch._density import Constant
-from tsrnn.linear.garch._model import Model
-from tsrnn.linear.garch._presample import Presample
+from tsrnn.linear.garch._prepare import Presample
+from tsrnn.linear.garch._specification import Model
 
 _SCORES = (("l", None),)
 _INFORMATION = (("e", "w"), ("log_h", None))
 
 
 class Curvatures(NamedTuple):
-    """Log-likelihood and every matrix that inference asks for, by natural parameters."""
+    """Log-likelihood and all matrices of inference, in natural parameters."""
 
     value: np.ndarray
     gradient: np.ndarray
@@ -27,7 +27,7 @@ class Curvatures(NamedTuple):
 
 
 class Likelihood:
-    """Log-likelihood of N units by the natural parameters of the standardised series.
+    """Log-likelihood of N units in the natural parameters of the standardised series.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Likelihood:
         self._running = Running(self._lanes)
 
     def select(self, units: np.ndarray) -> Likelihood:
-        """That of some units, by number."""
+        """Likelihood of some units, by number."""
         presample = self._presample.select(units)
         return Likelihood(self.model, self._inputs[units], self._n_obs[units], presample)
 
@@ -67,11 +67,11 @@ class Likelihood:
         """Values (n,) of some units, which may be repeated, at parameters (n, k)."""
         every = np.array_equal(units, np.arange(self._lanes.n))
         lanes = self._lanes if every else self._lanes.select(units)
-        found = self._sums(lanes, params, units, 0, ("l",))
-        return found.value[0] + self._n_obs[units] * self._constant(params).value
+        totals = self._sums(lanes, params, units, 0, ("l",))
+        return totals.value[0] + self._n_obs[units] * self._constant(params).value
 
     def curvatures(self, params: np.ndarray) -> Curvatures:
-        """All units at parameters (N, k)."""
+        """Value, gradient and matrices of all units at parameters (N, k)."""
         units = np.arange(len(params))
         derivatives = self._derivatives(self._lanes, params, units, 2, _SCORES)
         return Curvatures(*derivatives, self._scoring(self._lanes, params, units)[2])
@@ -109,21 +109,21 @@ class Likelihood:
         order: int,
         products: tuple[tuple[str, str | None], ...] = (),
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Value, gradient, Hessian and outer product of scores, the constant put in."""
-        found = self._sums(lanes, params, units, order, ("l",), products)
-        assert found.gradient is not None
-        assert found.hessian is not None
+        """Value, gradient, Hessian and outer product of scores, with the constant."""
+        totals = self._sums(lanes, params, units, order, ("l",), products)
+        assert totals.gradient is not None
+        assert totals.hessian is not None
         n, constant, shape = self._n_obs[units], self._constant(params), self.model.shape_part
-        gradient, hessian = found.gradient[0], found.hessian[0]
+        gradient, hessian = totals.gradient[0], totals.hessian[0]
         scores = np.zeros_like(gradient)
         scores[:, shape] = constant.slope[:, None]
-        opg = np.empty(0) if found.products is None else found.products[0]
+        opg = np.empty(0) if totals.products is None else totals.products[0]
         if products:
             crossed = gradient[:, :, None] * scores[:, None, :]
             square = scores[:, :, None] * scores[:, None, :] * n[:, None, None]
             opg = opg + crossed + crossed.swapaxes(1, 2) + square
         hessian[:, shape, shape] += (n * constant.bend)[:, None, None]
-        return found.value[0] + n * constant.value, gradient + n[:, None] * scores, hessian, opg
+        return totals.value[0] + n * constant.value, gradient + n[:, None] * scores, hessian, opg
 
     def _scoring(
         self, lanes: Lanes, params: np.ndarray, units: np.ndarray
@@ -132,16 +132,16 @@ class Likelihood:
         shape = self.model.shape_part
         has_shape = shape.stop > shape.start
         terms = ("l", "log_h") if has_shape else ("l",)
-        found = self._sums(lanes, params, units, 1, terms, _INFORMATION)
-        assert found.gradient is not None
-        assert found.products is not None
+        totals = self._sums(lanes, params, units, 1, terms, _INFORMATION)
+        assert totals.gradient is not None
+        assert totals.products is not None
         n, constant = self._n_obs[units], self._constant(params)
         unit = self.model.density.information(params[:, shape])
         residual, log_variance = unit.residual[:, None, None], unit.log_variance[:, None, None]
-        information = residual * found.products[0] + log_variance * found.products[1]
-        gradient = found.gradient[0]
+        information = residual * totals.products[0] + log_variance * totals.products[1]
+        gradient = totals.gradient[0]
         if has_shape:
-            cross = unit.cross[:, None] * found.gradient[1]
+            cross = unit.cross[:, None] * totals.gradient[1]
             information[:, :, shape] += cross[:, :, None]
             information[:, shape, :] += cross[:, None, :]
             information[:, shape, shape] += (n * unit.shape)[:, None, None]
@@ -150,4 +150,4 @@ class Likelihood:
             mean, others = self.model.mean_part, slice(self.model.omega, None)
             information[:, mean, others] = 0.0
             information[:, others, mean] = 0.0
-        return found.value[0] + n * constant.value, gradient, information
+        return totals.value[0] + n * constant.value, gradient, information

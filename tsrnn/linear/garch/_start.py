@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear.garch._coordinates import spectral_radius
 from tsrnn.linear.garch._likelihood import Likelihood
-from tsrnn.linear.garch._model import Model
-from tsrnn.linear.garch._presample import N_BACKCAST, mean_moments, products_of
-from tsrnn.linear.garch._sample import Sample
+from tsrnn.linear.garch._prepare import N_BACKCAST, Sample, mean_moments, products_of
+from tsrnn.linear.garch._specification import Model, spectral_radius
 
-_NU = 8.0
+_NU = 8.0  # tails of daily returns
 
 
 class Grid(NamedTuple):
@@ -30,7 +28,7 @@ _FINE = Grid((0.98, 0.9, 0.7, 0.5), (0.02, 0.05, 0.1, 0.2), (0.0, 0.1), (-0.1, 0
 
 
 class MeanStart(NamedTuple):
-    """A mean to begin with.
+    """Starting values of the mean.
 
     Attributes
     ----------
@@ -51,41 +49,32 @@ def mean_start(model: Model, sample: Sample) -> MeanStart:
     if model.mean.n_ma:
         return _hannan_rissanen(model, sample)
     moments = mean_moments(model, sample)
-    params = _solved(moments)
+    params = _coefficients(moments)
     weights = np.concatenate([np.ones((len(params), 1)), -params], 1)
     variance = np.einsum("ni,nij,nj->n", weights, moments, weights)
-    return MeanStart(params, _first_residuals(model, sample, params), variance)
-
-
-def _solved(moments: np.ndarray) -> np.ndarray:
-    """Coefficients of a regression of the first variable on the others."""
-    inverse = np.linalg.pinv(moments[:, 1:, 1:], hermitian=True)
-    return (inverse @ moments[:, 1:, :1])[..., 0]
-
-
-def _first_residuals(model: Model, sample: Sample, params: np.ndarray) -> np.ndarray:
     inputs = sample.inputs[:, :N_BACKCAST]
     e = inputs[..., 0].copy()
     if model.mean.constant:
         e -= params[:, :1]
     for i in range(len(model.mean.lags)):
         e -= params[:, model.mean.constant + i, None] * inputs[..., 1 + i]
-    return e
+    return MeanStart(params, e, variance)
 
 
 def _hannan_rissanen(model: Model, sample: Sample) -> MeanStart:
     """Residuals of a long autoregression stand in for those of the past."""
     n_ma, steps, observed = model.mean.n_ma, sample.inputs.shape[1], sample.observed
     y = np.where(observed, sample.inputs[..., 0], 0.0)
-    one = observed.astype(float)
-    longest = max(1, min(10 + 2 * n_ma, steps // 4))
-    past = [_lagged(y, lag) * one for lag in range(1, longest + 1)]
-    guess = _left_over(y, [one, *past])[1]
-    known = [one] * model.mean.constant
-    known += [sample.inputs[..., 1 + i] * one for i in range(len(model.mean.lags))]
-    known += [_lagged(guess, j) * one for j in range(1, n_ma + 1)]
-    params, e = _left_over(y, known)
+    ones = observed.astype(float)
+    longest = max(1, min(10 + 2 * n_ma, steps // 4))  # long enough for an inverted moving average
+    past = [_lagged(y, lag) * ones for lag in range(1, longest + 1)]
+    guess = _regress(y, [ones, *past])[1]
+    known = [ones] * model.mean.constant
+    known += [sample.inputs[..., 1 + i] * ones for i in range(len(model.mean.lags))]
+    known += [_lagged(guess, j) * ones for j in range(1, n_ma + 1)]
+    params, e = _regress(y, known)
     part = slice(params.shape[1] - n_ma, None)
+    # Roots of at most 0.9: at the unit circle the likelihood has maxima of its own.
     radius = np.maximum(spectral_radius(-params[:, part]) / 0.9, 1.0)
     params[:, part] /= radius[:, None] ** np.arange(1, n_ma + 1)
     return MeanStart(params, e[:, :N_BACKCAST], (e**2).sum(1) / sample.n_obs)
@@ -97,10 +86,16 @@ def _lagged(y: np.ndarray, lag: int) -> np.ndarray:
     return result
 
 
-def _left_over(y: np.ndarray, known: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _regress(y: np.ndarray, known: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (N, m) of a regression and its residuals (N, T)."""
-    params = _solved(products_of([y, *known]))
+    params = _coefficients(products_of([y, *known]))
     return params, y - sum(params[:, i, None] * x for i, x in enumerate(known))
+
+
+def _coefficients(moments: np.ndarray) -> np.ndarray:
+    """Coefficients of a regression of the first variable on the others."""
+    inverse = np.linalg.pinv(moments[:, 1:, 1:], hermitian=True)
+    return (inverse @ moments[:, 1:, :1])[..., 0]
 
 
 def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bool) -> np.ndarray:
@@ -114,10 +109,16 @@ def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bo
     whole : bool
         Whether to look at the whole grid, or at a coarse one.
     """
-    kinds, grid = candidates(model, whole)
+    kinds, grid = _candidates(model, whole)
     n = len(mean.params)
     params = _with_mean(model, mean, grid)
-    value = _values(likelihood, params)
+    # Candidates run in the lanes of one pass where units are few, else one after the other.
+    count, k, units = params.shape[1], params.shape[2], np.arange(n)
+    if n < count:
+        value = likelihood.values(params.reshape(-1, k), np.repeat(units, count))
+        value = value.reshape(n, count)
+    else:
+        value = np.stack([likelihood.values(params[:, j], units) for j in range(count)], 1)
     value = np.where(np.isfinite(value), value, -np.inf).reshape(n, kinds, -1)
     best = value.argmax(2)
     order = np.argsort(-np.take_along_axis(value, best[..., None], 2)[..., 0], axis=1)
@@ -125,43 +126,7 @@ def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bo
     return np.take_along_axis(params, chosen[..., None], 1).swapaxes(0, 1)
 
 
-def _with_mean(model: Model, mean: MeanStart, rows: np.ndarray) -> np.ndarray:
-    """Parameters (N, c, k) of c candidates, which are for a variance of one."""
-    params = np.empty((len(mean.params), len(rows), len(model.names)))
-    params[:, :, model.mean_part] = mean.params[:, None]
-    params[:, :, model.omega :] = rows
-    variance = mean.variance[:, None]
-    params[:, :, model.omega] *= np.log(variance) if model.vol.log else variance
-    return params
-
-
-def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
-    """Starts (count, N, k) drawn at random, the same for all units and in every fit."""
-    rng, (p, q, vol) = np.random.default_rng(0), (model.p, model.q, model.vol)
-    rows = []
-    for _ in range(count):
-        level, alpha = rng.uniform(0.3, 0.99), rng.uniform(0.01, 0.3)
-        sizes = [alpha, *rng.uniform(-0.1 if vol.log else 0.0, 0.1, len(vol.coefficients) - 1)]
-        taken = float(np.dot(vol.expected, sizes))
-        shares = [rng.dirichlet(np.ones(p)) for _ in sizes]
-        share = rng.dirichlet(np.ones(q)) if q else np.empty(0)
-        beta = max(level - taken, 0.0) * share
-        row = [1 - sum(beta) - taken]
-        row += [size * part for size, share in zip(sizes, shares, strict=True) for part in share]
-        rows.append([*row, *beta, *[_NU] * len(model.density.names)])
-    return _with_mean(model, mean, np.array(rows)).swapaxes(0, 1)
-
-
-def _values(likelihood: Likelihood, params: np.ndarray) -> np.ndarray:
-    """Log-likelihoods (N, c) of c candidates a unit: in the lanes of one pass where N is small."""
-    n, count, k = params.shape
-    units = np.arange(n)
-    if n < count:
-        return likelihood.values(params.reshape(-1, k), np.repeat(units, count)).reshape(n, count)
-    return np.stack([likelihood.values(params[:, j], units) for j in range(count)], 1)
-
-
-def candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
+def _candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
     """Kinds of candidates, and parameters from omega on, one kind after the other.
 
     A kind is a level of the persistence; with several lags of the variance, whether it is high
@@ -179,12 +144,40 @@ def candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
         shapes, grid.levels, grid.alphas, *leverages
     ):
         shocks = [alpha, *leverage]
-        taken = float(np.dot(vol.expected, shocks))
-        beta = level - taken if q else 0.0
+        share_of_shocks = float(np.dot(vol.expected, shocks))
+        beta = level - share_of_shocks if q else 0.0
         if not q and not vol.log:
-            shocks, taken = [level * shock / taken for shock in shocks], level
-        row = [1 - beta - taken]
+            shocks = [level * shock / share_of_shocks for shock in shocks]
+            share_of_shocks = level
+        row = [1 - beta - share_of_shocks]
         row += [shock / p for shock in shocks for _ in range(p)]
         row += list(beta * shape)
         rows.append(row + [_NU] * len(model.density.names))
     return len(grid.levels), np.array(rows)
+
+
+def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
+    """Starts (count, N, k) drawn at random, the same for all units in every fit."""
+    rng, (p, q, vol) = np.random.default_rng(0), (model.p, model.q, model.vol)
+    rows = []
+    for _ in range(count):
+        level, alpha = rng.uniform(0.3, 0.99), rng.uniform(0.01, 0.3)
+        sizes = [alpha, *rng.uniform(-0.1 if vol.log else 0.0, 0.1, len(vol.coefficients) - 1)]
+        share_of_shocks = float(np.dot(vol.expected, sizes))
+        shares = [rng.dirichlet(np.ones(p)) for _ in sizes]
+        share = rng.dirichlet(np.ones(q)) if q else np.empty(0)
+        beta = max(level - share_of_shocks, 0.0) * share
+        row = [1 - sum(beta) - share_of_shocks]
+        row += [size * part for size, share in zip(sizes, shares, strict=True) for part in share]
+        rows.append([*row, *beta, *[_NU] * len(model.density.names)])
+    return _with_mean(model, mean, np.array(rows)).swapaxes(0, 1)
+
+
+def _with_mean(model: Model, mean: MeanStart, rows: np.ndarray) -> np.ndarray:
+    """Parameters (N, c, k) of c candidates for a variance of one, with those of the mean."""
+    params = np.empty((len(mean.params), len(rows), len(model.names)))
+    params[:, :, model.mean_part] = mean.params[:, None]
+    params[:, :, model.omega :] = rows
+    variance = mean.variance[:, None]
+    params[:, :, model.omega] *= np.log(variance) if model.vol.log else variance
+    return params

@@ -1,14 +1,17 @@
-"""What variance recursions have in common; each is a small file of its own."""
+"""Recursions of the variance: GARCH, GJR-GARCH, EGARCH. A further one is an entry in the table."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 Fields = tuple[Tensor, ...]
+
+MEAN_SIZE = math.sqrt(2 / math.pi)  # of the absolute value of a standard normal number
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class Volatility:
 
     Parameters
     ----------
-    name : str
+    name, title : str
+        As an argument, and in a summary.
     coefficients : tuple of str
         Greek names of the coefficients of the shocks, ``("alpha", "gamma")``.
     shocks : callable
@@ -42,6 +46,7 @@ class Volatility:
     """
 
     name: str
+    title: str
     coefficients: tuple[str, ...]
     shocks: Callable[[Tensor, Tensor], Fields]
     expected: tuple[float, ...]
@@ -72,3 +77,39 @@ class Volatility:
             terms += [memory[k + 1]] if k + 1 < len(memory) else []
             new.append(sum(terms, start=omega) if k == 0 else sum(terms[1:], start=terms[0]))
         return tuple(new)
+
+
+def _squares(e: Tensor, h: Tensor) -> Fields:
+    return (e * e,)
+
+
+def _squares_by_sign(e: Tensor, h: Tensor) -> Fields:
+    return e * e, torch.where(e < 0, e * e, 0.0)
+
+
+def _size_and_sign(e: Tensor, h: Tensor) -> Fields:
+    z = e / torch.sqrt(h)
+    return torch.abs(z) - MEAN_SIZE, z
+
+
+GARCH = Volatility("garch", "GARCH", ("alpha",), _squares, expected=(1.0,), even=True)
+r""":math:`h_t = \omega + \sum_i \alpha_i e_{t-i}^2 + \sum_j \beta_j h_{t-j}`
+(Bollerslev, 1986)."""
+
+GJR = Volatility(
+    "gjr", "GJR-GARCH", ("alpha", "gamma"), _squares_by_sign, expected=(1.0, 0.5),
+    without_leverage=GARCH,
+)  # fmt: skip
+r""":math:`h_t = \omega + \sum_i (\alpha_i + \gamma_i 1[e_{t-i} < 0]) e_{t-i}^2
++ \sum_j \beta_j h_{t-j}` (Glosten, Jagannathan and Runkle, 1993)."""
+
+EGARCH = Volatility(
+    "egarch", "EGARCH", ("alpha", "gamma"), _size_and_sign, expected=(0.0, 0.0), log=True
+)
+r""":math:`\log h_t = \omega + \sum_i \alpha_i (|z_{t-i}| - \sqrt{2/\pi}) + \gamma_i z_{t-i}
++ \sum_j \beta_j \log h_{t-j}` with :math:`z_t = e_t / \sqrt{h_t}` (Nelson, 1991)."""
+
+EGARCH_TSP = replace(EGARCH, before=(-MEAN_SIZE, 0.0))
+"""EGARCH after residuals of zero, as TSP has it."""
+
+VOLATILITIES = {volatility.name: volatility for volatility in (GARCH, GJR, EGARCH)}

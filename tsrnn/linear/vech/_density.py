@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear.vech._algebra import half, n_variables, pairs, places
+from tsrnn.linear.vech._structure import half, n_variables, pairs, places
 
 
 class Density(NamedTuple):
-    """At every time.
+    """Log-density and its derivatives at every time.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Density(NamedTuple):
     by_h: np.ndarray
 
 
-def density(e: np.ndarray, h: np.ndarray) -> Density | None:
+def gaussian_density(e: np.ndarray, h: np.ndarray) -> Density | None:
     """Density of errors (n, T) with vech covariances (N, T); None unless all are definite."""
     n = len(e)
     factored = _inverse_factor(h[places(n)])
@@ -78,20 +78,10 @@ def information(precision: np.ndarray) -> np.ndarray:
     r"""Expected curvature in vech H, (N, N, T): :math:`\tfrac12 tr(K E_a K E_b)`."""
     n = len(precision)
     rows, columns = pairs(n)
-    one = precision[rows[:, None], rows] * precision[columns[:, None], columns]
-    one += precision[rows[:, None], columns] * precision[columns[:, None], rows]
-    one *= np.outer(half(n), half(n))[..., None]
-    return one
-
-
-def images(vectors: np.ndarray) -> np.ndarray:
-    """Products E_a v of the symmetric units of vech with vectors (n, T): (N, n, T)."""
-    rows, columns = pairs(len(vectors))
-    order = np.arange(len(rows))
-    result = np.zeros((len(rows), *vectors.shape))
-    result[order, rows] = vectors[columns]
-    result[order, columns] = vectors[rows]
-    return result
+    products = precision[rows[:, None], rows] * precision[columns[:, None], columns]
+    products += precision[rows[:, None], columns] * precision[columns[:, None], rows]
+    products *= np.outer(half(n), half(n))[..., None]
+    return products
 
 
 def curvature(dens: Density) -> tuple[np.ndarray, np.ndarray]:
@@ -99,10 +89,20 @@ def curvature(dens: Density) -> tuple[np.ndarray, np.ndarray]:
 
     That in e is the precision.
     """
-    image = images(dens.scaled)
+    image = _images(dens.scaled)
     cross = np.einsum("ait,ijt->ajt", image, dens.precision)
     by_h = np.einsum("ajt,bjt->abt", cross, image) - information(dens.precision)
     return by_h, -cross
+
+
+def _images(vectors: np.ndarray) -> np.ndarray:
+    """Products E_a v of the symmetric units of vech with vectors (n, T): (N, n, T)."""
+    rows, columns = pairs(len(vectors))
+    order = np.arange(len(rows))
+    result = np.zeros((len(rows), *vectors.shape))
+    result[order, rows] = vectors[columns]
+    result[order, columns] = vectors[rows]
+    return result
 
 
 def squares(e: np.ndarray) -> np.ndarray:
@@ -113,7 +113,7 @@ def squares(e: np.ndarray) -> np.ndarray:
 
 def square_slopes(e: np.ndarray) -> np.ndarray:
     """Derivatives (N, n, T) of vech(e e') with respect to e (n, T)."""
-    return images(e) / half(len(e))[:, None, None]
+    return _images(e) / half(len(e))[:, None, None]
 
 
 def symmetric(adjoint: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Covariance of estimates on the boundary of the positive semidefinite coefficients."""
+"""Inference on optima: one choice of factors, ranks, bounds, messages, covariances on a face."""
 
 from __future__ import annotations
 
@@ -9,10 +9,226 @@ import scipy.linalg
 
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._inference import covariance
-from tsrnn.linear.vech._canonical import free_factors, parts, plain
+from tsrnn.linear.vech._likelihood import persistence
 from tsrnn.linear.vech._specification import Specification
+from tsrnn.linear.vech._structure import Linear, Quadratic, coefficients
 
+ZERO = 1e-5  # size of a factor's row, for variables of unit variance, that has gone to zero
+NEAR_LIMIT = 1e-3  # distance from one of a spectral radius that the search may not pass
 _NULL = 1e-9  # singular value, relative, of a direction that does not move the coefficients
+
+
+def canonical(spec: Specification, params: np.ndarray) -> np.ndarray:
+    """Factors of the same coefficients, with what has gone to zero at zero and one choice of signs.
+
+    Gone to zero are rows of a factor, and in "full" and "diagonal" an element in all rows: both
+    lie on the boundary of the positive semidefinite coefficients. Every A, G and column of C may
+    change its sign: its first element that is not zero is positive, for a BEKK the first diagonal
+    element. A singular CC' has the C with as many zero columns as ranks are missing.
+    """
+    params = params.copy()
+    for number, (block, part) in enumerate(factor_blocks(spec, params)):
+        constant = number == 0 and not spec.targeting
+        if constant:
+            part[:] = _singular_factor(part, spec.n)
+        elif spec.kind in ("full", "diagonal"):
+            for element in np.unique(block.members):
+                everywhere = block.members == element
+                if np.sqrt((part[everywhere] ** 2).sum()) < ZERO:
+                    part[everywhere] = 0.0
+        for k in range(block.terms[-1] + 1):
+            row = part[block.terms == k]
+            if np.abs(row).max() < ZERO:
+                row = np.zeros_like(row)
+            lead = row[np.argmax(row != 0)]
+            part[block.terms == k] = -row if lead < 0 else row
+    return params
+
+
+def _singular_factor(lower: np.ndarray, n: int) -> np.ndarray:
+    """Lower triangle of C, by rows, with whole columns at zero where CC' is singular."""
+    rows, columns = np.tril_indices(n)
+    if np.abs(lower[rows == columns]).min() >= ZERO:
+        return lower
+    factor = np.zeros((n, n))
+    factor[rows, columns] = lower
+    rest, result = factor @ factor.T, np.zeros((n, n))
+    for k in range(n):
+        # What is left of a semidefinite matrix has a row of zeros where its diagonal is zero.
+        if rest[k, k] >= ZERO**2:
+            result[k:, k] = rest[k:, k] / np.sqrt(rest[k, k])
+            rest = rest - np.outer(result[:, k], result[:, k])
+    return result[rows, columns]
+
+
+def factor_blocks(spec: Specification, params: np.ndarray) -> list[tuple[Quadratic, np.ndarray]]:
+    """Blocks of the factors and views of their parameters."""
+    blocks = [block for block in spec.factors.blocks if isinstance(block, Quadratic)]
+    ends = np.cumsum([len(spec.mean_names), *(block.size for block in blocks)])
+    return list(zip(blocks, np.split(params, ends[:-1])[1:], strict=True))
+
+
+def natural_params(spec: Specification, params: np.ndarray) -> np.ndarray:
+    """Natural parameters of factors."""
+    if spec.kind == "bekk":
+        return params
+    m = len(spec.mean_names)
+    coefs = coefficients(spec.factors, m, params)
+    values = [*([] if coefs.intercept is None else [coefs.intercept]), *coefs.theta, *coefs.phi]
+    blocks = zip(plain(spec), values, strict=True)
+    return np.concatenate([params[:m], *(block.params(value) for block, value in blocks)])
+
+
+def plain(spec: Specification) -> list[Linear]:
+    """Blocks of the natural coordinates, where these are coefficients."""
+    return [block for block in spec.natural.blocks if isinstance(block, Linear)]
+
+
+def ranks(spec: Specification, params: np.ndarray) -> list[int]:
+    """Rank of the factor of every Theta and Phi: rows that are not zero."""
+    return [
+        rank_of(block, part) for block, part in factor_blocks(spec, params)[not spec.targeting :]
+    ]
+
+
+def constant_rank(spec: Specification, params: np.ndarray) -> int:
+    """Rank of the constant covariance CC'; that of the target where there is one."""
+    return spec.n if spec.targeting else rank_of(*factor_blocks(spec, params)[0])
+
+
+def on_face(spec: Specification, params: np.ndarray) -> bool:
+    """Whether natural parameters are coefficients of which some matrix is singular.
+
+    In the scalar Theta and Phi, and in A and G, nothing is but what is zero altogether.
+    """
+    if spec.kind == "bekk":
+        return False
+    full = {"full": spec.n**2, "diagonal": spec.n, "scalar": 0}[spec.kind]
+    return constant_rank(spec, params) < spec.n or min(ranks(spec, params)) < full
+
+
+def rank_of(block: Quadratic, part: np.ndarray) -> int:
+    """Rows of a factor that are not zero."""
+    return len(np.unique(block.terms[part != 0]))
+
+
+def free_factors(block: Quadratic, part: np.ndarray) -> np.ndarray:
+    """Elements of a factor that move along matrices of its rank, (size,)."""
+    rows = np.isin(block.terms, block.terms[part != 0])
+    return rows & np.isin(block.members, block.members[part != 0])
+
+
+def fixed(spec: Specification, params: np.ndarray) -> np.ndarray:
+    """Natural parameters that are zero on the boundary or not identified, (k,).
+
+    On the boundary are the zero columns of the C of a BEKK, and coefficients that are zero and
+    that no factor of the same rank moves.
+    """
+    flags = [np.zeros(len(spec.mean_names), dtype=bool)]
+    without_theta = not any(ranks(spec, params)[: spec.p])
+    for number, (block, part) in enumerate(factor_blocks(spec, params)):
+        constant = number == 0 and not spec.targeting
+        free = free_factors(block, part)
+        if spec.kind == "bekk":
+            flag = ~free if constant else np.full(block.size, not free.any())
+        else:
+            plain_block = spec.natural.blocks[number]
+            assert isinstance(plain_block, Linear)  # of all kinds but the BEKK
+            jacobian = block.jacobian(part)
+            jacobian[~free] = 0.0
+            flag = np.asarray(~plain_block.params(jacobian).any(0))
+        if without_theta and not constant:
+            flag = np.ones_like(flag)  # without Theta nothing moves, and any Phi does as well
+        flags.append(flag)
+    return np.concatenate(flags)
+
+
+def messages(
+    spec: Specification, params: np.ndarray, converged: bool, starts: int, agreement: int
+) -> tuple[str, ...]:
+    """Warnings of an optimum in factors."""
+    words = [
+        *_search_messages(at_limit(spec, params, converged), converged, starts, agreement),
+        *_constant_messages(spec, params),
+        *_rank_messages(spec, params),
+    ]
+    return (*words, *persistence_messages(spec, natural_params(spec, params)))
+
+
+def persistence_messages(spec: Specification, params: np.ndarray) -> list[str]:
+    """Whether the covariances come back to a mean, at natural parameters."""
+    radius = persistence(coefficients(spec.natural, len(spec.mean_names), params))
+    if radius < 1:
+        return []
+    return [
+        f"The spectral radius of Theta + Phi is {radius:.4f}, not below one: the covariance is "
+        "not stationary, and its forecasts do not settle."
+    ]
+
+
+def at_limit(spec: Specification, params: np.ndarray, converged: bool) -> bool:
+    """Whether a search for factors ended where Theta + Phi must stay stationary."""
+    if not spec.stationary or converged:
+        return False
+    coefs = coefficients(spec.factors, len(spec.mean_names), params)
+    return persistence(coefs) > 1 - NEAR_LIMIT
+
+
+def _search_messages(at_limit: bool, converged: bool, starts: int, agreement: int) -> list[str]:
+    words = []
+    if at_limit:
+        words.append(
+            "The search ended at the limit of stationarity, beyond which the likelihood rises: "
+            "Theta and Phi have no standard errors, and those of the other parameters are with "
+            "them held."
+        )
+    elif not converged:
+        words.append("The search for the optimum did not converge.")
+    if starts > 1 and agreement == 1:
+        words.append(
+            f"Only one of {starts} starts reached the best optimum: there may be a better "
+            "one. Take more by n_starts."
+        )
+    return words
+
+
+def _constant_messages(spec: Specification, params: np.ndarray) -> list[str]:
+    rank = constant_rank(spec, params)
+    if rank == spec.n:
+        return []
+    if spec.kind != "bekk":
+        none = " The constant is zero: no standard errors." if rank == 0 else ""
+        return [
+            f"The constant b is on the boundary of the positive semidefinite matrices, with rank "
+            f"{rank} of {spec.n}: standard errors are those of models of this rank.{none}"
+        ]
+    zero = [name for name, at_zero in zip(spec.own_names, fixed(spec, params), strict=True)
+            if at_zero and name.startswith("C[")]  # fmt: skip
+    return [
+        f"{', '.join(zero)} {'is' if len(zero) == 1 else 'are'} zero, as CC' is on the boundary of "
+        f"the positive semidefinite matrices, with rank {rank} of {spec.n}: no standard errors "
+        "and intervals there. Those of the other parameters are with them held at zero."
+    ]
+
+
+def _rank_messages(spec: Specification, params: np.ndarray) -> list[str]:
+    words = []
+    names = [f"Theta_{i + 1}" for i in range(spec.p)] + [f"Phi_{j + 1}" for j in range(spec.q)]
+    factor_ranks = ranks(spec, params)
+    full = {"full": spec.n**2, "diagonal": spec.n}.get(spec.kind, 1)
+    for name, rank in zip(names, factor_ranks, strict=True):
+        if rank == 0:
+            words.append(f"{name} is zero, on the boundary of its parameters: no standard errors.")
+        elif rank < full:
+            words.append(
+                f"{name} is on the boundary of the positive semidefinite ones, with rank {rank} "
+                f"of {full}: standard errors are those of models of this rank. They hold if the "
+                "true rank is the same; estimates are not normal if it is lower. The gradient "
+                "beyond the boundary is not zero."
+            )
+    if not any(factor_ranks[: spec.p]) and spec.q:
+        words.append("Without Theta the coefficients Phi are not identified, and are put at zero.")
+    return words
 
 
 def face_covariance(
@@ -65,12 +281,12 @@ def _map(
     fixed = np.split(estimates.fixed[0], ends[:-1])[1:]
     jacobians, bends = [np.eye(m)], [np.zeros((m, m))]
     free = [np.ones(m, dtype=bool)]
-    for (block, part), block_to, slope, held in zip(
-        parts(spec, factors), plain(spec), slopes, fixed, strict=True
+    for (block, part), block_to, slope, flags in zip(
+        factor_blocks(spec, factors), plain(spec), slopes, fixed, strict=True
     ):
         jacobians.append(block_to.params(block.jacobian(part)))
         bends.append(block.second(block_to.weights(slope)))
-        free.append(free_factors(block, part) & ~held.all())
+        free.append(free_factors(block, part) & ~flags.all())
     return scipy.linalg.block_diag(*jacobians), scipy.linalg.block_diag(*bends), np.hstack(free)
 
 

@@ -1,73 +1,120 @@
-r"""The vech model of one series as a linear network, run at given parameters.
+r"""Log-likelihood of the vech model of one series, a linear network, with exact derivatives.
 
 .. math::
     e_t = r_t - B x_t, \quad
     h_t = b + \sum_i \Theta_i vech(e_{t-i} e_{t-i}') + \sum_j \Phi_j h_{t-j}
 
 with the presample values of vech(e e') and h at the mean s of vech(e e') of least squares.
+
+Sensitivities of h_t to the parameters run on the same network, a sequence a parameter. With the
+derivatives of the density they give scores and the expected information. Adjoints
+:math:`\lambda_t` of h_t, by the transposed network backward in time, complete the Hessian: h is
+bilinear in (Theta, vech(e e')) and in (Phi, h), and vech(e e') is quadratic in the mean.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from tsrnn.linear.vech._density import Density, density, squares
-from tsrnn.linear.vech._recursion import lagged, states
-from tsrnn.linear.vech._structure import Structure
+from tsrnn.kernels import cells, recurrence
+from tsrnn.linear._optimise import Evaluation
+from tsrnn.linear.vech._density import (
+    Density,
+    curvature,
+    gaussian_density,
+    information,
+    square_slopes,
+    squares,
+    symmetric,
+)
+from tsrnn.linear.vech._prepare import Sample
+from tsrnn.linear.vech._structure import Coefficients, Structure, coefficients
+
+_UNROLLED = 8  # largest dimension that is compiled with its lanes side by side
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Data of one series.
+def evaluation(
+    structure: Structure, sample: Sample, stationary: bool
+) -> Callable[[np.ndarray, np.ndarray, bool], Evaluation]:
+    """Function `evaluate` of `maximise` for lanes that are several starts of one series."""
 
-    Parameters
+    def evaluate(params: np.ndarray, lanes: np.ndarray, newton: bool) -> Evaluation:
+        n, k = params.shape
+        result = Evaluation(np.full(n, -np.inf), np.zeros((n, k)), np.zeros((n, k, k)))
+        # A trial far away may overflow: it is not finite then, and refused.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            for i in range(n):
+                run = forward(structure, sample, params[i])
+                dens = None if stationary and persistence(run.coefs) >= 1 else run.density()
+                if dens is None:
+                    continue
+                sens = sensitivities(structure, sample, run)
+                result.value[i] = dens.value.sum()
+                result.gradient[i] = gradient(sample, dens, sens)
+                if newton:
+                    result.curvature[i] = exact(structure, sample, run, dens, sens)
+                else:
+                    result.curvature[i] = expected(sample, dens, sens)
+        return result
+
+    return evaluate
+
+
+class Derivatives(NamedTuple):
+    """The log-likelihood of one series at some parameters.
+
+    Attributes
     ----------
-    response : array of shape (T, n)
-    regressors : array of shape (T, r)
-    presample : array of shape (N,)
-        s: vech(e e') and h before the first observation.
+    value : float
+    gradient : array of shape (k,)
+    hessian, opg, information : array of shape (k, k)
+        Second derivatives, sum of outer products of scores, expected information.
     """
 
-    response: np.ndarray
-    regressors: np.ndarray
-    presample: np.ndarray
-
-    @property
-    def n_mean(self) -> int:
-        """Number of coefficients of the mean."""
-        return self.response.shape[1] * self.regressors.shape[1]
+    value: float
+    gradient: np.ndarray
+    hessian: np.ndarray
+    opg: np.ndarray
+    information: np.ndarray
 
 
-@dataclass(frozen=True)
-class Coefficients:
-    """The coefficients at some parameters, and their parameters block by block.
-
-    Parameters
-    ----------
-    mean : array of shape (n, r)
-    intercept : array of shape (N,) or None
-    theta, phi : list of arrays (N, N)
-    parts : list of arrays
-        Parameters of every block of the structure.
-    """
-
-    mean: np.ndarray
-    intercept: np.ndarray | None
-    theta: list[np.ndarray]
-    phi: list[np.ndarray]
-    parts: list[np.ndarray]
+def derivatives(structure: Structure, sample: Sample, params: np.ndarray) -> Derivatives | None:
+    """Everything that inference needs; None where a covariance is not definite."""
+    run = forward(structure, sample, params)
+    dens = run.density()
+    if dens is None:
+        return None
+    sens = sensitivities(structure, sample, run)
+    by_time = scores(sample, dens, sens)
+    return Derivatives(
+        float(dens.value.sum()),
+        by_time.sum(0),
+        -exact(structure, sample, run, dens, sens),
+        by_time.T @ by_time,
+        expected(sample, dens, sens),
+    )
 
 
-def coefficients(structure: Structure, n_mean: int, params: np.ndarray) -> Coefficients:
-    """Coefficients at parameters: those of the mean row by row, then those of the structure."""
-    ends = np.cumsum([n_mean, *(block.size for block in structure.blocks)])
-    mean, *parts = np.split(params, ends[:-1])
-    values = [b.value(part) for b, part in zip(structure.blocks, parts, strict=True)]
-    intercept = None if structure.intercept is None else values.pop(0)
-    p = len(structure.theta)
-    return Coefficients(mean.reshape(structure.n, -1), intercept, values[:p], values[p:], parts)
+def persistence(coefs: Coefficients) -> float:
+    """Spectral radius of the recursion of expected covariances: stationary below one."""
+    return float(np.abs(np.linalg.eigvals(forecast_companion(coefs.theta, coefs.phi))).max())
+
+
+def forecast_companion(
+    theta: Sequence[np.ndarray] | np.ndarray, phi: Sequence[np.ndarray] | np.ndarray
+) -> np.ndarray:
+    """Companion matrix of Theta_i + Phi_i, which takes expected covariances one step on."""
+    sums = np.zeros((max(len(theta), len(phi)), *theta[0].shape))
+    for matrices in (theta, phi):
+        for total, matrix in zip(sums, matrices, strict=False):
+            total += matrix
+    return companion(list(sums))
 
 
 @dataclass(frozen=True)
@@ -81,7 +128,7 @@ class Forward:
     states : array of shape (N, T)
         h.
     past_squares, past_states : list of arrays (T, N)
-        What Theta_i and Phi_j multiply: vech(e e') and h by lag, less s if that is the target.
+        Factors of Theta_i and Phi_j: vech(e e') and h by lag, less s if that is the target.
     """
 
     coefs: Coefficients
@@ -92,7 +139,7 @@ class Forward:
 
     def density(self) -> Density | None:
         """Log-density of the errors; None unless all covariances are definite."""
-        return density(self.errors, self.states)
+        return gaussian_density(self.errors, self.states)
 
 
 def forward(structure: Structure, sample: Sample, params: np.ndarray) -> Forward:
@@ -113,3 +160,216 @@ def forward(structure: Structure, sample: Sample, params: np.ndarray) -> Forward
     past_states = [lagged(path, j + 1, start) for j in range(len(coefs.phi))]
     whole = np.ascontiguousarray((path + centre).T)
     return Forward(coefs, errors, whole, past_squares, past_states)
+
+
+class Sensitivities(NamedTuple):
+    """Derivatives with respect to the k parameters, those of the mean first.
+
+    Attributes
+    ----------
+    states : array of shape (T, N, k)
+        Of h.
+    squares : array of shape (T, N, n r)
+        Of vech(e e'), which depends on the mean alone.
+    jacobians : list of arrays
+        Of the coefficients of every block.
+    """
+
+    states: np.ndarray
+    squares: np.ndarray
+    jacobians: list[np.ndarray]
+
+
+def sensitivities(structure: Structure, sample: Sample, run: Forward) -> Sensitivities:
+    """Run the network once more, a sequence a parameter."""
+    steps, (size, m) = len(sample.response), (len(run.states), sample.n_mean)
+    slopes = square_slopes(run.errors)
+    squares = -np.einsum("ait,tm->taim", slopes, sample.regressors).reshape(steps, size, m)
+    pairs = zip(structure.blocks, run.coefs.parts, strict=True)
+    jacobians = [block.jacobian(part) for block, part in pairs]
+    inputs = np.zeros((steps, size, m + structure.size))
+    for i, matrix in enumerate(run.coefs.theta, start=1):
+        inputs[..., :m] += lagged(matrix @ squares, i)
+    begin = m
+    for past, jacobian in zip(_pasts(run), jacobians, strict=True):
+        end = begin + len(jacobian)
+        if past is None:
+            inputs[..., begin:end] = jacobian.T
+        else:
+            flat = np.moveaxis(jacobian, 0, -1).swapaxes(0, 1).reshape(size, -1)
+            inputs[..., begin:end] = (past @ flat).reshape(steps, size, -1)
+        begin = end
+    return Sensitivities(states(run.coefs.phi, inputs), squares, jacobians)
+
+
+def _pasts(run: Forward) -> list[np.ndarray | None]:
+    """Values that the coefficients of every block multiply; None for a constant."""
+    first: list[np.ndarray | None] = [] if run.coefs.intercept is None else [None]
+    return [*first, *run.past_squares, *run.past_states]
+
+
+def scores(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
+    """Derivative of every observation's log-density, (T, k)."""
+    result = np.einsum("tak,at->tk", sens.states, dens.by_h)
+    direct = np.einsum("it,tm->tim", dens.scaled, sample.regressors)
+    result[:, : sample.n_mean] += direct.reshape(len(result), -1)
+    return result
+
+
+def gradient(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
+    """Sum of the scores, (k,)."""
+    by_h = np.ascontiguousarray(dens.by_h.T).ravel()
+    result = by_h @ sens.states.reshape(len(by_h), -1)
+    result[: sample.n_mean] += (dens.scaled @ sample.regressors).ravel()
+    return result
+
+
+def expected(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
+    """Expected information (k, k), conditional on the past at every time."""
+    matrix = _quadratic(sens.states, information(dens.precision))
+    if m := sample.n_mean:
+        matrix[:m, :m] += _outer(dens.precision, sample.regressors)
+    return matrix
+
+
+def exact(
+    structure: Structure, sample: Sample, run: Forward, dens: Density, sens: Sensitivities
+) -> np.ndarray:
+    """Minus the Hessian (k, k)."""
+    by_h, cross = curvature(dens)
+    by_state = adjoints(run.coefs.phi, dens.by_h.T)
+    matrix = _quadratic(sens.states, by_h)
+    m = sample.n_mean
+    if m:
+        # vech(e e') moves the likelihood through later h.
+        turned = by_state[::-1]
+        late = [lagged(turned, i) @ matrix for i, matrix in enumerate(run.coefs.theta, start=1)]
+        through = symmetric(np.sum(late, axis=0)[::-1].T)
+        matrix[:m, :m] += _outer(dens.precision - through, sample.regressors)
+        weights = np.einsum("ait,tm->taim", cross, sample.regressors)
+        rows = weights.reshape(-1, m).T @ sens.states.reshape(len(weights) * len(by_h), -1)
+        _add(matrix, 0, -rows)
+    _add_bends(matrix, structure, run, by_state, m)
+    _add_products(matrix, structure, by_state, sens, m)
+    return (matrix + matrix.T) / 2
+
+
+def _add_bends(matrix: np.ndarray, structure: Structure, run: Forward, by_state: np.ndarray,
+               begin: int) -> None:  # fmt: skip
+    """Second derivatives of the coefficients themselves."""
+    for block, past in zip(structure.blocks, _pasts(run), strict=True):
+        weight = by_state.sum(0) if past is None else by_state.T @ past
+        end = begin + block.size
+        matrix[begin:end, begin:end] -= block.second(weight)
+        begin = end
+
+
+def _add_products(matrix: np.ndarray, structure: Structure, by_state: np.ndarray,
+                  sens: Sensitivities, begin: int) -> None:  # fmt: skip
+    """Theta times the moving squares, Phi times the moving states."""
+    p, q = len(structure.theta), len(structure.phi)
+    constants = len(structure.blocks) - p - q
+    begin += sum(block.size for block in structure.blocks[:constants])
+    lags = [*range(1, p + 1), *range(1, q + 1)]
+    for place, (lag, jacobian) in enumerate(zip(lags, sens.jacobians[constants:], strict=True)):
+        moving = sens.squares if place < p else sens.states
+        steps, size, lanes = moving.shape
+        late = by_state[lag:].T @ moving[: steps - lag].reshape(steps - lag, size * lanes)
+        _add(matrix, begin, -jacobian.reshape(len(jacobian), -1) @ late.reshape(size * size, lanes))
+        begin += len(jacobian)
+
+
+def _add(matrix: np.ndarray, begin: int, rows: np.ndarray) -> None:
+    """Add a product of derivatives: rows that begin there, and the same as columns."""
+    height, width = rows.shape
+    matrix[begin : begin + height, :width] += rows
+    matrix[:width, begin : begin + height] += rows.T
+
+
+def _quadratic(moving: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Sum over time of S' W S for S (T, N, k) and W (N, N, T)."""
+    k = moving.shape[2]
+    weighted = np.ascontiguousarray(weights.transpose(2, 0, 1)) @ moving
+    return moving.reshape(-1, k).T @ weighted.reshape(-1, k)
+
+
+def _outer(weights: np.ndarray, regressors: np.ndarray) -> np.ndarray:
+    """Sum over time of W x x' for W (n, n, T), by coefficients of the mean."""
+    size = len(weights) * regressors.shape[1]
+    sums = np.einsum("ijt,tm->imjt", weights, regressors) @ regressors
+    return sums.reshape(size, size)
+
+
+def states(
+    weights: list[np.ndarray], inputs: np.ndarray, before: np.ndarray | None = None
+) -> np.ndarray:
+    r"""Run :math:`h_t = u_t + \sum_j W_j h_{t-j}`.
+
+    Parameters
+    ----------
+    weights : list of arrays (N, N)
+        W_1, ..., W_q; with none h is u.
+    inputs : array of shape (T, N, k)
+        u of k sequences side by side.
+    before : array of shape (q, N), optional
+        States before the first of every sequence, the latest first; zero by default.
+
+    Returns
+    -------
+    array of shape (T, N, k)
+    """
+    q = len(weights)
+    if q == 0:
+        return inputs
+    steps, size, lanes = inputs.shape
+    fields = inputs
+    if q > 1:
+        fields = np.zeros((steps, q * size, lanes))
+        fields[:, :size] = inputs
+    initial = np.zeros((q * size, lanes))
+    if before is not None:
+        initial += before.reshape(-1, 1)
+    run = _side_by_side if q * size <= _UNROLLED else _one_by_one
+    return run(companion(weights), fields, initial)[:, :size]
+
+
+def _side_by_side(matrix: np.ndarray, fields: np.ndarray, initial: np.ndarray) -> np.ndarray:
+    """Sequences as units of a layer."""
+    params = np.repeat(matrix.reshape(-1, 1), fields.shape[2], 1)
+    return _run(matrix, fields[None], params, initial[None])[0].numpy()
+
+
+def _one_by_one(matrix: np.ndarray, fields: np.ndarray, initial: np.ndarray) -> np.ndarray:
+    """Sequences as a batch: a matrix product a step."""
+    batch = fields.transpose(2, 0, 1)[..., None]
+    result = _run(matrix, batch, matrix.reshape(-1, 1), initial.T[..., None])
+    return result[..., 0].permute(1, 2, 0).contiguous().numpy()
+
+
+def _run(matrix: np.ndarray, fields: np.ndarray, params: np.ndarray, initial: np.ndarray) -> Tensor:
+    inputs, weights, start = (
+        torch.from_numpy(np.ascontiguousarray(array)) for array in (fields, params, initial)
+    )
+    return recurrence(cells.linear(len(matrix)), inputs, weights, start)[0]
+
+
+def adjoints(weights: list[np.ndarray], gradient: np.ndarray) -> np.ndarray:
+    r"""Run :math:`\lambda_t = g_t + \sum_j W_j' \lambda_{t+j}` backward over (T, N)."""
+    turned = states([matrix.T for matrix in weights], gradient[::-1, :, None].copy())
+    return turned[::-1, :, 0]
+
+
+def companion(weights: list[np.ndarray]) -> np.ndarray:
+    """Matrix (q N, q N) that takes (h_{t-1}, ..., h_{t-q}) one step on."""
+    q, size = len(weights), len(weights[0])
+    matrix = np.eye(q * size, k=-size)
+    matrix[:size] = np.hstack(weights)
+    return matrix
+
+
+def lagged(sequence: np.ndarray, lag: int, before: np.ndarray | float = 0.0) -> np.ndarray:
+    """A sequence (T, ...) `lag` steps later, with `before` in front."""
+    result = np.empty_like(sequence)
+    result[:lag] = before
+    result[lag:] = sequence[: len(sequence) - lag]
+    return result

@@ -1,41 +1,21 @@
-"""A model with its orders, and its parameters as coefficients in the user's units."""
+"""A vech model put together: structure, orders, parameters in the user's units, nested models."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.linear._mean import Mean, level_form
-from tsrnn.linear.vech._likelihood import coefficients
-from tsrnn.linear.vech._structure import Structure, factors, natural
+from tsrnn.linear.vech._structure import Structure, coefficients, factors, natural
 
-
-class Model(NamedTuple):
-    """Coefficients of one series, or of S series with a leading axis.
-
-    Attributes
-    ----------
-    intercept : array of shape (n,)
-        Of the mean of y in levels.
-    lags : array of shape (m, n, n)
-    constant : array of shape (N,)
-        b.
-    theta : array of shape (p, N, N)
-    phi : array of shape (q, N, N)
-    """
-
-    intercept: np.ndarray
-    lags: np.ndarray
-    constant: np.ndarray
-    theta: np.ndarray
-    phi: np.ndarray
+NESTED_KINDS = {"full": ("bekk", "diagonal"), "diagonal": ("scalar",), "bekk": ("scalar",)}
 
 
 @dataclass(frozen=True)
 class Specification:
-    """Everything that is chosen before the data are seen.
+    """Choices made before the data are seen.
 
     Parameters
     ----------
@@ -68,12 +48,12 @@ class Specification:
 
     @property
     def natural(self) -> Structure:
-        """In the coordinates that are reported."""
+        """Structure in the coordinates that are reported."""
         return natural(self.kind, self.n, self.p, self.q, self.targeting)
 
     @property
     def factors(self) -> Structure:
-        """In the coordinates of estimation."""
+        """Structure in the coordinates of estimation."""
         return factors(self.kind, self.n, self.p, self.q, self.targeting)
 
     @property
@@ -98,23 +78,23 @@ class Specification:
 
     def apart(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Parameters (k,) as those of the likelihood and the cointegrating vectors (n, rank)."""
-        n_own = len(params) - len(self.relation_names)
-        return params[:n_own], self.mean.relations(params[n_own:], self.n)
+        k = len(params) - len(self.relation_names)
+        return params[:k], self.mean.relations(params[k:], self.n)
 
     @property
     def n_params(self) -> int:
-        """Number of parameters, told without building the structure, which grows with n^4."""
+        """Number of parameters, without building the structure, which grows with n^4."""
         pairs = self.n * (self.n + 1) // 2
         lag = {"bekk": self.n**2, "full": pairs**2, "diagonal": pairs, "scalar": 1}[self.kind]
         constant = 0 if self.targeting else pairs
-        own = len(self.mean_names) + constant + (self.p + self.q) * lag
-        return own + len(self.relation_names)
+        means = len(self.mean_names) + len(self.relation_names)
+        return means + constant + (self.p + self.q) * lag
 
     def model(self, params: np.ndarray, presample: np.ndarray) -> Model:
         """Coefficients at natural parameters (k,); s is the target where there is one."""
         n, size = self.n, len(presample)
-        own, beta = self.apart(params)
-        coefs = coefficients(self.natural, len(self.mean_names), own)
+        estimated, beta = self.apart(params)
+        coefs = coefficients(self.natural, len(self.mean_names), estimated)
         intercept, lags = level_form(self.mean, coefs.mean, beta)
         theta = np.array(coefs.theta).reshape(self.p, size, size)
         phi = np.array(coefs.phi).reshape(self.q, size, size)
@@ -122,3 +102,38 @@ class Specification:
         if constant is None:
             constant = presample - (theta.sum(0) + phi.sum(0)) @ presample
         return Model(intercept.reshape(n), lags, constant, theta, phi)
+
+
+class Model(NamedTuple):
+    """Coefficients of one series, or of S series with a leading axis.
+
+    Attributes
+    ----------
+    intercept : array of shape (n,)
+        Of the mean of y in levels.
+    lags : array of shape (m, n, n)
+    constant : array of shape (N,)
+        b.
+    theta : array of shape (p, N, N)
+    phi : array of shape (q, N, N)
+    """
+
+    intercept: np.ndarray
+    lags: np.ndarray
+    constant: np.ndarray
+    theta: np.ndarray
+    phi: np.ndarray
+
+
+def is_nested_kind(small: str, kind: str) -> bool:
+    """Whether a structure is a special case of another, or the same."""
+    return small == kind or any(is_nested_kind(small, k) for k in NESTED_KINDS.get(kind, ()))
+
+
+def nested_specifications(spec: Specification) -> list[Specification]:
+    """Simpler structures of the same lags and, with several lags, those of one lag less."""
+    nested = [replace(spec, kind=kind) for kind in NESTED_KINDS.get(spec.kind, ())]
+    if max(spec.p, spec.q) > 1:
+        nested += [replace(spec, p=spec.p - 1)] * (spec.p > 1)
+        nested += [replace(spec, q=spec.q - 1)] * (spec.q > 0)
+    return nested

@@ -1,4 +1,4 @@
-r"""The structures of a vech model: which Theta and Phi, by which parameters.
+r"""The structures of a vech model: which Theta and Phi, as functions of which parameters.
 
 Every structure is estimated as a sum of BEKK terms,
 
@@ -7,19 +7,17 @@ Every structure is estimated as a sum of BEKK terms,
 with a Cholesky factor F = (f_1, f_2, ...) that makes it positive semidefinite for every value:
 "bekk" has one term with all elements of A; "full" as many as A has elements; in "diagonal" the
 A_k are diagonal, so that M multiplies by the matrix F' F; "scalar" has one term a I. The
-"diagonal bekk", a start for others, has one diagonal term.
+"diagonal bekk", a start for others, has one diagonal term. vech is the lower triangle of a
+symmetric matrix, column by column.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
-
-from tsrnn.linear.vech._algebra import pairs, sandwich, vech
-from tsrnn.linear.vech._blocks import Block, Linear, Quadratic
 
 STRUCTURES = ("full", "diagonal", "scalar", "bekk")
 
@@ -52,7 +50,7 @@ class Structure:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """All of them in order."""
+        """Blocks of the constant, Theta and Phi, in order."""
         first = () if self.intercept is None else (self.intercept,)
         return (*first, *self.theta, *self.phi)
 
@@ -67,12 +65,34 @@ class Structure:
         return sum(block.size for block in (*self.theta, *self.phi))
 
 
-class _Piece(NamedTuple):
-    """A block, the endings of its parameters' names and their units."""
+@dataclass(frozen=True)
+class Coefficients:
+    """The coefficients at some parameters, and their parameters block by block.
 
-    block: Block
-    names: list[str]
-    units: np.ndarray
+    Parameters
+    ----------
+    mean : array of shape (n, r)
+    intercept : array of shape (N,) or None
+    theta, phi : list of arrays (N, N)
+    parts : list of arrays
+        Parameters of every block of the structure.
+    """
+
+    mean: np.ndarray
+    intercept: np.ndarray | None
+    theta: list[np.ndarray]
+    phi: list[np.ndarray]
+    parts: list[np.ndarray]
+
+
+def coefficients(structure: Structure, n_mean: int, params: np.ndarray) -> Coefficients:
+    """Coefficients at parameters: those of the mean row by row, then those of the structure."""
+    ends = np.cumsum([n_mean, *(block.size for block in structure.blocks)])
+    mean, *parts = np.split(params, ends[:-1])
+    values = [b.value(part) for b, part in zip(structure.blocks, parts, strict=True)]
+    intercept = None if structure.intercept is None else values.pop(0)
+    p = len(structure.theta)
+    return Coefficients(mean.reshape(structure.n, -1), intercept, values[:p], values[p:], parts)
 
 
 @cache
@@ -91,21 +111,27 @@ def natural(kind: str, n: int, p: int, q: int, targeting: bool) -> Structure:
     return _assembled(n, p, q, ("b", constant), ("theta", "phi"), _plain(kind, n))
 
 
+class _Piece(NamedTuple):
+    """A block, the endings of its parameters' names and their units."""
+
+    block: Block
+    names: list[str]
+    units: np.ndarray
+
+
 def _assembled(n: int, p: int, q: int, constant: tuple[str, _Piece | None],
                letters: tuple[str, str], piece: _Piece) -> Structure:  # fmt: skip
-    prefixes = [f"{letters[0]}{i + 1}" for i in range(p)]
-    prefixes += [f"{letters[1]}{j + 1}" for j in range(q)]
-    named = [(prefix, piece) for prefix in prefixes]
-    prefix, first = constant
-    if first is not None:
-        named.insert(0, (prefix, first))
+    symbol, first = constant
+    pieces = [] if first is None else [(symbol, first)]
+    pieces += [(f"{letters[0]}{i + 1}", piece) for i in range(p)]
+    pieces += [(f"{letters[1]}{j + 1}", piece) for j in range(q)]
     return Structure(
         n,
         None if first is None else first.block,
         (piece.block,) * p,
         (piece.block,) * q,
-        tuple(prefix + name for prefix, one in named for name in one.names),
-        np.concatenate([one.units for _, one in named]),
+        tuple(symbol + name for symbol, part in pieces for name in part.names),
+        np.concatenate([part.units for _, part in pieces]),
     )
 
 
@@ -128,8 +154,12 @@ def _constant(n: int) -> _Piece:
 
 def _terms(kind: str, n: int) -> _Piece:
     """One lag as a sum of BEKK terms."""
-    basis = _basis(kind, n)
-    products = np.stack([[sandwich(one, other) for other in basis] for one in basis])
+    # Matrices E_u that the A of a term combines, (g, n, n).
+    basis = np.eye(n)[None]
+    if kind != "scalar":
+        basis = np.eye(n * n).reshape(n * n, n, n)
+        basis = basis[:: n + 1] if kind in ("diagonal", "diagonal bekk") else basis
+    products = np.stack([[sandwich(left, right) for right in basis] for left in basis])
     if kind in ("full", "diagonal"):
         # The rows of F are the columns of its Cholesky factor: the k-th begins at element k.
         terms, members = np.triu_indices(len(basis))
@@ -138,19 +168,11 @@ def _terms(kind: str, n: int) -> _Piece:
     block = Quadratic(products, terms, members)
     if kind == "scalar":
         return _Piece(block, [""], np.zeros((1, n)))
-    rows, columns = np.array([np.argwhere(one)[0] for one in basis])[members].T
+    rows, columns = np.array([np.argwhere(unit)[0] for unit in basis])[members].T
     names = _places(rows, columns)
     if kind in ("full", "diagonal"):
         names = [f".{k + 1}{name}" for k, name in zip(terms, names, strict=True)]
     return _Piece(block, names, np.eye(n)[columns] - np.eye(n)[rows])
-
-
-def _basis(kind: str, n: int) -> np.ndarray:
-    """Matrices E_u that the A of a term combines, (g, n, n)."""
-    if kind == "scalar":
-        return np.eye(n)[None]
-    units = np.eye(n * n).reshape(n * n, n, n)
-    return units[:: n + 1] if kind in ("diagonal", "diagonal bekk") else units
 
 
 def _plain(kind: str, n: int) -> _Piece:
@@ -171,3 +193,150 @@ def _plain(kind: str, n: int) -> _Piece:
 
 def _places(rows: np.ndarray, columns: np.ndarray) -> list[str]:
     return [f"[{i + 1},{j + 1}]" for i, j in zip(rows, columns, strict=True)]
+
+
+class Block(Protocol):
+    """An array of coefficients that is a linear or quadratic function of `size` parameters."""
+
+    @property
+    def size(self) -> int: ...
+
+    def value(self, params: np.ndarray) -> np.ndarray:
+        """The coefficients, of some shape `out`, at parameters (size,)."""
+
+    def jacobian(self, params: np.ndarray) -> np.ndarray:
+        """Their derivatives, (size, *out)."""
+
+    def second(self, weights: np.ndarray) -> np.ndarray:
+        """Second derivative (size, size) of their sum weighted by `weights` of shape `out`."""
+
+
+class Linear:
+    """Coefficients linear in the parameters.
+
+    Parameters
+    ----------
+    basis : array of shape (size, *out)
+        Of zeros and ones, no two of them at the same place.
+    """
+
+    def __init__(self, basis: np.ndarray) -> None:
+        self._basis = basis
+        self.size = len(basis)
+
+    def value(self, params: np.ndarray) -> np.ndarray:
+        return np.tensordot(params, self._basis, 1)
+
+    def jacobian(self, params: np.ndarray) -> np.ndarray:
+        return self._basis
+
+    def second(self, weights: np.ndarray) -> np.ndarray:
+        return np.zeros((self.size, self.size))
+
+    def params(self, value: np.ndarray) -> np.ndarray:
+        """Parameters (..., size) of coefficients (..., *out): the inverse of `value`."""
+        basis = self._basis.reshape(self.size, -1)
+        flat = value.reshape(*value.shape[: value.ndim - self._basis.ndim + 1], -1)
+        return flat @ basis.T / basis.sum(1)
+
+    def weights(self, slopes: np.ndarray) -> np.ndarray:
+        """Derivative with respect to the coefficients of what has slopes (size,) in `params`."""
+        counts = self._basis.reshape(self.size, -1).sum(1)
+        return np.tensordot(slopes / counts, self._basis, 1)
+
+
+class Quadratic:
+    r"""Coefficients :math:`\sum_k \sum_{u,v} F_{ku} F_{kv} Q_{uv}` of a factor F.
+
+    With Q the sandwiches of basis matrices E it is :math:`\sum_k D^+ (A_k' \otimes A_k') D`
+    for :math:`A_k = \sum_u F_{ku} E_u`: positive semidefinite for every F.
+
+    Parameters
+    ----------
+    products : array of shape (g, g, *out)
+        Q, symmetric in its first two axes.
+    terms, members : array of shape (size,)
+        Row k and column u of F of each parameter; the others are zero.
+    """
+
+    def __init__(self, products: np.ndarray, terms: np.ndarray, members: np.ndarray) -> None:
+        g = len(products)
+        self._products = products.reshape(g * g, -1)
+        self._out, self._g = products.shape[2:], g
+        self.terms, self.members = terms, members
+        self.size = len(terms)
+        self._same_term = terms[:, None] == terms
+
+    def value(self, params: np.ndarray) -> np.ndarray:
+        factor = self._factor(params)
+        return ((factor.T @ factor).ravel() @ self._products).reshape(self._out)
+
+    def jacobian(self, params: np.ndarray) -> np.ndarray:
+        g = self._g
+        rows = 2 * self._factor(params) @ self._products.reshape(g, -1)
+        return rows.reshape(-1, g, *self._out)[self.terms, self.members]
+
+    def second(self, weights: np.ndarray) -> np.ndarray:
+        weighted = 2 * (self._products @ weights.ravel()).reshape(self._g, self._g)
+        return np.where(self._same_term, weighted[np.ix_(self.members, self.members)], 0.0)
+
+    def _factor(self, params: np.ndarray) -> np.ndarray:
+        factor = np.zeros((self.terms[-1] + 1, self._g))
+        factor[self.terms, self.members] = params
+        return factor
+
+
+@cache
+def pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the N = n (n + 1) / 2 elements of vech, each of shape (N,)."""
+    columns, rows = np.triu_indices(n)
+    return rows, columns
+
+
+@cache
+def places(n: int) -> np.ndarray:
+    """Place of each element of a symmetric matrix in its vech, (n, n)."""
+    rows, columns = pairs(n)
+    where = np.empty((n, n), dtype=np.int64)
+    where[rows, columns] = where[columns, rows] = np.arange(len(rows))
+    return where
+
+
+def n_variables(size: int) -> int:
+    """Number n of variables, of which N = n (n + 1) / 2 is `size`."""
+    return int((np.sqrt(8 * size + 1) - 1) / 2)
+
+
+def vech(matrices: np.ndarray) -> np.ndarray:
+    """Lower triangles (..., N) of (..., n, n)."""
+    return matrices[(..., *pairs(matrices.shape[-1]))]
+
+
+def unvech(halves: np.ndarray) -> np.ndarray:
+    """Symmetric matrices (..., n, n) of lower triangles (..., N)."""
+    return halves[..., places(n_variables(halves.shape[-1]))]
+
+
+def sandwich(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    r"""Matrix (N, N) of :math:`X \mapsto \tfrac12 (A' X B + B' X A)` in terms of vech.
+
+    It is :math:`D^+ (A' \otimes B') D` with the duplication matrix D, so that
+    ``sandwich(A, A)`` is the coefficient of a BEKK term :math:`A' X A`.
+    """
+    rows, columns = pairs(len(left))
+    # X = E_kl + E_lk for k > l, E_kk else: the response of element (i, j) of A' X B.
+    twice = np.where(rows == columns, 1.0, 2.0)
+
+    def product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        straight = first[rows][:, rows].T * second[columns][:, columns].T
+        crossed = first[columns][:, rows].T * second[rows][:, columns].T
+        return (straight + crossed) / 2
+
+    return (product(left, right) + product(right, left)) / 2 * twice
+
+
+@cache
+def half(n: int) -> np.ndarray:
+    """One half for diagonal elements of vech, one for the others, (N,)."""
+    rows, columns = pairs(n)
+    return np.where(rows == columns, 0.5, 1.0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     choice,
@@ -15,25 +17,26 @@ from tsrnn.contract import (
     with_shared_arguments,
 )
 from tsrnn.data import Panel
+from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._matrices import Forecast, Path
+from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._memory import LinearMemory
 from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear._results import Results
-from tsrnn.linear.vech._canonical import on_face
-from tsrnn.linear.vech._dynamics import Dynamics
-from tsrnn.linear.vech._fit import Fit, at_given, fit_series
-from tsrnn.linear.vech._inference import face_covariance
-from tsrnn.linear.vech._nested import is_nested_kind
-from tsrnn.linear.vech._specification import Model, Specification
-from tsrnn.linear.vech._state import State, advance, begin, draw, forecast
-from tsrnn.linear.vech._structure import STRUCTURES
+from tsrnn.linear.vech._filter import CovarianceState, advance_vech, begin_vech, filter_vech
+from tsrnn.linear.vech._fit import Fit, fit_vech, vech_at
+from tsrnn.linear.vech._forecast import draw_vech, forecast_vech, impulse_vech
+from tsrnn.linear.vech._inference import face_covariance, on_face
+from tsrnn.linear.vech._likelihood import companion, forecast_companion
+from tsrnn.linear.vech._specification import Model, Specification, is_nested_kind
+from tsrnn.linear.vech._structure import STRUCTURES, Linear, n_variables, natural
 
 
 @with_shared_arguments
-class VECMGARCH(Dynamics):
+class VECMGARCH(MatrixForecaster):
     r"""Multivariate GARCH in vech form: full, diagonal, scalar, or BEKK.
 
     .. math::
@@ -164,50 +167,143 @@ class VECMGARCH(Dynamics):
         self.stationary = stationary
         self.n_starts = n_starts
 
+    def volatility_response(self, shock: Any, h: int = 20, unit: Any = None) -> pd.DataFrame:
+        r"""Volatility impulse response (Hafner and Herwartz, 2006).
+
+        .. math:: V_k = E[h_{T+1+k} | e_{T+1} = shock] - E[h_{T+1+k}]
+
+        after the data seen so far: by how much a shock of the next step moves forecasts of the
+        covariance k = 1, ..., h steps later. A shock at the root of the next variances leaves
+        them where they are.
+
+        Parameters
+        ----------
+        shock : array_like of shape (n,)
+            In the units of the data.
+        h : int, default 20
+        unit : label, optional
+            One of `units_`; not needed where there is one.
+
+        Returns
+        -------
+        DataFrame
+            A row a ``step`` and pair of targets, ``first``, ``second``, ``response``.
+
+        Raises
+        ------
+        ValueError
+            If the shock has another shape, or a unit must be named or has no parameters.
+        """
+        check_is_fitted(self, "memory_")
+        i, spec, h = self._usable(unit), self._specification(), positive_integer("h", h)
+        e = _shock_of(shock, spec.n)
+        memory = self.memory_.select(np.array([i]))
+        now = self._forecasts(memory, 1).covariance[0, 0]
+        matrices = impulse_vech(self._model(i), now, e, h)
+        rows, columns = np.triu_indices(spec.n)
+        targets = np.array(spec.targets, dtype=object)
+        return pd.DataFrame(
+            {
+                "step": np.repeat(np.arange(1, h + 1), len(rows)),
+                "first": np.tile(targets[rows], h),
+                "second": np.tile(targets[columns], h),
+                "response": matrices[:, rows, columns].ravel(),
+            }
+        )
+
+    def coefficients(self, unit: Any = None) -> dict[str, np.ndarray]:
+        """The vech form of any structure, in the units of the data.
+
+        Parameters
+        ----------
+        unit : label, optional
+            One of `units_`; not needed where there is one.
+
+        Returns
+        -------
+        dict
+            ``b`` of shape (N,), ``theta`` of shape (p, N, N), ``phi`` of shape (q, N, N) and
+            ``persistence``, the spectral radius that is below one if the covariance is
+            stationary.
+
+        Raises
+        ------
+        ValueError
+            If a unit must be named or has no parameters.
+        """
+        check_is_fitted(self, "memory_")
+        model = self._model(self._usable(unit))
+        radius = np.abs(np.linalg.eigvals(forecast_companion(model.theta, model.phi))).max()
+        return {
+            "b": model.constant, "theta": model.theta, "phi": model.phi,
+            "persistence": np.array(radius),
+        }  # fmt: skip
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of vech H, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            "covariance": the companion matrices of :math:`\Theta_i + \Phi_i`, by which forecasts of
+            the covariances move, a matrix a fitted unit; "Phi": those of :math:`\Phi_i`, the
+            network's own recurrence, by which products of residuals are forgotten. No such entry
+            where q is 0.
+        """
+        models = [self._model(int(i)) for i in np.flatnonzero(self._fitted().fitted)]
+        blocks = {
+            "covariance": np.stack([forecast_companion(model.theta, model.phi) for model in models])
+        }
+        if len(models[0].phi):
+            blocks["Phi"] = np.stack([companion(list(model.phi)) for model in models])
+        return [blocks]
+
     def _fit_panel(self, panel: Panel) -> LinearMemory:
         rng = np.random.default_rng(seed_of(self.arguments_.random_state))
         series, names = series_of(panel), list(panel.ids)
         return self._remember(
-            panel, fit_series(self._specification(), series, rng, self.arguments_.verbose, names)
+            panel, fit_vech(self._specification(), series, rng, self.arguments_.verbose, names)
         )
 
     def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
         series, names = series_of(panel), list(panel.ids)
-        return self._remember(panel, at_given(self._specification(), series, params, names))
+        return self._remember(panel, vech_at(self._specification(), series, params, names))
 
-    def _remember(self, panel: Panel, found: Fit) -> LinearMemory:
-        self._set_estimates(found.estimates)
-        arrays = found._asdict()
+    def _remember(self, panel: Panel, fitted: Fit) -> LinearMemory:
+        self._set_estimates(fitted.estimates)
+        arrays = fitted._asdict()
         del arrays["estimates"]
-        return self._memory(panel, found.estimates.params, arrays)
+        return self._memory(panel, fitted.estimates.params, arrays)
 
     def _memory_of(self, panel: Panel) -> LinearMemory:
         check_long_enough(panel, self._specification().mean.n_lags)
-        which = self._series_of(panel.ids)
-        arrays = {name: array[which] for name, array in self.memory_.arrays.items()}
-        return self._memory(panel, self._fitted().params[which], arrays)
+        chosen = self._series_of(panel.ids)
+        arrays = {name: array[chosen] for name, array in self.memory_.arrays.items()}
+        return self._memory(panel, self._fitted().params[chosen], arrays)
 
     def _memory(
         self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
     ) -> LinearMemory:
         spec, ends = self._specification(), []
-        for i, own in enumerate(params):
+        for i, row in enumerate(params):
             presample = arrays["presample"][i]
-            model = spec.model(own, presample)
+            model = spec.model(row, presample)
             values = panel.series(i)
-            if np.isnan(own).any():  # not fitted: it may even be too short to run over
+            if np.isnan(row).any():  # not fitted: it may even be too short to run over
                 values = np.full((spec.mean.n_lags, spec.n), np.nan)
-            ends.append(_run(model, values, presample)[1])
+            ends.append(filter_vech(model, values, presample)[1])
         return LinearMemory(
             panel.ids, panel.last_times, target_scales(panel), arrays | _stacked(ends)
         )
 
     def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
-        old = [memory.arrays[name] for name in State._fields]
-        which = self._series_of(memory.ids)
+        old = [memory.arrays[name] for name in CovarianceState._fields]
+        chosen = self._series_of(memory.ids)
         state = _stacked([
-            advance(self._model(k), State(*(array[i] for array in old)), panel.series(i))[1]
-            for i, k in enumerate(which)
+            advance_vech(
+                self._model(k), CovarianceState(*(array[i] for array in old)), panel.series(i)
+            )[1]
+            for i, k in enumerate(chosen)
         ])  # fmt: skip
         return LinearMemory(
             memory.ids, panel.last_times, memory.target_scale, memory.arrays | state
@@ -216,13 +312,14 @@ class VECMGARCH(Dynamics):
     def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
         models = [self._model(i) for i in self._series_of(memory.ids)]
         model = Model(*(np.array(part) for part in zip(*models, strict=True)))
-        return forecast(model, State(*(memory.arrays[name] for name in State._fields)), h)
+        state = CovarianceState(*(memory.arrays[name] for name in CovarianceState._fields))
+        return forecast_vech(model, state, h)
 
     def _paths(self, panel: Panel) -> dict[int, Path]:
         check_long_enough(panel, self._specification().mean.n_lags)
         usable, presample = self._fitted().fitted, self.memory_.arrays["presample"]
         return {
-            i: _run(self._model(k), panel.series(i), presample[k])[0]
+            i: filter_vech(self._model(k), panel.series(i), presample[k])[0]
             for i, k in enumerate(self._series_of(panel.ids))
             if usable[k]
         }
@@ -233,9 +330,56 @@ class VECMGARCH(Dynamics):
         shape, paths = (n, h, memory.target_scale.shape[1]), []
         for i, k in enumerate(self._series_of(memory.ids)):
             model, z = self._model(k), rng.standard_normal(shape)
-            state = State(*(memory.arrays[name][i] for name in State._fields))
-            paths.append([draw(model, state, own) for own in z])
+            arrays = (memory.arrays[name][i] for name in CovarianceState._fields)
+            state = CovarianceState(*arrays)
+            paths.append([draw_vech(model, state, innovations) for innovations in z])
         return np.array(paths)
+
+    def _usable(self, unit: Any) -> int:
+        """Number of a unit that has parameters."""
+        i = self._unit_number(unit)
+        if not self._fitted().fitted[i]:
+            raise ValueError(
+                f"unit {self.units_[i]!r} could not be fitted and has no parameters; messages_ "
+                "says why"
+            )
+        return i
+
+    def _recursion(self, unit: int) -> Recursion:
+        model = self._model(unit)
+        r = max(len(model.theta), len(model.phi))
+        before = self.memory_.arrays["presample"][unit]
+        equation = DifferenceEquation(padded(model.phi, r), padded(model.theta, r), model.constant)
+        return Recursion(equation, before, before)
+
+    @classmethod
+    def _outputs_of(cls, layer: ParaRNN) -> int:
+        return layer.input_size
+
+    @classmethod
+    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        r, size = equation.recurrent.shape[:2]
+        full = natural("full", n_variables(size), r, r, targeting=False)
+        values = (equation.intercept, *equation.inputs, *equation.recurrent)
+        blocks = [block for block in full.blocks if isinstance(block, Linear)]  # all of them
+        params = [block.params(value) for block, value in zip(blocks, values, strict=True)]
+        return dict(zip(full.names, np.concatenate(params), strict=True))
+
+    def _draw(
+        self,
+        params: np.ndarray,
+        series: np.ndarray,
+        rows: tuple[int, int],
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        spec, arrays, draws = self._specification(), self.memory_.arrays, []
+        for row, i in zip(params, series, strict=True):
+            presample = arrays["presample"][i]
+            model = spec.model(row, presample)
+            state = begin_vech(model, np.zeros((spec.mean.n_lags, spec.n)), presample)
+            innovations = rng.standard_normal((sum(rows), spec.n))
+            draws.append(draw_vech(model, state, innovations)[rows[1] :])
+        return np.stack(draws, 1)
 
     def _covariance(self, cov_type: str | None) -> np.ndarray:
         result = super()._covariance(cov_type)
@@ -244,8 +388,8 @@ class VECMGARCH(Dynamics):
         for i, factors in enumerate(self.memory_.arrays["factors"]):
             if np.isfinite(factors).all() and on_face(spec, factors):
                 k = len(spec.own_names)
-                one = estimates.select(np.array([i])).first(k)
-                result[i, :k, :k] = face_covariance(spec, one, factors, kind)
+                unit = estimates.select(np.array([i])).first(k)
+                result[i, :k, :k] = face_covariance(spec, unit, factors, kind)
         return result
 
     def _model(self, i: int) -> Model:
@@ -336,12 +480,18 @@ class VECMGARCH(Dynamics):
         return facts
 
 
-def _run(model: Model, values: np.ndarray, presample: np.ndarray) -> tuple[Path, State]:
-    """Run over a series from its start."""
-    state = begin(model, values, presample)
-    return advance(model, state, values[len(model.lags) :])
-
-
-def _stacked(parts: list[State]) -> dict[str, np.ndarray]:
+def _stacked(parts: list[CovarianceState]) -> dict[str, np.ndarray]:
     """States of all series by name."""
-    return {name: np.array([getattr(part, name) for part in parts]) for name in State._fields}
+    names = CovarianceState._fields
+    return {name: np.array([getattr(part, name) for part in parts]) for name in names}
+
+
+def _shock_of(shock: Any, n: int) -> np.ndarray:
+    message = f"shock must be {n} finite numbers, one a target; got {shock!r}"
+    try:
+        e = np.asarray(shock, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(message) from None
+    if e.shape != (n,) or not np.isfinite(e).all():
+        raise ValueError(message)
+    return e

@@ -1,64 +1,18 @@
-"""Run a model over data, carry it on, and look ahead."""
+"""Forecasts of means and covariances from a state, responses to shocks, and draws."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from tsrnn.linear._matrices import Forecast, Path
-from tsrnn.linear._mean import accumulated, paths, residuals
-from tsrnn.linear.vech._algebra import unvech, vech
-from tsrnn.linear.vech._density import squares
-from tsrnn.linear.vech._recursion import states
+from tsrnn.linear._matrices import Forecast
+from tsrnn.linear._mean import accumulated, paths
+from tsrnn.linear.vech._filter import CovarianceState
 from tsrnn.linear.vech._specification import Model
+from tsrnn.linear.vech._structure import unvech, vech
 
 
-class State(NamedTuple):
-    """What a series carries on from its last row; of S series with a leading axis.
-
-    Attributes
-    ----------
-    history : array of shape (m, n)
-        The last m rows, the latest last.
-    squares : array of shape (p, N)
-        vech(e e'), the latest first.
-    states : array of shape (q, N)
-        h, the latest first.
-    """
-
-    history: np.ndarray
-    squares: np.ndarray
-    states: np.ndarray
-
-
-def begin(model: Model, values: np.ndarray, presample: np.ndarray) -> State:
-    """State before the first row that has all its lags in a series (T, n)."""
-    p, q = len(model.theta), len(model.phi)
-    history = values[: len(model.lags)]
-    return State(history, np.tile(presample, (p, 1)), np.tile(presample, (q, 1)))
-
-
-def advance(model: Model, state: State, values: np.ndarray) -> tuple[Path, State]:
-    """Run over rows (T, n) that follow a state."""
-    p, q, m, rows = len(model.theta), len(model.phi), len(model.lags), len(values)
-    level = np.concatenate([state.history, values])
-    errors = residuals(level, model.intercept, model.lags)
-    new = squares(np.ascontiguousarray(errors.T)).T
-    known = np.concatenate([state.squares[::-1], new])
-    inputs = np.tile(model.constant, (rows, 1))
-    for i, matrix in enumerate(model.theta, start=1):
-        inputs += known[p - i : p - i + rows] @ matrix.T
-    h = inputs if rows == 0 else states(list(model.phi), inputs[..., None], state.states)[..., 0]
-    every = np.concatenate([state.states[::-1], h])
-    end = State(
-        level[len(level) - m :], known[len(known) - p :][::-1], every[len(every) - q :][::-1]
-    )
-    return Path(errors, unvech(h)), end
-
-
-def forecast(model: Model, state: State, h: int) -> Forecast:
-    r"""Look h steps ahead, all arrays with a leading axis S.
+def forecast_vech(model: Model, state: CovarianceState, h: int) -> Forecast:
+    r"""Forecast h steps, all arrays with a leading axis S.
 
     :math:`E[vech(e e')] = E[h]` in the future, so that forecasts of h follow its own recursion;
     :math:`Var(y_{T+k}) = \sum_{i<k} \Psi_i E[H_{T+k-i}] \Psi_i'`.
@@ -66,11 +20,11 @@ def forecast(model: Model, state: State, h: int) -> Forecast:
     n = model.intercept.shape[-1]
     errors = np.zeros((len(model.intercept), h, n))
     mean = paths(state.history, model.intercept, model.lags, errors)
-    covariance = unvech(expected(model, state, h))
+    covariance = unvech(expected_states(model, state, h))
     return Forecast(mean, covariance, accumulated(model.lags, covariance))
 
 
-def expected(model: Model, state: State, h: int) -> np.ndarray:
+def expected_states(model: Model, state: CovarianceState, h: int) -> np.ndarray:
     """Forecasts of vech H, (S, h, N)."""
     past, states_ = state.squares, state.states
     result = np.empty((len(past), h, past.shape[-1]))
@@ -86,7 +40,7 @@ def _applied(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return np.einsum("sjab,sjb->sa", matrices, vectors)
 
 
-def impulse(model: Model, covariance: np.ndarray, shock: np.ndarray, h: int) -> np.ndarray:
+def impulse_vech(model: Model, covariance: np.ndarray, shock: np.ndarray, h: int) -> np.ndarray:
     r"""Volatility impulse response of one series (Hafner and Herwartz, 2006).
 
     .. math::
@@ -118,7 +72,7 @@ def impulse(model: Model, covariance: np.ndarray, shock: np.ndarray, h: int) -> 
     return unvech(result)
 
 
-def draw(model: Model, state: State, innovations: np.ndarray) -> np.ndarray:
+def draw_vech(model: Model, state: CovarianceState, innovations: np.ndarray) -> np.ndarray:
     """A path (T, n) of y after a state, with e = L z for innovations z and H = L L'.
 
     Raises

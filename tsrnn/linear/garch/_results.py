@@ -1,4 +1,4 @@
-"""What a fitted GARCH model tells of variances."""
+"""Results of a fitted GARCH model: variances over time and ahead, persistence, simulation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, in_shape_of_data
 from tsrnn.linear._memory import LinearMemory
-from tsrnn.linear.garch._filter import State, initial_memory
-from tsrnn.linear.garch._forecast import bootstrapped_variance, simulated_variance
-from tsrnn.linear.garch._model import Model, Step
-from tsrnn.linear.garch._moments import (
+from tsrnn.linear.garch._filter import VarianceState, initial_memory
+from tsrnn.linear.garch._forecast import expected_variance, simulate_garch, simulated_variance
+from tsrnn.linear.garch._inference import (
     half_life,
     persistence,
     resting_variance,
     transition,
     unconditional_variance,
 )
-from tsrnn.linear.garch._panels import units_of
-from tsrnn.linear.garch._simulate import expected_variance, simulate
+from tsrnn.linear.garch._prepare import units_of
+from tsrnn.linear.garch._specification import Model, Step
 
 METHODS = ("auto", "analytic", "simulation", "bootstrap")
 
@@ -169,14 +168,14 @@ class VarianceResults(LinearForecaster):
             )
         given = self.arguments_.random_state if random_state is None else random_state
         generator = np.random.default_rng(seed_of(given))
-        state = State(
+        state = VarianceState(
             initial_memory(model, rows, start), np.zeros((len(rows), model.mean.n_dropped))
         )
         shape = (n + burn, 1)
         z = np.full((len(rows), *shape), np.nan)
         for i in np.flatnonzero(np.isfinite(rows).all(1)):
             z[i] = model.density.draw(generator, shape, rows[i : i + 1, model.shape_part])[0]
-        y = simulate(model, rows, state, z).y[:, burn:, 0]
+        y = simulate_garch(model, rows, state, z).y[:, burn:, 0]
         return pd.DataFrame(y.T, columns=units)
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
@@ -222,9 +221,9 @@ class VarianceResults(LinearForecaster):
             return simulated_variance(model, params, state, shape, seed)
         panel = self._data(None)
         residuals = units_of(panel, self._in_sample(panel)[1], fill=np.nan)[0]
-        own = residuals.reshape(len(self.memory_.ids), -1, residuals.shape[1])
-        own = own[self._series_of(memory.ids)].reshape(len(params), -1)
-        return bootstrapped_variance(model, params, state, shape, seed, own)
+        by_series = residuals.reshape(len(self.memory_.ids), -1, residuals.shape[1])
+        chosen = by_series[self._series_of(memory.ids)].reshape(len(params), -1)
+        return simulated_variance(model, params, state, shape, seed, chosen)
 
     def _derived(self, function: Callable[[Model, np.ndarray], np.ndarray], name: str) -> pd.Series:
         params = self._fitted().params
@@ -235,7 +234,7 @@ class VarianceResults(LinearForecaster):
 
     @abstractmethod
     def _model(self) -> Model:
-        """The model that the arguments describe."""
+        """Model of the arguments."""
 
     @abstractmethod
     def _params_of(self, ids: pd.Index) -> np.ndarray:
@@ -246,7 +245,7 @@ class VarianceResults(LinearForecaster):
         """Residuals and conditional variances, each (rows, C), at the estimates."""
 
 
-def state_of(memory: LinearMemory) -> State:
+def state_of(memory: LinearMemory) -> VarianceState:
     """State of all units of a memory."""
-    arrays = (memory.arrays[name] for name in State._fields)
-    return State(*(a.reshape(a.shape[0] * a.shape[1], a.shape[2]) for a in arrays))
+    arrays = (memory.arrays[name] for name in VarianceState._fields)
+    return VarianceState(*(a.reshape(a.shape[0] * a.shape[1], a.shape[2]) for a in arrays))

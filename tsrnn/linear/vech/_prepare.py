@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.linear._mean import regression
 from tsrnn.linear._multivariate import collinear, too_few
-from tsrnn.linear.vech._algebra import vech
-from tsrnn.linear.vech._likelihood import Sample
 from tsrnn.linear.vech._specification import Specification
-from tsrnn.linear.vech._structure import Structure
+from tsrnn.linear.vech._structure import Structure, vech
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Data of one series.
+
+    Parameters
+    ----------
+    response : array of shape (T, n)
+    regressors : array of shape (T, r)
+    presample : array of shape (N,)
+        s: vech(e e') and h before the first observation.
+    """
+
+    response: np.ndarray
+    regressors: np.ndarray
+    presample: np.ndarray
+
+    @property
+    def n_mean(self) -> int:
+        """Number of coefficients of the mean."""
+        return self.response.shape[1] * self.regressors.shape[1]
 
 
 class Prepared(NamedTuple):
@@ -36,7 +57,7 @@ class Prepared(NamedTuple):
     beta: np.ndarray
 
     def units(self, structure: Structure) -> np.ndarray:
-        """What parameters (k,) of this sample are multiplied by for data as they came."""
+        """Factors (k,) from parameters of this sample to those of the data as they came."""
         mean = self.scale[:, None] / self.regressor_scale
         return np.concatenate([mean.ravel(), np.exp(structure.units @ np.log(self.scale))])
 
@@ -47,7 +68,7 @@ class Prepared(NamedTuple):
 
     @property
     def shift(self) -> float:
-        """What is added to the log-likelihood for data as they came."""
+        """Summand from the log-likelihood of this sample to that of the data as they came."""
         return -len(self.sample.response) * float(np.log(self.scale).sum())
 
 
@@ -59,21 +80,31 @@ def prepare(spec: Specification, values: np.ndarray, beta: np.ndarray | None = N
     ValueError
         If it cannot be fitted; the message says why.
     """
-    _check_values(spec, values)
-    found = regression(spec.mean, values, beta)
-    errors = found.residuals
-    steps = len(errors)
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite; there are infinite or missing ones")
+    for name, column in zip(spec.targets, values.T, strict=True):
+        if len(column) > 1 and np.ptp(column) == 0:
+            raise ValueError(f"{name!r} is constant. Drop it")
+    mean = regression(spec.mean, values, beta)
+    errors = mean.residuals
     scale = np.sqrt((errors**2).mean(0))
-    _check_collinear(spec, errors, scale)
+    if (scale == 0).any():
+        raise ValueError(
+            f"the mean leaves no residual of {spec.targets[int(np.argmin(scale))]!r}. Drop it"
+        )
     errors = errors / scale
-    regressor_scale = np.sqrt((found.regressors**2).mean(0))
+    second_moments = errors.T @ errors / len(errors)
+    names = collinear(second_moments, spec.targets)
+    if names:
+        raise ValueError(f"{names} are perfectly collinear. Drop one of them")
+    regressor_scale = np.sqrt((mean.regressors**2).mean(0))
     sample = Sample(
-        found.response / scale,
-        found.regressors / regressor_scale,
-        vech(errors.T @ errors / steps),
+        mean.response / scale,
+        mean.regressors / regressor_scale,
+        vech(second_moments),
     )
-    coefficients = found.coefficients * regressor_scale / scale[:, None]
-    return Prepared(sample, coefficients, scale, regressor_scale, found.beta)
+    coefficients = mean.coefficients * regressor_scale / scale[:, None]
+    return Prepared(sample, coefficients, scale, regressor_scale, mean.beta)
 
 
 def check_size(spec: Specification, steps: int) -> None:
@@ -87,22 +118,3 @@ def check_size(spec: Specification, steps: int) -> None:
             f"{spec.n} variables and these lags need at least {least} rows after those that the "
             f"mean takes; there are {steps}. Take fewer lags or a longer series"
         )
-
-
-def _check_values(spec: Specification, values: np.ndarray) -> None:
-    if not np.isfinite(values).all():
-        raise ValueError("values must be finite; there are infinite or missing ones")
-    for name, column in zip(spec.targets, values.T, strict=True):
-        if len(column) > 1 and np.ptp(column) == 0:
-            raise ValueError(f"{name!r} is constant. Drop it")
-
-
-def _check_collinear(spec: Specification, errors: np.ndarray, scale: np.ndarray) -> None:
-    if (scale == 0).any():
-        raise ValueError(
-            f"the mean leaves no residual of {spec.targets[int(np.argmin(scale))]!r}. Drop it"
-        )
-    z = errors / scale
-    names = collinear(z.T @ z / len(z), spec.targets)
-    if names:
-        raise ValueError(f"{names} are perfectly collinear. Drop one of them")

@@ -1,0 +1,292 @@
+"""Inference on optima: estimates, bounds and identification, moments of the fitted models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from tsrnn.linear._estimates import BY_UNIT, Estimates
+from tsrnn.linear.garch._likelihood import Curvatures
+from tsrnn.linear.garch._prepare import Sample, to_user
+from tsrnn.linear.garch._specification import NU, SMALLEST_OMEGA, Model, persistence_weights
+from tsrnn.linear.garch._volatility import MEAN_SIZE
+
+if TYPE_CHECKING:
+    from tsrnn.linear.garch._fit import Optima
+
+LIKE_LEVELS = 0.9  # first autocorrelation; that of returns is close to zero
+_NO_LIMIT = "its estimator has no normal limit there"
+_ROUNDING = 1e-12  # a persistence held at one may be so far below it
+_FAR = 10_000  # lags after which a stationary logarithm of the variance has forgotten
+_FORGOTTEN = 1e-17  # weight of a past shock beyond the digits of a logarithm of the variance
+
+
+def estimates_of(model: Model, sample: Sample, optima: Optima, at: Curvatures) -> Estimates:
+    """Estimates in the user's units, of optima of standardised series."""
+    matrix, offset = to_user(model, sample.centre, sample.scale)
+    params = np.einsum("nij,nj->ni", matrix, optima.params) + offset
+    inverse = np.linalg.inv(matrix)
+    reduced = inverse @ reductions(model, optima)
+    fixed, messages = fixed_and_messages(model, params, optima, sample.first_autocorrelation())
+    transposed = reduced.swapaxes(1, 2)
+    return Estimates(
+        names=model.names,
+        params=params,
+        loglik=at.value - sample.n_obs * np.log(sample.scale),
+        n_obs=sample.n_obs,
+        gradient=np.einsum("nij,nj->ni", transposed, at.gradient),
+        hessian=transposed @ at.hessian @ reduced,
+        opg=transposed @ at.opg @ reduced,
+        information=transposed @ at.information @ reduced,
+        iterations=optima.iterations,
+        converged=optima.converged,
+        fixed=fixed,
+        messages=messages,
+        starts=optima.starts,
+        agreement=optima.agreement,
+    )
+
+
+def no_estimates(model: Model) -> Estimates:
+    """Estimates of no unit."""
+    k, none = len(model.names), np.empty(0)
+    square = np.empty((0, k, k))
+    return Estimates(
+        names=model.names, params=np.empty((0, k)), loglik=none, n_obs=none.astype(np.int64),
+        gradient=np.empty((0, k)), hessian=square, opg=square, information=square,
+        iterations=none.astype(np.int64), converged=none.astype(bool),
+        fixed=np.empty((0, k), bool), messages=(),
+        starts=none.astype(np.int64), agreement=none.astype(np.int64),
+    )  # fmt: skip
+
+
+def joined_estimates(parts: list[Estimates]) -> Estimates:
+    """Estimates of units one below the other."""
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_UNIT
+    }
+    messages = tuple(texts for part in parts for texts in part.messages)
+    return replace(parts[0], **arrays, messages=messages)
+
+
+def reductions(model: Model, optima: Optima) -> np.ndarray:
+    """Derivatives (N, k, k) of the parameters by those that are free, the others following.
+
+    What follows is gamma where alpha + gamma is held at zero, and a parameter of the variance
+    where the persistence is held at one.
+    """
+    n, k = optima.params.shape
+    result = np.tile(np.eye(k), (n, 1, 1))
+    alpha = np.arange(k)[model.shock_coefficients(0)]
+    for s in range(1, 1 if model.vol.log else len(model.vol.coefficients)):
+        for a, gamma in zip(alpha, np.arange(k)[model.shock_coefficients(s)], strict=True):
+            at_bound = optima.at_bound[:, gamma]
+            result[at_bound, gamma] = -np.eye(k)[a]
+    weight = persistence_weights(model)
+    for i in np.flatnonzero(optima.dropped >= 0):
+        j = optima.dropped[i]
+        result[i, j] = -(np.where(np.arange(k) == j, 0.0, weight) @ result[i]) / weight[j]
+    return result
+
+
+def fixed_and_messages(
+    model: Model, params: np.ndarray, optima: Optima, autocorrelation: np.ndarray
+) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
+    """Parameters without a standard error, (N, k), and warnings, at parameters (N, k).
+
+    `autocorrelation` (N,) is that of the series at lag one.
+    """
+    fixed = optima.at_bound.copy()
+    integrated = np.asarray(optima.dropped >= 0)
+    fixed[np.flatnonzero(integrated), optima.dropped[integrated]] = True
+    flat = np.asarray(~params[:, model.omega + 1 : model.beta.start].any(1))
+    fixed[flat, model.omega] = True
+    fixed[flat, model.beta] = True
+    messages = [_bound_messages(model, *rows) for rows in zip(optima.at_bound, params, strict=True)]
+    moments = fourth_moment_root(model, params), persistence(model, params)
+    for i, texts in enumerate(messages):
+        if flat[i]:
+            texts.append(
+                "no effect of shocks on the variance: omega and beta are not identified apart"
+            )
+        if integrated[i]:
+            name = model.names[optima.dropped[i]]
+            texts.append(
+                f"the likelihood rises beyond a persistence of one, which is imposed: {name} "
+                "follows from the others, and there is no unconditional variance"
+            )
+        texts += _moment_messages(
+            model, params[i], moments[0][i], moments[1][i], integrated[i] or flat[i]
+        )
+        if optima.kinked[i]:
+            texts.append(
+                "the likelihood has kinks in the mean, at each residual of zero, and its maximum "
+                "is on one: the gradient is not zero there"
+            )
+        if autocorrelation[i] > LIKE_LEVELS and not (model.mean.lags or model.mean.n_ma):
+            texts.append(
+                f"the series has a first autocorrelation of {autocorrelation[i]:.3f}, as prices "
+                "and other levels, and the mean has no lags: the variance follows the level. Give "
+                "returns, such as 100 * np.log(y).diff(), or mean='ar'"
+            )
+        if not optima.converged[i]:
+            texts.append(f"the search did not converge in {optima.iterations[i]} iterations")
+    return fixed, tuple(map(tuple, messages))
+
+
+def _bound_messages(model: Model, at_bound: np.ndarray, params: np.ndarray) -> list[str]:
+    texts = []
+    for i in np.flatnonzero(at_bound):
+        name = model.names[i]
+        if name == "omega":
+            what = f"is at its bound, {SMALLEST_OMEGA:g} of the variance of the series"
+        elif name == "nu":
+            end = NU[int(params[i] > sum(NU) / 2)]
+            what = f"is at its bound, {end:g}"
+        elif name.startswith("gamma"):
+            what = f"is at its bound, minus {name.replace('gamma', 'alpha')}"
+        else:
+            what = f"is at its bound, {params[i]:.3g}"
+        texts.append(f"{name} {what}: {_NO_LIMIT}")
+    return texts
+
+
+def _moment_messages(
+    model: Model, params: np.ndarray, root: float, level: float, known: bool
+) -> list[str]:
+    texts = []
+    if model.vol.log:
+        if params[model.omega + 1] < 0:
+            texts.append(
+                f"alpha[1] is {params[model.omega + 1]:.3g}: with a negative one, variances far "
+                "in the past need not be forgotten, and the likelihood may have many maxima"
+            )
+        if model.density.names:
+            texts.append(
+                "innovations with Student's t have no exponential moments: unless the effect of "
+                "shocks is negative, the unconditional variance is infinite"
+            )
+        return texts
+    if level >= 1 and not known:
+        texts.append(f"the persistence is {level:.6g}: there is no unconditional variance")
+    elif not root < 1 and not known:
+        texts.append(
+            "the fourth moment of the residuals is not finite: autocorrelations of squares and "
+            "tests built on them have no usual limit"
+        )
+    if model.density.names and params[-1] <= 4:
+        texts.append(
+            f"nu is {params[-1]:.3g}: innovations have no fourth moment, which robust standard "
+            "errors need"
+        )
+    return texts
+
+
+def persistence(model: Model, params: np.ndarray) -> np.ndarray:
+    r""":math:`\sum_i (\alpha_i + \gamma_i / 2) + \sum_j \beta_j`, of logarithms
+    :math:`\sum_j \beta_j`; parameters (N, k) to (N,)."""  # noqa: D205, D209
+    return params @ persistence_weights(model)
+
+
+def half_life(model: Model, params: np.ndarray) -> np.ndarray:
+    r"""Steps :math:`\log(1/2) / \log \rho` in which half a deviation of the variance is gone.
+
+    :math:`\rho` is the largest root of the recursion of its forecasts, the persistence for
+    orders (1, 1); inf from one on, NaN at zero or below.
+    """
+    rho = np.abs(np.linalg.eigvals(transition(model, params)[0])).max(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.log(0.5) / np.log(rho)
+    return np.where(rho > 1 - _ROUNDING, np.inf, np.where(rho > 0, steps, np.nan))
+
+
+def unconditional_variance(model: Model, params: np.ndarray) -> np.ndarray:
+    r"""Variance of the residual, inf where there is none.
+
+    :math:`\omega / (1 - P)` with the persistence P. For logarithms and normal innovations, with
+    :math:`\psi_i` the weights of past shocks in :math:`\log h_t`,
+    :math:`\prod_i E \exp(\psi_i' s_{t-i})` times what omega gives; for Student's t, inf.
+    """
+    if not model.vol.log:
+        resting = resting_variance(model, params)
+        return np.where(np.isnan(resting), np.inf, resting)
+    if model.density.names:
+        return np.full(len(params), np.inf)
+    return np.array([_exponential_variance(model, row) for row in params])
+
+
+def resting_variance(model: Model, params: np.ndarray) -> np.ndarray:
+    """Variance (N,) at which the recursion stays without news; NaN where there is none."""
+    slack = 1 - persistence(model, params)
+    level = params[:, model.omega] / np.where(slack > _ROUNDING, slack, np.nan)
+    return np.exp(level) if model.vol.log else level
+
+
+def _exponential_variance(model: Model, row: np.ndarray) -> float:
+    """Unconditional variance of a normal EGARCH."""
+    moves = transition(model, row[None])[0][0]
+    if np.abs(np.linalg.eigvals(moves)).max() >= 1:
+        return np.inf
+    part = [row[model.shock_coefficients(s)] for s in range(2)]
+    state = np.zeros((model.n_vol, 2))
+    state[: model.p] = np.stack(part, 1)
+    log_variance = row[model.omega] / (1 - row[model.beta].sum())
+    for _ in range(_FAR):
+        a, b = state[0]
+        log_variance += _log_moment(a, b)
+        state = moves @ state
+        if np.abs(state).max() < _FORGOTTEN:
+            break
+    return float(np.exp(log_variance))
+
+
+def _log_moment(a: float, b: float) -> float:
+    r""":math:`\log E \exp(a (|z| - \sqrt{2/\pi}) + b z)` of a standard normal z."""
+    both = (a + b) ** 2 / 2 + np.log(ndtr(a + b)), (a - b) ** 2 / 2 + np.log(ndtr(a - b))
+    return float(np.logaddexp(*both) - a * MEAN_SIZE)
+
+
+def fourth_moment_root(model: Model, params: np.ndarray) -> np.ndarray:
+    r"""Largest root of the recursion of :math:`E h_t^2`, shape (N,): below one, and only then,
+    :math:`E e_t^4` is finite. NaN for a recursion of logarithms.
+
+    With :math:`s_{t+1} = A_t s_t + \omega` the companion form of the variance, it is that of
+    :math:`E[A_t \otimes A_t]`; for GARCH(1,1), :math:`(\alpha + \beta)^2 + (\kappa - 1)
+    \alpha^2` with the kurtosis :math:`\kappa` of the innovations.
+    """  # noqa: D205
+    if model.vol.log:
+        return np.full(len(params), np.nan)
+    kurtosis = model.density.kurtosis(params[:, model.shape_part])
+    finite = np.isfinite(kurtosis)
+    mean, news = transition(model, params)
+    second = _kron(mean, mean)
+    for s, weight in enumerate(model.vol.expected):
+        for r, other in enumerate(model.vol.expected):
+            # Shocks are z² h, or that where z < 0: products of two have half the moments then.
+            joint = np.where(finite, kurtosis, 0.0) * min(weight, other) - weight * other
+            second = second + joint[:, None, None] * _kron(news[s], news[r])
+    root = np.abs(np.linalg.eigvals(second)).max(1)
+    moved = (params[:, model.omega + 1 : model.beta.start] != 0).any(1)
+    return np.where(finite | ~moved, root, np.inf)
+
+
+def transition(model: Model, params: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Expected transition (N, r, r) of the memory of the variance, and the matrix of each shock."""
+    n, r = len(params), model.n_vol
+    mean = np.tile(np.eye(r, k=1), (n, 1, 1))
+    mean[:, : model.q, 0] += params[:, model.beta]
+    news = []
+    for s, expected in enumerate(model.vol.expected):
+        matrix = np.zeros((n, r, r))
+        matrix[:, : model.p, 0] = params[:, model.shock_coefficients(s)]
+        mean += expected * matrix
+        news.append(matrix)
+    return mean, news
+
+
+def _kron(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    n, r, _ = a.shape
+    return np.einsum("nij,nkl->nikjl", a, b).reshape(n, r * r, r * r)

@@ -1,0 +1,375 @@
+"""Series made ready for estimation: panels as matrices, standardisation, presample variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tsrnn.data import Panel
+from tsrnn.linear.garch._specification import (
+    MOVING,
+    Model,
+    persistence_weights,
+    shock_weights,
+)
+
+_CACHED = 2**17  # numbers of a block of series: 1 MB, which a cache holds
+_ROUNDING = 1e-12  # deviation, relative to the mean, of a series that does not vary
+N_BACKCAST, _DECAY = 75, 0.94  # as in arch
+
+
+def units_of(
+    panel: Panel, rows: np.ndarray | None = None, fill: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Units (S C, T), series by series and target by target, and their lengths (S C,).
+
+    They hold the values of the panel, or others (rows, C) in their places, and `fill` beyond
+    their lengths.
+    """
+    values = panel.values if rows is None else rows
+    lengths, n_targets = panel.lengths, values.shape[1]
+    longest = int(lengths.max())
+    if (lengths == longest).all():
+        whole = values.reshape(-1, longest, n_targets)
+    else:
+        whole = np.full((panel.n_series, longest, n_targets), fill)
+        whole[np.arange(longest) < lengths[:, None]] = values
+    return whole.swapaxes(1, 2).reshape(-1, longest), np.repeat(lengths, n_targets)
+
+
+def rows_of(panel: Panel, units: np.ndarray) -> np.ndarray:
+    """Values (rows, C) of a panel from those of its units (S C, T)."""
+    longest = units.shape[1]
+    whole = units.reshape(panel.n_series, -1, longest).swapaxes(1, 2)
+    return whole[np.arange(longest) < panel.lengths[:, None]]
+
+
+class Spread(NamedTuple):
+    """Mean and standard deviation of each series, and whether all of it is finite, (N,)."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+    finite: np.ndarray
+
+
+def spread_of(y: np.ndarray, lengths: np.ndarray) -> Spread:
+    """Mean and deviation of series (N, T) up to their lengths; NaN for one that is not finite."""
+    n, steps = y.shape
+    spread = Spread(np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=bool))
+    for part in _blocks(n, steps):
+        inside = np.arange(steps) < lengths[part, None]
+        spread.finite[part] = (np.isfinite(y[part]) | ~inside).all(1)
+        kept = np.where(inside & spread.finite[part, None], y[part], 0.0)
+        largest = np.abs(kept).max(1)
+        unit = np.where(largest > 0, largest, 1.0)  # squares of huge or tiny numbers are neither
+        kept /= unit[:, None]
+        count = np.maximum(lengths[part], 1)
+        mean = kept.sum(1) / count
+        kept = np.where(inside, kept - mean[:, None], 0.0)
+        deviation = np.sqrt(np.einsum("nt,nt->n", kept, kept) / count)
+        spread.mean[part], spread.deviation[part] = unit * mean, unit * deviation
+    spread.mean[~spread.finite] = spread.deviation[~spread.finite] = np.nan
+    return spread
+
+
+def _blocks(n: int, steps: int) -> list[slice]:
+    """Parts of n series that fit into the cache."""
+    size = max(1, _CACHED // steps)
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
+def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
+    """Reason why each series cannot be fitted; empty where it can."""
+    k, dropped = len(model.names), model.mean.n_dropped
+    constant = spread.deviation <= _ROUNDING * np.abs(spread.mean)
+    reasons = [""] * len(lengths)
+    for i in np.flatnonzero(constant | (spread.deviation == 0)):
+        reasons[i] = "the series must vary; it is constant. Drop it"
+    for i in np.flatnonzero(~spread.finite):
+        reasons[i] = "the series must be finite; it has NaN or infinite values"
+    for i in np.flatnonzero(lengths - dropped <= k):
+        reasons[i] = (
+            f"{k} parameters need more than {k + dropped} observations; the series has "
+            f"{lengths[i]}. Take lower orders, or give more rows"
+        )
+    return reasons
+
+
+@dataclass(frozen=True)
+class Sample:
+    r"""N series that a model can be fitted to.
+
+    Kept is :math:`(y - m) / s` with the mean m (0 for a model without a constant) and the
+    standard deviation s of the series.
+
+    Parameters
+    ----------
+    inputs : ndarray of shape (N, T, m)
+        y, its lags and, for a padded model, where there is an observation.
+    n_obs : integer ndarray of shape (N,)
+        Observations in the likelihood.
+    centre, scale : ndarray of shape (N,)
+    """
+
+    inputs: np.ndarray
+    n_obs: np.ndarray
+    centre: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def observed(self) -> np.ndarray:
+        """Mask (N, T) of the observations."""
+        return np.arange(self.inputs.shape[1]) < self.n_obs[:, None]
+
+    def first_autocorrelation(self) -> np.ndarray:
+        """Autocorrelation of each series at lag one, (N,); 0 for one that does not vary."""
+        y, n = self.inputs[:, :, 0], self.n_obs
+        if (n < y.shape[1]).any():
+            y = np.where(self.observed, y, 0.0)
+        # From sums of products: the centred series would be an array as large as the data.
+        mean = y.sum(1) / n
+        ends = y[:, 0] + np.take_along_axis(y, n[:, None] - 1, 1)[:, 0]
+        products = np.einsum("nt,nt->n", y[:, 1:], y[:, :-1])
+        covariance = products - mean * (2 * n * mean - ends) + (n - 1) * mean**2
+        variance = np.einsum("nt,nt->n", y, y) - n * mean**2
+        return np.divide(covariance, variance, out=np.zeros(len(y)), where=variance > 0)
+
+    def select(self, units: np.ndarray) -> Sample:
+        """Sample of some of the series, by number."""
+        return Sample(self.inputs[units], self.n_obs[units], self.centre[units], self.scale[units])
+
+
+def sample_of(model: Model, y: np.ndarray, lengths: np.ndarray, spread: Spread) -> Sample:
+    """Standardise series y (N, T), of which nothing beyond their lengths is read."""
+    (n, steps), scale = y.shape, spread.deviation
+    centre = spread.mean if model.mean.constant else np.zeros(n)
+    kept = np.zeros((n, steps))
+    for part in _blocks(n, steps):
+        standard = (y[part] - centre[part, None]) / scale[part, None]
+        kept[part] = np.where(np.arange(steps) < lengths[part, None], standard, 0.0)
+    return Sample(design(model, kept, lengths), lengths - model.mean.n_dropped, centre, scale)
+
+
+def design(model: Model, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Inputs of the cell, (N, T - dropped, m), of series (N, T)."""
+    first, steps = model.mean.n_dropped, y.shape[1]
+    columns = [y[:, first - lag : steps - lag] for lag in (0, *model.mean.lags)]
+    if model.padded:
+        columns.append((np.arange(first, steps) < lengths[:, None]).astype(float))
+    return np.stack(columns, -1) if len(columns) > 1 else columns[0][..., None]
+
+
+def to_user(model: Model, centre: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Map parameters of standardised series to those of the user's: :math:`A \theta + b`.
+
+    Returns
+    -------
+    matrix : ndarray of shape (N, k, k)
+        A.
+    offset : ndarray of shape (N, k)
+        b.
+    """
+    n, k = len(scale), len(model.names)
+    matrix, offset = np.tile(np.eye(k), (n, 1, 1)), np.zeros((n, k))
+    if model.mean.constant:
+        matrix[:, 0, 0] = scale
+        matrix[:, 0, 1 : 1 + len(model.mean.lags)] = -centre[:, None]
+        offset[:, 0] = centre
+    log_variance = 2 * np.log(scale)
+    if model.vol.log:
+        matrix[:, model.omega, model.beta] = -log_variance[:, None]
+        offset[:, model.omega] = log_variance
+    else:
+        matrix[:, model.omega, model.omega] = scale**2
+    return matrix, offset
+
+
+class Quantity(NamedTuple):
+    """A quantity of N units with derivatives by their k parameters, None where it has none."""
+
+    value: np.ndarray
+    slope: np.ndarray | None = None
+    bend: np.ndarray | None = None
+
+
+class Initial(NamedTuple):
+    """Memory before the first observation, with the derivatives that are not zero."""
+
+    value: np.ndarray  # (N, n_memory)
+    first: dict[tuple[int, int], np.ndarray]
+    second: dict[tuple[int, int, int], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Presample:
+    r"""Presample variance of N units by name.
+
+    ========================= ========================================================
+    "backcast"                :math:`\sum_t w_t e_t^2` over the first 75 residuals at the
+                              starting values, :math:`w_t \propto 0.94^t`, as in arch
+    "sample"                  mean of :math:`e_t^2` at the starting values
+    "fcp"                     mean of :math:`e_t^2` at the current mean (Fiorentini,
+                              Calzolari and Panattoni, 1996)
+    "unconditional"           the one that the current parameters imply
+    "tsp"                     as "fcp", after residuals of zero; for logarithms
+    ========================= ========================================================
+
+    A recursion of logarithms starts from the logarithm of the first three, and from the
+    unconditional mean of log h.
+
+    Parameters
+    ----------
+    model : Model
+    kind : str
+    fixed : ndarray of shape (N,)
+        The variance, for a kind that does not move with the parameters.
+    moments : ndarray of shape (N, 1 + k_mean, 1 + k_mean)
+        Means of products of y and the regressors of the mean, for "fcp".
+    """
+
+    model: Model
+    kind: str
+    fixed: np.ndarray
+    moments: np.ndarray
+
+    def select(self, units: np.ndarray) -> Presample:
+        """Presample variance of some units."""
+        return Presample(self.model, self.kind, self.fixed[units], self.moments[units])
+
+    def variance(self, params: np.ndarray) -> Quantity:
+        """Presample h, or log h, at parameters (N, k)."""
+        if self.kind == "unconditional":
+            return _unconditional(self.model, params)
+        h = self._mean_square(params) if self.kind in MOVING else Quantity(self.fixed)
+        return _log(h) if self.model.vol.log else h
+
+    def level(self, params: np.ndarray) -> np.ndarray:
+        """Presample variances (N,) at parameters, of logarithms too."""
+        value = self.variance(params).value
+        return np.exp(value) if self.model.vol.log else value
+
+    def _mean_square(self, params: np.ndarray) -> Quantity:
+        """Mean squared residual, quadratic in the parameters of the mean."""
+        n, k = params.shape
+        part = self.model.mean_part
+        weights = np.concatenate([np.ones((n, 1)), -params[:, part]], 1)
+        product = np.einsum("nij,nj->ni", self.moments, weights)
+        slope, bend = np.zeros((n, k)), np.zeros((n, k, k))
+        slope[:, part] = -2 * product[:, 1:]
+        bend[:, part, part] = 2 * self.moments[:, 1:, 1:]
+        return Quantity((weights * product).sum(1), slope, bend)
+
+    def memory(self, params: np.ndarray, order: int) -> Initial:
+        """Memory before the first observation and its derivatives up to an order."""
+        model, before, moving = self.model, self.variance(params), self._moving()
+        value = np.zeros((len(params), model.n_memory))
+        first: dict[tuple[int, int], np.ndarray] = {}
+        second: dict[tuple[int, int, int], np.ndarray] = {}
+        for j in range(model.n_vol):
+            field, weight = model.mean.n_ma + j, persistence_weights(model, j)
+            offset = shock_weights(model, j)
+            offset[model.omega] = j == 0
+            part = _product(params, weight, offset, before)
+            value[:, field] = part.value
+            if order > 0 and part.slope is not None:
+                touched = np.flatnonzero((weight != 0) | (offset != 0) | moving)
+                first |= {(field, int(a)): part.slope[:, a] for a in touched}
+            if order > 1 and part.bend is not None:
+                pairs = _pairs(weight, moving)
+                second |= {(field, a, b): part.bend[:, a, b] for a, b in pairs}
+        return Initial(value, first, second)
+
+    def _moving(self) -> np.ndarray:
+        """Whether the presample variance moves with each parameter, shape (k,)."""
+        model = self.model
+        moving = np.zeros(len(model.names), dtype=bool)
+        if self.kind in MOVING:
+            moving[model.mean_part] = True
+        elif self.kind == "unconditional":
+            moving = persistence_weights(model) != 0
+            moving[model.omega] = True
+        return moving
+
+
+def _product(
+    params: np.ndarray, weight: np.ndarray, offset: np.ndarray, before: Quantity
+) -> Quantity:
+    """A linear function of the parameters times a quantity, plus another linear function."""
+    share = params @ weight
+    value, slope = share * before.value + params @ offset, before.value[:, None] * weight + offset
+    if before.slope is None or before.bend is None:
+        return Quantity(value, slope)
+    crossed = weight[:, None] * before.slope[:, None, :]
+    bend = crossed + crossed.swapaxes(1, 2) + share[:, None, None] * before.bend
+    return Quantity(value, slope + share[:, None] * before.slope, bend)
+
+
+def _pairs(weight: np.ndarray, moving: np.ndarray) -> list[tuple[int, int]]:
+    """Pairs of parameters by which weight times presample variance has a second derivative."""
+    touched = np.flatnonzero((weight != 0) | moving).tolist()
+    return [(a, b) for a in touched for b in touched if a <= b and (moving[a] or moving[b])]
+
+
+def _unconditional(model: Model, params: np.ndarray) -> Quantity:
+    r""":math:`\omega / (1 - P)`; NaN where the persistence P is not below one."""
+    weight = persistence_weights(model)
+    slack = 1 - params @ weight
+    slack = np.where(slack > 0, slack, np.nan)
+    unit = np.zeros(params.shape[1])
+    unit[model.omega] = 1.0
+    value = params[:, model.omega] / slack
+    slope = (unit + value[:, None] * weight) / slack[:, None]
+    crossed = slope[:, :, None] * weight
+    return Quantity(value, slope, (crossed + crossed.swapaxes(1, 2)) / slack[:, None, None])
+
+
+def _log(h: Quantity) -> Quantity:
+    value = np.log(h.value)
+    if h.slope is None or h.bend is None:
+        return Quantity(value)
+    slope = h.slope / h.value[:, None]
+    bend = h.bend / h.value[:, None, None] - slope[:, :, None] * slope[:, None, :]
+    return Quantity(value, slope, bend)
+
+
+def presample_of(
+    model: Model, sample: Sample, kind: str | float, first: np.ndarray, variance: np.ndarray
+) -> Presample:
+    """Set up the presample variance of standardised units.
+
+    `first` (N, at most 75) are residuals at the starting values, `variance` (N,) is the mean
+    square of all of them.
+    """
+    if not isinstance(kind, str):
+        kind, fixed = "fixed", float(kind) / sample.scale**2
+    else:
+        fixed = backcast(first**2, sample.n_obs) if kind == "backcast" else variance
+    moments = mean_moments(model, sample) if kind in MOVING else np.zeros((len(sample.n_obs), 1, 1))
+    return Presample(model, kind, fixed, moments)
+
+
+def backcast(squares: np.ndarray, n_obs: np.ndarray) -> np.ndarray:
+    """Exponentially weighted mean of the first squared residuals."""
+    most = squares.shape[1]
+    weights = np.where(np.arange(most) < n_obs[:, None], _DECAY ** np.arange(most), 0.0)
+    return (weights * squares).sum(1) / weights.sum(1)
+
+
+def mean_moments(model: Model, sample: Sample) -> np.ndarray:
+    """Means of products of y, the constant and the lags of y, as they stand in the equation."""
+    observed = sample.observed.astype(float)
+    columns = [sample.inputs[..., 0], *[observed] * model.mean.constant]
+    columns += [sample.inputs[..., 1 + i] for i in range(len(model.mean.lags))]
+    columns = [column * observed for column in columns] if model.padded else columns
+    return products_of(columns) / sample.n_obs[:, None, None]
+
+
+def products_of(columns: list[np.ndarray]) -> np.ndarray:
+    """Sums over time of products of variables (N, T), shape (N, m, m)."""
+    result = np.empty((len(columns[0]), len(columns), len(columns)))
+    for i, column in enumerate(columns):
+        for j, other in enumerate(columns[: i + 1]):
+            result[:, i, j] = result[:, j, i] = np.einsum("nt,nt->n", column, other)
+    return result

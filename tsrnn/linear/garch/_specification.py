@@ -1,0 +1,398 @@
+"""A univariate model put together: mean, variance, density, orders, parameters and their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsrnn.contract import choice, number, positive_integer
+from tsrnn.kernels import Cell
+from tsrnn.linear._arguments import order_of
+from tsrnn.linear._optimise import Evaluation
+from tsrnn.linear.garch._density import DENSITIES, Density
+from tsrnn.linear.garch._volatility import VOLATILITIES, Volatility
+
+Fields = tuple[Tensor, ...]
+
+MEANS = ("constant", "zero", "ar", "arma")
+INITIAL_VARIANCES = ("backcast", "sample", "fcp", "unconditional", "tsp")
+MOVING = ("fcp", "tsp")  # with the parameters of the mean
+AUXILIARY = ("l", "log_h", "e", "h", "w")
+SMALLEST_OMEGA = 1e-8  # of the variance of the series, as in arch
+LARGEST_LOG_BETA = 1 - 1e-8  # below one, where the logarithm of the variance is stationary
+NU = (2.05, 500.0)  # as in arch: below there is hardly a variance, above hardly a difference
+
+
+@dataclass(frozen=True)
+class Model:
+    """Mean, variance recursion with p lags of shocks and q of itself, and density.
+
+    Parameters are in the order of `names`: mean, variance, shape. A `padded` model has a last
+    input that is 1 where there is an observation and 0 where a series has ended.
+    """
+
+    mean: UnivariateMean
+    vol: Volatility
+    density: Density
+    p: int
+    q: int
+    padded: bool = False
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the k parameters."""
+        return (*self.mean.names, *self.vol.names(self.p, self.q), *self.density.names)
+
+    @cached_property
+    def mean_part(self) -> slice:
+        """Slice of the parameters of the mean."""
+        return slice(0, len(self.mean.names))
+
+    @cached_property
+    def vol_part(self) -> slice:
+        """Slice of the parameters of the variance, omega first."""
+        return slice(len(self.mean.names), len(self.names) - len(self.density.names))
+
+    @cached_property
+    def shape_part(self) -> slice:
+        """Slice of the parameters of the density."""
+        return slice(len(self.names) - len(self.density.names), len(self.names))
+
+    @cached_property
+    def omega(self) -> int:
+        """Index of omega."""
+        return self.vol_part.start
+
+    @cached_property
+    def beta(self) -> slice:
+        """Slice of the q coefficients of the lagged variance."""
+        return slice(self.vol_part.stop - self.q, self.vol_part.stop)
+
+    def shock_coefficients(self, s: int) -> slice:
+        """Slice of the p coefficients of shock s."""
+        start = self.omega + 1 + s * self.p
+        return slice(start, start + self.p)
+
+    @cached_property
+    def n_vol(self) -> int:
+        """Memory fields of the variance."""
+        return max(self.p, self.q)
+
+    @cached_property
+    def n_memory(self) -> int:
+        """Memory fields: those of the mean, then those of the variance."""
+        return self.mean.n_ma + self.n_vol
+
+    @cached_property
+    def cell(self) -> Cell:
+        """The recurrence, in memory fields and then `AUXILIARY` ones that it does not read."""
+        memory = (
+            *(f"m{i + 1}" for i in range(self.mean.n_ma)),
+            *(f"s{i + 1}" for i in range(self.n_vol)),
+        )
+        inputs = ("y", *(f"y_{lag}" for lag in self.mean.lags), *(("observed",) * self.padded))
+        params = tuple(name.translate(str.maketrans(".[", "__", "]")) for name in self.names)
+        step = Step(self)
+        return Cell(
+            f"{self.vol.name}-{self.density.name}-{self.p}-{self.q}",
+            n=self.n_memory + len(AUXILIARY),
+            m=len(inputs),
+            p=len(params),
+            step=step,
+            names=((*memory, *AUXILIARY), inputs, tuple(f"p_{name}" for name in params)),
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One observation: residual, variance, log-likelihood, and the memory after it."""
+
+    model: Model
+
+    def __call__(self, state: Fields, inputs: Fields, params: Fields) -> Fields:
+        """Return the new memory and the auxiliary fields."""
+        if not self.model.padded:
+            return self._observed(state, inputs, params)
+        *inputs_, observed = inputs
+        new = self._observed(state, tuple(inputs_), params)
+        n, there = self.model.n_memory, observed > 0.5
+        kept = (torch.where(there, a, b) for a, b in zip(new[:n], state, strict=False))
+        return (*kept, *(torch.where(there, field, 0.0) for field in new[n:]))
+
+    def _observed(self, state: Fields, inputs: Fields, params: Fields) -> Fields:
+        model = self.model
+        memory = state[: model.n_memory]
+        h, log_h = model.vol.variance(memory[model.mean.n_ma :])
+        predicted = model.mean.predicted(
+            memory[: model.mean.n_ma], inputs[1:], params[model.mean_part]
+        )
+        e = inputs[0] - predicted
+        w = 1 / h
+        loglik = model.density.log_kernel(e * e * w, log_h, params[model.shape_part])
+        return (*self.remembered(memory, e, h, params), loglik, log_h, e, h, w)
+
+    def remembered(self, memory: Fields, e: Tensor, h: Tensor, params: Fields) -> Fields:
+        """Memory after a residual whose variance is h."""
+        model, n_ma = self.model, self.model.mean.n_ma
+        shocks = model.vol.shocks(e, h)
+        order = (model.p, model.q)
+        return (
+            *model.mean.advance(memory[:n_ma], e, params[model.mean_part]),
+            *model.vol.advance(memory[n_ma:], shocks, params[model.vol_part], order),
+        )
+
+
+@dataclass(frozen=True)
+class UnivariateMean:
+    r"""Conditional mean: zero, constant, autoregressive or ARMA, all in one equation.
+
+    .. math:: y_t = c + \sum_i \phi_i y_{t-i} + \sum_j \theta_j e_{t-j} + e_t
+
+    A step reads y and its lags as inputs. The contribution of past residuals to later means is
+    the memory: field j holds the part of :math:`\sum_i \theta_i e_{t-i}` that is known j steps
+    before, zero at the start.
+
+    Parameters
+    ----------
+    constant : bool
+    lags : tuple of int, optional
+        Lags i of y.
+    n_ma : int, default 0
+        Number of lags of the residual.
+    """
+
+    constant: bool
+    lags: tuple[int, ...] = ()
+    n_ma: int = 0
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Parameters: ``mu`` alone, else ``Const, y[1], ..., ma.L1, ...``."""
+        constant = "Const" if self.lags or self.n_ma else "mu"
+        return (
+            *((constant,) if self.constant else ()),
+            *(f"y[{lag}]" for lag in self.lags),
+            *(f"ma.L{j}" for j in range(1, self.n_ma + 1)),
+        )
+
+    @cached_property
+    def n_dropped(self) -> int:
+        """First observations that have not all lags, and are left out of the likelihood."""
+        return max(self.lags, default=0)
+
+    def predicted(self, memory: Fields, lagged: Fields, params: Fields) -> Tensor | float:
+        """Conditional mean from the memory and the lags of y."""
+        constant = [*params[: self.constant]]
+        slopes = params[self.constant : self.constant + len(self.lags)]
+        terms = constant + [phi * y for phi, y in zip(slopes, lagged, strict=True)]
+        return sum([*terms[1:], *memory[:1]], start=terms[0]) if terms else sum(memory[:1])
+
+    def advance(self, memory: Fields, e: Tensor, params: Fields) -> Fields:
+        """Memory after a residual."""
+        theta = params[len(params) - self.n_ma :]
+        new = [theta_j * e for theta_j in theta]
+        return tuple(a + b for a, b in zip(new, memory[1:], strict=False)) + tuple(new[-1:])
+
+
+def persistence_weights(model: Model, first: int = 0) -> np.ndarray:
+    """Weights (k,) whose product with the parameters is the persistence, from a lag on."""
+    weight = np.zeros(len(model.names))
+    for s, expected in enumerate(model.vol.expected):
+        weight[model.shock_coefficients(s)][first:] = expected
+    weight[model.beta][first:] = 1.0
+    return weight
+
+
+def shock_weights(model: Model, first: int) -> np.ndarray:
+    """Weights (k,) whose product with the parameters is the sum of presample shocks from a lag on.
+
+    Zero where shocks are at their expectation, which is zero for a logarithm.
+    """
+    weight = np.zeros(len(model.names))
+    for s, shock in enumerate(model.vol.before):
+        weight[model.shock_coefficients(s)][first:] = shock
+    return weight
+
+
+def model_of(
+    order: Any, mean: Any, mean_order: Any, distribution: Any, vol: Any, padded: bool
+) -> Model:
+    """Model of the arguments of the constructor, which are checked."""
+    p, q = order_of(
+        "order", order, "p lags of squared residuals (alpha) and q of the variance (beta)"
+    )
+    conditional_mean = _mean_of(choice("mean", mean, MEANS), mean_order)
+    density = DENSITIES[choice("distribution", distribution, tuple(DENSITIES))]
+    volatility = VOLATILITIES[choice("vol", vol, tuple(VOLATILITIES))]
+    return Model(conditional_mean, volatility, density, p, q, padded)
+
+
+def _mean_of(mean: str, mean_order: Any) -> UnivariateMean:
+    """Mean of a name and orders."""
+    if mean in ("constant", "zero"):
+        if mean_order is not None:
+            raise ValueError(
+                f"mean={mean!r} has no order; got mean_order={mean_order!r}. Leave it out, or "
+                "take mean='ar' or 'arma'"
+            )
+        return UnivariateMean(mean == "constant")
+    if mean == "ar":
+        return UnivariateMean(True, _mean_lags(1 if mean_order is None else mean_order))
+    orders = (1, 1) if mean_order is None else mean_order
+    p, q = order_of("mean_order", orders, "p lags of y and q of its innovations", least=(0, 1))
+    return UnivariateMean(True, tuple(range(1, p + 1)), q)
+
+
+def initial_variance_of(initial_variance: Any, mean: UnivariateMean, vol: str) -> str | float:
+    """Presample variance, by name or as a number, checked."""
+    if not isinstance(initial_variance, str):
+        return number("initial_variance", initial_variance, lowest=0.0, open_=True)
+    kind = choice("initial_variance", initial_variance, INITIAL_VARIANCES)
+    if kind == "tsp" and vol != "egarch":
+        raise ValueError(
+            "initial_variance='tsp' is for vol='egarch', in which TSP takes residuals of zero "
+            f"before the first; with vol={vol!r} TSP's default is 'fcp', HINIT=OLS is 'sample' "
+            "and HINIT=STEADY is 'unconditional'"
+        )
+    if kind in MOVING and mean.n_ma:
+        raise ValueError(
+            f"initial_variance={kind!r} is for means that are regressions; with mean='arma' take "
+            f"one of {tuple(k for k in INITIAL_VARIANCES if k not in MOVING)}"
+        )
+    return kind
+
+
+def _mean_lags(value: Any) -> tuple[int, ...]:
+    """Lags 1 to p from p, or those of a list."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return tuple(range(1, positive_integer("mean_order", value) + 1))
+    lags = tuple(positive_integer("mean_order", lag) for lag in value)
+    if not lags or tuple(sorted(set(lags))) != lags:
+        raise ValueError(f"mean_order must be rising lags such as [1, 5]; got {value!r}")
+    return lags
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    r"""Natural parameters :math:`\theta = A c + b`, with nu the inverse of its coordinate.
+
+    Leverage is estimated as alpha and alpha + gamma, both not negative; nu as 1/nu, in which
+    the likelihood is closer to a parabola.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (k, d)
+    offset : ndarray of shape (k,)
+    inverted : slice
+        Where nu stands among natural parameters.
+    lower, upper : ndarray of shape (d,)
+    kept : integer ndarray of shape (d,)
+        Natural parameter that each coordinate belongs to.
+    implied : ndarray of shape (1 + d,), optional
+        Constant and weights that give, on the face of stationarity, the coordinate that the
+        others imply.
+    """
+
+    matrix: np.ndarray
+    offset: np.ndarray
+    inverted: slice
+    lower: np.ndarray
+    upper: np.ndarray
+    kept: np.ndarray
+    implied: np.ndarray | None = None
+
+    def natural(self, coordinates: np.ndarray) -> np.ndarray:
+        """Natural parameters (n, k) of coordinates (n, d)."""
+        params = coordinates @ self.matrix.T + self.offset
+        params[:, self.inverted] = 1 / params[:, self.inverted]
+        return params
+
+    def of(self, params: np.ndarray) -> np.ndarray:
+        """Coordinates (n, d) of natural parameters (n, k), in the box."""
+        linear = params - self.offset
+        linear[:, self.inverted] = 1 / params[:, self.inverted]
+        return np.clip(linear @ np.linalg.pinv(self.matrix).T, self.lower, self.upper)
+
+    def jacobian(self, params: np.ndarray) -> np.ndarray:
+        """Derivatives (n, k, d) of natural parameters."""
+        result = np.tile(self.matrix, (len(params), 1, 1))
+        nu = params[:, self.inverted]
+        result[:, self.inverted] *= -(nu**2)[:, :, None]
+        return result
+
+    def pulled(self, params: np.ndarray, at: Evaluation, exact: bool) -> Evaluation:
+        """Evaluation in these coordinates, of one in natural parameters."""
+        jacobian = self.jacobian(params)
+        with np.errstate(invalid="ignore", over="ignore"):  # where values are not finite either
+            curvature = jacobian.swapaxes(1, 2) @ at.curvature @ jacobian
+            if exact and self.inverted.stop > self.inverted.start:
+                rows = self.matrix[self.inverted]
+                bend = 2 * params[:, self.inverted] ** 3 * at.gradient[:, self.inverted]
+                curvature -= np.einsum("ns,si,sj->nij", bend, rows, rows)
+            gradient = np.einsum("nk,nkd->nd", at.gradient, jacobian)
+        return Evaluation(at.value, gradient, curvature)
+
+
+def box(model: Model) -> Coordinates:
+    """Coordinates of a model."""
+    k = len(model.names)
+    matrix = np.eye(k)
+    lower, upper = np.full(k, -np.inf), np.full(k, np.inf)
+    if model.vol.log:
+        if model.q == 1:
+            lower[model.beta], upper[model.beta] = -LARGEST_LOG_BETA, LARGEST_LOG_BETA
+    else:
+        lower[model.vol_part] = 0.0
+        lower[model.omega] = SMALLEST_OMEGA
+        upper[model.beta] = 1.0
+        alpha = model.shock_coefficients(0)
+        for s in range(1, len(model.vol.coefficients)):
+            leverage = model.shock_coefficients(s)
+            matrix[leverage, alpha] = -np.eye(model.p)
+    shape = model.shape_part
+    lower[shape], upper[shape] = 1 / NU[1], 1 / NU[0]
+    return Coordinates(matrix, np.zeros(k), shape, lower, upper, np.arange(k))
+
+
+def face(model: Model, whole: Coordinates, dropped: int) -> Coordinates:
+    """Coordinates on the face of stationarity, where the persistence is one."""
+    weight = whole.matrix.T @ persistence_weights(model)
+    kept = np.arange(len(weight)) != dropped
+    inside = np.eye(len(weight))[:, kept]
+    inside[dropped] = -weight[kept] / weight[dropped]
+    offset = np.zeros(len(weight))
+    offset[dropped] = 1 / weight[dropped]
+    return replace(
+        whole,
+        matrix=whole.matrix @ inside,
+        offset=whole.matrix @ offset,
+        lower=whole.lower[kept],
+        upper=whole.upper[kept],
+        kept=whole.kept[kept],
+        implied=np.r_[offset[dropped], inside[dropped]],
+    )
+
+
+def admissible(model: Model, coordinates: Coordinates, values: np.ndarray) -> np.ndarray:
+    """Whether coordinates (n, d) satisfy the constraints beyond the box."""
+    if coordinates.implied is not None:
+        return coordinates.implied[0] + values @ coordinates.implied[1:] >= 0
+    if model.vol.log and model.q > 1:
+        return spectral_radius(coordinates.natural(values)[:, model.beta]) < 1
+    return np.ones(len(values), dtype=bool)
+
+
+def spectral_radius(coefficients: np.ndarray) -> np.ndarray:
+    """Largest modulus (n,) of roots of a linear recursion with coefficients (n, q)."""
+    n, q = coefficients.shape
+    if q == 0:
+        return np.zeros(n)
+    companion = np.tile(np.eye(q, k=-1), (n, 1, 1))
+    companion[:, 0] = coefficients
+    return np.abs(np.linalg.eigvals(companion)).max(1)
