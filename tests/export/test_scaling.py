@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tsrnn import forecasters
 from tsrnn.data import read_panel
 from tsrnn.export._scaling import boxcox, inverse_boxcox, own_scaling
-from tsrnn import forecasters
 from tsrnn.forecasters import fit_scaling
 
 SEASONS = st.sampled_from([1, 2, 7, 30])
