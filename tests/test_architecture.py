@@ -175,6 +175,17 @@ def illegal_doors(path, source):
     ]
 
 
+def private_imports(path, source):
+    """Return imports of modules or names that another room keeps to itself."""
+    return [
+        f"{path}:{line} imports {module}; a room imports from another what its __init__ exports"
+        for line, module in imports(source, package_of(path))
+        if module.startswith("tsrnn.")
+        and module.split(".")[1] != room_of(path)
+        and any(part.startswith("_") and part != "__version__" for part in module.split(".")[2:])
+    ]
+
+
 def bare_imports(path, source):
     return [
         f"{path}:{line} imports {module}; write tsrnn.{module}"
@@ -191,6 +202,11 @@ def check(checker, path):
 @pytest.mark.parametrize("path", modules())
 def test_arrows_run_one_way(path):
     check(illegal_arrows, path)
+
+
+@pytest.mark.parametrize("path", modules())
+def test_rooms_are_entered_by_their_doors(path):
+    check(private_imports, path)
 
 
 @pytest.mark.parametrize("path", [FACADE, *modules()])
@@ -276,6 +292,19 @@ def test_a_planted_door_is_caught_with_file_line_and_import(path, source, line):
     assert message.startswith(f"{path}:{line} imports ")
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tsrnn.kernels._cell import Fields",
+        "from tsrnn.kernels import _cell",
+        "import tsrnn.data._panel",
+    ],
+)
+def test_a_planted_private_import_is_caught(source):
+    (message,) = private_imports("tsrnn/layers/_x.py", source)
+    assert message.startswith("tsrnn/layers/_x.py:1 imports tsrnn.")
+
+
 @pytest.mark.parametrize("source", ["import kernels", "from datasets._ett import load_ett"])
 def test_a_planted_bare_import_is_caught(source):
     assert bare_imports("benchmarks/x.py", source)
@@ -295,5 +324,5 @@ def test_a_planted_bare_import_is_caught(source):
     ],
 )
 def test_legal_imports_pass(path, source):
-    for checker in (illegal_arrows, illegal_doors, bare_imports):
+    for checker in (illegal_arrows, illegal_doors, bare_imports, private_imports):
         assert checker(path, source) == []

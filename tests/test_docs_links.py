@@ -16,6 +16,10 @@ CHECKED = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *PAGES]
 FENCE = re.compile(r"^(`{3,})([^\n]*)\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`[^`]+`")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)(?:\s+\"[^\"]*\")?\s*\)")
+ROOMS = "tsrnn|kernels|datasets|tests|benchmarks|examples|docs(?!/_build)"
+PATH = re.compile(rf"`((?:{ROOMS})/[^`\s*<]+)`")
+    r"`((?:tsrnn|kernels|datasets|tests|benchmarks|examples|docs(?!/_build))/[^`\s*<]+)`"
+)
 HEADING = re.compile(r"^#{1,3} +(.+?)\s*$", re.MULTILINE)  # as deep as conf.py gives anchors
 
 
@@ -87,6 +91,12 @@ def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     faults = {target: fault(page, target) for target in links(text)}
     assert not {target: said for target, said in faults.items() if said}
+
+
+@pytest.mark.parametrize("page", CHECKED, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_paths_of_the_repository_exist(page):
+    paths = PATH.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+    assert not [path for path in paths if not (REPOSITORY / path).exists()]
 
 
 def test_there_are_links_to_check():

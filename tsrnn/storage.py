@@ -86,7 +86,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     """
     header, arrays = read_file(path)
 
-    def restore(part: dict[str, Any], own: dict[str, np.ndarray]) -> Any:
+    def restore(part: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         name = part.get("class")
         text(name, "class")
         if name not in HOMES:
@@ -95,7 +95,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
                 f"reads {', '.join(HOMES)}. Install a newer tsrnn"
             )
         model = getattr(import_module(HOMES[name]), name)
-        return model._restore(part, own, restore)
+        return model._restore(part, arrays, restore)
 
     try:
         return restore(header, arrays)
