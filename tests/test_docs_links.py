@@ -18,8 +18,6 @@ INLINE_CODE = re.compile(r"`[^`]+`")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)(?:\s+\"[^\"]*\")?\s*\)")
 ROOMS = "tsrnn|kernels|datasets|tests|benchmarks|examples|docs(?!/_build)"
 PATH = re.compile(rf"`((?:{ROOMS})/[^`\s*<]+)`")
-    r"`((?:tsrnn|kernels|datasets|tests|benchmarks|examples|docs(?!/_build))/[^`\s*<]+)`"
-)
 HEADING = re.compile(r"^#{1,3} +(.+?)\s*$", re.MULTILINE)  # as deep as conf.py gives anchors
 
 
