@@ -86,6 +86,7 @@ def test_an_interrupt(long_csv):
     """By a signal that the process sends itself in the midst of its work."""
     code = (
         "import os, signal, sys, time; from tsrnn.baselines import Naive; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "  # ignored in the background
         "from tsrnn.cli import main; "
         "Naive.fit = lambda self, df: (os.kill(os.getpid(), signal.SIGINT), time.sleep(30)); "
         f"sys.argv = ['tsrnn', 'forecast', {str(long_csv)!r}, '--model', 'naive']; main()"

@@ -240,9 +240,7 @@ class TestHorizon:
         told(ValueError, lambda: after.predict(3, h=4), "once; got 3 and h=4")
 
     def test_by_position_it_is_a_number(self, after):
-        told(
-            FileNotFoundError, lambda: after.predict("3"), "no parquet file or folder '3'", "frame"
-        )
+        told(FileNotFoundError, lambda: after.predict("3"), "no parquet or CSV file is at '3'")
         told(TypeError, lambda: after.predict(2.5), "positive integer; got 2.5")
         told(TypeError, lambda: after.predict(True), "positive integer; got True")
 

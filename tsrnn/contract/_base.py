@@ -199,8 +199,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         df : pandas.Series, pandas.DataFrame, polars.DataFrame or path
             Wide: time in the index, a column a variable. Long: columns `unique_id`, `ds`,
             `y` (other names by `id_col`, `time_col`, `target`), other columns exogenous. A
-            path is that of a parquet file or of a folder of them, read without a frame of
-            the whole.
+            path is that of a parquet or CSV file, of a folder of them, or a pattern; parquet
+            files are read without a frame of the whole.
         y : None
             There for scikit-learn; targets are columns of `df`.
 
@@ -629,8 +629,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header and arrays of the file."""
-        header = common_header(self) | {"fitted": self._header()}
-        return header, self._arrays() | common_arrays(self)
+        fitted = {"fitted": self._header()}  # first: it refuses arguments in words of its class
+        return common_header(self) | fitted, self._arrays() | common_arrays(self)
 
     @classmethod
     def _restore(

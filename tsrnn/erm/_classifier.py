@@ -206,7 +206,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
                 )
             self._given_classes = given
         try:
-            self._fit_on(X, y, sample_weight)
+            self._partial_fit(X, y, sample_weight)
         finally:
             self._given_classes = None
         return self

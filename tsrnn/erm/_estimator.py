@@ -220,7 +220,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
             self._judge(samples, data, train, held_out)
         return self
 
-    def _fit_on(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Go on with one epoch over these samples; the first call starts."""
         first = not hasattr(self, "network_")
         if not first:

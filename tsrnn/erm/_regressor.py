@@ -202,7 +202,7 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         -------
         self
         """
-        self._fit_on(X, y, sample_weight)
+        self._partial_fit(X, y, sample_weight)
         return self
 
     def predict(self, X: Any) -> Any:

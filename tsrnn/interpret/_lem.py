@@ -186,8 +186,8 @@ def time_scales(
     3      1     y     2       0.5       0.25         4.0
     """
     levels = _checked_levels(quantiles)
-    unit = fitted_time_unit(layer, freq)
     networks = read_networks(layer, LEM, "time_scales")
+    unit = fitted_time_unit(layer, freq)
     if len(networks) > 1 and hx is not None:
         raise ValueError(
             f"hx is the state of one network; this {type(layer).__name__} has {len(networks)}. "
