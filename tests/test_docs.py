@@ -27,6 +27,7 @@ PAGES = [
     "docs/batch.md",
     "docs/command_line.md",
     "docs/compare.md",
+    "docs/extending.md",
     "docs/getting_started.md",
     "docs/howto/calendar.md",
     "docs/howto/convergence.md",
