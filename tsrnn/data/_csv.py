@@ -122,6 +122,7 @@ class CsvText:
             "compression": self._compression,
             "index_col": False,
             "low_memory": False,
+            "float_precision": "round_trip",  # pandas 2's default may miss the last bit
         }
         try:
             with warnings.catch_warnings():
