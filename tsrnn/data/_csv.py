@@ -122,8 +122,9 @@ class CsvText:
             "compression": self._compression,
             "index_col": False,
             "low_memory": False,
-            "float_precision": "round_trip",  # pandas 2's default may miss the last bit
         }
+        if pd.__version__ < "3":  # whose default may miss the last bit
+            how["float_precision"] = "round_trip"
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)  # that fields were lost

@@ -45,7 +45,7 @@ def read_panel(
         column `time_col`; with a column `id_col` it holds several series, which may be
         interleaved. Within a series, time increases. A path (str or os.PathLike) names a
         parquet or CSV file, a folder of them read in the order of their names, or a pattern such
-        as "sales/*.parquet"; forecasts come as a pandas frame. Parquet files hold a long frame
+        as ``"sales/*.parquet"``; forecasts come as a pandas frame. Parquet files hold a long frame
         and are read some rows at a time. Of CSV files, which may be compressed (.gz, .bz2, .xz,
         .zip), ids are text, and in other columns fields such as "NA" are missing values.
     target : str, int or sequence of them, optional
