@@ -42,8 +42,8 @@ from tsrnn.contract import (
     level_name,
     recorded,
     refuse,
-    tell,
     unit_index,
+    warn_user,
     with_shared_arguments,
 )
 from tsrnn.data import Panel, steps_between
@@ -273,10 +273,10 @@ class FittedForecaster(RowsForecaster):
             )
             if len(lost) == len(done):
                 raise ValueError(f"{message}. Check these series, or fit again")
-            tell(f"{message}. Their forecasts are NaN")
+            warn_user(f"{message}. Their forecasts are NaN")
         texts = dict.fromkeys(text for _, unit_texts, _ in done for text in unit_texts)
         if texts:
-            tell(f"{type(self).__name__}: {'; '.join(list(texts)[:NAMES_SHOWN])}")
+            warn_user(f"{type(self).__name__}: {'; '.join(list(texts)[:NAMES_SHOWN])}")
 
     def _warn_of_estimates(self) -> None:
         """Refuse if no unit could be fitted; warn of units that could not, or with warnings."""
@@ -286,14 +286,14 @@ class FittedForecaster(RowsForecaster):
             units, reason = self._named(self.units_[lost]), estimates[lost[0]].reason
             if len(lost) == len(estimates):
                 raise ValueError(f"{name} could fit no series: {units} {reason}")
-            tell(
+            warn_user(
                 f"{name} could not fit {len(lost)} of {len(estimates)} units, {units}: the first "
                 f"{reason}. Their forecasts are NaN; see messages_"
             )
         warned = {i: texts for i, fitted in enumerate(estimates) if (texts := _warnings(fitted))}
         if warned:
             loose, first = list(warned), next(iter(warned.values()))[0]
-            tell(
+            warn_user(
                 f"{name}: {len(loose)} of {len(estimates)} units came with warnings, "
                 f"{self._named(self.units_[loose])}. The first: {first.removesuffix('.')}. See "
                 "converged_ and messages_"

@@ -49,7 +49,7 @@ from tsrnn.contract._schema import (
     truth,
 )
 from tsrnn.contract._shape import target_scales, unit_index
-from tsrnn.contract._warnings import IntervalWarning, recorded, tell, warn_user
+from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
 
 __all__ = [
     "MOST_STEPS",
@@ -103,7 +103,6 @@ __all__ = [
     "saved_arguments",
     "seed_of",
     "target_scales",
-    "tell",
     "text",
     "truth",
     "unit_index",

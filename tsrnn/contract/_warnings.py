@@ -127,22 +127,3 @@ def _begin() -> None:
 
     warnings.showwarning = keep  # type: ignore[assignment]
     warnings.simplefilter("always")
-
-
-def tell(message: str) -> None:
-    """Warn the user, not another thread that collects warnings.
-
-    Parameters
-    ----------
-    message : str
-        Of a UserWarning.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import recorded, tell
-    >>> with recorded() as texts:
-    ...     tell("the series is short")
-    >>> texts
-    ['the series is short']
-    """
-    warn_user(message)

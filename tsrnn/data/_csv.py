@@ -123,7 +123,7 @@ class CsvText:
             "index_col": False,
             "low_memory": False,
         }
-        if pd.__version__ < "3":  # whose default may miss the last bit
+        if int(pd.__version__.partition(".")[0]) < 3:  # whose default may miss the last bit
             how["float_precision"] = "round_trip"
         try:
             with warnings.catch_warnings():
