@@ -212,7 +212,7 @@ class TestRows:
             )
             for start, lengths in ((0, [3, 5, 2, 4]), (100, [6, 2, 7, 3]))
         ]
-        old, new = (Naive().fit(frame).memory_ for frame in frames)
+        old, new = (Naive().fit(frame).state_ for frame in frames)
         which = np.array([3, 1])
         made = old.replaced(which, new.select(which))
         for i in range(4):

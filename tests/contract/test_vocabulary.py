@@ -36,11 +36,11 @@ def one_by_one(model, example, rows, step):
             future = {}
             if "x" in example.columns:
                 # of the other series, which predict forecasts as well, the future does not matter
-                times = sorted(set(model_of_one.memory_.last_times))
+                times = sorted(set(model_of_one.state_.last_times))
                 days = pd.date_range(times[0], periods=60)[1:]
                 parts = [
                     pd.DataFrame({"unique_id": i, "ds": days, "x": 0.0})
-                    for i in model_of_one.memory_.ids
+                    for i in model_of_one.state_.ids
                 ]
                 whole = pd.concat(parts).set_index(["unique_id", "ds"])
                 ahead = own.iloc[origin : origin + H].set_index(["unique_id", "ds"])[["x"]]
@@ -244,7 +244,7 @@ class TestSamplePaths:
     @pytest.mark.parametrize("name", ["Naive", "SeasonalNaive", "Drift", "Mean"])
     def test_of_naive_methods_have_their_equations(self, name, contract):
         model = contract.examples[name].fit(contract.examples[name].make())
-        memory, h = model.memory_, 7
+        memory, h = model.state_, 7
         _, error = model._ahead(memory, h)
         for i, length in enumerate(memory.lengths):
             size = np.linalg.norm(model._factor(length, h), axis=1)

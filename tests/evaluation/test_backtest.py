@@ -583,4 +583,4 @@ def test_models_stay_as_they_are():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         backtest([model], monthly(40, 0), h=2, n_windows=1, verbose=1)
-    assert not hasattr(model, "memory_")
+    assert not hasattr(model, "state_")

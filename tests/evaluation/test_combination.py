@@ -180,7 +180,7 @@ class TestForecasts:
         before = model.get_params()
         model.fit(monthly())
         assert model.get_params() == before
-        assert not hasattr(own["AR"], "memory_")
+        assert not hasattr(own["AR"], "state_")
         assert repr(clone(model)) == repr(model)
 
 

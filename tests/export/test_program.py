@@ -54,7 +54,7 @@ def model_of(kit, name):
 def run_of(kit, model, levels=LEVELS):
     """The program as a function, and what it carries of the series fitted to."""
     program = program_of(model, levels)
-    memory = carried_by(model, program.shape, program.levels, model.memory_)
+    memory = carried_by(model, program.shape, program.levels, model.state_)
     return kit.of_arrays(program), memory
 
 
@@ -83,7 +83,7 @@ def test_what_comes_after_is_an_update(kit, name):
     model = model_of(kit, name)
     run, memory = run_of(kit, model)
     further = kit.panel([14] * len(memory), seed=3)
-    starts = dict(zip(model.memory_.ids, model.memory_.last_times, strict=True))
+    starts = dict(zip(model.state_.ids, model.state_.last_times, strict=True))
     further["ds"] = np.concatenate(
         [pd.date_range(start, periods=15)[1:] for start in starts.values()]
     )

@@ -57,7 +57,7 @@ class TestParameters:
     def test_set_and_clone(self, fitted):
         copied = clone(fitted).set_params(horizon=4)
         assert shown(copied.get_params()) == shown(fitted.get_params() | {"horizon": 4})
-        assert not hasattr(copied, "memory_")
+        assert not hasattr(copied, "state_")
         with pytest.raises(ValueError, match="Invalid parameter 'horizons'"):
             copied.set_params(horizons=4)
 
@@ -266,7 +266,7 @@ class TestScore:
         future = cut(data, 9)[1]
         forecast = early.predict(9)[columns].to_numpy().reshape(3, 9, -1)
         actual = future.drop(columns=["unique_id", "ds"]).to_numpy().reshape(3, 9, -1)
-        training = early.memory_.target_scale
+        training = early.state_.target_scale
         expected = np.mean(1 - ((actual - forecast) ** 2).mean(1) / training**2)
         assert early.score(future) == pytest.approx(expected, rel=1e-9)
 

@@ -48,7 +48,7 @@ def test_all_are_forecast_with_intervals(fitted):
 
 def test_errors_are_of_the_long_series(fitted, mixed):
     """The last step of the table from forecasts after the training part of each."""
-    scale = dict(zip(fitted.memory_.ids, fitted.memory_.scaling.target.scale[:, 0], strict=True))
+    scale = dict(zip(fitted.state_.ids, fitted.state_.scaling.target.scale[:, 0], strict=True))
     squares = []
     for origin in range(VAL_SIZE - H + 1):
         known = pd.concat(

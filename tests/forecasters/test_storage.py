@@ -66,7 +66,7 @@ class TestRoundTrip:
         assert loaded.settings_ == fitted.settings_
         assert loaded.history_ == fitted.history_
         assert loaded.n_features_in_ == fitted.n_features_in_
-        np.testing.assert_array_equal(loaded.memory_.n_rows, fitted.memory_.n_rows)
+        np.testing.assert_array_equal(loaded.state_.n_rows, fitted.state_.n_rows)
 
     def test_twice(self, saved, tmp_path):
         tsrnn.load(saved).save(tmp_path / "again")

@@ -334,7 +334,7 @@ class TestTraining:
         planted = wave.copy()
         planted.iloc[-20:] = 1e4
         model = small(val_size=20).fit(planted)
-        assert model.memory_.scaling.target.location.item() == pytest.approx(wave[:-20].mean())
+        assert model.state_.scaling.target.location.item() == pytest.approx(wave[:-20].mean())
 
     def test_absolute_loss_is_robust(self, small):
         draw = np.random.default_rng(0)

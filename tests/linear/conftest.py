@@ -11,7 +11,7 @@ from scipy.stats import norm
 from tsrnn.contract import target_scales, with_intervals, with_shared_arguments
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 
 
 @pytest.fixture(scope="session")
@@ -136,16 +136,16 @@ class Normal(LinearForecaster):
 
     def _memory_of(self, panel):
         counts = panel.lengths.astype(float)
-        return LinearMemory(panel.ids, panel.last_times, target_scales(panel), {"n": counts})
+        return LinearState(panel.ids, panel.last_times, target_scales(panel), {"n": counts})
 
     def _advance(self, memory, panel):
         n = memory.arrays["n"] + panel.lengths
-        return LinearMemory(memory.ids, panel.last_times, memory.target_scale, {"n": n})
+        return LinearState(memory.ids, panel.last_times, memory.target_scale, {"n": n})
 
     def _moments(self, ids):
         """Means and variances (S, C) of the series to which the ids belong."""
         params = self.estimates_.params.reshape(
-            len(self.memory_.ids), -1, len(self.estimates_.names)
+            len(self.state_.ids), -1, len(self.estimates_.names)
         )
         params = params[self._series_of(ids)]
         mean = params[..., 0] if self.mean is None else np.full_like(params[..., 0], self.mean)

@@ -275,7 +275,7 @@ class TestForecaster:
         late = draws_panel[groups < 5]
         model = normal().fit(draws_panel[groups >= 5])
         model.update(late[late.unique_id != "a"])
-        assert model.memory_.arrays["n"].tolist() == [115, 80, 101]
+        assert model.state_.arrays["n"].tolist() == [115, 80, 101]
         ends = draws_panel.groupby("unique_id")["ds"].max()
         ends["a"] = late["ds"][late.unique_id == "a"].min() - pd.offsets.MonthBegin()
         first = model.predict(1).set_index("unique_id")["ds"] - pd.offsets.MonthBegin()
@@ -346,7 +346,7 @@ class TestFilter:
         model = normal()
         with pytest.raises(ValueError, match=message):
             model.filter(draws_panel, params)
-        assert not hasattr(model, "memory_")
+        assert not hasattr(model, "state_")
 
     def test_that_fails_leaves_the_fit_before(self, normal, draws_panel, draws):
         model = normal().fit(draws)

@@ -110,7 +110,7 @@ def test_intervals_cover_what_the_model_draws(distribution):
     # Many futures of the same past: its last state, then fresh draws.
     made = future._model()
     z = made.density.draw(np.random.default_rng(9), (8, 20_000), np.array([params[4:]]))
-    paths = simulate_garch(made, np.array([params]), state_of(model.memory_), z).y[0]
+    paths = simulate_garch(made, np.array([params]), state_of(model.state_), z).y[0]
     for level in (50, 90):
         low, high = (table[f"y-{end}-{level}"].to_numpy()[:, None] for end in ("lo", "hi"))
         covered = ((paths > low) & (paths < high)).mean(1)
@@ -121,7 +121,7 @@ def test_intervals_cover_what_the_model_draws(distribution):
 def test_updates_equal_a_filter_over_all_rows(returns, long):
     for kwargs in ({"mean": "ar", "mean_order": [1, 3], "vol": "gjr"}, {"mean": "arma"}):
         model = GARCH(**kwargs).fit(returns[:700])
-        whole = GARCH(initial_variance=float(model.memory_.arrays["presample"][0, 0]), **kwargs)
+        whole = GARCH(initial_variance=float(model.state_.arrays["presample"][0, 0]), **kwargs)
         whole.filter(returns, model.params_)
         for part in (returns[700:701], returns[701:900]):
             model.update(part)

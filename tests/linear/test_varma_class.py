@@ -205,7 +205,7 @@ def test_files_and_clones_give_the_same(frame, tmp_path):
     pd.testing.assert_frame_equal(again.impulse_responses(2), model.impulse_responses(2))
     copy = clone(model)
     assert copy.get_params() == model.get_params()
-    assert not hasattr(copy, "memory_")
+    assert not hasattr(copy, "state_")
 
 
 def test_wrong_arguments_are_refused_in_words(frame):

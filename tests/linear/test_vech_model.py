@@ -101,7 +101,7 @@ def test_forecasts_are_those_of_the_recursions(model, frame):
 
 
 def test_forecast_variance_is_that_of_simulated_paths(model):
-    memory = model.memory_
+    memory = model.state_
     one = model._model(0)
     state = CovarianceState(*(memory.arrays[name][0] for name in CovarianceState._fields))
     rng, h, many = np.random.default_rng(0), 3, 20_000
@@ -137,7 +137,7 @@ def test_filter_gives_the_same_state(model, frame):
 def test_volatility_response_is_the_change_of_the_forecast(model):
     shock = np.array([2.0, -1.0])
     found = matrices(model.volatility_response(shock, 3), "response")
-    one, memory = model._model(0), model.memory_
+    one, memory = model._model(0), model.state_
     state = CovarianceState(*(memory.arrays[name][0] for name in CovarianceState._fields))
     before = forecast_vech(
         type(one)(*(a[None] for a in one)), CovarianceState(*(a[None] for a in state)), 4
@@ -261,7 +261,7 @@ def test_saved_and_loaded(frame, tmp_path):
 def test_settings_are_kept_and_cloned():
     model = VECMGARCH((2, 1), structure="full", n_starts=5)
     assert clone(model).get_params() == model.get_params()
-    assert not hasattr(model, "memory_")
+    assert not hasattr(model, "state_")
 
 
 @pytest.mark.parametrize(

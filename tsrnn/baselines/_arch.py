@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from arch import arch_model
 
-from tsrnn.baselines._base import RowsMemory
+from tsrnn.baselines._base import RowsState
 from tsrnn.baselines._fitted import FittedForecaster, is_count
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
 from tsrnn.contract import (
@@ -250,7 +250,7 @@ class ArchModel(FittedForecaster):
         self.rescale = rescale
         self.n_simulations = n_simulations
 
-    def _residual_variances(self, memory: RowsMemory, h: int) -> np.ndarray:
+    def _residual_variances(self, memory: RowsState, h: int) -> np.ndarray:
         """Forecasts (S, h, C) of the variance of the residuals."""
         n_exog = memory.exog.shape[1]
         # Variances do not depend on regressors: zeros stand for those ahead.

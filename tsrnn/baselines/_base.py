@@ -25,7 +25,7 @@ NAMES_SHOWN = 3
 
 
 @dataclass(frozen=True)
-class RowsMemory:
+class RowsState:
     """Memory of a baseline: all rows of every series, one series below the other.
 
     Attributes
@@ -49,7 +49,7 @@ class RowsMemory:
     indptr: np.ndarray
 
     @classmethod
-    def of(cls, panel: Panel) -> RowsMemory:
+    def of(cls, panel: Panel) -> RowsState:
         """Memory of the rows of a panel."""
         return cls(
             panel.ids,
@@ -70,7 +70,7 @@ class RowsMemory:
         """Slice of the rows of series i."""
         return slice(int(self.indptr[i]), int(self.indptr[i + 1]))
 
-    def select(self, series: np.ndarray) -> RowsMemory:
+    def select(self, series: np.ndarray) -> RowsState:
         """Memory of some series by number, in that order."""
         series = np.asarray(series)
         if np.array_equal(series, np.arange(len(self.ids))):
@@ -79,7 +79,7 @@ class RowsMemory:
         chosen = replace(self, **{name: getattr(self, name)[series] for name in names})
         return chosen._with_rows(self.values, self.exog, self.indptr[series], self.lengths[series])
 
-    def replaced(self, series: np.ndarray, new: RowsMemory) -> RowsMemory:
+    def replaced(self, series: np.ndarray, new: RowsState) -> RowsState:
         """Memory with some series, by number, as they stand in `new`; `self` does not change."""
         last_times = self.last_times.copy()
         last_times[series] = new.last_times
@@ -92,7 +92,7 @@ class RowsMemory:
             lengths,
         )
 
-    def followed_by(self, panel: Panel) -> RowsMemory:
+    def followed_by(self, panel: Panel) -> RowsState:
         """Memory with further rows of all series, in the same order."""
         counts = np.stack([self.lengths, panel.lengths], 1).ravel()
         here = np.repeat(np.tile([True, False], len(self.ids)), counts)
@@ -105,7 +105,7 @@ class RowsMemory:
 
     def _with_rows(
         self, values: np.ndarray, exog: np.ndarray, starts: np.ndarray, lengths: np.ndarray
-    ) -> RowsMemory:
+    ) -> RowsState:
         """Memory whose series i has `lengths[i]` rows, from row `starts[i]` on."""
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
@@ -128,7 +128,7 @@ class RowsMemory:
         ids: pd.Index,
         last_times: np.ndarray,
         widths: tuple[int, int],
-    ) -> RowsMemory:
+    ) -> RowsState:
         """Memory from the arrays of a file, checked.
 
         `widths` are the numbers of targets and of exogenous columns.
@@ -157,7 +157,7 @@ class RowsMemory:
         return cls(ids, first_times, last_times, *(arrays[f"rows.{name}"] for name in names))
 
 
-class RowsForecaster(Classical[RowsMemory]):
+class RowsForecaster(Classical[RowsState]):
     """Base of the baselines; not to be used by itself.
 
     A forecast depends on all rows seen of a series and on the estimates of `fit`.
@@ -165,12 +165,12 @@ class RowsForecaster(Classical[RowsMemory]):
 
     def _fit_to(self, panel: Panel) -> None:
         self._begin(panel)
-        self.memory_ = self._fit_panel(panel)
+        self.state_ = self._fit_panel(panel)
 
-    def _memory_of(self, panel: Panel) -> RowsMemory:
-        return RowsMemory.of(panel)
+    def _memory_of(self, panel: Panel) -> RowsState:
+        return RowsState.of(panel)
 
-    def _advance(self, memory: RowsMemory, panel: Panel) -> RowsMemory:
+    def _advance(self, memory: RowsState, panel: Panel) -> RowsState:
         return memory.followed_by(panel)
 
     def _widths(self) -> tuple[int, int]:

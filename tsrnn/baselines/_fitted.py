@@ -20,7 +20,7 @@ from tsrnn.baselines._base import (
     NAMES_SHOWN,
     BaselineSummary,
     RowsForecaster,
-    RowsMemory,
+    RowsState,
     listed,
     series_named,
 )
@@ -94,8 +94,8 @@ class FittedForecaster(RowsForecaster):
     @property
     def units_(self) -> pd.Index:
         """Labels of the fitted units: ids of a long frame, columns of a wide one."""
-        check_is_fitted(self, "memory_")
-        return unit_index(self._panel_shape[0], self.memory_.ids, self.multivariate)
+        check_is_fitted(self, "fitted_")
+        return unit_index(self._panel_shape[0], self.state_.ids, self.multivariate)
 
     @property
     def params_(self) -> pd.DataFrame:
@@ -156,7 +156,7 @@ class FittedForecaster(RowsForecaster):
         KeyError
             If there is no such unit.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         units = self.units_
         if unit is None and len(units) > 1:
             return BaselineSummary(type(self).__name__, self._table())
@@ -168,22 +168,22 @@ class FittedForecaster(RowsForecaster):
         title = f"{type(self).__name__} of {self._named(units[[i]])}"
         return BaselineSummary(title, self._page(int(i)))
 
-    def _fit_panel(self, panel: Panel) -> RowsMemory:
+    def _fit_panel(self, panel: Panel) -> RowsState:
         n_targets = len(panel.target_names)
         if n_targets < self.least_targets:
             raise ValueError(
                 f"{type(self).__name__} needs at least {self.least_targets} targets; got "
                 f"{list(panel.target_names)}. Name them by target=[...]"
             )
-        model, memory = self._model(), RowsMemory.of(panel)
+        model, memory = self._model(), RowsState.of(panel)
         tasks = [(model, rows) for rows in self._unit_rows(memory, np.zeros(len(panel.ids), int))]
         self.estimates_ = tuple(self._in_processes(estimate_unit, tasks))
-        self.memory_ = memory
+        self.state_ = memory
         self._warn_of_estimates()
         return memory
 
     def _forecast(
-        self, memory: RowsMemory, h: int, levels: list[float], future: np.ndarray | None
+        self, memory: RowsState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         answers = self._run("ahead", memory, self._all_ahead(future), h, levels)
         forecasts = {"": self._joined(memory, [a and a.mean for a in answers], h)}
@@ -195,7 +195,7 @@ class FittedForecaster(RowsForecaster):
 
     def _draw_paths(
         self,
-        memory: RowsMemory,
+        memory: RowsState,
         h: int,
         n: int,
         future: np.ndarray | None,
@@ -216,7 +216,7 @@ class FittedForecaster(RowsForecaster):
     def _run(
         self,
         question: str,
-        memory: RowsMemory,
+        memory: RowsState,
         future: np.ndarray | None,
         *arguments: Any,
         seeds: list[int] | None = None,
@@ -224,7 +224,7 @@ class FittedForecaster(RowsForecaster):
         """Answers of the model about every unit, None where it has no parameters."""
         model, per_series = self._model(), self._per_series(memory)
         series = self._series_of(memory.ids)
-        begun = self.memory_.first_times[series]
+        begun = self.state_.first_times[series]
         offsets = steps_between(begun, memory.first_times, self.freq_, self._panel_shape[0].tz)
         tasks, places = [], []
         for place, rows in enumerate(self._unit_rows(memory, offsets)):
@@ -259,7 +259,7 @@ class FittedForecaster(RowsForecaster):
             results: Iterable[Any] = parallel(delayed(work)(*task) for task in tasks)
             return list(tqdm(results, **bar))
 
-    def _warn_of_answers(self, memory: RowsMemory, places: list[int], done: list[tuple]) -> None:
+    def _warn_of_answers(self, memory: RowsState, places: list[int], done: list[tuple]) -> None:
         """Refuse if no unit could be forecast; warn of those that could not."""
         units = unit_index(self._panel_shape[0], memory.ids, self.multivariate)
         lost = [
@@ -303,7 +303,7 @@ class FittedForecaster(RowsForecaster):
         """Names of the first few of some units."""
         return series_named(self._panel_shape[0], units) if self.multivariate else listed(units)
 
-    def _unit_rows(self, memory: RowsMemory, offsets: np.ndarray) -> list[Rows]:
+    def _unit_rows(self, memory: RowsState, offsets: np.ndarray) -> list[Rows]:
         """Rows of every unit."""
         units = []
         for i, offset in enumerate(offsets):
@@ -313,11 +313,11 @@ class FittedForecaster(RowsForecaster):
             units += [Rows(np.array(y, order="C"), known, int(offset)) for y in targets]
         return units
 
-    def _per_series(self, memory: RowsMemory) -> int:
+    def _per_series(self, memory: RowsState) -> int:
         """Units of a series."""
         return 1 if self.multivariate else memory.values.shape[1]
 
-    def _joined(self, memory: RowsMemory, parts: list[Any], h: int) -> np.ndarray:
+    def _joined(self, memory: RowsState, parts: list[Any], h: int) -> np.ndarray:
         """Forecasts of units as (S, h, C), NaN where there are none."""
         n_series, n_targets = len(memory.ids), memory.values.shape[1]
         width = n_targets // self._per_series(memory)
@@ -332,8 +332,8 @@ class FittedForecaster(RowsForecaster):
         fitted = self.estimates_[i]
         if fitted.reason:
             return f"The unit {fitted.reason}"
-        offsets = np.zeros(len(self.memory_.ids), int)
-        rows, n = self._unit_rows(self.memory_, offsets)[i], fitted.n_rows
+        offsets = np.zeros(len(self.state_.ids), int)
+        rows, n = self._unit_rows(self.state_, offsets)[i], fitted.n_rows
         rows = Rows(rows.y[:n], None if rows.exog is None else rows.exog[:n])
         with recorded():
             page = self._model().estimated(fitted).page(fitted, rows)
@@ -358,7 +358,7 @@ class FittedForecaster(RowsForecaster):
         return estimates_header(self.estimates_) | {"horizon": self.horizon_}
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        return estimates_arrays(self.estimates_) | self.memory_.arrays()
+        return estimates_arrays(self.estimates_) | self.state_.arrays()
 
     def _revive(
         self,
@@ -366,12 +366,12 @@ class FittedForecaster(RowsForecaster):
         arrays: dict[str, np.ndarray],
         ids: pd.Index,
         last_times: np.ndarray,
-    ) -> RowsMemory:
+    ) -> RowsState:
         n_targets = self._widths()[0]
         per_series = 1 if self.multivariate else n_targets
         estimates = {name: array for name, array in arrays.items() if name.startswith(ESTIMATES)}
         rows = {name: array for name, array in arrays.items() if name not in estimates}
-        memory = RowsMemory.revived(rows, ids, last_times, self._widths())
+        memory = RowsState.revived(rows, ids, last_times, self._widths())
         check_estimates(header, estimates, np.repeat(memory.lengths, per_series))
         if n_targets < self.least_targets:
             raise refuse("layout.target_names", f"at least {self.least_targets}", n_targets)

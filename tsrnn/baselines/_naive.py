@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.baselines._base import BaselineSummary, RowsForecaster, RowsMemory, series_named
+from tsrnn.baselines._base import BaselineSummary, RowsForecaster, RowsState, series_named
 from tsrnn.contract import (
     MOST_STEPS,
     IntervalWarning,
@@ -56,10 +56,10 @@ class NaiveMethod(RowsForecaster):
         return 1
 
     @abstractmethod
-    def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
         """Forecasts and their standard errors, each (S, h, C), of series that are long enough."""
 
-    def _known(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+    def _known(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
         """Forecasts and their standard errors, NaN of series that are too short."""
         shape = len(memory.ids), h, memory.values.shape[1]
         mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -68,15 +68,15 @@ class NaiveMethod(RowsForecaster):
             mean[long], error[long] = self._ahead(memory.select(long), h)
         return mean, error
 
-    def _fit_panel(self, panel: Panel) -> RowsMemory:
+    def _fit_panel(self, panel: Panel) -> RowsState:
         # 1 step where the method has no season
         self.season_ = self._season(self.arguments_.as_dict().get("season_length", 1))
-        return self._long_enough(RowsMemory.of(panel))
+        return self._long_enough(RowsState.of(panel))
 
-    def _memory_of(self, panel: Panel) -> RowsMemory:
-        return self._long_enough(RowsMemory.of(panel))
+    def _memory_of(self, panel: Panel) -> RowsState:
+        return self._long_enough(RowsState.of(panel))
 
-    def _long_enough(self, memory: RowsMemory) -> RowsMemory:
+    def _long_enough(self, memory: RowsState) -> RowsState:
         short = np.flatnonzero(memory.lengths < self._fewest)
         if not len(short):
             return memory
@@ -91,7 +91,7 @@ class NaiveMethod(RowsForecaster):
         return memory
 
     def _forecast(
-        self, memory: RowsMemory, h: int, levels: list[float], future: np.ndarray | None
+        self, memory: RowsState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         mean, error = self._known(memory, h)
         long = np.flatnonzero(memory.lengths >= self._fewest)
@@ -111,7 +111,7 @@ class NaiveMethod(RowsForecaster):
 
     def _draw_paths(
         self,
-        memory: RowsMemory,
+        memory: RowsState,
         h: int,
         n: int,
         future: np.ndarray | None,
@@ -135,8 +135,8 @@ class NaiveMethod(RowsForecaster):
 
     def summary(self) -> BaselineSummary:
         """Summary of the rows that forecasts follow from; print the result."""
-        check_is_fitted(self, "memory_")
-        lengths = self.memory_.lengths
+        check_is_fitted(self, "fitted_")
+        lengths = self.state_.lengths
         facts = [f"{len(lengths)} series of {lengths.min()} to {lengths.max()} rows, no parameters"]
         if self.season_ > 1:
             facts.append(f"season of {self.season_} steps")
@@ -146,7 +146,7 @@ class NaiveMethod(RowsForecaster):
         return {"horizon": self.horizon_, "season": self.season_}
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        return self.memory_.arrays()
+        return self.state_.arrays()
 
     def _revive(
         self,
@@ -154,14 +154,14 @@ class NaiveMethod(RowsForecaster):
         arrays: dict[str, np.ndarray],
         ids: pd.Index,
         last_times: np.ndarray,
-    ) -> RowsMemory:
+    ) -> RowsState:
         record({"horizon": integer(1, MOST_STEPS), "season": integer(1)})(header, "fitted")
         with as_saved("params"):
             season = self._season(self.arguments_.as_dict().get("season_length", 1))
         if header["season"] != season:
             raise refuse("fitted.season", f"{season}, by season_length and freq", header["season"])
         self.horizon_, self.season_ = header["horizon"], season
-        memory = RowsMemory.revived(arrays, ids, last_times, self._widths())
+        memory = RowsState.revived(arrays, ids, last_times, self._widths())
         if memory.lengths.max() < self._fewest:
             required = f"of a series with at least {self._fewest} rows"
             raise refuse("the array 'rows.indptr'", required, memory.indptr[:8].tolist())
@@ -215,7 +215,7 @@ class Naive(NaiveMethod):
 
     column_name: ClassVar[str] = "Naive"
 
-    def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
         mean = np.repeat(memory.values[memory.indptr[1:] - 1][:, None], h, 1)
         errors = seasonal_differences(memory.values, memory.indptr, 1)
         sigma = root_mean_square(errors, memory.indptr, 1)
@@ -269,7 +269,7 @@ class SeasonalNaive(NaiveMethod):
     def _degrees_lost(self) -> int:
         return self.season_
 
-    def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
         m, steps = self.season_, np.arange(h)
         mean = memory.values[memory.indptr[1:, None] - m + steps % m]
         errors = seasonal_differences(memory.values, memory.indptr, m)
@@ -319,7 +319,7 @@ class Drift(NaiveMethod):
     def _fewest(self) -> int:
         return 3
 
-    def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
         first, last = memory.values[memory.indptr[:-1]], memory.values[memory.indptr[1:] - 1]
         slope = (last - first) / (memory.lengths - 1)[:, None]
         errors = seasonal_differences(memory.values, memory.indptr, 1)
@@ -364,7 +364,7 @@ class Mean(NaiveMethod):
 
     column_name: ClassVar[str] = "Mean"
 
-    def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
         counts = memory.lengths[:, None]
         means = np.add.reduceat(memory.values, memory.indptr[:-1]) / counts
         errors = memory.values - np.repeat(means, memory.lengths, 0)
@@ -426,7 +426,7 @@ class Naive2(NaiveMethod):
         super().__init__(**shared)
         self.season_length = season_length
 
-    def _ahead(self, memory: RowsMemory, h: int) -> tuple[np.ndarray, np.ndarray]:
+    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
         n_series, n_targets = len(memory.ids), memory.values.shape[1]
         mean, error = np.empty((2, n_series, h, n_targets))
         for i in range(n_series):

@@ -351,8 +351,8 @@ class StateSpaceForecaster(StandardizedForecaster):
             states and forecasts. Differences, stochastic levels and seasons are eigenvalues of
             one.
         """
-        check_is_fitted(self, "memory_")
-        answers = self._run("transition", self.memory_, None)
+        check_is_fitted(self, "fitted_")
+        answers = self._run("transition", self.state_, None)
         return [{"transition": np.stack([matrix for matrix in answers if matrix is not None])}]
 
 

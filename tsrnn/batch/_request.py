@@ -91,7 +91,7 @@ class Request:
     @property
     def whole_ids(self) -> bool:
         """Whether ids written in CSV files are whole numbers, as those fitted to."""
-        memory = getattr(last_step(self.model), "memory_", None) if self.fitted else None
+        memory = getattr(last_step(self.model), "state_", None) if self.fitted else None
         return memory is not None and memory.ids.dtype.kind in "iu"
 
     def with_freq(self, freq: Any) -> Request:
@@ -206,7 +206,7 @@ def with_numbers(frame: Any, texts: tuple[str, ...], decimal: str = ".") -> Any:
 
 def _is_fitted(final: Any) -> bool:
     try:
-        check_is_fitted(final, "memory_" if isinstance(final, Forecaster) else None)
+        check_is_fitted(final, "fitted_" if isinstance(final, Forecaster) else None)
     except NotFittedError:
         return False
     return True

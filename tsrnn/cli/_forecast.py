@@ -126,7 +126,7 @@ def _apply(source: Source, data: str | None, model: Any, ahead: Ahead) -> Any:
     """Return a fitted model, and its forecasts after other data, or after those it has seen."""
     from tsrnn.cli._source import in_layout
 
-    layout, ids = model._panel_shape[0], model.memory_.ids
+    layout, ids = model._panel_shape[0], model.state_.ids
     source, shape = source.like(layout)
     frame, known = None, None
     if data is not None:

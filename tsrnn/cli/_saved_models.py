@@ -53,7 +53,7 @@ def summary(model: o.ModelFile, json: o.Json = False) -> str:
     from tsrnn.data import write_stamps
 
     layout, exog = fitted._panel_shape
-    last = write_stamps(fitted.memory_.last_times, layout)
+    last = write_stamps(fitted.state_.last_times, layout)
     return document(
         "summary",
         model=type(fitted).__name__,
@@ -65,7 +65,7 @@ def summary(model: o.ModelFile, json: o.Json = False) -> str:
         known_ahead=list(fitted.known_ahead_),
         series=[
             {"id": name, "last_time": time}
-            for name, time in zip(fitted.memory_.ids, last, strict=True)
+            for name, time in zip(fitted.state_.ids, last, strict=True)
         ],
         summary=page,
     )

@@ -1,7 +1,7 @@
 """Contract of all forecasters: `fit` and `predict` on frames, arguments, files."""
 
 from tsrnn.contract._atomic import as_path, file_place, inside, put_file, remove_unfinished
-from tsrnn.contract._base import Forecaster, Memory
+from tsrnn.contract._base import Forecaster
 from tsrnn.contract._checks import (
     check_fits,
     check_not_too_large,
@@ -18,12 +18,13 @@ from tsrnn.contract._classical import Classical
 from tsrnn.contract._estimator import (
     Arguments,
     CommonArguments,
-    Frozen,
     classes_with,
     last_step,
     with_shared_arguments,
 )
 from tsrnn.contract._file import plain, read_file, write_file
+from tsrnn.contract._fitted import FittedModel, SeriesState
+from tsrnn.contract._fitted_data import FittedData, target_scales, unit_index
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
 from tsrnn.contract._rolling import Origins
@@ -48,7 +49,6 @@ from tsrnn.contract._schema import (
     text,
     truth,
 )
-from tsrnn.contract._shape import target_scales, unit_index
 from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
 
 __all__ = [
@@ -57,13 +57,14 @@ __all__ = [
     "Classical",
     "CommonArguments",
     "DamagedFileError",
+    "FittedData",
+    "FittedModel",
     "Forecaster",
-    "Frozen",
     "Habits",
     "IntervalWarning",
     "Kind",
-    "Memory",
     "Origins",
+    "SeriesState",
     "anything",
     "arguments_of",
     "as_path",

@@ -7,7 +7,7 @@ import numbers
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import IO, Any, ClassVar, Generic, Self
 
 import numpy as np
 import pandas as pd
@@ -15,87 +15,52 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract._checks import check_fits, choice, positive_integer, seed_of, verbosity
-from tsrnn.contract._estimator import CommonArguments, Frozen, offered_with
+from tsrnn.contract._estimator import Arguments, CommonArguments, offered_by_some
 from tsrnn.contract._file import write_file
-from tsrnn.contract._intervals import check_levels, honest_intervals, zero_shares
-from tsrnn.contract._plot import History, draw_forecasts
-from tsrnn.contract._rolling import Origins, r_squared
-from tsrnn.contract._saved import (
-    COMMON_ARRAYS,
-    check_common,
-    common_arrays,
-    common_header,
-    restore_common,
-    saved_arguments,
-)
-from tsrnn.contract._schema import MOST_STEPS, as_saved
-from tsrnn.contract._shape import (
-    DataShape,
+from tsrnn.contract._fitted import FittedModel, S
+from tsrnn.contract._fitted_data import (
+    FittedData,
     known_values,
     warn_of_short_calendar,
     with_calendar,
+    zero_shares,
 )
+from tsrnn.contract._intervals import check_levels, honest_intervals
+from tsrnn.contract._plot import History, draw_forecasts
+from tsrnn.contract._rolling import Origins, r_squared
+from tsrnn.contract._saved import (
+    arguments_of,
+    check_common,
+    last_times_from_file,
+    saved_arguments,
+)
+from tsrnn.contract._schema import MOST_STEPS, as_saved
 from tsrnn.data import (
-    Layout,
     Panel,
     calendar_features,
     check_continues,
-    future_times,
     read_panel,
     write_frame,
     write_paths,
 )
 
-
-class Memory(Protocol):
-    """State of S series after their last rows, enough to go on from there.
-
-    Attributes
-    ----------
-    ids : pandas.Index of shape (S,)
-    last_times : ndarray of shape (S,)
-    target_scale : ndarray of shape (S, C)
-        Standard deviation of each target in the data fitted to; not zero.
-
-    Examples
-    --------
-    >>> from tsrnn.baselines import Naive
-    >>> from tsrnn.datasets import load_macrodata
-    >>> memory = Naive(target="realgdp").fit(load_macrodata()[["realgdp"]]).memory_
-    >>> len(memory.ids), memory.last_times.shape, memory.target_scale.shape
-    (1, (1,), (1, 1))
-    """
-
-    @property
-    def ids(self) -> pd.Index: ...
-
-    @property
-    def last_times(self) -> np.ndarray: ...
-
-    @property
-    def target_scale(self) -> np.ndarray: ...
-
-    def select(self, series: np.ndarray, /) -> Self:
-        """Memory of the series of these numbers, in that order."""
-
-    def replaced(self, series: np.ndarray, new: Self, /) -> Self:
-        """Copy in which the series of these numbers are those of `new`."""
-
-
 BYTES_OF_A_FORECAST = 32  # of float64: as it is made, transformed back, written and beside its time
-M = TypeVar("M", bound=Memory)
+# Arrays of the file that are not those of the fitted model.
+COMMON_ARRAYS = (
+    "last_times", "static", "zero_shares", "history.values", "history.times", "history.lengths",
+)  # fmt: skip
 # From header and arrays of a file, or of a part of one, the forecaster.
 Restore = Callable[[dict[str, Any], dict[str, np.ndarray]], Any]
 
 
-class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
+class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
     """Base of all forecasters; not to be used by itself.
 
-    A subclass stores constructor arguments beside the common ones, sets `horizon_` when
-    fitted, and answers four questions about panels: `_fit_panel`, `_memory_of`, `_advance`,
-    `_forecast`. `_header`, `_arrays` and `_revive` write and read what it has fitted;
-    `summary` says it in words. Some answer more: `_draw_paths` for `sample_paths`,
-    `_residual_variances` for `predict_variance`; `predict_covariances`; `recurrent_blocks`.
+    An estimator holds constructor arguments. `fit` reads them once and returns into `fitted_` a
+    `FittedModel`, which nothing changes, and into `state_` the state of the series, which `update`
+    replaces; forecasts ask these two alone. A subclass stores its arguments beside the common
+    ones and answers `_fit_panel` and `_from_file`, which give both; `summary` says in words what
+    was fitted.
 
     Parameters
     ----------
@@ -106,12 +71,14 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
 
     Attributes
     ----------
+    fitted_ : FittedModel
+        Estimates, and everything else that forecasts need beside the state.
+    state_ : SeriesState
+        State of the series after their last rows.
     arguments_ : Arguments
         Constructor arguments of the fit; those that `set_params` is given later act at the next.
     horizon_ : int
         Steps that `predict` gives without h.
-    memory_ : Memory
-        State of the series after their last rows.
 
     Examples
     --------
@@ -130,46 +97,30 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
     takes_exog: ClassVar[bool] = True
     takes_static: ClassVar[bool] = False
     not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
-    _guarantee: ClassVar[str] = "None is stated."  # of the intervals
-    horizon_: int
-    memory_: M
+    offers: ClassVar[frozenset[str]] = frozenset()  # methods that only some classes have
+    fitted_: FittedModel[S]
+    state_: S
     _history: History
 
     @abstractmethod
-    def _fit_panel(self, panel: Panel) -> M:
-        """Estimate; returns the state of the series after their last rows."""
+    def _fit_panel(
+        self, arguments: Arguments, data: FittedData, panel: Panel
+    ) -> tuple[FittedModel[S], S]:
+        """Estimate; the fitted model, and the state of the series after their last rows.
+
+        Arguments are read from the record: those of the estimator may have changed since.
+        """
 
     @abstractmethod
-    def _memory_of(self, panel: Panel) -> M:
-        """State after a panel that need not have been fitted to."""
-
-    @abstractmethod
-    def _advance(self, memory: M, panel: Panel) -> M:
-        """State after further rows of all series of `memory`, in the same order."""
-
-    @abstractmethod
-    def _forecast(
-        self, memory: M, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        """Forecasts of shape (S, h, C): "" the point forecast, then "-lo-80", "-hi-80", ..."""
-
-    @abstractmethod
-    def _header(self) -> dict[str, Any]:
-        """Fitted values that are JSON values, by name."""
-
-    @abstractmethod
-    def _arrays(self) -> dict[str, np.ndarray]:
-        """Fitted values and the memory as arrays, by name."""
-
-    @abstractmethod
-    def _revive(
+    def _from_file(
         self,
+        arguments: Arguments,
+        data: FittedData,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        ids: pd.Index,
         last_times: np.ndarray,
-    ) -> M:
-        """Set what `_header` and `_arrays` held; returns the memory. The inverse of both.
+    ) -> tuple[FittedModel[S], S]:
+        """Fitted model and state that `FittedModel.to_file` wrote.
 
         Files may come from anybody: every field and array is checked before it is used, and
         nothing is built of a size that the arrays do not bear out.
@@ -218,9 +169,8 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
                 "the targets are columns of df, named by the argument target; got y as well. "
                 "Join it to df and leave y out"
             )
-        with self._fitting():
-            self._fit_to(self._read_training(df))
-        return self
+        arguments = Arguments.of(self)
+        return self._fit_to(self._read_training(df, arguments), arguments)
 
     def predict(
         self, X: Any = None, h: int | None = None, level: Any = None, X_future: Any = None
@@ -259,26 +209,25 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             If intervals have no width, were widened to contain the zeros of an intermittent
             series, rest on very few errors, or have no guarantee at later steps.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         X, h = self._horizon_first(X, h)
-        h = self.horizon_ if h is None else positive_integer("h", h)
+        fitted, data = self.fitted_, self.fitted_.data
+        h = fitted.horizon if h is None else positive_integer("h", h)
         levels = check_levels(level)
         if X is None:
-            memory, zeros = self.memory_, self._zero_shares
+            state, zeros = self.state_, data.zero_shares
         else:
             panel = self._read(X)
-            memory, zeros = self._memory_of(panel), zero_shares(panel)
-        layout = self._data_shape.layout
-        n_numbers = len(memory.ids) * len(layout.target_names) * (1 + 2 * len(levels))
+            state, zeros = fitted.filter(panel), zero_shares(panel)
+        n_numbers = len(state.ids) * data.n_targets * (1 + 2 * len(levels))
         check_fits(
-            f"h={h} steps of {len(memory.ids)} series",
+            f"h={h} steps of {len(state.ids)} series",
             float(h) * n_numbers * BYTES_OF_A_FORECAST,
             "Take a smaller h, or some of the series",
         )
-        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-        future = self._read_future(X_future, memory, h)
-        forecasts = self._forecast(memory, h, levels, future)
-        return self._written(memory.ids, times, forecasts, levels, zeros)
+        future = data.read_future(X_future, state.ids, state.last_times, h)
+        forecasts = fitted.forecast(state, h, levels, future)
+        return self._written(state.ids, data.times_ahead(state, h), forecasts, levels, zeros)
 
     def predict_rolling(
         self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
@@ -324,24 +273,25 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         >>> model.predict_rolling(flow[-4:], h=2).shape
         (6, 2)
         """
-        check_is_fitted(self, "memory_")
-        h = self._steps("predict_rolling", h)
+        check_is_fitted(self, "fitted_")
+        fitted = self.fitted_
+        h = fitted.steps("predict_rolling", h)
         step = positive_integer("step_size", step_size)
         levels = check_levels(level)
         panel = self._read(df)
         continued = self._check_follows(panel)
-        memory = self.memory_.select(continued)
+        state = self.state_.select(continued)
         origins = Origins.of(panel, h, step)
         return self._written(
-            memory.ids[origins.series],
+            state.ids[origins.series],
             origins.times(panel, h),
-            self._rolling(memory, panel, origins, h, levels),
+            fitted.rolling(state, panel, origins, h, levels),
             levels,
-            self._zero_shares[continued][origins.series],
-            origins.cutoffs(panel, memory.last_times),
+            fitted.data.zero_shares[continued][origins.series],
+            origins.cutoffs(panel, state.last_times),
         )
 
-    @offered_with("_draw_paths")
+    @offered_by_some
     def sample_paths(
         self,
         n: int = 100,
@@ -397,18 +347,18 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         >>> paths.groupby("path")["y"].sum().shape
         (50,)
         """
-        check_is_fitted(self, "memory_")
-        n, h = positive_integer("n", n), self._steps("sample_paths", h)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
-        future = self._read_future(X_future, memory, h)
-        given = self.arguments_.random_state if random_state is None else random_state
+        check_is_fitted(self, "fitted_")
+        fitted: Any = self.fitted_  # one that has `simulate`
+        n, h = positive_integer("n", n), fitted.steps("sample_paths", h)
+        state, data = self._state_after(X), fitted.data
+        future = data.read_future(X_future, state.ids, state.last_times, h)
+        given = fitted.arguments.random_state if random_state is None else random_state
         rng = np.random.default_rng(seed_of(given))
-        paths = self._draw_paths(memory, h, n, future, rng)  # type: ignore[attr-defined]
-        layout = self._data_shape.layout
-        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-        return write_paths(layout, memory.ids, times, paths, model=self.column_name)
+        paths = fitted.simulate(state, h, n, future, rng)
+        times = data.times_ahead(state, h)
+        return write_paths(data.layout, state.ids, times, paths, model=self.column_name)
 
-    @offered_with("_residual_variances")
+    @offered_by_some
     def predict_variance(self, h: int | None = None, X: Any = None) -> Any:
         """Forecasts of the conditional variance of the residuals.
 
@@ -439,7 +389,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         """
         return self._variance_frame(h, X)
 
-    @offered_with("predict_covariances")
+    @offered_by_some
     def predict_covariances(self, h: int | None = None, X: Any = None) -> Any:
         """Forecasts of conditional variances and covariances of the residuals.
 
@@ -462,7 +412,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         """
         raise NotImplementedError
 
-    @offered_with("recurrent_blocks")
+    @offered_by_some
     def recurrent_blocks(self) -> Any:
         """Recurrent matrices of the fitted model, for `tsrnn.recurrence_features`.
 
@@ -498,11 +448,11 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         ValueError
             If a series is unknown or its rows do not begin one step after its last.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         panel = self._read(df)
         continued = self._check_follows(panel)
-        advanced = self._advance(self.memory_.select(continued), panel)
-        self.memory_ = self.memory_.replaced(continued, advanced)
+        advanced = self.fitted_.advance(self.state_.select(continued), panel)
+        self.state_ = self.state_.replaced(continued, advanced)
         self._history = self._history.followed_by(continued, panel)
         return self
 
@@ -522,14 +472,14 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         y : None
             There for scikit-learn.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         panel = self._read(df)
         continued = self._check_follows(panel)
-        memory = self.memory_.select(continued)
+        state, known = self.state_.select(continued), self.known_ahead_
         h = int(panel.lengths.max())
-        future = known_values(panel, self.known_ahead_, h) if self.known_ahead_ else None
-        forecast = self._forecast(memory, h, [], future)[""]
-        return r_squared(panel, forecast, memory.target_scale)
+        future = known_values(panel, known, h) if known else None
+        forecast = self.fitted_.forecast(state, h, [], future)[""]
+        return r_squared(panel, forecast, state.target_scale)
 
     def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the fitted forecaster to a file that `tsrnn.load` reads.
@@ -553,13 +503,13 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         OSError
             If the file cannot be written.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         if self.horizon_ > MOST_STEPS:
             raise ValueError(
                 f"files hold models of a horizon of at most {MOST_STEPS:,} steps; that of this one "
                 f"is {self.horizon_}. Fit with a smaller one, and predict with h"
             )
-        write_file(path, *self._parts())
+        write_file(path, *self._to_file())
 
     def plot(
         self,
@@ -614,7 +564,7 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         >>> [text.get_text() for text in ax.get_legend().get_texts()]
         ['history', '80% interval', 'forecast']
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         X, h = self._horizon_first(X, h)
         return draw_forecasts(self, X, h, level, X_future, series, columns, last, ax)
 
@@ -627,10 +577,22 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
             raise ValueError(f"give the horizon once; got {X!r} and h={h!r}")
         return None, X  # type: ignore[return-value]
 
-    def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header and arrays of the file."""
-        fitted = {"fitted": self._header()}  # first: it refuses arguments in words of its class
-        return common_header(self) | fitted, self._arrays() | common_arrays(self)
+        fitted, data = self.fitted_, self.fitted_.data
+        # first the model, which refuses arguments in words of its class
+        model_header, model_arrays = fitted.to_file(self.state_)
+        data_header, data_arrays = data.to_file()
+        last_times = self.state_.last_times
+        header = {
+            "class": type(self).__name__,
+            **arguments_of(self),
+            **data_header,
+            "times_dtype": str(last_times.dtype),
+            "fitted": model_header,
+        }
+        common = {"last_times": last_times.astype("int64"), **data_arrays}
+        return header, model_arrays | common | self._history.arrays(data.n_targets)
 
     @classmethod
     def _restore(
@@ -643,65 +605,82 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         check_common(cls, header)
         inner = cls._inner_arguments(header["fitted"], arrays, restore)
         forecaster = cls(**(saved_arguments(header) | inner))
-        ids, last_times = restore_common(forecaster, header, arrays)
+        arguments, data = Arguments.of(forecaster), FittedData.from_file(header, arrays)
+        last_times = last_times_from_file(header, arrays, data)
+        forecaster._history = History.revived(arrays, header["times_dtype"], len(data.ids))
         with as_saved("params"):
-            verbosity(forecaster.verbose)
+            verbosity(arguments.verbose)
         rest = {name: array for name, array in arrays.items() if name not in COMMON_ARRAYS}
-        forecaster.memory_ = forecaster._revive(header["fitted"], rest, ids, last_times)
-        forecaster._freeze()
+        forecaster.fitted_, forecaster.state_ = forecaster._from_file(
+            arguments, data, header["fitted"], rest, last_times
+        )
         return forecaster
 
-    def _read_training(self, df: Any) -> Panel:
+    def _read_training(self, df: Any, arguments: Arguments) -> Panel:
         """Read a frame to fit to, with the columns of the calendar."""
-        arguments = self.arguments_
-        panel = self._read_frame(df, freq=arguments.freq, target=arguments.target)
-        self._check_takes_columns()
+        panel = self._read_frame(df, arguments, freq=arguments.freq, target=arguments.target)
+        self._check_takes_columns(arguments)
         features = calendar_features(arguments.calendar, panel.layout)
         warn_of_short_calendar(panel, features)
         return with_calendar(panel, features)
 
-    def _fit_to(self, panel: Panel) -> None:
-        self._set_shape(panel)
-        self.memory_ = self._fit_panel(panel)
+    def _fit_to(self, panel: Panel, arguments: Arguments) -> Self:
+        """Fit to a panel that has been read; what was fitted before is replaced at the end."""
+        self._check(arguments, panel)
+        data = FittedData.of(panel, arguments)
+        fitted, state = self._fit_panel(arguments, data, panel)
+        self.fitted_, self.state_, self._history = fitted, state, History.of(panel)
+        return self
+
+    def _check(self, arguments: Arguments, panel: Panel) -> None:
+        """Refuse arguments and data that the class cannot use, before anything is estimated."""
+        self._check_takes_columns(arguments)
+
+    @property
+    def arguments_(self) -> Arguments:
+        """Constructor arguments of the last fit; as they stand where there was none."""
+        fitted = vars(self).get("fitted_")
+        return Arguments.of(self) if fitted is None else fitted.arguments
+
+    @property
+    def horizon_(self) -> int:
+        """Steps that `predict` gives without h."""
+        return self._fitted_model().horizon
 
     @property
     def freq_(self) -> str | int:
         """Frequency of the data: a pandas alias, or the step of an integer index."""
-        return self._fitted_shape().layout.freq
+        return self._fitted_model().data.freq
 
     @property
     def known_ahead_(self) -> list[Any]:
         """Exogenous columns whose future is known, those of the calendar last."""
-        return self._fitted_shape().known_ahead
+        return self._fitted_model().data.known_ahead
 
     @property
     def static_(self) -> list[Any]:
         """Exogenous columns that are constant within each series."""
-        return self._fitted_shape().static
+        return self._fitted_model().data.static
 
     @property
     def calendar_(self) -> tuple[str, ...]:
         """Cycles of the calendar that enter the model."""
-        return self._fitted_shape().calendar
+        return self._fitted_model().data.calendar
 
     @property
     def n_features_in_(self) -> int:
         """Columns of the frames: targets and exogenous ones."""
-        shape = self._fitted_shape()
-        return len(shape.layout.target_names) + len(shape.given_columns)
-
-    def _fitted_shape(self) -> DataShape:
-        check_is_fitted(self, "_data_shape")
-        return self._data_shape
-
-    @property
-    def _panel_shape(self) -> tuple[Layout, tuple[Any, ...]]:
-        return self._data_shape.layout, self._data_shape.exog_names
+        data = self._fitted_model().data
+        return data.n_targets + len(data.given_columns)
 
     @property
     def interval_guarantee_(self) -> str:
         """Guarantee of prediction intervals, and its assumptions."""
-        return self._guarantee
+        return self._fitted_model().guarantee
+
+    def _fitted_model(self) -> FittedModel[S]:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
 
     def _written(
         self,
@@ -723,16 +702,16 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
         zeros : ndarray of shape (S, C)
             Share of zeros in the history of each target.
         """
-        layout = self._data_shape.layout
+        layout = self.fitted_.data.layout
         forecasts = honest_intervals(forecasts, levels, zeros, layout, ids)
         frame = write_frame(layout, ids, times, forecasts, model=self.column_name, cutoffs=cutoffs)
         if levels and isinstance(frame, pd.DataFrame):
             frame.attrs["guarantee"] = self.interval_guarantee_
         return frame
 
-    def _check_takes_columns(self) -> None:
+    def _check_takes_columns(self, arguments: Arguments) -> None:
         """Refuse kinds of columns that the class has no use for."""
-        calendar, static = self.arguments_.calendar, self.arguments_.static
+        calendar, static = arguments.calendar, arguments.static
         if _names_columns(calendar) and not self.takes_exog:
             raise ValueError(
                 f"{type(self).__name__} takes no exogenous columns, and so no calendar; got "
@@ -747,80 +726,44 @@ class Forecaster(CommonArguments, Frozen, BaseEstimator, ABC, Generic[M]):
                 "LRUForecaster, NewtonForecaster. Leave static out and drop these columns"
             )
 
-    def _set_shape(self, panel: Panel) -> None:
-        """Keep the columns and the last rows of the data fitted to."""
-        self._check_takes_columns()
-        arguments = self.arguments_
-        self._data_shape = DataShape.of(
-            panel, known_ahead=arguments.known_ahead, static=arguments.static,
-            calendar=arguments.calendar,
-        )  # fmt: skip
-        self._zero_shares, self._history = zero_shares(panel), History.of(panel)
-
     def _read(self, df: Any) -> Panel:
         """Read a frame in the shape of the data fitted to."""
-        shape = self._data_shape
+        data, arguments = self.fitted_.data, self.fitted_.arguments
         panel = self._read_frame(
-            df, freq=shape.layout.freq, exog=shape.given_columns, layout=shape.layout
+            df, arguments, freq=data.freq, exog=data.given_columns, layout=data.layout
         )
-        return shape.complete(panel)
+        return data.complete(panel)
 
-    def _read_frame(self, df: Any, **shape: Any) -> Panel:
-        arguments = self.arguments_
+    def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         missing = choice("missing", arguments.missing, self.legal_missing)
         return read_panel(
             df, id_col=arguments.id_col, time_col=arguments.time_col, missing=missing, **shape
         )
 
-    def _steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for, `horizon_` by default."""
-        return self.horizon_ if h is None else positive_integer("h", h)
-
-    def _rolling(
-        self, memory: M, panel: Panel, origins: Origins, h: int, levels: list[float]
-    ) -> dict[str, np.ndarray]:
-        """Forecasts (n, h, C) from n origins within a panel that follows `memory`."""
-        columns = [panel.exog_names.index(name) for name in self.known_ahead_]
-        forecasts: dict[str, np.ndarray] = {}
-        known = np.zeros_like(origins.counts)  # new rows taken in
-        for ordinal in range(origins.counts.max()):
-            at = np.flatnonzero(origins.ordinal == ordinal)
-            if ordinal:  # go on with the series that have another origin
-                on = origins.counts > ordinal
-                memory = memory.select(np.flatnonzero(on[origins.counts >= ordinal]))
-                new = panel.select(on).between(known[on], known[on] + origins.step)
-                memory, known = self._advance(memory, new), known + origins.step
-            rows = origins.first[at][:, None] + np.arange(h)
-            future = panel.exog[rows][..., columns] if columns else None
-            for name, values in self._forecast(memory, h, levels, future).items():
-                shape = len(origins.series), *values.shape[1:]
-                forecasts.setdefault(name, np.empty(shape))[at] = values
-        return forecasts
+    def _state_after(self, X: Any) -> S:
+        """State after a frame, by default after the rows seen so far."""
+        return self.state_ if X is None else self.fitted_.filter(self._read(X))
 
     def _variance_frame(self, h: int | None, X: Any, **options: Any) -> Any:
-        check_is_fitted(self, "memory_")
-        h = self._steps("predict_variance", h)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
-        variances = self._residual_variances(memory, h, **options)  # type: ignore[attr-defined]
-        layout = self._data_shape.layout
-        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
-        return write_frame(layout, memory.ids, times, {"": variances}, model="variance")
+        check_is_fitted(self, "fitted_")
+        fitted: Any = self.fitted_  # one that has `variances`
+        h, data = fitted.steps("predict_variance", h), fitted.data
+        state = self._state_after(X)
+        variances, times = fitted.variances(state, h, **options), data.times_ahead(state, h)
+        return write_frame(data.layout, state.ids, times, {"": variances}, model="variance")
 
-    def _after(self, memory: M) -> Self:
+    def _at(self, state: S) -> Self:
         """The same fitted forecaster after other rows of its series."""
         other = copy.copy(self)
-        other.memory_ = memory
+        other.state_ = state
         return other
 
     def _check_follows(self, panel: Panel) -> np.ndarray:
         """Numbers of the series that the rows of a panel continue."""
-        ids = self.memory_.ids
-        check_continues(panel, ids, self.memory_.last_times, self.freq_)
-        self._data_shape.check_static_unchanged(panel, ids)
-        return ids.get_indexer(panel.ids)
-
-    def _read_future(self, X_future: Any, memory: M, h: int) -> np.ndarray | None:
-        return self._data_shape.read_future(X_future, memory.ids, memory.last_times, h)
+        data = self.fitted_.data
+        check_continues(panel, data.ids, self.state_.last_times, data.freq)
+        data.check_static_unchanged(panel)
+        return data.ids.get_indexer(panel.ids)
 
 
 def _names_columns(value: Any) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from importlib import import_module
 from types import MethodType
@@ -146,6 +145,8 @@ class Arguments:
     Parameters
     ----------
     values : mapping of str to object
+    class_name : str
+        Name of the estimator's class, as errors about the data say it.
 
     Examples
     --------
@@ -159,11 +160,13 @@ class Arguments:
     'c'
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_values", "class_name")
     _values: dict[str, Any]
+    class_name: str
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, Any], class_name: str = "Arguments") -> None:
         object.__setattr__(self, "_values", {name: _detached(v) for name, v in values.items()})
+        object.__setattr__(self, "class_name", class_name)
 
     @classmethod
     def of(cls, estimator: Any) -> Arguments:
@@ -174,7 +177,7 @@ class Arguments:
         estimator : estimator
             With scikit-learn's `get_params`.
         """
-        return cls(estimator.get_params(deep=False))
+        return cls(estimator.get_params(deep=False), type(estimator).__name__)
 
     def as_dict(self) -> dict[str, Any]:
         """Copies of all values by name."""
@@ -194,53 +197,11 @@ class Arguments:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"the arguments of a fit cannot be deleted; got {name!r}")
 
-    def __reduce__(self) -> tuple[type[Arguments], tuple[dict[str, Any]]]:
-        return type(self), (self._values,)
+    def __reduce__(self) -> tuple[type[Arguments], tuple[dict[str, Any], str]]:
+        return type(self), (self._values, self.class_name)
 
     def __repr__(self) -> str:
         return f"Arguments({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
-
-
-class Frozen:
-    """Freezes the constructor arguments at a fit; a part of every estimator.
-
-    After its `__init__` a class reads an argument as ``self.arguments_.order``, never as
-    ``self.order``: before a fit that is the argument as it stands, afterwards that of the fit.
-
-    Attributes
-    ----------
-    arguments_ : Arguments
-
-    Examples
-    --------
-    >>> from tsrnn import ARMA
-    >>> from tsrnn.datasets import load_nile
-    >>> model = ARMA(order=(1, 0)).fit(load_nile())
-    >>> _ = model.set_params(order=(2, 0))
-    >>> model.order, model.arguments_.order
-    ((2, 0), (1, 0))
-    """
-
-    _frozen: Arguments | None = None
-
-    @property
-    def arguments_(self) -> Arguments:
-        """Constructor arguments of the last fit; as they stand where there was none."""
-        return Arguments.of(self) if self._frozen is None else self._frozen
-
-    def _freeze(self) -> None:
-        self._frozen = Arguments.of(self)
-
-    @contextlib.contextmanager
-    def _fitting(self) -> Iterator[None]:
-        """Freeze the arguments for a fit; one that fails leaves the estimator as it was."""
-        before = self.__dict__.copy()
-        try:
-            self._freeze()
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
 
 
 def _detached(value: Any) -> Any:
@@ -259,15 +220,11 @@ def _detached(value: Any) -> Any:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def offered_with(question: str) -> Callable[[F], F]:
-    """Decorate a method of the base class that only those classes have that answer a question.
+def offered_by_some(function: F) -> F:
+    """Decorate a method of the base class that only those classes have whose `offers` names it.
 
     Of an instance of another class `hasattr` is False, and the error names those that have it.
-
-    Parameters
-    ----------
-    question : str
-        Name of the method that a class defines to have the one decorated.
+    A class that defines the method itself has it as well.
 
     Examples
     --------
@@ -276,7 +233,7 @@ def offered_with(question: str) -> Callable[[F], F]:
     >>> hasattr(GARCH(), "predict_variance"), hasattr(Theta(), "predict_variance")
     (True, False)
     """
-    return cast(Callable[[F], F], lambda function: _OfSome(function, question))
+    return cast(F, _OfSome(function))
 
 
 def classes_with(method: str) -> list[str]:
@@ -299,7 +256,7 @@ def classes_with(method: str) -> list[str]:
     # The table of all classes lies above this room: it is asked for when a message is read.
     homes = import_module(f"{__name__.partition('.')[0]}.storage").HOMES
     classes = (getattr(import_module(room), name) for name, room in sorted(homes.items()))
-    return [cls.__name__ for cls in classes if hasattr(cls, "_forecast") and _has(cls, method)]
+    return [cls.__name__ for cls in classes if hasattr(cls, "offers") and _has(cls, method)]
 
 
 class _NotOfferedError(AttributeError):
@@ -314,33 +271,23 @@ class _NotOfferedError(AttributeError):
 
 
 class _OfSome:
-    """Descriptor of `offered_with`."""
+    """Descriptor of `offered_by_some`."""
 
-    def __init__(self, function: Callable[..., Any], question: str) -> None:
-        self.function, self.question = function, question
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
         update_wrapper(cast(Any, self), function)  # so that documentation finds its text
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self.function
-        if not _answers(owner, self.question):
+        if not _has(owner, self.function.__name__):
             raise _NotOfferedError(owner.__name__, self.function.__name__)
         return MethodType(self.function, instance)
 
 
-def _has(cls: type, method: str) -> bool:
-    first = next(_definitions(cls, method), None)
-    return _answers(cls, first.question) if isinstance(first, _OfSome) else first is not None
-
-
-def _answers(cls: type, question: str) -> bool:
-    """Whether a class defines a method, which is neither None nor such a descriptor."""
-    first = next(_definitions(cls, question), None)
-    return not (first is None or isinstance(first, _OfSome))
-
-
-def _definitions(cls: type, name: str) -> Iterator[Any]:
-    return (vars(base)[name] for base in cls.__mro__ if name in vars(base))
+def _has(cls: Any, method: str) -> bool:
+    first = next((vars(base)[method] for base in cls.__mro__ if method in vars(base)), None)
+    return method in cls.offers if isinstance(first, _OfSome) else first is not None
 
 
 def last_step(model: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract._shape import unit_index
+from tsrnn.contract._fitted_data import unit_index
 from tsrnn.contract._warnings import IntervalWarning, warn_user
-from tsrnn.data import Layout, Panel
+from tsrnn.data import Layout
 
 NAMES_SHOWN = 3
 
@@ -108,13 +108,6 @@ def with_intervals(
         forecasts[f"-lo-{level_name(level)}"] = point + lower
         forecasts[f"-hi-{level_name(level)}"] = point + upper
     return forecasts
-
-
-def zero_shares(panel: Panel) -> np.ndarray:
-    """Share of zeros among the values that are there of each target, (S, C)."""
-    seen, starts = np.isfinite(panel.values), panel.indptr[:-1]
-    counts = np.maximum(np.add.reduceat(seen, starts, dtype=float), 1.0)
-    return np.add.reduceat(panel.values == 0, starts, dtype=float) / counts
 
 
 def honest_intervals(

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract._checks import positive_integer
-from tsrnn.contract._intervals import check_levels, honest_intervals, zero_shares
+from tsrnn.contract._fitted_data import zero_shares
+from tsrnn.contract._intervals import check_levels, honest_intervals
 from tsrnn.contract._schema import refuse
-from tsrnn.data import Panel, future_times, panel_frame, write_frame
+from tsrnn.data import Panel, panel_frame, write_frame
 
 if TYPE_CHECKING:
     from tsrnn.contract._base import Forecaster
@@ -41,30 +42,31 @@ def draw_forecasts(
     h = forecaster.horizon_ if h is None else positive_integer("h", h)
     levels = check_levels(level)
     panel = None if X is None else forecaster._read(X)
-    every = forecaster.memory_.ids if panel is None else panel.ids
-    layout = replace(forecaster._data_shape.layout, backend="pandas")
+    fitted = forecaster.fitted_
+    every = forecaster.state_.ids if panel is None else panel.ids
+    layout = replace(fitted.data.layout, backend="pandas")
     room = SHOWN if ax is None else len(_listed(ax))
     points = _point_columns(forecaster, layout)
     chosen = points[:room] if columns is None else _listed(columns)
     shown = _chosen_series(every, layout, series, max(room // max(len(chosen), 1), 1))
     if panel is None:
-        memory = forecaster.memory_.select(shown)
+        state = forecaster.state_.select(shown)
         if not forecaster._history.most:
             raise ValueError(
                 f"of its {len(every)} series the model keeps no rows to draw; give those of some "
                 "as X, as in plot(df, h=12)"
             )
-        past = forecaster._history.frame(shown, memory.ids, layout)
-        zeros = forecaster._zero_shares[shown]
+        past = forecaster._history.frame(shown, state.ids, layout)
+        zeros = fitted.data.zero_shares[shown]
     else:
         panel = panel.select(every[shown])
-        memory, zeros = forecaster._memory_of(panel), zero_shares(panel)
+        state, zeros = fitted.filter(panel), zero_shares(panel)
         past = panel_frame(replace(panel, layout=layout))
-    times = future_times((memory.last_times, forecaster.freq_), h, tz=layout.tz)
-    future = forecaster._read_future(X_future, memory, h)
-    forecasts = forecaster._forecast(memory, h, levels, future)
-    forecasts = honest_intervals(forecasts, levels, zeros, layout, memory.ids)
-    forecast_frame = write_frame(layout, memory.ids, times, forecasts, model=forecaster.column_name)
+    times = fitted.data.times_ahead(state, h)
+    future = fitted.data.read_future(X_future, state.ids, state.last_times, h)
+    forecasts = fitted.forecast(state, h, levels, future)
+    forecasts = honest_intervals(forecasts, levels, zeros, layout, state.ids)
+    forecast_frame = write_frame(layout, state.ids, times, forecasts, model=forecaster.column_name)
     note = ""
     if columns is None and len(chosen) < len(points):
         note = f"{len(chosen)} of {len(points):,} columns; name others by columns="
@@ -75,7 +77,7 @@ def draw_forecasts(
         forecast_frame,
         ax,
         columns=chosen,
-        series=None if layout.id_col is None else list(memory.ids),
+        series=None if layout.id_col is None else list(state.ids),
         last=max(4 * h, SHORTEST) if last is None else last,
         note=note,
         id_col=layout.id_col or forecaster.arguments_.id_col,

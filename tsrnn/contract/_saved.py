@@ -1,15 +1,14 @@
-"""Parts that the files of all forecasters have: arguments, shape of the data, series."""
+"""Parts that the files of all forecasters have: arguments, times of the last rows."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from tsrnn.contract._checks import MOST_JOBS
 from tsrnn.contract._file import plain
+from tsrnn.contract._fitted_data import FittedData
 from tsrnn.contract._plot import History
 from tsrnn.contract._schema import (
     MOST_STEPS,
@@ -26,93 +25,12 @@ from tsrnn.contract._schema import (
     refuse,
     text,
 )
-from tsrnn.contract._shape import DataShape
-from tsrnn.data import Layout, future_times, write_stamps
+from tsrnn.data import future_times, write_stamps
 
 MOST_DRAWS = 1_000_000  # that a file may ask for at predict
-# Of every forecaster.
-COMMON_ARRAYS = (
-    "last_times", "static", "zero_shares", "history.values", "history.times", "history.lengths",
-)  # fmt: skip
 
 if TYPE_CHECKING:
     from tsrnn.contract._base import Forecaster
-
-
-def common_header(forecaster: Forecaster) -> dict[str, Any]:
-    """JSON values that every forecaster has."""
-    shape, memory = forecaster._data_shape, forecaster.memory_
-    return {
-        "class": type(forecaster).__name__,
-        **arguments_of(forecaster),
-        "layout": shape.layout.to_dict(),
-        "exog_names": plain(shape.exog_names, "exogenous columns"),
-        "known_ahead": plain(shape.known_ahead, "known_ahead"),
-        "static": plain(shape.static, "static"),
-        "calendar": list(shape.calendar),
-        "ids": plain(memory.ids, "series ids"),
-        "id_dtype": str(memory.ids.dtype),
-        "times_dtype": str(memory.last_times.dtype),
-    }
-
-
-def common_arrays(forecaster: Forecaster) -> dict[str, np.ndarray]:
-    """Arrays that every forecaster has."""
-    return {
-        "last_times": forecaster.memory_.last_times.astype("int64"),
-        "static": forecaster._data_shape.static_values,
-        "zero_shares": forecaster._zero_shares,
-        **forecaster._history.arrays(len(forecaster._data_shape.layout.target_names)),
-    }
-
-
-def restore_common(
-    forecaster: Forecaster, header: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> tuple[pd.Index, np.ndarray]:
-    """Set the fields that every forecaster has; returns the ids and last times of its series.
-
-    Raises
-    ------
-    DamagedFileError
-        If these parts of the file do not describe data.
-    """
-    shape = DataShape.revived(header, arrays.get("static", np.empty((0, 0))))
-    layout, n_targets = shape.layout, len(shape.layout.target_names)
-    ids = _restored_ids(header, layout)
-    one_of("datetime64[ns]" if layout.time_kind == "datetime" else "int64")(
-        header["times_dtype"], "times_dtype"
-    )
-    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
-        "last_times": ("int64", (len(ids),)),
-        "static": ("float64", (len(ids), len(shape.static))),
-        "zero_shares": ("float64", (len(ids), n_targets)),
-        **History.shapes(n_targets),
-    }
-    check_arrays({name: arrays[name] for name in COMMON_ARRAYS if name in arrays}, shapes)
-    forecaster._data_shape = shape
-    forecaster._history = History.revived(arrays, header["times_dtype"], len(ids))
-    forecaster._zero_shares = arrays["zero_shares"]
-    last_times = arrays["last_times"].astype(header["times_dtype"])
-    with as_saved("layout, its freq and tz, and the array 'last_times'"):
-        future_times((last_times, layout.freq), 1, tz=layout.tz)
-        write_stamps(last_times, layout)
-    return ids, last_times
-
-
-def _restored_ids(header: dict[str, Any], layout: Layout) -> pd.Index:
-    """Ids of the series, apart from each other."""
-    listed_ids, dtype = header["ids"], header["id_dtype"]
-    if not re.fullmatch(r"str|string|object|category|bool|u?int\d+|float\d+", dtype, re.IGNORECASE):
-        raise refuse("id_dtype", "the type of the ids", dtype)
-    with as_saved("ids and id_dtype"):
-        ids = pd.Index(listed_ids, dtype=dtype)
-    if not len(ids) or not ids.is_unique or ids.hasnans:
-        raise refuse("ids", "the names of at least one series, each once", listed_ids)
-    if ids.tolist() != listed_ids:
-        raise refuse("ids", f"of the type {dtype!r} that id_dtype names", listed_ids)
-    if layout.id_col is None and len(ids) > 1:
-        raise refuse("ids", "one name, as the data have no column of ids", listed_ids)
-    return ids
 
 
 def check_common(cls: type[Forecaster], header: Any) -> None:
@@ -129,6 +47,29 @@ def check_common(cls: type[Forecaster], header: Any) -> None:
         if name in header["params"]:
             kind(header["params"][name], f"params.{name}")
     one_of(*cls.legal_missing)(header["params"]["missing"], "params.missing")
+
+
+def last_times_from_file(
+    header: dict[str, Any], arrays: dict[str, np.ndarray], data: FittedData
+) -> np.ndarray:
+    """Times (S,) of the last rows of the series.
+
+    Raises
+    ------
+    DamagedFileError
+        If these parts of the file are no times of the data.
+    """
+    layout = data.layout
+    one_of("datetime64[ns]" if layout.time_kind == "datetime" else "int64")(
+        header["times_dtype"], "times_dtype"
+    )
+    shapes = {"last_times": ("int64", (len(data.ids),)), **History.shapes(data.n_targets)}
+    check_arrays({name: arrays[name] for name in shapes if name in arrays}, shapes)
+    last_times = arrays["last_times"].astype(header["times_dtype"])
+    with as_saved("layout, its freq and tz, and the array 'last_times'"):
+        future_times((last_times, layout.freq), 1, tz=layout.tz)
+        write_stamps(last_times, layout)
+    return last_times
 
 
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:

@@ -46,7 +46,7 @@ FITTED: dict[str, Kind] = {
 
 
 @dataclass(frozen=True)
-class CombinedMemory:
+class CombinedState:
     """Memories of all members after the same rows.
 
     Attributes
@@ -71,18 +71,18 @@ class CombinedMemory:
         """Standard deviations (S, C) in the data fitted to."""
         return self.members[0].target_scale
 
-    def select(self, series: np.ndarray) -> CombinedMemory:
+    def select(self, series: np.ndarray) -> CombinedState:
         """Memory of the series of these numbers, in that order."""
-        return CombinedMemory(tuple(member.select(series) for member in self.members))
+        return CombinedState(tuple(member.select(series) for member in self.members))
 
-    def replaced(self, series: np.ndarray, new: CombinedMemory) -> CombinedMemory:
+    def replaced(self, series: np.ndarray, new: CombinedState) -> CombinedState:
         """Memory with the series of these numbers as they stand in `new`, a copy."""
         pairs = zip(self.members, new.members, strict=True)
-        return CombinedMemory(tuple(old.replaced(series, newer) for old, newer in pairs))
+        return CombinedState(tuple(old.replaced(series, newer) for old, newer in pairs))
 
 
 @with_shared_arguments
-class Combination(Classical[CombinedMemory]):
+class Combination(Classical[CombinedState]):
     r"""Weighted mean of the forecasts of several forecasters.
 
     .. math:: \hat y_{t+k} = \sum_i w_i \hat y_{i, t+k}, \qquad \sum_i w_i = 1
@@ -164,7 +164,7 @@ class Combination(Classical[CombinedMemory]):
 
     def summary(self) -> str:
         """Weights of the members, and their errors where weights were estimated."""
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         table = pd.DataFrame({"weight": self.weights_})
         if self.validation_ is not None:
             table = table.reindex(self.validation_.index)
@@ -185,7 +185,7 @@ class Combination(Classical[CombinedMemory]):
         weights = self.arguments_.weights
         return weights if isinstance(weights, str) else "given"
 
-    def _fit_panel(self, panel: Panel) -> CombinedMemory:
+    def _fit_panel(self, panel: Panel) -> CombinedState:
         self._begin(panel)
         members = self._members()
         self.validation_ = None
@@ -199,13 +199,13 @@ class Combination(Classical[CombinedMemory]):
         self._fitted_members = {
             name: _fit_member(name, member, panel) for name, member in members.items()
         }
-        return CombinedMemory(tuple(member.memory_ for member in self._fitted_members.values()))
+        return CombinedState(tuple(member.state_ for member in self._fitted_members.values()))
 
     @property
     def forecasters_(self) -> dict[str, Forecaster]:
         """The fitted members, after the rows that the combination has seen; copies of them."""
-        check_is_fitted(self, "memory_")
-        pairs = zip(self._fitted_members.items(), self.memory_.members, strict=True)
+        check_is_fitted(self, "fitted_")
+        pairs = zip(self._fitted_members.items(), self.state_.members, strict=True)
         return {name: member._after(memory) for (name, member), memory in pairs}
 
     def _members(self) -> dict[str, Forecaster]:
@@ -260,7 +260,7 @@ class Combination(Classical[CombinedMemory]):
         by_member = []
         for name, member in members.items():
             fitted = _fit_member(name, clone(member), plan.first_past())
-            memory, errors = fitted.memory_, []
+            memory, errors = fitted.state_, []
             scale = memory.target_scale[:, None]
             for window in range(plan.n_windows):
                 if window:
@@ -282,17 +282,17 @@ class Combination(Classical[CombinedMemory]):
         columns = [names.index(name) for name in member.known_ahead_]
         return exog[:, :, columns] if columns else None
 
-    def _memory_of(self, panel: Panel) -> CombinedMemory:
-        return CombinedMemory(
+    def _memory_of(self, panel: Panel) -> CombinedState:
+        return CombinedState(
             tuple(m._memory_of(panel_shown(m, panel)) for m in self._fitted_members.values())
         )
 
-    def _advance(self, memory: CombinedMemory, panel: Panel) -> CombinedMemory:
+    def _advance(self, memory: CombinedState, panel: Panel) -> CombinedState:
         pairs = zip(self._fitted_members.values(), memory.members, strict=True)
-        return CombinedMemory(tuple(m._advance(past, panel_shown(m, panel)) for m, past in pairs))
+        return CombinedState(tuple(m._advance(past, panel_shown(m, panel)) for m, past in pairs))
 
     def _forecast(
-        self, memory: CombinedMemory, h: int, levels: list[float], future: np.ndarray | None
+        self, memory: CombinedState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         members = zip(self._fitted_members.values(), memory.members, self.weights_, strict=True)
         forecasts = [
@@ -375,7 +375,7 @@ class Combination(Classical[CombinedMemory]):
     ) -> None:
         """Refuse a member of a file that is of other data than the combination."""
         (layout, exog), (member_layout, member_exog) = self._panel_shape, member._panel_shape
-        memory, known = member.memory_, member.known_ahead_
+        memory, known = member.state_, member.known_ahead_
         rules = {
             "layout": member_layout == layout,
             "exog_names": member_exog in ((), exog),
@@ -393,7 +393,7 @@ class Combination(Classical[CombinedMemory]):
         arrays: dict[str, np.ndarray],
         ids: pd.Index,
         last_times: np.ndarray,
-    ) -> CombinedMemory:
+    ) -> CombinedState:
         self._fitted_members = self.forecasters
         names = list(self._fitted_members)
         record(dict.fromkeys(names, optional(integer(1, MOST_STEPS))))(
@@ -420,7 +420,7 @@ class Combination(Classical[CombinedMemory]):
         self.validation_ = None
         if header["validated"]:
             self.validation_ = pd.Series(arrays["validation"], [*names, "Combination"])
-        return CombinedMemory(tuple(member.memory_ for member in self._fitted_members.values()))
+        return CombinedState(tuple(member.state_ for member in self._fitted_members.values()))
 
 
 def _fit_member(name: str, member: Forecaster, panel: Panel) -> Forecaster:

@@ -107,7 +107,7 @@ def diagnose(forecasts: Any, df: Any = None, *, lags: int | None = None) -> Diag
             raise ValueError("a backtest of variances has no errors of one step to test")
         frame, apart = _first_steps(forecasts), _steps_apart(forecasts)
     elif isinstance(forecasts, Forecaster):
-        check_is_fitted(forecasts, "memory_")
+        check_is_fitted(forecasts, "fitted_")
         if df is None:
             raise ValueError("give df, rows that follow the last ones that the forecaster knows")
         frame = _one_step(forecasts, df)
@@ -281,7 +281,7 @@ def _one_step(model: Forecaster, df: Any) -> pd.DataFrame:
         df, target=arguments.target, id_col=arguments.id_col, time_col=arguments.time_col,
         freq=model.freq_, missing=arguments.missing,
     )  # fmt: skip
-    check_continues(panel, model.memory_.ids, model.memory_.last_times, model.freq_)
+    check_continues(panel, model.state_.ids, model.state_.last_times, model.freq_)
     n = int(panel.lengths[0])
     if np.any(panel.lengths != n):
         raise ValueError(

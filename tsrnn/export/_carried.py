@@ -78,7 +78,7 @@ class CarriedShape:
 
 def carried_shape(forecaster: RecurrentForecaster, n_levels: int) -> CarriedShape:
     """Sizes for a forecaster whose series have intervals of `n_levels` levels of their own."""
-    settings, memory, model = forecaster.settings_, forecaster.memory_, forecaster.model_
+    settings, memory, model = forecaster.settings_, forecaster.state_, forecaster.model_
     n_targets = memory.scaling.constant.shape[1]
     return CarriedShape(
         n_targets,

@@ -153,9 +153,9 @@ def write_program(
     metadata = metadata_of(checked, program) | versions
     content = bytes_of(traced(program), metadata)
     verify(runner(content), program, checked)
-    memory = carried_by(checked, program.shape, program.levels, checked.memory_)
+    memory = carried_by(checked, program.shape, program.levels, checked.state_)
     put_file(place, lambda place: place.write_bytes(content))
-    return Exported(place, metadata, checked.memory_.ids.tolist(), memory)
+    return Exported(place, metadata, checked.state_.ids.tolist(), memory)
 
 
 def archive_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -> bytes:
@@ -199,7 +199,7 @@ def checked_forecaster(forecaster: Any) -> RecurrentForecaster:
             "forecasters that are recurrent networks can be exported, such as ParaRNNForecaster; "
             f"got {type(forecaster).__name__}. {advice}"
         )
-    check_is_fitted(forecaster, "memory_")
+    check_is_fitted(forecaster, "fitted_")
     if forecaster.settings_.layer == "BlockRecurrentAttention":
         raise ValueError(
             "cell='attention' cannot be exported: what it does in a step depends on its state. Fit "

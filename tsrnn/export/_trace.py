@@ -25,7 +25,7 @@ def program_of(forecaster: RecurrentForecaster, levels: list[float]) -> Program:
     ValueError
         If the validation part has too few errors for a level.
     """
-    memory, calibration = forecaster.memory_, forecaster.calibration_
+    memory, calibration = forecaster.state_, forecaster.calibration_
     pooled, own_levels = None, 0
     if levels and calibration.method not in HEADS:
         groups = memory.units_per_series

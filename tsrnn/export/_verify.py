@@ -36,9 +36,9 @@ def verify(run: Run, program: Program, forecaster: RecurrentForecaster) -> None:
     RuntimeError
         If forecasts differ.
     """
-    n_series = len(forecaster.memory_.ids)
+    n_series = len(forecaster.state_.ids)
     chosen = np.unique(np.linspace(0, n_series - 1, min(n_series, SERIES)).astype(int))
-    memory = forecaster.memory_.select(chosen)
+    memory = forecaster.state_.select(chosen)
     panel = _tails_as_panel(forecaster, memory)
     rows, nothing = _padded(memory.tail), np.zeros_like(panel.lengths)
     with warnings.catch_warnings():
@@ -103,7 +103,7 @@ def _tails_as_panel(forecaster: RecurrentForecaster, memory: Memory) -> Panel:
 
 def _memory_of_new(forecaster: RecurrentForecaster, panel: Panel) -> Memory:
     """Memory of the rows of a panel whose series are taken as never seen."""
-    settings, known = forecaster.settings_, forecaster.memory_.scaling
+    settings, known = forecaster.settings_, forecaster.state_.scaling
     scaling = fit_scaling(panel, panel.lengths, settings.season, known.boxcox, known.exog)
     units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
     state = run_filter(forecaster.model_, units.to(torch.float32), units.indptr[1:])

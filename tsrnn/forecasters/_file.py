@@ -75,7 +75,7 @@ def header_of(forecaster: RecurrentForecaster) -> dict[str, Any]:
 
 def arrays_of(forecaster: RecurrentForecaster) -> dict[str, np.ndarray]:
     """Network and memory, as arrays."""
-    memory, scaling = forecaster.memory_, forecaster.memory_.scaling
+    memory, scaling = forecaster.state_, forecaster.state_.scaling
     return {
         "n_rows": memory.n_rows,
         "location": scaling.target.location,

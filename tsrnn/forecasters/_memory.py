@@ -45,7 +45,7 @@ class Memory:
     >>> from tsrnn import ParaRNNForecaster
     >>> from tsrnn.datasets import load_elec_equip
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
-    >>> memory = model.fit(load_elec_equip()).memory_
+    >>> memory = model.fit(load_elec_equip()).state_
     >>> memory.n_rows.tolist() == [len(load_elec_equip())], memory.units_per_series
     (True, 1)
     """
@@ -133,9 +133,9 @@ def run_filter(
     >>> from tsrnn.forecasters import continued_units, run_filter
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
     >>> model = model.fit(load_elec_equip())
-    >>> units, _ = continued_units(model.memory_, None, model.settings_)
+    >>> units, _ = continued_units(model.state_, None, model.settings_)
     >>> state = run_filter(model.model_, units.to(torch.float32), units.indptr[1:])
-    >>> state.shape == model.memory_.state.shape
+    >>> state.shape == model.state_.state.shape
     True
     """
     begin = units.starts if begin is None else begin
@@ -207,7 +207,7 @@ def memory_after(
     >>> from tsrnn.datasets import load_elec_equip
     >>> from tsrnn.forecasters import memory_after
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
-    >>> known = model.fit(load_elec_equip()).memory_
+    >>> known = model.fit(load_elec_equip()).state_
     >>> panel = read_panel(load_elec_equip())
     >>> memory = memory_after(panel, np.arange(1), known.scaling, known.state, model.settings_)
     >>> np.array_equal(memory.tail[0], known.tail[0])
@@ -259,7 +259,7 @@ def continued_units(
     >>> from tsrnn.datasets import load_elec_equip
     >>> from tsrnn.forecasters import continued_units
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
-    >>> memory = model.fit(load_elec_equip()).memory_
+    >>> memory = model.fit(load_elec_equip()).state_
     >>> units, first = continued_units(memory, None, model.settings_)
     >>> first.tolist() == [len(memory.tail[0])]
     True
@@ -301,7 +301,7 @@ def fitted_units(memory: Memory) -> np.ndarray:
     >>> from tsrnn.datasets import load_elec_equip
     >>> from tsrnn.forecasters import fitted_units
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
-    >>> fitted_units(model.fit(load_elec_equip()).memory_).tolist()
+    >>> fitted_units(model.fit(load_elec_equip()).state_).tolist()
     [0]
     """
     series, per_series = memory.fitted, memory.units_per_series

@@ -200,7 +200,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         level and of the linear path (with the level) as they were before training, of the last
         value and of the value a season before; the unit is the mean absolute error of the naive
         forecast one season ahead on the training part, of each series.
-    memory_ : Memory
+    state_ : Memory
         State and last rows of every series.
 
     Notes

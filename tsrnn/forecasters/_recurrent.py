@@ -210,7 +210,7 @@ class RecurrentForecaster(Forecaster[Memory]):
         return panel
 
     def _memory_of(self, panel: Panel) -> Memory:
-        return memory_of(self.model_, self.settings_, panel, self.memory_)
+        return memory_of(self.model_, self.settings_, panel, self.state_)
 
     def _advance(self, memory: Memory, panel: Panel) -> Memory:
         return carried_on(self.model_, self.settings_, memory, panel)
@@ -273,7 +273,7 @@ class RecurrentForecaster(Forecaster[Memory]):
         list
             By layer, those of all networks where `n_estimators` is more than one.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         return self.network_.recurrent_blocks()
 
     def contributions(self, X: Any = None, X_future: Any = None) -> pd.DataFrame:
@@ -299,8 +299,8 @@ class RecurrentForecaster(Forecaster[Memory]):
             A row a series, target and step (index levels `unique_id`, `target`,
             `step`; only `step` for one target of one series), a column a part.
         """
-        check_is_fitted(self, "memory_")
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        check_is_fitted(self, "fitted_")
+        memory = self.state_ if X is None else self._memory_of(self._read(X))
         future = self._read_future(X_future, memory, self.horizon_)
         ahead = look_ahead(self.model_, self.settings_, memory, future)
         names, id_name = self._panel_shape[0].target_names, self.arguments_.id_col
@@ -308,7 +308,7 @@ class RecurrentForecaster(Forecaster[Memory]):
 
     def summary(self) -> Summary:
         """Summary of the fit, its accuracy and its recurrence features; print the result."""
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         return summarise(self)
 
     def _header(self) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Summary:
 
 def summarise(forecaster: RecurrentForecaster) -> Summary:
     """Build the summary of a fitted forecaster."""
-    settings, memory, model = forecaster.settings_, forecaster.memory_, forecaster.model_
+    settings, memory, model = forecaster.settings_, forecaster.state_, forecaster.model_
     history, linear = forecaster.history_, forecaster.linear_path_
     facts: dict[str, object] = {
         "Series": len(memory.ids),

@@ -49,7 +49,7 @@ class Units:
     >>> from tsrnn.forecasters import continued_units
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
     >>> model = model.fit(load_elec_equip())
-    >>> units, _ = continued_units(model.memory_, None, model.settings_)
+    >>> units, _ = continued_units(model.state_, None, model.settings_)
     >>> len(units), units.window == len(units.values)
     (1, True)
     """
@@ -141,7 +141,7 @@ def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings:
     >>> from tsrnn.datasets import load_elec_equip
     >>> from tsrnn.forecasters import standardise, units_of
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
-    >>> scaling = model.fit(load_elec_equip()).memory_.scaling
+    >>> scaling = model.fit(load_elec_equip()).state_.scaling
     >>> panel = read_panel(load_elec_equip())
     >>> units = units_of(standardise(panel, scaling), panel.indptr, scaling, model.settings_)
     >>> units.values.shape == panel.values.shape

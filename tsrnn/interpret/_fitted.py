@@ -122,7 +122,7 @@ def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
     estimator = not isinstance(model, type) and all(
         callable(getattr(model, name, None)) for name in ("fit", "predict")
     )
-    if estimator and not (hasattr(model, "network_") or hasattr(model, "memory_")):
+    if estimator and not (hasattr(model, "network_") or hasattr(model, "state_")):
         from sklearn.exceptions import NotFittedError
 
         raise NotFittedError(

@@ -129,7 +129,7 @@ class AsRNN:
         raise ValueError(f"the recursion of this {type(self).__name__} is not linear")
 
     def _unit_recursion(self, unit: Any) -> Recursion:
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         number = self._unit_number(unit)  # type: ignore[attr-defined]
         if not self.estimates_.fitted[number]:  # type: ignore[attr-defined]
             raise ValueError(f"unit {self.units_[number]!r} has no parameters")  # type: ignore[attr-defined]

@@ -32,7 +32,7 @@ from tsrnn.linear._estimates import BY_UNIT, Estimates
 from tsrnn.linear._frames import given_params
 from tsrnn.linear._hypotheses import fingerprint
 from tsrnn.linear._inference import check_kind
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 from tsrnn.linear._results import GIVEN, Results
 from tsrnn.linear._summary import LinearSummary, summarise
 
@@ -41,7 +41,7 @@ MOST_LAGS = 100  # of an order that a file may have beside few parameters
 
 
 @with_shared_arguments
-class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
+class LinearForecaster(Results, InSample, AsRNN, Classical[LinearState]):
     """Base of the models fitted by maximum likelihood; not to be used by itself.
 
     A subclass says what its units are (`multivariate`) and whether it takes exogenous columns
@@ -70,7 +70,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
         self.cov_type = cov_type
 
     @abstractmethod
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
         """Counterpart of `_fit_panel` with given parameters (N, k)."""
 
     @abstractmethod
@@ -123,7 +123,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
             self._begin(panel)
             units = unit_index(panel.layout, panel.ids, self.multivariate)
             given = given_params(params, units, self._param_names())
-            self.memory_ = self._filter_panel(panel, given)
+            self.state_ = self._filter_panel(panel, given)
             self._mark_given()
             self._report()
         return self
@@ -142,7 +142,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
 
     def _fit_to(self, panel: Panel) -> None:
         self._begin(panel)
-        self.memory_ = self._fit_panel(panel)
+        self.state_ = self._fit_panel(panel)
         self._report()
 
     def _begin(self, panel: Panel) -> None:
@@ -192,7 +192,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
 
     def _arrays(self) -> dict[str, np.ndarray]:
         sample = {"sample": np.stack([np.asarray(ends).astype("int64") for ends in self._sample])}
-        return sample | fitted_arrays(self.estimates_, self.memory_)
+        return sample | fitted_arrays(self.estimates_, self.state_)
 
     def _revive(
         self,
@@ -200,7 +200,7 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearMemory]):
         arrays: dict[str, np.ndarray],
         ids: pd.Index,
         last_times: np.ndarray,
-    ) -> LinearMemory:
+    ) -> LinearState:
         record(FITTED)(header, "fitted")
         layout, n_series = self._panel_shape[0], len(ids)
         n_targets, k = len(layout.target_names), len(header["names"])
@@ -272,7 +272,7 @@ def fitted_header(estimates: Estimates) -> dict[str, Any]:
     }
 
 
-def fitted_arrays(estimates: Estimates, memory: LinearMemory) -> dict[str, np.ndarray]:
+def fitted_arrays(estimates: Estimates, memory: LinearState) -> dict[str, np.ndarray]:
     """Arrays of estimates and memory; ids and last times are kept elsewhere."""
     fitted = {_ESTIMATES + name: getattr(estimates, name) for name in BY_UNIT}
     state = {STATE + name: array for name, array in memory.arrays.items()}
@@ -306,9 +306,9 @@ def revived_estimates(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
 
 def revived_memory(
     arrays: dict[str, np.ndarray], ids: pd.Index, last_times: np.ndarray
-) -> LinearMemory:
+) -> LinearState:
     """Memory of the arrays that `fitted_arrays` holds."""
     state = {
         name.removeprefix(STATE): array for name, array in arrays.items() if name.startswith(STATE)
     }
-    return LinearMemory(ids, last_times, arrays[_SCALE], state)
+    return LinearState(ids, last_times, arrays[_SCALE], state)

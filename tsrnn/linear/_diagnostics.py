@@ -98,7 +98,7 @@ class InSample:
         return self._tests_of(self._data(None), lags, self._n_arma())
 
     def _data(self, df: Any) -> Panel:
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         if df is not None:
             return self._read(df)
         if self._panel is None:

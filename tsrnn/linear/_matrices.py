@@ -15,7 +15,7 @@ from tsrnn.data import Panel, future_times
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, tidy
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 from tsrnn.linear._multivariate import draws_frame, scaled_to_unit_diagonal
 
 
@@ -159,7 +159,7 @@ class MatrixForecaster(LinearForecaster):
             If an argument cannot be used, parameters are not admissible, a covariance is not
             positive definite, or a variance has no resting point to start from.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         rows = positive_integer("n", n), burn_of(burn)
         values, targets = self._fitted().params, self._panel_shape[0].target_names
         if params is not None:
@@ -177,7 +177,7 @@ class MatrixForecaster(LinearForecaster):
         """The model run over the series that have parameters, by their number in the panel."""
 
     @abstractmethod
-    def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
+    def _forecasts(self, memory: LinearState, h: int) -> Forecast:
         """Forecasts after a memory."""
 
     @abstractmethod
@@ -192,13 +192,13 @@ class MatrixForecaster(LinearForecaster):
 
     @abstractmethod
     def _draw_ahead(
-        self, memory: LinearMemory, h: int, n: int, rng: np.random.Generator
+        self, memory: LinearState, h: int, n: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Draws (S, n, h, C) of what follows a memory of fitted series."""
 
     def _draw_paths(
         self,
-        memory: LinearMemory,
+        memory: LinearState,
         h: int,
         n: int,
         future: np.ndarray | None,
@@ -213,7 +213,7 @@ class MatrixForecaster(LinearForecaster):
         return paths
 
     def _forecast(
-        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+        self, memory: LinearState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         ahead = self._forecasts(memory, h)
         root = np.sqrt(np.diagonal(ahead.total, axis1=2, axis2=3))
@@ -221,7 +221,7 @@ class MatrixForecaster(LinearForecaster):
             ahead.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
         )
 
-    def _residual_variances(self, memory: LinearMemory, h: int) -> np.ndarray:
+    def _residual_variances(self, memory: LinearState, h: int) -> np.ndarray:
         """Forecasts (S, h, n) of the diagonal of the covariance."""
         return np.diagonal(self._forecasts(memory, h).covariance, axis1=2, axis2=3)
 
@@ -250,9 +250,9 @@ class MatrixForecaster(LinearForecaster):
         return self._tidy(ids, times, matrices, name)
 
     def _ahead(self, h: int | None, X: Any, name: str) -> pd.DataFrame:
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         h = self.horizon_ if h is None else positive_integer("h", h)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        memory = self.state_ if X is None else self._memory_of(self._read(X))
         n_values = len(memory.ids) * len(self._panel_shape[0].target_names) ** 2
         check_fits(f"h={h} steps of {n_values} covariances", 8.0 * h * n_values, "Take a smaller h")
         matrices = self._forecasts(memory, h).covariance

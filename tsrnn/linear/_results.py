@@ -33,7 +33,7 @@ from tsrnn.linear._inference import (
     standard_errors,
     z_values,
 )
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 
 GIVEN = "Parameters were given, not estimated: no standard errors."
 
@@ -48,7 +48,7 @@ class Results:
 
     multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
     arguments_: Arguments
-    memory_: LinearMemory
+    state_: LinearState
     estimates_: Estimates
     _panel_shape: tuple[Layout, tuple[str | int, ...]]
     _data_digest: dict[str, str]
@@ -56,8 +56,8 @@ class Results:
     @property
     def units_(self) -> pd.Index:
         """Labels of the fitted units."""
-        check_is_fitted(self, "memory_")
-        return unit_index(self._panel_shape[0], self.memory_.ids, self.multivariate)
+        check_is_fitted(self, "fitted_")
+        return unit_index(self._panel_shape[0], self.state_.ids, self.multivariate)
 
     @property
     def params_(self) -> pd.DataFrame:

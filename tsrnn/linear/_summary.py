@@ -123,7 +123,7 @@ def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
 
 def _sample_facts(forecaster: LinearForecaster, unit: int) -> dict[str, object]:
     i = _series_number(forecaster, unit)
-    ids = forecaster.memory_.ids[i : i + 1]
+    ids = forecaster.state_.ids[i : i + 1]
     first, last = (ends[i] for ends in forecaster._sample)
     begin, end = sample_text(forecaster._panel_shape[0], ids, first, last)
     return {"Sample": begin, "": f"- {end}"}
@@ -134,7 +134,7 @@ def _residual_tests(forecaster: LinearForecaster, unit: int) -> pd.DataFrame | N
     if forecaster._panel is None:
         return None
     i, layout = _series_number(forecaster, unit), forecaster._panel_shape[0]
-    mask = np.arange(len(forecaster.memory_.ids)) == i
+    mask = np.arange(len(forecaster.state_.ids)) == i
     target = None if forecaster.multivariate else unit % len(layout.target_names)
     return forecaster._tests_of(forecaster._panel.select(mask), 1, 0, target)
 

@@ -135,7 +135,7 @@ def _check_models(models: Any) -> None:
     for name, model in models.items():
         if not isinstance(name, str):
             raise TypeError(f"names of models must be text; got {name!r}")
-        if not hasattr(model, "memory_") or not hasattr(model, "summary"):
+        if not hasattr(model, "state_") or not hasattr(model, "summary"):
             raise TypeError(f"models must be fitted forecasters of tsrnn; {name!r} is {model!r}")
 
 

@@ -148,7 +148,7 @@ class Adapter(BaseForecaster):
 
     def _lag(self) -> int:
         """Return the steps from the end of the shortest series to that of the longest."""
-        last = self.forecaster_.memory_.last_times
+        last = self.forecaster_.state_.last_times
         zone = getattr(self._cur_y.index.get_level_values(-1), "tz", None)
         ends = np.array([last.min()]), np.array([last.max()])
         return int(steps_between(*ends, self.forecaster_.freq_, zone and str(zone))[0])

@@ -19,7 +19,7 @@ from tsrnn.data import Panel, steps_between
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates, concatenated
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 from tsrnn.linear._results import Results
 from tsrnn.linear.arma._filter import filter_start, innovations, inputs_of, last_memory, memory_size
 from tsrnn.linear.arma._fit import fit_units
@@ -126,12 +126,12 @@ class ARMA(ARMAResults):
         self.likelihood = likelihood
         self.n_starts = n_starts
 
-    def _fit_panel(self, panel: Panel) -> LinearMemory:
+    def _fit_panel(self, panel: Panel) -> LinearState:
         estimates = self._fit_batches(panel, None)
         self._set_estimates(estimates)
         return self._memory(panel, estimates.params, np.zeros(panel.n_series, np.int64))
 
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
         check_admissible(self._spec(), params)
         estimates = self._fit_batches(panel, params)
         lost = np.flatnonzero(~estimates.fitted)
@@ -159,10 +159,10 @@ class ARMA(ARMAResults):
         progress.close()
         return concatenated(parts).placed(n_units, np.concatenate(order), {})
 
-    def _memory_of(self, panel: Panel) -> LinearMemory:
+    def _memory_of(self, panel: Panel) -> LinearState:
         return self._memory(panel, self._params_of(panel.ids), self._steps_before(panel))
 
-    def _memory(self, panel: Panel, params: np.ndarray, steps: np.ndarray) -> LinearMemory:
+    def _memory(self, panel: Panel, params: np.ndarray, steps: np.ndarray) -> LinearState:
         spec, n_targets = self._spec(), panel.values.shape[1]
         memory = np.full((len(params), memory_size(spec)), np.nan)
         for batch in batches(panel):
@@ -178,9 +178,9 @@ class ARMA(ARMAResults):
             "memory": memory.reshape(panel.n_series, n_targets, -1),
             "steps": steps + panel.lengths,
         }
-        return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
+        return LinearState(panel.ids, panel.last_times, target_scales(panel), arrays)
 
-    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+    def _advance(self, memory: LinearState, panel: Panel) -> LinearState:
         spec, params = self._spec(), self._params_of(memory.ids)
         steps, n_targets = memory.arrays["steps"], panel.values.shape[1]
         state = memory.arrays["memory"].reshape(len(params), -1).copy()
@@ -195,10 +195,10 @@ class ARMA(ARMAResults):
             "memory": state.reshape(memory.arrays["memory"].shape),
             "steps": steps + panel.lengths,
         }
-        return LinearMemory(memory.ids, panel.last_times, memory.target_scale, arrays)
+        return LinearState(memory.ids, panel.last_times, memory.target_scale, arrays)
 
     def _forecast(
-        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+        self, memory: LinearState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         spec, params = self._spec(), self._params_of(memory.ids)
         n_series, n_targets, _ = memory.arrays["memory"].shape
@@ -215,7 +215,7 @@ class ARMA(ARMAResults):
 
     def _draw_paths(
         self,
-        memory: LinearMemory,
+        memory: LinearState,
         h: int,
         n: int,
         future: np.ndarray | None,
@@ -254,7 +254,7 @@ class ARMA(ARMAResults):
     def _params_of(self, ids: pd.Index) -> np.ndarray:
         """Parameters (S C, k) of the units of some series."""
         params, k = self.estimates_.params, len(self.estimates_.names)
-        return params.reshape(len(self.memory_.ids), -1, k)[self._series_of(ids)].reshape(-1, k)
+        return params.reshape(len(self.state_.ids), -1, k)[self._series_of(ids)].reshape(-1, k)
 
     def _spec(self) -> Specification:
         regressors = self._panel_shape[1] if hasattr(self, "_panel_shape") else ()

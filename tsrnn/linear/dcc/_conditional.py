@@ -14,7 +14,7 @@ from tsrnn.data import Panel
 from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
 from tsrnn.linear._mean import Mean
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear._results import Results
 from tsrnn.linear._summary import LinearSummary
@@ -172,34 +172,34 @@ class ConditionalCorrelation(MatrixForecaster):
             )
         super()._begin(panel)
 
-    def _fit_panel(self, panel: Panel) -> LinearMemory:
+    def _fit_panel(self, panel: Panel) -> LinearState:
         fitted = fit_dcc(self._specification(), series_of(panel), self.arguments_.verbose)
         return self._remember(panel, fitted)
 
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
         return self._remember(panel, dcc_at(self._specification(), series_of(panel), params))
 
-    def _remember(self, panel: Panel, fitted: Fit) -> LinearMemory:
+    def _remember(self, panel: Panel, fitted: Fit) -> LinearState:
         self._set_estimates(fitted.estimates)
         arrays = {"presample": fitted.presample}
         if not fitted.estimates.fitted.any():  # refused with the reason by the base class
-            return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
+            return LinearState(panel.ids, panel.last_times, target_scales(panel), arrays)
         return self._memory(panel, fitted.estimates.params, arrays)
 
-    def _memory_of(self, panel: Panel) -> LinearMemory:
+    def _memory_of(self, panel: Panel) -> LinearState:
         chosen = self._series_of(panel.ids)
-        arrays = {"presample": self.memory_.arrays["presample"][chosen]}
+        arrays = {"presample": self.state_.arrays["presample"][chosen]}
         return self._memory(panel, self.estimates_.params[chosen], arrays)
 
     def _memory(
         self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
-    ) -> LinearMemory:
+    ) -> LinearState:
         _, state = self._run(panel, params, arrays["presample"])
-        return LinearMemory(
+        return LinearState(
             panel.ids, panel.last_times, target_scales(panel), arrays | state._asdict()
         )
 
-    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+    def _advance(self, memory: LinearState, panel: Panel) -> LinearState:
         spec, parts = self._specification(), self._parts_of(memory)
         new = {name: memory.arrays[name].copy() for name in CorrelationState._fields}
         for length in np.unique(panel.lengths):
@@ -211,15 +211,15 @@ class ConditionalCorrelation(MatrixForecaster):
             )  # fmt: skip
             for name, array in state._asdict().items():
                 new[name][chosen] = array
-        return LinearMemory(memory.ids, panel.last_times, memory.target_scale, memory.arrays | new)
+        return LinearState(memory.ids, panel.last_times, memory.target_scale, memory.arrays | new)
 
-    def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
+    def _forecasts(self, memory: LinearState, h: int) -> Forecast:
         state = CorrelationState(*(memory.arrays[name] for name in CorrelationState._fields))
         parts = self._parts_of(memory)
         return forecast_dcc(self._specification(), parts, state, h)
 
     def _paths(self, panel: Panel) -> dict[int, Path]:
-        chosen, arrays = self._series_of(panel.ids), self.memory_.arrays
+        chosen, arrays = self._series_of(panel.ids), self.state_.arrays
         return self._run(panel, self.estimates_.params[chosen], arrays["presample"][chosen])[0]
 
     def _draw(
@@ -233,7 +233,7 @@ class ConditionalCorrelation(MatrixForecaster):
         return draw_dcc(spec, spec.parts(params), rows, rng)
 
     def _draw_ahead(
-        self, memory: LinearMemory, h: int, n: int, rng: np.random.Generator
+        self, memory: LinearState, h: int, n: int, rng: np.random.Generator
     ) -> np.ndarray:
         spec, state = (
             self._specification(),
@@ -250,7 +250,7 @@ class ConditionalCorrelation(MatrixForecaster):
         check_long_enough(panel, spec.step.mean.n_lags)
         used = np.flatnonzero(np.isfinite(params).all(1))
         if not len(used):
-            shapes = [self.memory_.arrays[name].shape[1:] for name in CorrelationState._fields]
+            shapes = [self.state_.arrays[name].shape[1:] for name in CorrelationState._fields]
             return {}, CorrelationState(*(np.full((panel.n_series, *s), np.nan) for s in shapes))
         series = [panel.series(int(i)) for i in used]
         parts = spec.parts(params[used])
@@ -262,7 +262,7 @@ class ConditionalCorrelation(MatrixForecaster):
             whole.append(full)
         return dict(zip(used.tolist(), paths, strict=True)), CorrelationState(*whole)
 
-    def _parts_of(self, memory: LinearMemory) -> Parts:
+    def _parts_of(self, memory: LinearState) -> Parts:
         params = self.estimates_.params[self._series_of(memory.ids)]
         return self._specification().parts(params)
 

@@ -277,7 +277,7 @@ class CCC(ConditionalCorrelation):
             [np.diag(lag) for lag in padded(rows[:, model.shock_coefficients(s)].T, r)]
             for s in range(len(expected))
         ]
-        before = self.memory_.arrays["presample"][unit]
+        before = self.state_.arrays["presample"][unit]
         equation = DifferenceEquation(
             np.array([np.diag(lag) for lag in padded(rows[:, model.beta].T, r)]),
             np.concatenate(inputs, 2).reshape(r, n, -1),

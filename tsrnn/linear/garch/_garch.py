@@ -20,7 +20,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 from tsrnn.linear._results import Results
 from tsrnn.linear.garch._filter import VarianceState, advance_garch, begin_garch, filter_garch
 from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
@@ -169,7 +169,7 @@ class GARCH(VarianceResults):
         self.n_simulations = n_simulations
         self.n_starts = n_starts
 
-    def _fit_panel(self, panel: Panel) -> LinearMemory:
+    def _fit_panel(self, panel: Panel) -> LinearState:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         arguments = self.arguments_
         initial, n_starts = self._initial_variance(model), arguments.n_starts
@@ -178,7 +178,7 @@ class GARCH(VarianceResults):
             panel, fit_garch(model, y, lengths, initial, arguments.stationary, n_starts)
         )
 
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
         model, (y, lengths) = self._model_for(panel), units_of(panel)
         self._check_long_enough(panel, 1)
         initial = self._initial_variance(model)
@@ -192,31 +192,31 @@ class GARCH(VarianceResults):
             )
         return self._remember(panel, fitted)
 
-    def _remember(self, panel: Panel, fitted: Fit) -> LinearMemory:
+    def _remember(self, panel: Panel, fitted: Fit) -> LinearState:
         """Keep the estimates, and return the memory of the series."""
         self._set_estimates(fitted.estimates)
         return self._memory(panel, fitted.estimates.params, fitted.presample)
 
-    def _memory_of(self, panel: Panel) -> LinearMemory:
+    def _memory_of(self, panel: Panel) -> LinearState:
         self._check_long_enough(panel, 0)
-        presample = self.memory_.arrays["presample"][self._series_of(panel.ids)]
+        presample = self.state_.arrays["presample"][self._series_of(panel.ids)]
         return self._memory(panel, self._params_of(panel.ids), presample.reshape(-1))
 
-    def _memory(self, panel: Panel, params: np.ndarray, presample: np.ndarray) -> LinearMemory:
+    def _memory(self, panel: Panel, params: np.ndarray, presample: np.ndarray) -> LinearState:
         state = begin_garch(self._model_for(panel), params, presample, *units_of(panel))
         arrays = _by_series(panel.n_series, state) | {
             "presample": presample.reshape(panel.n_series, -1)
         }
-        return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
+        return LinearState(panel.ids, panel.last_times, target_scales(panel), arrays)
 
-    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+    def _advance(self, memory: LinearState, panel: Panel) -> LinearState:
         params = self._params_of(memory.ids)
         state = advance_garch(self._model_for(panel), params, state_of(memory), *units_of(panel))
         arrays = memory.arrays | _by_series(panel.n_series, state)
-        return LinearMemory(memory.ids, panel.last_times, memory.target_scale, arrays)
+        return LinearState(memory.ids, panel.last_times, memory.target_scale, arrays)
 
     def _forecast(
-        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+        self, memory: LinearState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         model, params, state = self._model(), self._params_of(memory.ids), state_of(memory)
         forecasts = {"": expected_mean(model, params, state, h)}
@@ -233,7 +233,7 @@ class GARCH(VarianceResults):
 
     def _draw_paths(
         self,
-        memory: LinearMemory,
+        memory: LinearState,
         h: int,
         n: int,
         future: np.ndarray | None,
@@ -268,7 +268,7 @@ class GARCH(VarianceResults):
 
     def _residuals_and_variances(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
         """Residuals and conditional variances, each (rows, C), at the estimates."""
-        presample = self.memory_.arrays["presample"][self._series_of(panel.ids)].reshape(-1)
+        presample = self.state_.arrays["presample"][self._series_of(panel.ids)].reshape(-1)
         params = self._params_of(panel.ids)
         e, h = filter_garch(self._model_for(panel), params, presample, *units_of(panel))
         return rows_of(panel, e), rows_of(panel, h)
@@ -317,7 +317,7 @@ class GARCH(VarianceResults):
     def _params_of(self, ids: pd.Index) -> np.ndarray:
         """Parameters (S C, k) of the units of some series."""
         params, k = self.estimates_.params, len(self.estimates_.names)
-        return params.reshape(len(self.memory_.ids), -1, k)[self._series_of(ids)].reshape(-1, k)
+        return params.reshape(len(self.state_.ids), -1, k)[self._series_of(ids)].reshape(-1, k)
 
     def _check_long_enough(self, panel: Panel, more: int) -> None:
         least = self._model().mean.n_dropped + more
@@ -365,7 +365,7 @@ class GARCH(VarianceResults):
             np.stack(inputs, 1)[:, None],
             params[[model.omega]],
         )
-        before = self.memory_.arrays["presample"].reshape(-1)[unit]
+        before = self.state_.arrays["presample"].reshape(-1)[unit]
         return Recursion(equation, np.array([before]), before * expected)
 
     @classmethod

@@ -15,7 +15,7 @@ from tsrnn.data import Panel
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, in_shape_of_data
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 from tsrnn.linear.garch._filter import VarianceState, initial_memory
 from tsrnn.linear.garch._forecast import expected_variance, simulate_garch, simulated_variance
 from tsrnn.linear.garch._inference import (
@@ -199,12 +199,12 @@ class VarianceResults(LinearForecaster):
             blocks["beta"] = beta
         return [blocks]
 
-    def _residual_variances(self, memory: LinearMemory, h: int, method: str = "auto") -> np.ndarray:
+    def _residual_variances(self, memory: LinearState, h: int, method: str = "auto") -> np.ndarray:
         """Forecasts (S, h, C) of variances."""
         variance = self._variances(memory, h, method)
         return variance.reshape(len(memory.ids), -1, h).swapaxes(1, 2)
 
-    def _variances(self, memory: LinearMemory, h: int, method: str) -> np.ndarray:
+    def _variances(self, memory: LinearState, h: int, method: str) -> np.ndarray:
         """Forecasts (S C, h) of variances."""
         model, params, state = self._model(), self._params_of(memory.ids), state_of(memory)
         closed = h == 1 or not model.vol.log
@@ -221,7 +221,7 @@ class VarianceResults(LinearForecaster):
             return simulated_variance(model, params, state, shape, seed)
         panel = self._data(None)
         residuals = units_of(panel, self._in_sample(panel)[1], fill=np.nan)[0]
-        by_series = residuals.reshape(len(self.memory_.ids), -1, residuals.shape[1])
+        by_series = residuals.reshape(len(self.state_.ids), -1, residuals.shape[1])
         chosen = by_series[self._series_of(memory.ids)].reshape(len(params), -1)
         return simulated_variance(model, params, state, shape, seed, chosen)
 
@@ -245,7 +245,7 @@ class VarianceResults(LinearForecaster):
         """Residuals and conditional variances, each (rows, C), at the estimates."""
 
 
-def state_of(memory: LinearMemory) -> VarianceState:
+def state_of(memory: LinearState) -> VarianceState:
     """State of all units of a memory."""
     arrays = (memory.arrays[name] for name in VarianceState._fields)
     return VarianceState(*(a.reshape(a.shape[0] * a.shape[1], a.shape[2]) for a in arrays))

@@ -21,7 +21,7 @@ from tsrnn.contract import (
 from tsrnn.data import future_times
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, tidy
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 from tsrnn.linear.varma._forecast import Forecast, response_errors, responses, simulate_paths
 from tsrnn.linear.varma._specification import Shape
 from tsrnn.linear.varma._system import inverse_roots, spectral_radius
@@ -143,7 +143,7 @@ class VARMAResults(LinearForecaster):
             If an argument cannot be used, the autoregression is not stationary, or the model
             has exogenous columns.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         shape, n = self._shape(), positive_integer("n", n)
         if shape.n_exog:
             raise ValueError(
@@ -188,9 +188,9 @@ class VARMAResults(LinearForecaster):
             A row a step and pair of targets: the id and time, ``first``, ``second``,
             ``covariance``.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         h = self.horizon_ if h is None else positive_integer("h", h)
-        memory = self.memory_ if X is None else self._memory_of(self._read(X))
+        memory = self.state_ if X is None else self._memory_of(self._read(X))
         pairs = len(memory.ids) * self._shape().n ** 2
         check_fits(f"h={h} steps of {pairs} pairs", 8.0 * h * pairs, "Take a smaller h")
         effect = np.zeros((len(memory.ids), h, self._shape().n))
@@ -209,7 +209,7 @@ class VARMAResults(LinearForecaster):
         """Shape that the arguments and the data describe."""
 
     @abstractmethod
-    def _forecast_effect(self, memory: LinearMemory, effect: np.ndarray) -> Forecast:
+    def _forecast_effect(self, memory: LinearState, effect: np.ndarray) -> Forecast:
         """Forecasts with trend and exogenous part (S, h, n)."""
 
 

@@ -18,7 +18,7 @@ from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 from tsrnn.linear._results import Results
 from tsrnn.linear.varma._filter import (
     State,
@@ -131,14 +131,14 @@ class VARMA(VARMAResults):
         self.likelihood = likelihood
         self.n_starts = n_starts
 
-    def _fit_panel(self, panel: Panel) -> LinearMemory:
+    def _fit_panel(self, panel: Panel) -> LinearState:
         shape, names = self._shape(), self._param_names()
         sample, targets = sample_of(shape, panel), [str(name) for name in panel.target_names]
         n_starts = positive_integer("n_starts", self.arguments_.n_starts)
         self._set_estimates(fit_units(sample, names, targets, n_starts, self.arguments_.verbose))
         return self._memory(panel, sample, self.estimates_.params)
 
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
         shape, names = self._shape(), self._param_names()
         sample = sample_of(shape, panel)
         gaps = np.flatnonzero(sample.n_missing)
@@ -150,25 +150,25 @@ class VARMA(VARMAResults):
         self._set_estimates(evaluate_units(sample, params, names))
         return self._memory(panel, sample, self.estimates_.params)
 
-    def _memory_of(self, panel: Panel) -> LinearMemory:
-        presample = self.memory_.arrays["presample"][self._series_of(panel.ids)]
+    def _memory_of(self, panel: Panel) -> LinearState:
+        presample = self.state_.arrays["presample"][self._series_of(panel.ids)]
         sample = sample_of(self._shape(), panel, presample=presample)
         return self._memory(panel, sample, self._params_of(panel.ids))
 
-    def _memory(self, panel: Panel, sample: Sample, params: np.ndarray) -> LinearMemory:
+    def _memory(self, panel: Panel, sample: Sample, params: np.ndarray) -> LinearState:
         shape, state = self._shape(), self._no_state(panel.n_series)
         usable = np.flatnonzero(np.isfinite(params).all(1))
         if len(usable):
             after = state_after(shape.unpack(params[usable]), sample.select(usable))
             state.mean[usable], state.cov[usable] = after
         arrays = state._asdict() | {"rows": panel.lengths, "presample": sample.presample}
-        return LinearMemory(panel.ids, panel.last_times, target_scales(panel), arrays)
+        return LinearState(panel.ids, panel.last_times, target_scales(panel), arrays)
 
     def _no_state(self, n_series: int) -> State:
         d = self._shape().d
         return State(np.full((n_series, d), np.nan), np.full((n_series, d, d), np.nan))
 
-    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+    def _advance(self, memory: LinearState, panel: Panel) -> LinearState:
         shape, params, old = self._shape(), self._params_of(memory.ids), memory.arrays
         sample = sample_of(shape, panel, old["rows"], old["presample"])
         state = self._no_state(panel.n_series)
@@ -178,10 +178,10 @@ class VARMA(VARMAResults):
             after = state_on(shape.unpack(params[usable]), sample.select(usable), before)
             state.mean[usable], state.cov[usable] = after
         arrays = old | state._asdict() | {"rows": old["rows"] + panel.lengths}
-        return LinearMemory(memory.ids, panel.last_times, memory.target_scale, arrays)
+        return LinearState(memory.ids, panel.last_times, memory.target_scale, arrays)
 
     def _forecast(
-        self, memory: LinearMemory, h: int, levels: list[float], future: np.ndarray | None
+        self, memory: LinearState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         shape = self._shape()
         exog = self._all_ahead(future)
@@ -196,7 +196,7 @@ class VARMA(VARMAResults):
 
     def _draw_paths(
         self,
-        memory: LinearMemory,
+        memory: LinearState,
         h: int,
         n: int,
         future: np.ndarray | None,
@@ -210,7 +210,7 @@ class VARMA(VARMAResults):
         errors[usable] = draw_errors(matrices, memory.arrays["cov"][usable], (h, n), rng)
         return mean + errors.transpose(3, 0, 2, 1)
 
-    def _forecast_effect(self, memory: LinearMemory, effect: np.ndarray) -> Forecast:
+    def _forecast_effect(self, memory: LinearState, effect: np.ndarray) -> Forecast:
         shape = self._shape()
         matrices = system(shape, shape.unpack(self._params_of(memory.ids)))
         return forecast_moments(
@@ -219,7 +219,7 @@ class VARMA(VARMAResults):
 
     def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
         shape, params = self._shape(), self._params_of(panel.ids)
-        presample = self.memory_.arrays["presample"][self._series_of(panel.ids)]
+        presample = self.state_.arrays["presample"][self._series_of(panel.ids)]
         sample = sample_of(shape, panel, presample=presample)
         mean, scaled = (np.full_like(sample.y, np.nan) for _ in range(2))
         usable = np.flatnonzero(np.isfinite(params).all(1))
@@ -301,7 +301,7 @@ class VARMA(VARMAResults):
         # y is at the presample under the conditional likelihood, at its mean under the exact one.
         ar, ma = (padded(lags[0], shape.lags) for lags in (coefficients.ar, coefficients.ma))
         intercept = coefficients.design[0].sum(1)
-        before = self.memory_.arrays["presample"][unit]
+        before = self.state_.arrays["presample"][unit]
         if shape.exact:
             before = np.linalg.solve(np.eye(shape.n) - ar.sum(0), intercept)
         return Recursion(DifferenceEquation(-ma, ar + ma, intercept), before, before)

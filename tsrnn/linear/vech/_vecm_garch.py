@@ -23,7 +23,7 @@ from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
 from tsrnn.linear._mean import Mean
-from tsrnn.linear._memory import LinearMemory
+from tsrnn.linear._state import LinearState
 from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear._results import Results
 from tsrnn.linear.vech._filter import CovarianceState, advance_vech, begin_vech, filter_vech
@@ -194,10 +194,10 @@ class VECMGARCH(MatrixForecaster):
         ValueError
             If the shock has another shape, or a unit must be named or has no parameters.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         i, spec, h = self._usable(unit), self._specification(), positive_integer("h", h)
         e = _shock_of(shock, spec.n)
-        memory = self.memory_.select(np.array([i]))
+        memory = self.state_.select(np.array([i]))
         now = self._forecasts(memory, 1).covariance[0, 0]
         matrices = impulse_vech(self._model(i), now, e, h)
         rows, columns = np.triu_indices(spec.n)
@@ -231,7 +231,7 @@ class VECMGARCH(MatrixForecaster):
         ValueError
             If a unit must be named or has no parameters.
         """
-        check_is_fitted(self, "memory_")
+        check_is_fitted(self, "fitted_")
         model = self._model(self._usable(unit))
         radius = np.abs(np.linalg.eigvals(forecast_companion(model.theta, model.phi))).max()
         return {
@@ -258,32 +258,32 @@ class VECMGARCH(MatrixForecaster):
             blocks["Phi"] = np.stack([companion(list(model.phi)) for model in models])
         return [blocks]
 
-    def _fit_panel(self, panel: Panel) -> LinearMemory:
+    def _fit_panel(self, panel: Panel) -> LinearState:
         rng = np.random.default_rng(seed_of(self.arguments_.random_state))
         series, names = series_of(panel), list(panel.ids)
         return self._remember(
             panel, fit_vech(self._specification(), series, rng, self.arguments_.verbose, names)
         )
 
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearMemory:
+    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
         series, names = series_of(panel), list(panel.ids)
         return self._remember(panel, vech_at(self._specification(), series, params, names))
 
-    def _remember(self, panel: Panel, fitted: Fit) -> LinearMemory:
+    def _remember(self, panel: Panel, fitted: Fit) -> LinearState:
         self._set_estimates(fitted.estimates)
         arrays = fitted._asdict()
         del arrays["estimates"]
         return self._memory(panel, fitted.estimates.params, arrays)
 
-    def _memory_of(self, panel: Panel) -> LinearMemory:
+    def _memory_of(self, panel: Panel) -> LinearState:
         check_long_enough(panel, self._specification().mean.n_lags)
         chosen = self._series_of(panel.ids)
-        arrays = {name: array[chosen] for name, array in self.memory_.arrays.items()}
+        arrays = {name: array[chosen] for name, array in self.state_.arrays.items()}
         return self._memory(panel, self._fitted().params[chosen], arrays)
 
     def _memory(
         self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
-    ) -> LinearMemory:
+    ) -> LinearState:
         spec, ends = self._specification(), []
         for i, row in enumerate(params):
             presample = arrays["presample"][i]
@@ -292,11 +292,11 @@ class VECMGARCH(MatrixForecaster):
             if np.isnan(row).any():  # not fitted: it may even be too short to run over
                 values = np.full((spec.mean.n_lags, spec.n), np.nan)
             ends.append(filter_vech(model, values, presample)[1])
-        return LinearMemory(
+        return LinearState(
             panel.ids, panel.last_times, target_scales(panel), arrays | _stacked(ends)
         )
 
-    def _advance(self, memory: LinearMemory, panel: Panel) -> LinearMemory:
+    def _advance(self, memory: LinearState, panel: Panel) -> LinearState:
         old = [memory.arrays[name] for name in CovarianceState._fields]
         chosen = self._series_of(memory.ids)
         state = _stacked([
@@ -305,11 +305,11 @@ class VECMGARCH(MatrixForecaster):
             )[1]
             for i, k in enumerate(chosen)
         ])  # fmt: skip
-        return LinearMemory(
+        return LinearState(
             memory.ids, panel.last_times, memory.target_scale, memory.arrays | state
         )
 
-    def _forecasts(self, memory: LinearMemory, h: int) -> Forecast:
+    def _forecasts(self, memory: LinearState, h: int) -> Forecast:
         models = [self._model(i) for i in self._series_of(memory.ids)]
         model = Model(*(np.array(part) for part in zip(*models, strict=True)))
         state = CovarianceState(*(memory.arrays[name] for name in CovarianceState._fields))
@@ -317,7 +317,7 @@ class VECMGARCH(MatrixForecaster):
 
     def _paths(self, panel: Panel) -> dict[int, Path]:
         check_long_enough(panel, self._specification().mean.n_lags)
-        usable, presample = self._fitted().fitted, self.memory_.arrays["presample"]
+        usable, presample = self._fitted().fitted, self.state_.arrays["presample"]
         return {
             i: filter_vech(self._model(k), panel.series(i), presample[k])[0]
             for i, k in enumerate(self._series_of(panel.ids))
@@ -325,7 +325,7 @@ class VECMGARCH(MatrixForecaster):
         }
 
     def _draw_ahead(
-        self, memory: LinearMemory, h: int, n: int, rng: np.random.Generator
+        self, memory: LinearState, h: int, n: int, rng: np.random.Generator
     ) -> np.ndarray:
         shape, paths = (n, h, memory.target_scale.shape[1]), []
         for i, k in enumerate(self._series_of(memory.ids)):
@@ -348,7 +348,7 @@ class VECMGARCH(MatrixForecaster):
     def _recursion(self, unit: int) -> Recursion:
         model = self._model(unit)
         r = max(len(model.theta), len(model.phi))
-        before = self.memory_.arrays["presample"][unit]
+        before = self.state_.arrays["presample"][unit]
         equation = DifferenceEquation(padded(model.phi, r), padded(model.theta, r), model.constant)
         return Recursion(equation, before, before)
 
@@ -372,7 +372,7 @@ class VECMGARCH(MatrixForecaster):
         rows: tuple[int, int],
         rng: np.random.Generator,
     ) -> np.ndarray:
-        spec, arrays, draws = self._specification(), self.memory_.arrays, []
+        spec, arrays, draws = self._specification(), self.state_.arrays, []
         for row, i in zip(params, series, strict=True):
             presample = arrays["presample"][i]
             model = spec.model(row, presample)
@@ -385,7 +385,7 @@ class VECMGARCH(MatrixForecaster):
         result = super()._covariance(cov_type)
         spec, estimates = self._specification(), self._fitted()
         kind = self.arguments_.cov_type if cov_type is None else cov_type
-        for i, factors in enumerate(self.memory_.arrays["factors"]):
+        for i, factors in enumerate(self.state_.arrays["factors"]):
             if np.isfinite(factors).all() and on_face(spec, factors):
                 k = len(spec.own_names)
                 unit = estimates.select(np.array([i])).first(k)
@@ -393,7 +393,7 @@ class VECMGARCH(MatrixForecaster):
         return result
 
     def _model(self, i: int) -> Model:
-        arrays = self.memory_.arrays
+        arrays = self.state_.arrays
         params = self._fitted().params[i]
         return self._specification().model(params, arrays["presample"][i])
 

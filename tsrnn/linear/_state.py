@@ -9,7 +9,7 @@ import pandas as pd
 
 
 @dataclass(frozen=True)
-class LinearMemory:
+class LinearState:
     """State of every series after its last row.
 
     Attributes
@@ -27,16 +27,16 @@ class LinearMemory:
     target_scale: np.ndarray
     arrays: dict[str, np.ndarray]
 
-    def select(self, series: np.ndarray) -> LinearMemory:
+    def select(self, series: np.ndarray) -> LinearState:
         """Memory of the series numbered `series`, in that order."""
-        return LinearMemory(
+        return LinearState(
             self.ids[series],
             self.last_times[series],
             self.target_scale[series],
             {name: array[series] for name, array in self.arrays.items()},
         )
 
-    def replaced(self, series: np.ndarray, new: LinearMemory) -> LinearMemory:
+    def replaced(self, series: np.ndarray, new: LinearState) -> LinearState:
         """Memory with the series numbered `series` from `new`; `self` stays as it is."""
         last_times = self.last_times.copy()
         last_times[series] = new.last_times

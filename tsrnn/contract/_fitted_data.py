@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,9 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract._schema import as_saved, refuse
+from tsrnn.contract._estimator import Arguments
+from tsrnn.contract._file import plain
+from tsrnn.contract._schema import as_saved, check_arrays, refuse
 from tsrnn.contract._warnings import warn_user
 from tsrnn.data import (
     Layout,
@@ -23,14 +26,17 @@ from tsrnn.data import (
     read_future,
 )
 
+NAMES_SHOWN = 3
+
 
 @dataclass(frozen=True)
-class DataShape:
-    """Layout and columns of the data of a fit, with which later frames must agree.
+class FittedData:
+    """Series and columns of the data fitted to, with which later frames must agree.
 
     Attributes
     ----------
     layout : Layout
+    ids : pandas.Index of shape (S,)
     exog_names : tuple
         Exogenous columns: those of the frames, then those made from the calendar.
     known_ahead : list
@@ -40,29 +46,41 @@ class DataShape:
     static_values : ndarray of shape (S, n)
     calendar : tuple of str
         Cycles of the calendar.
+    zero_shares : ndarray of shape (S, C)
+        Share of zeros of each target.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.datasets import load_nile
+    >>> data = ARMA(order=(1, 0)).fit(load_nile()).fitted_.data
+    >>> data.layout.target_names, data.exog_names, data.freq
+    (('volume',), (), 'YE-DEC')
     """
 
     layout: Layout
+    ids: pd.Index
     exog_names: tuple[Any, ...]
     known_ahead: list[Any]
     static: list[Any]
     static_values: np.ndarray
     calendar: tuple[str, ...]
+    zero_shares: np.ndarray
 
     @classmethod
-    def of(cls, panel: Panel, *, known_ahead: Any, static: Any, calendar: Any) -> DataShape:
-        """Shape of a panel that has the columns of its calendar, and arguments about it checked.
+    def of(cls, panel: Panel, arguments: Arguments) -> FittedData:
+        """Description of a panel that has the columns of its calendar, the arguments checked.
 
         Raises
         ------
         TypeError, ValueError
             If an argument does not name columns of the panel that are as it says.
         """
-        features = calendar_features(calendar, panel.layout)
+        features = calendar_features(arguments.calendar, panel.layout)
         cycles = calendar_names(features, panel.layout)
-        given = known_columns(known_ahead, panel)
+        given = known_columns(arguments.known_ahead, panel)
         known = [*(name for name in given if name not in cycles), *cycles]
-        constant = known_columns(static, panel, "static")
+        constant = known_columns(arguments.static, panel, "static")
         if constant and panel.layout.id_col is None:
             raise ValueError(
                 f"static columns tell series of a long frame apart; got {constant} for a frame "
@@ -74,17 +92,19 @@ class DataShape:
                 f"a column is either static or known_ahead; {both} are in both. Leave them out of "
                 "known_ahead: they need not be given in X_future"
             )
-        values = static_values(panel, constant)
-        return cls(panel.layout, panel.exog_names, known, constant, values, features)
+        return cls(
+            panel.layout, panel.ids, panel.exog_names, known, constant,
+            static_values(panel, constant), features, zero_shares(panel),
+        )  # fmt: skip
 
     @classmethod
-    def revived(cls, header: dict[str, Any], values: np.ndarray) -> DataShape:
-        """Shape in a file, with its static values.
+    def from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> FittedData:
+        """Description in a file.
 
         Raises
         ------
         DamagedFileError
-            If the fields do not describe columns of data.
+            If the fields do not describe series and columns of data.
         """
         exog_names, known = tuple(header["exog_names"]), header["known_ahead"]
         static, fields = header["static"], {*header["exog_names"]}
@@ -101,7 +121,39 @@ class DataShape:
         if len(set(static)) < len(static) or not set(static) <= fields - {*known}:
             required = f"columns of {list(exog_names)} that are not known ahead"
             raise refuse("static", required, static)
-        return cls(layout, exog_names, known, static, values, features)
+        ids = ids_from_file(header, layout)
+        shapes: dict[str, tuple[str, tuple[int, ...]]] = {
+            "static": ("float64", (len(ids), len(static))),
+            "zero_shares": ("float64", (len(ids), len(layout.target_names))),
+        }
+        check_arrays({name: arrays[name] for name in shapes if name in arrays}, shapes)
+        return cls(
+            layout, ids, exog_names, known, static, arrays["static"], features,
+            arrays["zero_shares"],
+        )  # fmt: skip
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON values and arrays of a file; `from_file` is the inverse."""
+        header = {
+            "layout": self.layout.to_dict(),
+            "exog_names": plain(self.exog_names, "exogenous columns"),
+            "known_ahead": plain(self.known_ahead, "known_ahead"),
+            "static": plain(self.static, "static"),
+            "calendar": list(self.calendar),
+            "ids": plain(self.ids, "series ids"),
+            "id_dtype": str(self.ids.dtype),
+        }
+        return header, {"static": self.static_values, "zero_shares": self.zero_shares}
+
+    @property
+    def freq(self) -> str | int:
+        """Frequency: a pandas alias, or the step of an integer index."""
+        return self.layout.freq
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets of a series."""
+        return len(self.layout.target_names)
 
     @property
     def calendar_columns(self) -> list[str]:
@@ -123,8 +175,50 @@ class DataShape:
         static_values(panel, self.static)
         return with_calendar(panel, self.calendar)
 
-    def check_static_unchanged(self, panel: Panel, ids: pd.Index) -> None:
-        """Refuse new rows whose static columns differ from those of their series, of ids `ids`.
+    def series_of(self, ids: pd.Index, model: str) -> np.ndarray:
+        """Number of the fitted series whose parameters apply to each id.
+
+        Where each series has parameters of its own, those of a fitted series apply to it alone,
+        and those of the only series to any other. `model` is the name of the class, for errors.
+
+        Raises
+        ------
+        ValueError
+            If an id was not fitted, unless there is one series.
+        """
+        if len(self.ids) == 1:
+            return np.zeros(len(ids), np.int64)
+        fitted = self.ids.get_indexer(ids)
+        if np.any(fitted < 0):
+            unknown = ", ".join(repr(label) for label in ids[fitted < 0][:NAMES_SHOWN])
+            raise ValueError(
+                f"{model} has parameters for each series it was fitted to; not among them: "
+                f"{unknown}. Fit to these series, or fit one alone and apply it"
+            )
+        return fitted
+
+    def all_ahead(self, future: np.ndarray | None) -> np.ndarray | None:
+        """Exogenous columns (S, h, n) of the steps ahead, in the order of those fitted to.
+
+        Raises
+        ------
+        ValueError
+            If the future of one is not known.
+        """
+        absent = [name for name in self.exog_names if name not in self.known_ahead]
+        if absent:
+            raise ValueError(
+                f"forecasts need the future of all regressors; not known ahead are {absent}. "
+                f"Construct with known_ahead={list(self.exog_names)}, fit again and give them as "
+                "X_future"
+            )
+        if not self.exog_names:
+            return None
+        assert future is not None  # by the contract, with columns that are known ahead
+        return future[:, :, [self.known_ahead.index(name) for name in self.exog_names]]
+
+    def check_static_unchanged(self, panel: Panel) -> None:
+        """Refuse new rows whose static columns differ from those of their series.
 
         Raises
         ------
@@ -132,7 +226,7 @@ class DataShape:
             Naming series, column and both values.
         """
         now = static_values(panel, self.static)
-        before = self.static_values[ids.get_indexer(panel.ids)]
+        before = self.static_values[self.ids.get_indexer(panel.ids)]
         differs = np.argwhere(now != before)
         if len(differs):
             i, j = differs[0]
@@ -172,6 +266,10 @@ class DataShape:
             parts.append(calendar_columns(times, self.calendar, layout))
         return np.concatenate(parts, 2) if parts else None
 
+    def times_ahead(self, state: Any, h: int) -> np.ndarray:
+        """Times (S, h) of the steps after a state of the series."""
+        return future_times((state.last_times, self.freq), h, tz=self.layout.tz)
+
     def _without_others(self, X_future: Any) -> Any:
         """X_future without columns of the data that are not known ahead, with a warning."""
         known = {*self.layout.target_names, *self.given_columns} - {*self.given_ahead}
@@ -185,6 +283,22 @@ class DataShape:
         if isinstance(X_future, pd.DataFrame):  # a column may be there twice, refused later
             return X_future.drop(columns=others)
         return nw.from_native(X_future).drop(others).to_native()
+
+
+def ids_from_file(header: dict[str, Any], layout: Layout) -> pd.Index:
+    """Ids of the series, apart from each other."""
+    listed_ids, dtype = header["ids"], header["id_dtype"]
+    if not re.fullmatch(r"str|string|object|category|bool|u?int\d+|float\d+", dtype, re.IGNORECASE):
+        raise refuse("id_dtype", "the type of the ids", dtype)
+    with as_saved("ids and id_dtype"):
+        ids = pd.Index(listed_ids, dtype=dtype)
+    if not len(ids) or not ids.is_unique or ids.hasnans:
+        raise refuse("ids", "the names of at least one series, each once", listed_ids)
+    if ids.tolist() != listed_ids:
+        raise refuse("ids", f"of the type {dtype!r} that id_dtype names", listed_ids)
+    if layout.id_col is None and len(ids) > 1:
+        raise refuse("ids", "one name, as the data have no column of ids", listed_ids)
+    return ids
 
 
 def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> list[Any]:
@@ -338,3 +452,10 @@ def target_scales(panel: Panel) -> np.ndarray:
     deviations = np.where(seen, panel.values - np.repeat(means, panel.lengths, 0), 0.0)
     scales = np.sqrt(np.add.reduceat(deviations**2, starts) / counts)
     return np.where(scales > 0, scales, 1.0)
+
+
+def zero_shares(panel: Panel) -> np.ndarray:
+    """Share of zeros among the values that are there of each target, (S, C)."""
+    seen, starts = np.isfinite(panel.values), panel.indptr[:-1]
+    counts = np.maximum(np.add.reduceat(seen, starts, dtype=float), 1.0)
+    return np.add.reduceat(panel.values == 0, starts, dtype=float) / counts

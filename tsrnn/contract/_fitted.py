@@ -1,0 +1,139 @@
+"""Fitted model and state of the series: what the estimators of this package ask of both."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract._checks import positive_integer
+from tsrnn.contract._estimator import Arguments
+from tsrnn.contract._fitted_data import FittedData
+from tsrnn.contract._rolling import Origins
+from tsrnn.data import Panel
+
+
+class SeriesState(Protocol):
+    """State of S series after their last rows, enough to go on from there; never changed in place.
+
+    Attributes
+    ----------
+    ids : pandas.Index of shape (S,)
+    last_times : ndarray of shape (S,)
+    target_scale : ndarray of shape (S, C)
+        Standard deviation of each target in the data fitted to; not zero.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Naive
+    >>> from tsrnn.datasets import load_macrodata
+    >>> state = Naive(target="realgdp").fit(load_macrodata()[["realgdp"]]).state_
+    >>> len(state.ids), state.last_times.shape, state.target_scale.shape
+    (1, (1,), (1, 1))
+    """
+
+    @property
+    def ids(self) -> pd.Index: ...
+
+    @property
+    def last_times(self) -> np.ndarray: ...
+
+    @property
+    def target_scale(self) -> np.ndarray: ...
+
+    def select(self, series: np.ndarray, /) -> Self:
+        """State of the series of these numbers, in that order."""
+
+    def replaced(self, series: np.ndarray, new: Self, /) -> Self:
+        """Copy in which the series of these numbers are those of `new`."""
+
+
+S = TypeVar("S", bound=SeriesState)
+
+
+class FittedModel(Protocol[S]):
+    """Fitted model: everything that a forecast needs beside the state of the series.
+
+    A fit returns one and leaves it for ever: nothing of it changes, and nothing of it is read from
+    the estimator, so that copies share it. A class that derives from this one gives `arguments`,
+    `data`, `horizon` and the first four methods; `rolling` and `steps` follow from them. Panels
+    have S series, C targets and the exogenous columns of the data fitted to.
+
+    Some answer more. `simulate(state, h, n, future, rng)` gives paths (n, S, h, C), on which
+    `Forecaster.sample_paths` rests, and `variances(state, h)` the conditional variances (S, h, C)
+    of `Forecaster.predict_variance`; the estimator's class then names these methods in `offers`.
+
+    Attributes
+    ----------
+    arguments : Arguments
+        Constructor arguments of the fit.
+    data : FittedData
+        Series and columns of the data fitted to.
+    horizon : int
+        Steps of a forecast where none are asked for.
+    guarantee : str
+        Guarantee of the prediction intervals, and its assumptions.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Drift
+    >>> from tsrnn.datasets import load_nile
+    >>> model = Drift().fit(load_nile())
+    >>> model.fitted_.forecast(model.state_, 3, [80], None)["-lo-80"].shape
+    (1, 3, 1)
+    """
+
+    @property
+    def arguments(self) -> Arguments: ...
+
+    @property
+    def data(self) -> FittedData: ...
+
+    @property
+    def horizon(self) -> int: ...
+
+    @property
+    def guarantee(self) -> str: ...
+
+    def filter(self, panel: Panel) -> S:
+        """State after the rows of a panel, which need not have been fitted to."""
+
+    def advance(self, state: S, panel: Panel) -> S:
+        """State after further rows of all series of `state`, in the same order."""
+
+    def forecast(
+        self, state: S, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (S, h, C): "" the point forecast, then "-lo-80", "-hi-80" for each level.
+
+        `future` are the columns known ahead (S, h, n), those of `data.known_ahead`.
+        """
+
+    def to_file(self, state: S) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON values and arrays of a file; `Forecaster._from_file` is the inverse."""
+
+    def rolling(
+        self, state: S, panel: Panel, origins: Origins, h: int, levels: list[float]
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
+        columns = [panel.exog_names.index(name) for name in self.data.known_ahead]
+        forecasts: dict[str, np.ndarray] = {}
+        known = np.zeros_like(origins.counts)  # new rows taken in
+        for ordinal in range(origins.counts.max()):
+            at = np.flatnonzero(origins.ordinal == ordinal)
+            if ordinal:  # go on with the series that have another origin
+                on = origins.counts > ordinal
+                state = state.select(np.flatnonzero(on[origins.counts >= ordinal]))
+                new = panel.select(on).between(known[on], known[on] + origins.step)
+                state, known = self.advance(state, new), known + origins.step
+            rows = origins.first[at][:, None] + np.arange(h)
+            future = panel.exog[rows][..., columns] if columns else None
+            for name, values in self.forecast(state, h, levels, future).items():
+                shape = len(origins.series), *values.shape[1:]
+                forecasts.setdefault(name, np.empty(shape))[at] = values
+        return forecasts
+
+    def steps(self, method: str, h: int | None) -> int:
+        """Number of steps that a method is asked for, `horizon` by default."""
+        return self.horizon if h is None else positive_integer("h", h)
