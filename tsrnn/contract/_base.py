@@ -218,7 +218,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
             state, zeros = self.state_, data.zero_shares
         else:
             panel = self._read(X)
-            state, zeros = fitted.filter(panel), zero_shares(panel)
+            state, zeros = self._filter(panel), zero_shares(panel)
         n_numbers = len(state.ids) * data.n_targets * (1 + 2 * len(levels))
         check_fits(
             f"h={h} steps of {len(state.ids)} series",
@@ -742,7 +742,11 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
 
     def _state_after(self, X: Any) -> S:
         """State after a frame, by default after the rows seen so far."""
-        return self.state_ if X is None else self.fitted_.filter(self._read(X))
+        return self.state_ if X is None else self._filter(self._read(X))
+
+    def _filter(self, panel: Panel) -> S:
+        """State after the rows of a panel; a class may know its series by those seen so far."""
+        return self.fitted_.filter(panel)
 
     def _variance_frame(self, h: int | None, X: Any, **options: Any) -> Any:
         check_is_fitted(self, "fitted_")

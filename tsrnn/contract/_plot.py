@@ -60,7 +60,7 @@ def draw_forecasts(
         zeros = fitted.data.zero_shares[shown]
     else:
         panel = panel.select(every[shown])
-        state, zeros = fitted.filter(panel), zero_shares(panel)
+        state, zeros = forecaster._filter(panel), zero_shares(panel)
         past = panel_frame(replace(panel, layout=layout))
     times = fitted.data.times_ahead(state, h)
     future = fitted.data.read_future(X_future, state.ids, state.last_times, h)
