@@ -624,11 +624,14 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         warn_of_short_calendar(panel, features)
         return with_calendar(panel, features)
 
-    def _fit_to(self, panel: Panel, arguments: Arguments) -> Self:
-        """Fit to a panel that has been read; what was fitted before is replaced at the end."""
+    def _fit_to(self, panel: Panel, arguments: Arguments, *given: Any) -> Self:
+        """Fit to a panel that has been read; what was fitted before is replaced at the end.
+
+        `given` are values that a class takes in place of estimates.
+        """
         self._check(arguments, panel)
         data = FittedData.of(panel, arguments)
-        fitted, state = self._fit_panel(arguments, data, panel)
+        fitted, state = self._fit_panel(arguments, data, panel, *given)
         self.fitted_, self.state_, self._history = fitted, state, History.of(panel)
         return self
 

@@ -16,7 +16,7 @@ has h as the first n numbers of its state (Cai et al., 2026, section 2.1, where 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tsrnn.layers import ParaRNN
+
+if TYPE_CHECKING:
+    from tsrnn.linear._family import Family
+    from tsrnn.linear._fitted import FittedLinear
 
 
 class Recursion(NamedTuple):
@@ -45,11 +49,10 @@ class Recursion(NamedTuple):
 
 
 class AsRNN:
-    """The recursion of a model as a linear recurrent network; a part of `LinearForecaster`.
+    """Recursion of a model as a linear recurrent network; a part of `LinearForecaster`."""
 
-    A subclass says what it is: `_recursion` of a unit, and `_named`, the parameters that an
-    equation stands for.
-    """
+    family_class: ClassVar[type[Family]]
+    fitted_: FittedLinear
 
     def to_rnn(self, unit: Any = None) -> ParaRNN:
         r"""The model's recursion as a linear recurrent layer, in float64.
@@ -113,27 +116,16 @@ class AsRNN:
         ValueError
             If its states cannot be told from its output.
         """
-        n = cls._outputs_of(layer)
-        return pd.Series(cls._named(equation_of(layer, readout, n)), dtype=np.float64)
-
-    @classmethod
-    def _outputs_of(cls, layer: ParaRNN) -> int:
-        """Number of outputs of a layer that the recursion has: one unless overridden."""
-        return 1
-
-    @classmethod
-    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
-        raise TypeError(f"{cls.__name__} is not read from layers")
-
-    def _recursion(self, unit: int) -> Recursion:
-        raise ValueError(f"the recursion of this {type(self).__name__} is not linear")
+        family = cls.family_class
+        equation = equation_of(layer, readout, family.outputs_of(layer))
+        return pd.Series(family.named(equation), dtype=np.float64)
 
     def _unit_recursion(self, unit: Any) -> Recursion:
         check_is_fitted(self, "fitted_")
         number = self._unit_number(unit)  # type: ignore[attr-defined]
-        if not self.estimates_.fitted[number]:  # type: ignore[attr-defined]
+        if not self.fitted_.estimates.fitted[number]:
             raise ValueError(f"unit {self.units_[number]!r} has no parameters")  # type: ignore[attr-defined]
-        return self._recursion(number)
+        return self.fitted_.family.recursion(*self.fitted_.unit(number))
 
 
 def padded(values: np.ndarray, r: int) -> np.ndarray:

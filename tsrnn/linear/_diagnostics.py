@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,29 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import flag, positive_integer, unit_index
 from tsrnn.data import Panel
+from tsrnn.linear._fitted import FittedLinear
 from tsrnn.linear._frames import in_shape_of_data
 
 
 class InSample:
     """Residuals, fitted values and their tests; a part of `LinearForecaster`."""
 
-    _panel: Panel | None  # the data fitted to; files do not hold them
-
-    @abstractmethod
-    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-        """Fitted values and standardised residuals, each (rows, C), at the estimates.
-
-        NaN in rows that the likelihood does not use, and for units without parameters. The
-        panel may hold some of the fitted series, or new rows: see `_series_of`.
-        """
+    fitted_: FittedLinear
 
     if TYPE_CHECKING:  # of the forecaster
 
         def _read(self, df: Any) -> Panel: ...
-
-    def _n_arma(self) -> int:
-        """Autoregressive and moving average parameters of the mean."""
-        return 0
 
     def residuals(self, standardized: bool = False, df: Any = None) -> Any:
         """One-step forecast errors within the data.
@@ -56,7 +44,7 @@ class InSample:
         """
         standardized = flag("standardized", standardized)
         panel = self._data(df)
-        fitted, scaled = self._in_sample(panel)
+        fitted, scaled = self.fitted_.in_sample(panel)
         return in_shape_of_data(
             panel, scaled if standardized else panel.values - fitted, "residual"
         )
@@ -75,7 +63,7 @@ class InSample:
             In the shape of the data; a column ``fitted`` in a long frame.
         """
         panel = self._data(df)
-        return in_shape_of_data(panel, self._in_sample(panel)[0], "fitted")
+        return in_shape_of_data(panel, self.fitted_.in_sample(panel)[0], "fitted")
 
     def diagnostics(self, lags: int | None = None) -> pd.DataFrame:
         """Tests of the standardised residuals of the data fitted to.
@@ -95,31 +83,32 @@ class InSample:
             A row a series and target; statistics and p-values, NaN where residuals are too
             few or do not vary.
         """
-        return self._tests_of(self._data(None), lags, self._n_arma())
+        return residual_tests(self.fitted_, self._data(None), lags, self.fitted_.family.n_arma)
 
     def _data(self, df: Any) -> Panel:
         check_is_fitted(self, "fitted_")
         if df is not None:
             return self._read(df)
-        if self._panel is None:
+        if self.fitted_.panel is None:
             raise ValueError(
                 "a saved model does not hold the data it was fitted to; call residuals(df=...) or "
                 "fittedvalues(df=...) with them, or fit again for tests"
             )
-        return self._panel
+        return self.fitted_.panel
 
-    def _tests_of(
-        self, panel: Panel, lags: int | None, n_arma: int, target: int | None = None
-    ) -> pd.DataFrame:
-        """Tests by series and target, or of one target of a panel of one series."""
-        if lags is not None:
-            lags = positive_integer("lags", lags)
-        chosen = slice(None) if target is None else slice(target, target + 1)
-        standardised = self._in_sample(panel)[1][:, chosen]
-        units = [unit for part in np.split(standardised, panel.indptr[1:-1]) for unit in part.T]
-        index = unit_index(panel.layout, panel.ids, multivariate=False)[chosen]
-        table = pd.DataFrame(diagnose(units, lags, n_arma), index=index, columns=list(COLUMNS))
-        return table.astype({"lags": int})
+
+def residual_tests(
+    fitted: FittedLinear, panel: Panel, lags: int | None, n_arma: int, target: int | None = None
+) -> pd.DataFrame:
+    """Tests by series and target, or of one target of a panel of one series."""
+    if lags is not None:
+        lags = positive_integer("lags", lags)
+    chosen = slice(None) if target is None else slice(target, target + 1)
+    standardised = fitted.in_sample(panel)[1][:, chosen]
+    units = [unit for part in np.split(standardised, panel.indptr[1:-1]) for unit in part.T]
+    index = unit_index(panel.layout, panel.ids, multivariate=False)[chosen]
+    table = pd.DataFrame(diagnose(units, lags, n_arma), index=index, columns=list(COLUMNS))
+    return table.astype({"lags": int})
 
 
 COLUMNS = (

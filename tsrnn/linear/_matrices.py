@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import check_fits, positive_integer, seed_of, with_intervals
-from tsrnn.data import Panel, future_times
+from tsrnn.contract import check_fits, positive_integer, seed_of
+from tsrnn.data import Panel
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._family import Arrays, Family, Units, normal_forecasts
 from tsrnn.linear._frames import given_params, tidy
-from tsrnn.linear._state import LinearState
 from tsrnn.linear._multivariate import draws_frame, scaled_to_unit_diagonal
 
 
@@ -43,18 +42,91 @@ class Forecast(NamedTuple):
     total: np.ndarray
 
 
-class MatrixForecaster(LinearForecaster):
-    """Base of the models whose conditional covariance is a matrix; not to be used by itself.
+class MatrixFamily(Family):
+    """Base of the families whose conditional covariance is a matrix; not to be used by itself.
 
-    A subclass answers in addition `_paths`, `_forecasts`, `_draw` and `_draw_ahead`.
+    A subclass answers in addition `paths`, `forecasts`, `draw` and `draw_ahead`.
     """
 
     multivariate: ClassVar[bool] = True
-    _guarantee: ClassVar[str] = (
+    guarantee: ClassVar[str] = (
         "Asymptotic at the first step, the parameters taken as known, if the model is right and "
         "innovations are normal. Later steps are normal with the right variance, too thin in the "
         "tails."
     )
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of targets."""
+
+    @abstractmethod
+    def paths(self, panel: Panel, units: Units) -> dict[int, Path]:
+        """Model run over the series that have parameters, by their number in the panel."""
+
+    @abstractmethod
+    def forecasts(self, state: Arrays, units: Units, h: int) -> Forecast:
+        """Forecasts after a state."""
+
+    @abstractmethod
+    def draw(self, units: Units, rows: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+        """Draws (rows[0], N, n) after a burn-in of rows[1]."""
+
+    @abstractmethod
+    def draw_ahead(
+        self, state: Arrays, units: Units, shape: tuple[int, int], rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draws (S, n, h, C) of what follows a state, of a shape (n, h); all have parameters."""
+
+    def forecast(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        h: int,
+        levels: list[float],
+        exog: np.ndarray | None,
+    ) -> dict[str, np.ndarray]:
+        ahead = self.forecasts(state, units, h)
+        return normal_forecasts(ahead.mean, np.diagonal(ahead.total, axis1=2, axis2=3), levels)
+
+    def variances(self, state: Arrays, units: Units, h: int) -> np.ndarray:
+        """Forecasts (S, h, n) of the diagonal of the covariance."""
+        return np.diagonal(self.forecasts(state, units, h).covariance, axis1=2, axis2=3)
+
+    def simulate(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        shape: tuple[int, int],
+        exog: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        fitted = units.fitted
+        paths = np.full((shape[0], len(units.params), shape[1], self.n), np.nan)
+        if len(fitted):
+            chosen = {name: array[fitted] for name, array in state.items()}
+            drawn = self.draw_ahead(chosen, units.select(fitted), shape, rng)
+            paths[:, fitted] = drawn.swapaxes(0, 1)
+        return paths
+
+    def in_sample(
+        self, panel: Panel, units: Units, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        fitted, scaled = (np.full_like(panel.values, np.nan) for _ in range(2))
+        for i, path in self.paths(panel, units).items():
+            rows = _row_slice(panel, i, path)
+            fitted[rows] = panel.values[rows] - path.errors
+            root = np.linalg.cholesky(path.covariances)
+            scaled[rows] = np.linalg.solve(root, path.errors[..., None])[..., 0]
+        return fitted, scaled
+
+
+class MatrixForecaster(LinearForecaster):
+    """Base of the models whose conditional covariance is a matrix; not to be used by itself."""
+
+    offers: ClassVar[frozenset[str]] = frozenset({"sample_paths", "predict_variance"})
 
     def covariances(self, df: Any = None) -> pd.DataFrame:
         """Conditional variances and covariances of the residuals within the data.
@@ -160,83 +232,22 @@ class MatrixForecaster(LinearForecaster):
             positive definite, or a variance has no resting point to start from.
         """
         check_is_fitted(self, "fitted_")
-        rows = positive_integer("n", n), burn_of(burn)
-        values, targets = self._fitted().params, self._panel_shape[0].target_names
+        rows, fitted = (positive_integer("n", n), burn_of(burn)), self.fitted_
+        units = Units(fitted.estimates.params, fitted.constants)
         if params is not None:
-            values = given_params(params, self.units_, self._fitted().names)
-        usable = np.flatnonzero(np.isfinite(values).all(1))
-        y = np.full((rows[0], len(values), len(targets)), np.nan)
+            values = given_params(params, self.units_, fitted.family.names)
+            units = units._replace(params=values)
+        usable = units.fitted
+        y = np.full((rows[0], len(units.params), fitted.data.n_targets), np.nan)
         if len(usable):
-            given = self.arguments_.random_state if random_state is None else random_state
+            given = fitted.arguments.random_state if random_state is None else random_state
             rng = np.random.default_rng(seed_of(given))
-            y[:, usable] = self._draw(values[usable], usable, rows, rng)
-        return draws_frame(y, self.units_, targets)
-
-    @abstractmethod
-    def _paths(self, panel: Panel) -> dict[int, Path]:
-        """The model run over the series that have parameters, by their number in the panel."""
-
-    @abstractmethod
-    def _forecasts(self, memory: LinearState, h: int) -> Forecast:
-        """Forecasts after a memory."""
-
-    @abstractmethod
-    def _draw(
-        self,
-        params: np.ndarray,
-        series: np.ndarray,
-        rows: tuple[int, int],
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Draws (rows[0], K, n) after a burn-in of rows[1], of fitted series by number."""
-
-    @abstractmethod
-    def _draw_ahead(
-        self, memory: LinearState, h: int, n: int, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Draws (S, n, h, C) of what follows a memory of fitted series."""
-
-    def _draw_paths(
-        self,
-        memory: LinearState,
-        h: int,
-        n: int,
-        future: np.ndarray | None,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Paths (n, S, h, C) with normal innovations from the state on."""
-        params = self._fitted().params[self._series_of(memory.ids)]
-        usable = np.flatnonzero(np.isfinite(params).all(1))
-        paths = np.full((n, len(params), h, memory.target_scale.shape[1]), np.nan)
-        if len(usable):
-            paths[:, usable] = self._draw_ahead(memory.select(usable), h, n, rng).swapaxes(0, 1)
-        return paths
-
-    def _forecast(
-        self, memory: LinearState, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        ahead = self._forecasts(memory, h)
-        root = np.sqrt(np.diagonal(ahead.total, axis1=2, axis2=3))
-        return with_intervals(
-            ahead.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
-        )
-
-    def _residual_variances(self, memory: LinearState, h: int) -> np.ndarray:
-        """Forecasts (S, h, n) of the diagonal of the covariance."""
-        return np.diagonal(self._forecasts(memory, h).covariance, axis1=2, axis2=3)
-
-    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-        fitted, scaled = (np.full_like(panel.values, np.nan) for _ in range(2))
-        for i, path in self._paths(panel).items():
-            rows = _row_slice(panel, i, path)
-            fitted[rows] = panel.values[rows] - path.errors
-            root = np.linalg.cholesky(path.covariances)
-            scaled[rows] = np.linalg.solve(root, path.errors[..., None])[..., 0]
-        return fitted, scaled
+            y[:, usable] = self._family_of_matrices.draw(units.select(usable), rows, rng)
+        return draws_frame(y, self.units_, fitted.data.layout.target_names)
 
     def _within(self, df: Any, name: str) -> pd.DataFrame:
         panel = self._data(df)
-        paths = self._paths(panel)
+        paths = self._family_of_matrices.paths(panel, self.fitted_.units_of(panel.ids))
         if not paths:
             raise ValueError(
                 f"none of the series {list(panel.ids)} could be fitted, so that there is no "
@@ -251,21 +262,26 @@ class MatrixForecaster(LinearForecaster):
 
     def _ahead(self, h: int | None, X: Any, name: str) -> pd.DataFrame:
         check_is_fitted(self, "fitted_")
-        h = self.horizon_ if h is None else positive_integer("h", h)
-        memory = self.state_ if X is None else self._memory_of(self._read(X))
-        n_values = len(memory.ids) * len(self._panel_shape[0].target_names) ** 2
+        fitted, data = self.fitted_, self.fitted_.data
+        h = fitted.steps(f"predict_{name}s", h)
+        state = self._state_after(X)
+        n_values = len(state.ids) * data.n_targets**2
         check_fits(f"h={h} steps of {n_values} covariances", 8.0 * h * n_values, "Take a smaller h")
-        matrices = self._forecasts(memory, h).covariance
-        times = future_times((memory.last_times, self.freq_), h, tz=self._panel_shape[0].tz)
+        units = fitted.units_of(state.ids)
+        matrices = self._family_of_matrices.forecasts(state.arrays, units, h).covariance
         flat = matrices.reshape(-1, *matrices.shape[2:])
-        return self._tidy(memory.ids.repeat(h), times.ravel(), flat, name)
+        return self._tidy(state.ids.repeat(h), data.times_ahead(state, h).ravel(), flat, name)
+
+    @property
+    def _family_of_matrices(self) -> MatrixFamily:
+        return cast(MatrixFamily, self.fitted_.family)
 
     def _tidy(
         self, ids: pd.Index, times: np.ndarray, matrices: np.ndarray, name: str
     ) -> pd.DataFrame:
         if name == "correlation":
             matrices = scaled_to_unit_diagonal(matrices)
-        layout, diagonal = self._panel_shape[0], name == "covariance"
+        layout, diagonal = self.fitted_.data.layout, name == "covariance"
         return tidy(layout, ids, times, matrices, name, diagonal=diagonal)
 
 

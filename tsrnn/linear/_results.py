@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import Arguments, unit_index
-from tsrnn.data import Layout
+from tsrnn.contract import unit_index
 from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._fitted import GIVEN, FittedLinear
 from tsrnn.linear._frames import by_parameter, by_unit
 from tsrnn.linear._hypotheses import (
-    Restriction,
     check_same_data,
     check_same_likelihood,
     check_same_sample,
@@ -25,7 +24,6 @@ from tsrnn.linear._hypotheses import (
 from tsrnn.linear._inference import (
     ChiSquareTest,
     confidence_intervals,
-    covariance,
     criteria,
     likelihood_ratio_test,
     linear_restrictions_test,
@@ -33,9 +31,6 @@ from tsrnn.linear._inference import (
     standard_errors,
     z_values,
 )
-from tsrnn.linear._state import LinearState
-
-GIVEN = "Parameters were given, not estimated: no standard errors."
 
 
 class Results:
@@ -46,23 +41,25 @@ class Results:
     follows from it.
     """
 
-    multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
-    arguments_: Arguments
-    state_: LinearState
-    estimates_: Estimates
-    _panel_shape: tuple[Layout, tuple[str | int, ...]]
-    _data_digest: dict[str, str]
+    fitted_: FittedLinear
+
+    @property
+    def estimates_(self) -> Estimates:
+        """Estimates of all units, with the matrices of their likelihoods."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.estimates
 
     @property
     def units_(self) -> pd.Index:
         """Labels of the fitted units."""
         check_is_fitted(self, "fitted_")
-        return unit_index(self._panel_shape[0], self.state_.ids, self.multivariate)
+        data = self.fitted_.data
+        return unit_index(data.layout, data.ids, self.fitted_.family.multivariate)
 
     @property
     def params_(self) -> pd.DataFrame:
         """Estimated parameters; NaN for a unit that could not be fitted."""
-        return self._by_unit(self._fitted().params)
+        return self._by_unit(self.estimates_.params)
 
     @property
     def bse_(self) -> pd.DataFrame:
@@ -72,63 +69,63 @@ class Results:
     @property
     def tvalues_(self) -> pd.DataFrame:
         """Parameters over their standard errors, compared with the normal distribution."""
-        return self._by_unit(z_values(self._fitted().params, self._errors(None))[0])
+        return self._by_unit(z_values(self.estimates_.params, self._errors(None))[0])
 
     @property
     def pvalues_(self) -> pd.DataFrame:
         """Two-sided normal p-values of the hypotheses that a parameter is zero."""
-        return self._by_unit(z_values(self._fitted().params, self._errors(None))[1])
+        return self._by_unit(z_values(self.estimates_.params, self._errors(None))[1])
 
     @property
     def loglik_(self) -> pd.Series:
         """Log-likelihood at the estimates."""
-        return self._series(self._fitted().loglik, "loglik")
+        return self._series(self.estimates_.loglik, "loglik")
 
     @property
     def aic_(self) -> pd.Series:
         """Akaike's information criterion."""
-        return self._series(criteria(self._fitted()).aic, "aic")
+        return self._series(criteria(self.estimates_).aic, "aic")
 
     @property
     def bic_(self) -> pd.Series:
         """Schwarz' Bayesian information criterion."""
-        return self._series(criteria(self._fitted()).bic, "bic")
+        return self._series(criteria(self.estimates_).bic, "bic")
 
     @property
     def hqic_(self) -> pd.Series:
         """Information criterion of Hannan and Quinn."""
-        return self._series(criteria(self._fitted()).hqic, "hqic")
+        return self._series(criteria(self.estimates_).hqic, "hqic")
 
     @property
     def nobs_(self) -> pd.Series:
         """Observations in the likelihood."""
-        return self._series(self._fitted().n_obs, "nobs")
+        return self._series(self.estimates_.n_obs, "nobs")
 
     @property
     def sample_length_(self) -> int:
         """Observations in the likelihood of the longest unit."""
-        return int(self._fitted().n_obs.max())
+        return int(self.estimates_.n_obs.max())
 
     @property
     def converged_(self) -> pd.Series:
         """Whether the optimiser met its tolerance."""
-        return self._series(self._fitted().converged, "converged")
+        return self._series(self.estimates_.converged, "converged")
 
     @property
     def starts_(self) -> pd.Series:
         """Number of starting values tried; 0 where none were, or none are counted."""
-        return self._series(self._counts(self._fitted().starts), "starts")
+        return self._series(self._counts(self.estimates_.starts), "starts")
 
     @property
     def agreement_(self) -> pd.Series:
         """Number of `starts_` that came within 0.01 of the highest log-likelihood."""
-        return self._series(self._counts(self._fitted().agreement), "agreement")
+        return self._series(self._counts(self.estimates_.agreement), "agreement")
 
     @property
     def messages_(self) -> pd.Series:
         """Warnings of each unit in words, a tuple of them."""
         messages = np.empty(len(self.units_), object)
-        messages[:] = self._fitted().messages
+        messages[:] = self.estimates_.messages
         return self._series(messages, "messages")
 
     def conf_int(self, level: float = 95, cov_type: str | None = None) -> pd.DataFrame:
@@ -149,7 +146,7 @@ class Results:
             A row a unit and parameter, columns ``lower`` and ``upper``.
         """
         level = one_level(level)
-        ends = confidence_intervals(self._fitted().params, self._errors(cov_type), level)
+        ends = confidence_intervals(self.estimates_.params, self._errors(cov_type), level)
         columns = dict(zip(("lower", "upper"), ends, strict=True))
         return by_parameter(self.units_, self.estimates_.names, columns)
 
@@ -197,9 +194,9 @@ class Results:
         ValueError
             If a name is unknown, or R or r does not fit.
         """
-        matrix = restriction_matrix(restrictions, self._fitted().names)
+        matrix = restriction_matrix(restrictions, self.estimates_.names)
         test = linear_restrictions_test(
-            self._fitted().params,
+            self.estimates_.params,
             self._covariance(cov_type),
             matrix,
             restriction_values(values, len(matrix)),
@@ -242,56 +239,39 @@ class Results:
                 "restricted must be a fitted model of tsrnn.linear; got a "
                 f"{type(restricted).__name__}"
             )
-        check_is_fitted(self, "estimates_")
-        check_is_fitted(restricted, "estimates_")
-        check_same_data(self.units_, restricted.units_, self._data_digest, restricted._data_digest)
-        check_same_sample(self.units_, self.estimates_, restricted.estimates_)
-        check_same_likelihood(self._conventions(), restricted._conventions())
-        for model, size in ((self, "larger"), (restricted, "smaller")):
-            if any(GIVEN in texts for texts in model.estimates_.messages):
+        check_is_fitted(self, "fitted_")
+        check_is_fitted(restricted, "fitted_")
+        large, small = self.fitted_, restricted.fitted_
+        check_same_data(self.units_, restricted.units_, large.digest, small.digest)
+        check_same_sample(self.units_, large.estimates, small.estimates)
+        check_same_likelihood(large.family.conventions, small.family.conventions)
+        for model, size in ((large, "larger"), (small, "smaller")):
+            if any(GIVEN in texts for texts in model.estimates.messages):
                 raise ValueError(
                     f"the {size} model was given its parameters by filter; a likelihood ratio "
                     "is of maxima. Fit it"
                 )
-        test = likelihood_ratio_test(restricted.estimates_, self.estimates_)
-        restriction = self._restriction_to(restricted)
+        test = likelihood_ratio_test(small.estimates, large.estimates)
+        restriction = large.family.restriction_to(small.family, large.estimates.params)
         if restriction is None:
             raise ValueError(
                 f"the smaller model must be nested in the larger one; {restricted!r} is no "
                 f"special case of {self!r}. Compare them by aic_ or bic_"
             )
-        return limited(self.units_, test, restriction, restricted.estimates_)
-
-    def _restriction_to(self, smaller: Results) -> Restriction | None:
-        """Restriction of this model to a smaller one; None if that is not nested."""
-        names = set(smaller._fitted().names)
-        nested = type(smaller) is type(self) and names <= set(self._fitted().names)
-        return Restriction() if nested else None
-
-    def _conventions(self) -> dict[str, str]:
-        """Conventions of the likelihood, as the summary prints them: comparable ones are equal."""
-        return {}
+        return limited(self.units_, test, restriction, small.estimates)
 
     def _counts(self, counts: np.ndarray | None) -> np.ndarray:
         return np.zeros(len(self.units_), dtype=np.int64) if counts is None else counts
 
-    def _set_estimates(self, estimates: Estimates) -> None:
-        """Keep what a fit has found; for the `_fit_panel` of a subclass to call."""
-        self.estimates_ = estimates
-
-    def _fitted(self) -> Estimates:
-        check_is_fitted(self, "estimates_")
-        return self.estimates_
-
     def _covariance(self, cov_type: str | None) -> np.ndarray:
-        kind = self.arguments_.cov_type if cov_type is None else cov_type
-        return covariance(self._fitted(), kind)
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.covariance(cov_type)
 
     def _errors(self, cov_type: str | None) -> np.ndarray:
         return standard_errors(self._covariance(cov_type))
 
     def _by_unit(self, values: np.ndarray) -> pd.DataFrame:
-        return by_unit(self.units_, self._fitted().names, values)
+        return by_unit(self.units_, self.estimates_.names, values)
 
     def _series(self, values: np.ndarray, name: str) -> pd.Series:
         return pd.Series(values, index=self.units_, name=name)

@@ -1,4 +1,4 @@
-"""Memory of a fitted linear model: the state of the series, without their past."""
+"""State of the series of a linear model, without their past."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LinearState:
     target_scale : ndarray of shape (S, C)
         Standard deviation of each target in the data fitted to.
     arrays : dict of ndarray
-        State of the model, each array with S as its first axis.
+        By name, each with S as its first axis.
     """
 
     ids: pd.Index
@@ -28,7 +28,7 @@ class LinearState:
     arrays: dict[str, np.ndarray]
 
     def select(self, series: np.ndarray) -> LinearState:
-        """Memory of the series numbered `series`, in that order."""
+        """State of the series numbered `series`, in that order."""
         return LinearState(
             self.ids[series],
             self.last_times[series],
@@ -37,7 +37,7 @@ class LinearState:
         )
 
     def replaced(self, series: np.ndarray, new: LinearState) -> LinearState:
-        """Memory with the series numbered `series` from `new`; `self` stays as it is."""
+        """State with the series numbered `series` from `new`; `self` stays as it is."""
         last_times = self.last_times.copy()
         last_times[series] = new.last_times
         arrays = {name: array.copy() for name, array in self.arrays.items()}

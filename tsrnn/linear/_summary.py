@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from tsrnn.linear._diagnostics import residual_tests
 from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._fitted import FittedLinear
 from tsrnn.linear._frames import sample_text
 from tsrnn.linear._inference import (
     DESCRIPTIONS,
@@ -36,36 +38,37 @@ def summarise(forecaster: LinearForecaster, unit: Any, cov_type: str | None) -> 
     """Build the summary of one unit, or of all."""
     if unit is None and len(forecaster.units_) > 1:
         kind = forecaster.arguments_.cov_type if cov_type is None else cov_type
-        check_kind(kind, forecaster._fitted())
+        check_kind(kind, forecaster.estimates_)
         return _summary_of_all(forecaster)
     return _summary_of_unit(forecaster, forecaster._unit_number(unit), cov_type)
 
 
 def _summary_of_unit(forecaster: LinearForecaster, i: int, cov_type: str | None) -> LinearSummary:
     cov_type = forecaster.arguments_.cov_type if cov_type is None else cov_type
-    estimates = forecaster._fitted().select(np.array([i]))
-    cov = forecaster._covariance(cov_type)[i : i + 1]
+    fitted, family = forecaster.fitted_, forecaster.fitted_.family
+    estimates = fitted.estimates.select(np.array([i]))
+    cov = fitted.covariance(cov_type)[i : i + 1]
     notes = list(estimates.messages[0])
     if estimates.fitted[0] and not estimates.fixed.all():
         lacking = [NO_COVARIANCE] if no_covariance(estimates, cov)[0] else []
         kind = f"Standard errors: {DESCRIPTIONS[cov_type]}."
         notes = [kind, *lacking, *notes]
     if estimates.fitted[0]:
-        notes += forecaster._notes(i)
+        notes += family.notes()
     model = {
         "Series": forecaster.units_[i],
-        "Model": forecaster._model_name(),
-        **_sample_facts(forecaster, i),
+        "Model": family.title,
+        **_sample_facts(fitted, i),
         "Covariance Type": cov_type,
-        **forecaster._conventions(),
-        **forecaster._facts(i),
+        **family.conventions,
+        **family.facts(*fitted.unit(i)),
     }
     return LinearSummary(
         title=f"{type(forecaster).__name__} Results",
         model=model,
         fit=_fit_facts(estimates),
         params=_table(estimates, standard_errors(cov)),
-        tests=_residual_tests(forecaster, i),
+        tests=_residual_tests(fitted, i),
         notes=notes,
     )
 
@@ -101,15 +104,15 @@ def _fit_facts(estimates: Estimates) -> dict[str, object]:
 
 
 def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
-    estimates = forecaster._fitted()
+    estimates, family = forecaster.estimates_, forecaster.fitted_.family
     table = forecaster.params_.assign(
         loglik=forecaster.loglik_, nobs=forecaster.nobs_, converged=forecaster.converged_
     )
     n, fitted = len(table), int(estimates.fitted.sum())
     model = {
-        "Model": forecaster._model_name(),
+        "Model": family.title,
         "Units": n,
-        **forecaster._conventions(),
+        **family.conventions,
     }
     fit: dict[str, object] = {
         "Fitted": f"{fitted} of {n}",
@@ -121,28 +124,20 @@ def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
     return LinearSummary(f"{type(forecaster).__name__} Results", model, fit, table, None, notes)
 
 
-def _sample_facts(forecaster: LinearForecaster, unit: int) -> dict[str, object]:
-    i = _series_number(forecaster, unit)
-    ids = forecaster.state_.ids[i : i + 1]
-    first, last = (ends[i] for ends in forecaster._sample)
-    begin, end = sample_text(forecaster._panel_shape[0], ids, first, last)
+def _sample_facts(fitted: FittedLinear, unit: int) -> dict[str, object]:
+    i = unit // fitted.n_units  # the series
+    first, last = fitted.sample[:, i]
+    begin, end = sample_text(fitted.data.layout, fitted.data.ids[i : i + 1], first, last)
     return {"Sample": begin, "": f"- {end}"}
 
 
-def _residual_tests(forecaster: LinearForecaster, unit: int) -> pd.DataFrame | None:
+def _residual_tests(fitted: FittedLinear, unit: int) -> pd.DataFrame | None:
     """Tests at one lag, as statsmodels prints them; None without the data."""
-    if forecaster._panel is None:
+    if fitted.panel is None:
         return None
-    i, layout = _series_number(forecaster, unit), forecaster._panel_shape[0]
-    mask = np.arange(len(forecaster.state_.ids)) == i
-    target = None if forecaster.multivariate else unit % len(layout.target_names)
-    return forecaster._tests_of(forecaster._panel.select(mask), 1, 0, target)
-
-
-def _series_number(forecaster: LinearForecaster, unit: int) -> int:
-    """Number of the series of a unit."""
-    n_targets = len(forecaster._panel_shape[0].target_names)
-    return unit if forecaster.multivariate else unit // n_targets
+    series, target = divmod(unit, fitted.n_units)
+    alone = fitted.panel.select(np.arange(len(fitted.data.ids)) == series)
+    return residual_tests(fitted, alone, 1, 0, None if fitted.family.multivariate else target)
 
 
 WIDTH = 78

@@ -1,32 +1,205 @@
-"""ARMA and ARIMA models as forecasters."""
+"""ARMA and ARIMA models: the family and its estimator."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-from scipy.special import ndtri
-from tqdm import tqdm
 
-from tsrnn.contract import (
-    positive_integer,
-    target_scales,
-    with_intervals,
-    with_shared_arguments,
-)
-from tsrnn.data import Panel, steps_between
+from tsrnn.contract import Arguments, FittedData, positive_integer, with_shared_arguments
+from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
-from tsrnn.linear._estimates import Estimates, concatenated
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._family import Arrays, Family, Units, normal_forecasts
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._state import LinearState
-from tsrnn.linear._results import Results
-from tsrnn.linear.arma._filter import filter_start, innovations, inputs_of, last_memory, memory_size
-from tsrnn.linear.arma._fit import fit_units
+from tsrnn.linear.arma._filter import filter_start, innovations, inputs_of, last_state, state_size
+from tsrnn.linear.arma._fit import Sample, Search, ends_at, estimates_of, samples, search
 from tsrnn.linear.arma._forecast import draw_errors, forecast_moments
 from tsrnn.linear.arma._prepare import batches, rows_of, unit_data
 from tsrnn.linear.arma._results import ARMAResults, check_admissible
-from tsrnn.linear.arma._specification import Specification, specification_of
+from tsrnn.linear.arma._specification import Specification, arma_specification
+
+
+@dataclass(frozen=True)
+class ARMAFamily(Family):
+    """ARMA at given orders: units are series of one target, batched by their lengths.
+
+    Attributes
+    ----------
+    spec : Specification
+    n_targets : int
+        Targets of a series.
+    n_starts : int or None
+        Starts of every unit, besides the optima of nested models; None for as many as needed.
+    """
+
+    spec: Specification
+    n_targets: int = 1
+    n_starts: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.spec.names
+
+    @property
+    def title(self) -> str:
+        p, d, q = self.spec.p, self.spec.d, self.spec.q
+        orders = (p, d, q) if d else (p, q)
+        return f"AR{'I' * bool(d)}MA{orders}, trend {self.spec.trend!r}"
+
+    @property
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"memory": (self.n_targets, state_size(self.spec))}
+
+    @property
+    def conventions(self) -> dict[str, str]:
+        exact, d = self.spec.exact, self.spec.d
+        state = "stationary" if exact else "zero"
+        return {
+            "Likelihood": "exact" if exact else "conditional",
+            "Initial state": f"{state}, {d} rows given" if d else state,
+        }
+
+    @property
+    def n_arma(self) -> int:
+        return self.spec.p + self.spec.q
+
+    def prepare(
+        self, panel: Panel, given: np.ndarray | None
+    ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+        if given is not None:
+            check_admissible(self.spec, given)
+        for units in batches(panel):
+            for sample, refused in samples(self.spec, units, *unit_data(panel, units)):
+                if refused and given is not None:
+                    unit, reason = next(iter(refused.items()))
+                    raise ValueError(f"unit {unit} cannot be filtered: {reason}")
+                yield sample, refused
+
+    def search(self, sample: Sample, verbose: int) -> Search:
+        return search(sample.prepared, sample.likelihood, self.n_starts)
+
+    def given(self, sample: Sample, params: np.ndarray) -> Search:
+        return ends_at(sample, params)
+
+    def infer(self, sample: Sample, optimum: Search) -> tuple[Estimates, Arrays]:
+        return estimates_of(self.spec, sample, optimum), {}
+
+    def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        spec, params, n_targets = self.spec, units.params, self.n_targets
+        state = np.full((len(params), state_size(spec)), np.nan)
+        for numbers in fitted_batches(panel, units):
+            series = numbers // n_targets
+            y, exog = unit_data(panel, numbers)
+            start = filter_start(spec, params[numbers], y, exog, steps[series])
+            left = panel.lengths[series] - start.rows
+            state[numbers] = last_state(spec, params[numbers], start.inputs, start.state, left)
+        return {"memory": state.reshape(panel.n_series, n_targets, -1)}
+
+    def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        spec, params, before = self.spec, units.params, state["memory"]
+        after = before.reshape(len(params), -1).copy()
+        for numbers in batches(panel):
+            series = numbers // self.n_targets
+            y, exog = unit_data(panel, numbers)
+            inputs = inputs_of(spec, y, exog, steps[series])
+            after[numbers] = last_state(
+                spec, params[numbers], inputs, after[numbers], panel.lengths[series]
+            )
+        return {"memory": after.reshape(before.shape)}
+
+    def forecast(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        h: int,
+        levels: list[float],
+        exog: np.ndarray | None,
+    ) -> dict[str, np.ndarray]:
+        n_targets, last = self.n_targets, state["memory"]
+        steps = np.repeat(steps, n_targets)
+        exog = None if exog is None else np.repeat(exog, n_targets, axis=0)
+        mean, variance = (
+            part.reshape(len(last), n_targets, h).swapaxes(1, 2)
+            for part in forecast_moments(
+                self.spec, units.params, last.reshape(len(steps), -1), steps, h, exog
+            )
+        )
+        return normal_forecasts(mean, variance, levels)
+
+    def simulate(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        shape: tuple[int, int],
+        exog: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        n, h = shape
+        mean = self.forecast(state, units, steps, h, [], exog)[""]
+        last, fitted = state["memory"].reshape(len(units.params), -1), units.fitted
+        errors = np.full((len(units.params), h, n), np.nan)
+        errors[fitted] = draw_errors(self.spec, units.params[fitted], last[fitted], (h, n), rng)
+        return mean + errors.reshape(-1, self.n_targets, h, n).transpose(3, 0, 2, 1)
+
+    def in_sample(
+        self, panel: Panel, units: Units, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        errors, scaled = [], []
+        for numbers in fitted_batches(panel, units):
+            params, (y, exog) = units.params[numbers], unit_data(panel, numbers)
+            start = filter_start(self.spec, params, y, exog, steps[numbers // self.n_targets])
+            e, v = innovations(self.spec, params, start, y.shape[1])
+            errors.append((numbers, e))
+            # forecasts without error have a variance of rounding, which may be below 0
+            scaled.append((numbers, e / np.sqrt(np.where(v > 0, v, np.nan))))
+        return panel.values - rows_of(panel, errors), rows_of(panel, scaled)
+
+    def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
+        if not isinstance(smaller, ARMAFamily):
+            return None
+        spec, small = self.spec, smaller.spec
+        lags = spec.p - small.p, spec.q - small.q
+        regressors = set(small.regressors) <= set(spec.regressors)
+        trend = set(small.trend) - {"n"} <= set(spec.trend)
+        if not (min(lags) >= 0 and small.d == spec.d and regressors and trend):
+            return None
+        return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
+
+    def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
+        spec = self.spec
+        phi, theta = params[spec.n_mean : -1][: spec.p], params[spec.n_mean : -1][spec.p :]
+        r = max(spec.p, spec.q, 1)
+        phi, theta = padded(phi, r), padded(theta, r)
+        mu = params[:1] if "c" in spec.trend else np.zeros(1)
+        equation = DifferenceEquation(
+            -theta[:, None, None], (phi + theta)[:, None, None], mu * (1 - phi.sum())
+        )
+        return Recursion(equation, mu, mu)
+
+    @classmethod
+    def named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        theta = -equation.recurrent[:, 0, 0]
+        phi = equation.inputs[:, 0, 0] - theta
+        persistence = 1 - phi.sum()
+        lags = range(1, len(theta) + 1)
+        return {
+            "const": equation.intercept[0] / persistence if persistence else np.nan,
+            **{f"ar.L{i}": phi[i - 1] for i in lags},
+            **{f"ma.L{i}": theta[i - 1] for i in lags},
+        }
+
+
+def fitted_batches(panel: Panel, units: Units) -> Iterator[np.ndarray]:
+    """Batches of the units of a panel that have parameters, by number."""
+    fitted = np.isfinite(units.params).all(1)
+    for numbers in batches(panel):
+        if len(kept := numbers[fitted[numbers]]):
+            yield kept
 
 
 @with_shared_arguments
@@ -109,6 +282,7 @@ class ARMA(ARMAResults):
     """
 
     column_name: ClassVar[str] = "ARMA"
+    family_class: ClassVar[type[Family]] = ARMAFamily
     takes_exog: ClassVar[bool] = True
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
@@ -126,200 +300,9 @@ class ARMA(ARMAResults):
         self.likelihood = likelihood
         self.n_starts = n_starts
 
-    def _fit_panel(self, panel: Panel) -> LinearState:
-        estimates = self._fit_batches(panel, None)
-        self._set_estimates(estimates)
-        return self._memory(panel, estimates.params, np.zeros(panel.n_series, np.int64))
-
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
-        check_admissible(self._spec(), params)
-        estimates = self._fit_batches(panel, params)
-        lost = np.flatnonzero(~estimates.fitted)
-        if len(lost):
-            raise ValueError(f"unit {lost[0]} cannot be filtered: {estimates.messages[lost[0]][0]}")
-        self._set_estimates(estimates)
-        return self._memory(panel, params, np.zeros(panel.n_series, np.int64))
-
-    def _fit_batches(self, panel: Panel, given: np.ndarray | None) -> Estimates:
-        """Estimates of all units of a panel, batch by batch."""
-        spec, parts, order = self._spec(), [], []
-        n_starts = self.arguments_.n_starts
+    def _family(self, arguments: Arguments, data: FittedData) -> ARMAFamily:
+        spec = arma_specification(arguments, data.exog_names)
+        n_starts = arguments.n_starts
         if n_starts is not None:
             n_starts = positive_integer("n_starts", n_starts)
-        n_units = panel.n_series * panel.values.shape[1]
-        progress = tqdm(
-            total=n_units, desc="ARMA", disable=not self.arguments_.verbose, leave=False
-        )
-        for units in batches(panel):
-            params = None if given is None else given[units]
-            y, exog = unit_data(panel, units)
-            parts.append(fit_units(spec, y, exog, params, n_starts))
-            order.append(units)
-            progress.update(len(units))
-        progress.close()
-        return concatenated(parts).placed(n_units, np.concatenate(order), {})
-
-    def _memory_of(self, panel: Panel) -> LinearState:
-        return self._memory(panel, self._params_of(panel.ids), self._steps_before(panel))
-
-    def _memory(self, panel: Panel, params: np.ndarray, steps: np.ndarray) -> LinearState:
-        spec, n_targets = self._spec(), panel.values.shape[1]
-        memory = np.full((len(params), memory_size(spec)), np.nan)
-        for batch in batches(panel):
-            units = batch[np.isfinite(params[batch]).all(1)]
-            if not len(units):
-                continue
-            series = units // n_targets
-            y, exog = unit_data(panel, units)
-            start = filter_start(spec, params[units], y, exog, steps[series])
-            left = panel.lengths[series] - start.rows
-            memory[units] = last_memory(spec, params[units], start.inputs, start.memory, left)
-        arrays = {
-            "memory": memory.reshape(panel.n_series, n_targets, -1),
-            "steps": steps + panel.lengths,
-        }
-        return LinearState(panel.ids, panel.last_times, target_scales(panel), arrays)
-
-    def _advance(self, memory: LinearState, panel: Panel) -> LinearState:
-        spec, params = self._spec(), self._params_of(memory.ids)
-        steps, n_targets = memory.arrays["steps"], panel.values.shape[1]
-        state = memory.arrays["memory"].reshape(len(params), -1).copy()
-        for units in batches(panel):
-            series = units // n_targets
-            y, exog = unit_data(panel, units)
-            inputs = inputs_of(spec, y, exog, steps[series])
-            state[units] = last_memory(
-                spec, params[units], inputs, state[units], panel.lengths[series]
-            )
-        arrays = {
-            "memory": state.reshape(memory.arrays["memory"].shape),
-            "steps": steps + panel.lengths,
-        }
-        return LinearState(memory.ids, panel.last_times, memory.target_scale, arrays)
-
-    def _forecast(
-        self, memory: LinearState, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        spec, params = self._spec(), self._params_of(memory.ids)
-        n_series, n_targets, _ = memory.arrays["memory"].shape
-        steps = np.repeat(memory.arrays["steps"], n_targets)
-        ahead = self._all_ahead(future)
-        exog = None if ahead is None else np.repeat(ahead, n_targets, axis=0)
-        state = memory.arrays["memory"].reshape(len(params), -1)
-        mean, variance = (
-            part.reshape(n_series, n_targets, h).swapaxes(1, 2)
-            for part in forecast_moments(spec, params, state, steps, h, exog)
-        )
-        root = np.sqrt(variance)
-        return with_intervals(mean, {level: ndtri(0.5 + level / 200) * root for level in levels})
-
-    def _draw_paths(
-        self,
-        memory: LinearState,
-        h: int,
-        n: int,
-        future: np.ndarray | None,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Paths (n, S, h, C): forecasts and errors of normal innovations from the state on."""
-        mean, params = self._forecast(memory, h, [], future)[""], self._params_of(memory.ids)
-        state = memory.arrays["memory"].reshape(len(params), -1)
-        errors = np.full((len(params), h, n), np.nan)
-        fitted = np.isfinite(params).all(1)
-        errors[fitted] = draw_errors(self._spec(), params[fitted], state[fitted], (h, n), rng)
-        return mean + errors.reshape(len(mean), -1, h, n).transpose(3, 0, 2, 1)
-
-    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-        spec, params = self._spec(), self._params_of(panel.ids)
-        steps, n_targets = self._steps_before(panel), panel.values.shape[1]
-        errors, scaled = [], []
-        for batch in batches(panel):
-            units = batch[np.isfinite(params[batch]).all(1)]
-            if not len(units):
-                continue
-            y, exog = unit_data(panel, units)
-            start = filter_start(spec, params[units], y, exog, steps[units // n_targets])
-            e, v = innovations(spec, params[units], start, y.shape[1])
-            errors.append((units, e))
-            # forecasts without error have a variance of rounding, which may be below 0
-            scaled.append((units, e / np.sqrt(np.where(v > 0, v, np.nan))))
-        return panel.values - rows_of(panel, errors), rows_of(panel, scaled)
-
-    def _steps_before(self, panel: Panel) -> np.ndarray:
-        """Steps (S,) from the first row fitted to to the first one of the panel."""
-        origin = self._sample[0][self._series_of(panel.ids)]
-        first = panel.times[panel.indptr[:-1]]
-        return steps_between(origin, first, panel.freq, panel.layout.tz)
-
-    def _params_of(self, ids: pd.Index) -> np.ndarray:
-        """Parameters (S C, k) of the units of some series."""
-        params, k = self.estimates_.params, len(self.estimates_.names)
-        return params.reshape(len(self.state_.ids), -1, k)[self._series_of(ids)].reshape(-1, k)
-
-    def _spec(self) -> Specification:
-        regressors = self._panel_shape[1] if hasattr(self, "_panel_shape") else ()
-        given = self.arguments_
-        return specification_of(
-            given.order, given.trend, given.likelihood, given.missing, regressors
-        )
-
-    def _restriction_to(self, smaller: Results) -> Restriction | None:
-        if not isinstance(smaller, ARMA):
-            return None
-        spec, small = self._spec(), smaller._spec()
-        lags = spec.p - small.p, spec.q - small.q
-        regressors = set(small.regressors) <= set(spec.regressors)
-        trend = set(small.trend) - {"n"} <= set(spec.trend)
-        if not (min(lags) >= 0 and small.d == spec.d and regressors and trend):
-            return None
-        return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
-
-    def _param_names(self) -> tuple[str, ...]:
-        return self._spec().names
-
-    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        n_targets = len(self._panel_shape[0].target_names)
-        return {
-            "memory": ("float64", (n_targets, memory_size(self._spec()))),
-            "steps": ("int64", ()),
-        }
-
-    def _model_name(self) -> str:
-        spec = self._spec()
-        orders = (spec.p, spec.d, spec.q) if spec.d else (spec.p, spec.q)
-        return f"AR{'I' * bool(spec.d)}MA{orders}, trend {spec.trend!r}"
-
-    def _n_arma(self) -> int:
-        spec = self._spec()
-        return spec.p + spec.q
-
-    def _conventions(self) -> dict[str, str]:
-        spec = self._spec()
-        state = "stationary" if spec.exact else "zero"
-        return {
-            "Likelihood": "exact" if spec.exact else "conditional",
-            "Initial state": f"{state}, {spec.d} rows given" if spec.d else state,
-        }
-
-    def _recursion(self, unit: int) -> Recursion:
-        spec, params = self._spec(), self.estimates_.params[unit]
-        phi, theta = params[spec.n_mean : -1][: spec.p], params[spec.n_mean : -1][spec.p :]
-        r = max(spec.p, spec.q, 1)
-        phi, theta = padded(phi, r), padded(theta, r)
-        mu = params[:1] if "c" in spec.trend else np.zeros(1)
-        equation = DifferenceEquation(
-            -theta[:, None, None], (phi + theta)[:, None, None], mu * (1 - phi.sum())
-        )
-        return Recursion(equation, mu, mu)
-
-    @classmethod
-    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
-        theta = -equation.recurrent[:, 0, 0]
-        phi = equation.inputs[:, 0, 0] - theta
-        persistence = 1 - phi.sum()
-        lags = range(1, len(theta) + 1)
-        return {
-            "const": equation.intercept[0] / persistence if persistence else np.nan,
-            **{f"ar.L{i}": phi[i - 1] for i in lags},
-            **{f"ma.L{i}": theta[i - 1] for i in lags},
-        }
+        return ARMAFamily(spec, data.n_targets, n_starts)

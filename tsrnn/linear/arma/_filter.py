@@ -1,4 +1,4 @@
-"""The ARMA filter at given parameters, in the units of the data: its start, memory, innovations."""
+"""ARMA filter at given parameters, in the units of the data: its start, state, innovations."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class FilterStart(NamedTuple):
     ----------
     inputs : array of shape (n, T, m)
         Of the cell of `filter_form`.
-    memory : array of shape (n, fields)
+    state : array of shape (n, fields)
         State before the first of these rows.
     rows : integer array of shape (n,)
         Rows before these.
     """
 
     inputs: np.ndarray
-    memory: np.ndarray
+    state: np.ndarray
     rows: np.ndarray
 
 
@@ -75,32 +75,32 @@ def filter_start(
         inside = (rows < n_rows)[:, :, None]
         rows = np.minimum(rows, n_rows - 1)
         inputs = np.where(inside, np.take_along_axis(inputs, rows[:, :, None], 1), 0.0)
-    memory = [*levels, *np.zeros((form.r, n))]
+    state = [*levels, *np.zeros((form.r, n))]
     if spec.exact:  # the stationary variance of the ARMA; levels are known
         P = stationary_variance(*form.split(tuple(params.T))[1:])
-        memory += [
+        state += [
             np.zeros(n) + (P[i - form.d][j - form.d] if j >= form.d else 0)
             for i, j in lower_triangle(form.dimension)
         ]
-    return FilterStart(inputs, np.stack(memory, axis=1), before)
+    return FilterStart(inputs, np.stack(state, axis=1), before)
 
 
-def last_memory(
+def last_state(
     spec: Specification,
     params: np.ndarray,
     inputs: np.ndarray,
-    memory: np.ndarray,
+    state: np.ndarray,
     lengths: np.ndarray,
 ) -> np.ndarray:
-    """Memory (n, fields) after as many rows as each series has."""
+    """State (n, fields) after as many rows as each series has."""
     cell = filter_cell(filter_form(spec), certain=not spec.exact)
-    memory = memory.copy()
+    state = state.copy()
     for length in np.unique(lengths[lengths > 0]):
         units = np.flatnonzero(lengths == length)
         lanes = Lanes(inputs[units, :length])
-        end = sums(cell, lanes, params[units], memory[units], terms=("l",), order=0)
-        memory[units] = end.memory.T
-    return memory
+        end = sums(cell, lanes, params[units], state[units], terms=("l",), order=0)
+        state[units] = end.memory.T
+    return state
 
 
 def innovations(
@@ -110,7 +110,7 @@ def innovations(
     cell = filter_cell(filter_form(spec), certain=not spec.exact)
     fields = cell.field_names[0]
     initial = np.zeros((1, cell.n, len(params)))
-    initial[0, : start.memory.shape[1]] = start.memory.T
+    initial[0, : start.state.shape[1]] = start.state.T
     states, _ = recurrence(
         cell,
         torch.from_numpy(np.ascontiguousarray(start.inputs.transpose(1, 2, 0)[None])),
@@ -127,8 +127,8 @@ def innovations(
     return result[0], result[1]
 
 
-def memory_size(spec: Specification) -> int:
-    """Size of the memory: the state after a row and, unless it is known, its variance."""
+def state_size(spec: Specification) -> int:
+    """Size of the state: the state after a row and, unless it is known, its variance."""
     n = filter_form(spec).dimension
     return n + (len(lower_triangle(n)) if spec.exact else 0)
 

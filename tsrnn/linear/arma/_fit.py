@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.kernels import Lanes
-from tsrnn.linear._estimates import Estimates, concatenated
+from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._optimise import Optimum, agreement_of, maximise
 from tsrnn.linear.arma._inference import closest_roots, judge
 from tsrnn.linear.arma._likelihood import Likelihood
@@ -33,80 +34,75 @@ _STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
 _REAL = 1e-6  # imaginary part of a root that counts as real
 
 
-def fit_units(
-    spec: Specification,
-    y: np.ndarray,
-    exog: np.ndarray | None = None,
-    given: np.ndarray | None = None,
-    n_starts: int | None = None,
-) -> Estimates:
-    """Fit every row of y, or evaluate its likelihood at given parameters.
+@dataclass(frozen=True)
+class Sample:
+    """Units that are fitted together: all with gaps, or all without.
 
-    Parameters
+    Attributes
     ----------
-    spec : Specification
-    y : array of shape (N, T)
-        NaN where missing and after the end of a series.
-    exog : array of shape (N, T, m), optional
-    given : array of shape (N, k), optional
-        Parameters not to be estimated.
-    n_starts : int, optional
-        Starts of every unit, besides the optima of nested models; by default as many as needed.
-
-    Returns
-    -------
-    Estimates
-        NaN and a message for a unit that could not be fitted.
+    units : integer array of shape (n,)
+        Their numbers.
+    prepared : Prepared
+    likelihood : Likelihood
     """
+
+    units: np.ndarray
+    prepared: Prepared
+    likelihood: Likelihood
+
+
+def samples(
+    spec: Specification, units: np.ndarray, y: np.ndarray, exog: np.ndarray | None
+) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+    """Samples of units with values (n, T), NaN where missing, and reasons not to fit some."""
     X = trend_and_regressors(spec, y.shape[1], exog)
     gaps = has_gaps(np.isfinite(y))
-    reasons: dict[int, str] = {}
-    fitted: list[np.ndarray] = []
-    parts: list[Estimates] = []
     for with_gaps in (False, True):  # apart, as series with gaps need a filter
-        units = np.flatnonzero(gaps == with_gaps)
-        if not len(units):
+        chosen = np.flatnonzero(gaps == with_gaps)
+        if not len(chosen):
             continue
-        whole = len(units) == len(y)
-        columns = X if len(X) == 1 or whole else X[units]
-        prepared, kept, refused = prepare(spec, y if whole else y[units], columns, with_gaps)
-        reasons |= {int(units[i]): reason for i, reason in refused.items()}
-        if prepared is not None:
-            units = units[kept]
-            params = None if given is None else given[units]
-            fitted.append(units)
-            parts.append(_fit_prepared(spec, prepared, params, n_starts))
-    estimates = concatenated(parts) if parts else Estimates.empty(spec.names)
-    return estimates.placed(len(y), np.concatenate([np.empty(0, int), *fitted]), reasons)
+        whole = len(chosen) == len(y)  # all of them need no copy
+        columns = X if len(X) == 1 or whole else X[chosen]
+        prepared, kept, refused = prepare(spec, y if whole else y[chosen], columns, with_gaps)
+        reasons = {int(units[chosen[i]]): reason for i, reason in refused.items()}
+        if prepared is None:
+            yield None, reasons
+        else:
+            lanes = Lanes(prepared.inputs)
+            likelihood = Likelihood(
+                prepared.form, lanes, prepared.n_obs, exact=spec.exact, gaps=prepared.gaps
+            )
+            yield Sample(units[chosen[kept]], prepared, likelihood), reasons
 
 
-def _fit_prepared(
-    spec: Specification, prepared: Prepared, given: np.ndarray | None, n_starts: int | None
-) -> Estimates:
-    """Estimates in the units of the data, from the optimum or given parameters."""
-    form, n_obs, m = prepared.form, prepared.n_obs, prepared.form.n_mean
-    n, k = len(n_obs), form.n_params + 1
-    lanes = Lanes(prepared.inputs)
-    likelihood = Likelihood(form, lanes, n_obs, exact=spec.exact, gaps=prepared.gaps)
+def ends_at(sample: Sample, params: np.ndarray) -> Search:
+    """Parameters (n, k), in the units of the data, in the place of the ends of a search."""
+    prepared, n, m = sample.prepared, len(params), sample.prepared.form.n_mean
+    inner = params.copy()
+    shifted = (params[:, :m] - prepared.shift)[:, :, None]
+    inner[:, :m] = np.linalg.solve(prepared.jacobian, shifted)[:, :, 0]
+    inner[:, -1] /= prepared.scale**2
+    nothing, flat = np.zeros(n, dtype=np.int64), np.zeros((n, inner.shape[1] - 1))
+    optimum = Optimum(
+        inner[:, :-1], np.full(n, np.nan), flat, np.zeros(n), nothing, np.ones(n, dtype=bool),
+        flat.astype(bool),
+    )  # fmt: skip
+    return Search(optimum, np.full(n, np.nan), nothing, nothing, inner[:, -1])
+
+
+def estimates_of(spec: Specification, sample: Sample, ends: Search) -> Estimates:
+    """Estimates in the units of the data at the ends of a search, or at given parameters."""
+    prepared, likelihood, optimum = sample.prepared, sample.likelihood, ends.best
+    n_obs, m = prepared.n_obs, prepared.form.n_mean
+    n, k = len(n_obs), prepared.form.n_params + 1
     messages: tuple[tuple[str, ...], ...] = ((),) * n
     fixed = np.ones((n, k), dtype=bool)
-    if given is None:
-        ends = search(prepared, likelihood, n_starts)
-        optimum, starts, agreement = ends.best, ends.starts, ends.agreement
-        iterations, converged = optimum.iterations, optimum.converged
-        sigma2, moments = likelihood.moments(optimum.params)
-        inner = np.column_stack([optimum.params, sigma2])
-        fixed[:, :-1], warnings = judge(form, optimum, ends.lower, n_obs)
+    sigma2, moments = likelihood.moments(optimum.params, ends.sigma2)
+    inner = np.column_stack([optimum.params, sigma2])
+    if ends.sigma2 is None:
+        fixed[:, :-1], warnings = judge(prepared.form, optimum, ends.lower, n_obs)
         fixed[:, -1] = False
         messages = tuple(tuple(lines) for lines in warnings)
-    else:
-        inner = given.copy()
-        shifted = (given[:, :m] - prepared.shift)[:, :, None]
-        inner[:, :m] = np.linalg.solve(prepared.jacobian, shifted)[:, :, 0]
-        inner[:, -1] /= prepared.scale**2
-        _, moments = likelihood.moments(inner[:, :-1], inner[:, -1])
-        converged, nothing = np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
-        iterations, starts, agreement = nothing, nothing, nothing
     params, back = inner.copy(), np.broadcast_to(np.eye(k), (n, k, k)).copy()
     params[:, :m] = prepared.shift + (prepared.jacobian @ inner[:, :m, None])[:, :, 0]
     params[:, -1] *= prepared.scale**2
@@ -122,12 +118,12 @@ def _fit_prepared(
         hessian=hessian,
         opg=opg,
         information=information,
-        iterations=iterations,
-        converged=converged,
+        iterations=optimum.iterations,
+        converged=optimum.converged,
         fixed=fixed,
         messages=messages,
-        starts=starts,
-        agreement=agreement,
+        starts=ends.starts,
+        agreement=ends.agreement,
     )
 
 
@@ -142,12 +138,15 @@ class Search(NamedTuple):
         Log-likelihood with one lag less on both sides; NaN where no roots of the two are close.
     starts, agreement : integer arrays of shape (N,)
         Starting values tried, and how many came close to the highest log-likelihood.
+    sigma2 : array of shape (N,) or None
+        Variance where it is given; by default the one that maximises the likelihood.
     """
 
     best: Optimum
     lower: np.ndarray
     starts: np.ndarray
     agreement: np.ndarray
+    sigma2: np.ndarray | None = None
 
 
 def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = None) -> Search:

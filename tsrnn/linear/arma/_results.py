@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from tsrnn.linear.arma._forecast import (
 )
 from tsrnn.linear.arma._likelihood import admissible
 from tsrnn.linear.arma._polynomials import inverse_roots, is_stable
-from tsrnn.linear.arma._specification import Form, Specification
+from tsrnn.linear.arma._specification import Form, Specification, arma_specification
 
 _ROUNDING = 1e-12  # a root this close to the unit circle counts as on it
 
@@ -29,9 +28,10 @@ _ROUNDING = 1e-12  # a root this close to the unit circle counts as on it
 class ARMAResults(LinearForecaster):
     """Responses, roots and simulations of a fitted ARMA; a part of `ARMA`."""
 
-    @abstractmethod
     def _spec(self) -> Specification:
-        """Specification that the arguments describe."""
+        """Specification of the fit; before one, that of the arguments without regressors."""
+        fitted = vars(self).get("fitted_")
+        return arma_specification(self.arguments_) if fitted is None else fitted.family.spec
 
     def impulse_responses(
         self, h: int = 10, level: float = 95, cov_type: str | None = None
@@ -57,8 +57,8 @@ class ARMAResults(LinearForecaster):
         """
         level = one_level(level)
         h = positive_integer("h", h)
-        check_fits(f"h={h} steps", 8.0 * h * self._fitted().params.size, "Take a smaller h")
-        params, cov = self._fitted().params, self._covariance(cov_type)
+        check_fits(f"h={h} steps", 8.0 * h * self.estimates_.params.size, "Take a smaller h")
+        params, cov = self.estimates_.params, self._covariance(cov_type)
         psi, errors = responses_with_errors(self._spec(), params, cov, h)
         half = ndtri(0.5 + level / 200) * errors
         columns = {"response": psi, "std_err": errors, "lower": psi - half, "upper": psi + half}
@@ -80,7 +80,11 @@ class ARMAResults(LinearForecaster):
             a negative one; ``half_life``, the rows in which half of what the root carries on is
             gone: infinite on the unit circle, NaN inside of it.
         """
-        spec, params, fitted = self._spec(), self._fitted().params, self._fitted().fitted
+        spec, params, fitted = (
+            self._spec(),
+            self.estimates_.params,
+            self.estimates_.fitted,
+        )
         first, second = spec.n_mean, spec.n_mean + spec.p
         inverse = np.full((len(params), spec.p + spec.q), np.nan, dtype=complex)
         inverse[fitted, : spec.p] = inverse_roots(params[fitted, first:second].T).T
@@ -117,12 +121,12 @@ class ARMAResults(LinearForecaster):
             Of the series less trend and regressors, with d > 0 of its differences. NaN for a
             unit whose AR is not stationary.
         """
-        spec, params, h = self._spec(), self._fitted().params, positive_integer("h", h)
+        spec, params, h = self._spec(), self.estimates_.params, positive_integer("h", h)
         check_fits(f"h={h} lags of {len(params)} units", 8.0 * h * len(params), "Take a smaller h")
         values = np.full((len(params), h + 1), np.nan)
         with np.errstate(invalid="ignore"):  # units without parameters
             fine = is_stable(params.T[spec.n_mean : spec.n_mean + spec.p])
-        fine &= self._fitted().fitted
+        fine &= self.estimates_.fitted
         values[fine] = model_autocovariances(replace(spec, d=0, exact=True), params[fine], h)
         return pd.DataFrame(values.T, pd.RangeIndex(h + 1, name="lag"), self.units_)
 
@@ -142,7 +146,7 @@ class ARMAResults(LinearForecaster):
             If both orders are zero.
         """
         spec = self._spec()
-        params = self._fitted().params[self._fitted().fitted, spec.n_mean : -1]
+        params = self.estimates_.params[self.estimates_.fitted, spec.n_mean : -1]
         blocks = {}
         for name, part in (("AR", params[:, : spec.p]), ("MA", -params[:, spec.p :])):
             n, lags = part.shape
@@ -186,7 +190,7 @@ class ARMAResults(LinearForecaster):
         """
         n = positive_integer("n", n)
         if params is None:
-            rows, units, spec = self._fitted().params, self.units_, self._spec()
+            rows, units, spec = self.estimates_.params, self.units_, self._spec()
         else:
             units, spec = pd.Index(["y"]), self._spec()
             rows = given_params(params, units, spec.names)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from tsrnn.contract import choice
+from tsrnn.contract import Arguments, choice
 
 TRENDS = ("n", "c", "t", "ct")
 LIKELIHOODS = ("exact", "conditional")
@@ -68,23 +68,24 @@ class Specification:
         return self.d + len(self.names) + max(self.p, self.q) + 1
 
 
-def specification_of(
-    order: Any, trend: Any, likelihood: Any, missing: str, regressors: tuple[str | int, ...]
+def arma_specification(
+    arguments: Arguments, regressors: tuple[str | int, ...] = ()
 ) -> Specification:
-    """Specification that the constructor's arguments describe.
+    """Specification that the constructor's arguments describe, with exogenous columns.
 
     Raises
     ------
     TypeError, ValueError
         If an argument is not legal, or the arguments contradict each other.
     """
+    order, trend = arguments.order, arguments.trend
     if not isinstance(order, Sequence) or isinstance(order, str) or len(order) not in (2, 3):
         raise TypeError(f"order must be (p, q) or (p, d, q); got {order!r}")
     for value in order:
         if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
             raise ValueError(f"order must be of integers of at least 0; got {order!r}")
     p, d, q = (int(lags) for lags in ((order[0], 0, order[1]) if len(order) == 2 else order))
-    exact = choice("likelihood", likelihood, LIKELIHOODS) == "exact"
+    exact = choice("likelihood", arguments.likelihood, LIKELIHOODS) == "exact"
     most = MOST_MIXED if exact and q else MOST_LAGS
     if max(p, q) > most:
         raise ValueError(
@@ -92,7 +93,7 @@ def specification_of(
             f"average up to {MOST_MIXED}; got {order!r}. Take fewer lags, or "
             "likelihood='conditional' for long moving averages"
         )
-    if missing == "keep" and not exact:
+    if arguments.missing == "keep" and not exact:
         raise ValueError(
             "missing='keep' needs likelihood='exact': the conditional one has no place for "
             "missing values. Take that, or missing='interpolate'"

@@ -305,9 +305,7 @@ class VECMGARCH(MatrixForecaster):
             )[1]
             for i, k in enumerate(chosen)
         ])  # fmt: skip
-        return LinearState(
-            memory.ids, panel.last_times, memory.target_scale, memory.arrays | state
-        )
+        return LinearState(memory.ids, panel.last_times, memory.target_scale, memory.arrays | state)
 
     def _forecasts(self, memory: LinearState, h: int) -> Forecast:
         models = [self._model(i) for i in self._series_of(memory.ids)]

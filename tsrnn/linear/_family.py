@@ -1,0 +1,225 @@
+"""Family of linear models: the mathematics of a class at the orders that its arguments give."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from tsrnn.contract import with_intervals
+from tsrnn.data import Panel
+from tsrnn.layers import ParaRNN
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._hypotheses import Restriction
+from tsrnn.linear._inference import covariance
+
+Arrays = dict[str, np.ndarray]
+
+
+class Units(NamedTuple):
+    """Parameters of some units, with the constants that their likelihood takes as known.
+
+    Attributes
+    ----------
+    params : ndarray of shape (N, k)
+        NaN for a unit that could not be fitted.
+    constants : dict of ndarray
+        Presample variances and the like by name, each with N as its first axis.
+    """
+
+    params: np.ndarray
+    constants: Arrays
+
+    @property
+    def fitted(self) -> np.ndarray:
+        """Numbers of the units that have parameters."""
+        return np.flatnonzero(np.isfinite(self.params).all(1))
+
+    def select(self, units: np.ndarray) -> Units:
+        """Some of the units, by number."""
+        constants = {name: array[units] for name, array in self.constants.items()}
+        return Units(self.params[units], constants)
+
+
+class CannotFitError(ValueError):
+    """Reason why the units of a sample have no estimates."""
+
+
+class Family(ABC):
+    """Model at given orders, without data and estimates; a frozen dataclass of its choices.
+
+    A unit is a series with all its targets, or each target of a series by itself; units are
+    numbered series by series, within a series target by target. A fit calls `prepare`, then for
+    every sample `search` and `infer` (`tsrnn/linear/_fitted.py` shows it whole); forecasts call
+    the rest with the parameters found. States are dicts of arrays with the series first, of the
+    shapes that `state_shapes` says.
+    """
+
+    multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
+    guarantee: ClassVar[str] = (
+        "Asymptotic, the parameters taken as known. Holds if the model is right and its "
+        "innovations are normal."
+    )
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Names of the k parameters of a unit."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Model with its orders, such as "ARMA(1, 1)"."""
+
+    @property
+    @abstractmethod
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the arrays of a state behind the axis of the series, by name."""
+
+    @property
+    def constant_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the constants of a series, by name."""
+        return {}
+
+    @property
+    def conventions(self) -> dict[str, str]:
+        """Conventions of the likelihood, as the summary prints them: comparable ones are equal."""
+        return {}
+
+    @property
+    def n_arma(self) -> int:
+        """Autoregressive and moving average parameters of the mean."""
+        return 0
+
+    # A fit.
+
+    @abstractmethod
+    def prepare(
+        self, panel: Panel, given: np.ndarray | None
+    ) -> Iterator[tuple[Any, dict[int, str]]]:
+        """Samples of units that are fitted together, and reasons why other units cannot be.
+
+        A sample has an attribute `units`, their numbers; it is None where no unit is left.
+        Parameters (N, k) that are `given` to be evaluated may decide what a sample is.
+        """
+
+    @abstractmethod
+    def search(self, sample: Any, verbose: int) -> Any:
+        """Maximum of the likelihood of a sample, from its starting values.
+
+        Raises
+        ------
+        CannotFitError
+            If there is none.
+        """
+
+    @abstractmethod
+    def given(self, sample: Any, params: np.ndarray) -> Any:
+        """Counterpart of `search` with parameters (n, k) in the units of the data.
+
+        Raises
+        ------
+        ValueError
+            If they are not admissible.
+        """
+
+    @abstractmethod
+    def infer(self, sample: Any, optimum: Any) -> tuple[Estimates, Arrays]:
+        """Estimates in the units of the data, judged, and constants with the units first."""
+
+    # The recursion at given parameters.
+
+    @abstractmethod
+    def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        """State after the rows of a panel.
+
+        Its series begin `steps` (S,) rows after the first row fitted to.
+        """
+
+    @abstractmethod
+    def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        """State after further rows of the series of a state; `steps` (S,) rows came before."""
+
+    @abstractmethod
+    def forecast(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        h: int,
+        levels: list[float],
+        exog: np.ndarray | None,
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (S, h, C) as `FittedModel.forecast` has them, with exogenous columns."""
+
+    @abstractmethod
+    def simulate(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        shape: tuple[int, int],
+        exog: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) from a state on, of a shape (n, h); NaN where there are no parameters."""
+
+    @abstractmethod
+    def in_sample(
+        self, panel: Panel, units: Units, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Fitted values and standardised residuals, each (rows, C).
+
+        NaN in rows that the likelihood does not use, and for units without parameters.
+        """
+
+    # Inference and interpretation.
+
+    def covariance(self, estimates: Estimates, constants: Arrays, kind: str) -> np.ndarray:
+        """Covariance (N, k, k) of the parameters."""
+        return covariance(estimates, kind)
+
+    def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
+        """Further lines on the left of the summary's head, of a unit with parameters (k,)."""
+        return {}
+
+    def notes(self) -> list[str]:
+        """Further notes under the summary."""
+        return []
+
+    def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
+        """Restriction of this model, at parameters (N, k), to a smaller one; None if not nested."""
+        nested = type(smaller) is type(self) and set(smaller.names) <= set(self.names)
+        return Restriction() if nested else None
+
+    def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
+        """Linear recursion of a unit, and what came before the data.
+
+        Raises
+        ------
+        ValueError
+            If the recursion is not linear.
+        """
+        raise ValueError(f"the recursion of {self.title} is not linear")
+
+    @classmethod
+    def named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        """Parameters that a linear recursion stands for, by name."""
+        raise TypeError(f"{cls.__name__} is not read from layers")
+
+    @classmethod
+    def outputs_of(cls, layer: ParaRNN) -> int:
+        """Number of outputs of a layer that the recursion has."""
+        return 1
+
+
+def normal_forecasts(
+    mean: np.ndarray, variance: np.ndarray, levels: list[float]
+) -> dict[str, np.ndarray]:
+    """Forecasts with normal intervals, of means and variances (S, h, C)."""
+    root = np.sqrt(variance)
+    return with_intervals(mean, {level: ndtri(0.5 + level / 200) * root for level in levels})

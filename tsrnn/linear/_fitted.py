@@ -1,0 +1,336 @@
+"""Fit of a linear model, from the panel to the fitted model, and everything asked of that one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from tsrnn.contract import (
+    MOST_STEPS,
+    Arguments,
+    FittedData,
+    FittedModel,
+    Kind,
+    as_saved,
+    by_name,
+    check_arrays,
+    integer,
+    listed,
+    record,
+    refuse,
+    target_scales,
+    text,
+)
+from tsrnn.data import Panel, steps_between, write_stamps
+from tsrnn.linear._estimates import BY_UNIT, Estimates, concatenated
+from tsrnn.linear._family import Arrays, CannotFitError, Family, Units
+from tsrnn.linear._hypotheses import fingerprint
+from tsrnn.linear._state import LinearState
+
+GIVEN = "Parameters were given, not estimated: no standard errors."
+MOST_LAGS = 100  # of an order that a file may have beside few parameters
+
+
+def estimate(
+    family: Family, panel: Panel, given: np.ndarray | None = None, verbose: int = 0
+) -> tuple[Estimates, Arrays]:
+    """Fit a family to the units of a panel, or evaluate its likelihood at given parameters.
+
+    Parameters
+    ----------
+    family : Family
+    panel : Panel
+    given : ndarray of shape (N, k), optional
+        Parameters in place of estimates.
+    verbose : int
+
+    Returns
+    -------
+    estimates : Estimates of N units
+        NaN, and the reason, for those that could not be fitted.
+    constants : dict of ndarray
+        What the likelihood takes as known, with N as the first axis.
+    """
+    n_units = panel.n_series * (1 if family.multivariate else panel.values.shape[1])
+    reasons: dict[int, str] = {}
+    units: list[np.ndarray] = []
+    parts: list[Estimates] = []
+    constants: list[Arrays] = []
+    progress = tqdm(total=n_units, desc=family.title, disable=not verbose, leave=False)
+    for sample, refused in family.prepare(panel, given):
+        reasons |= refused
+        progress.update(len(refused))
+        if sample is None:
+            continue
+        try:
+            if given is None:
+                optimum = family.search(sample, verbose)
+            else:
+                optimum = family.given(sample, given[sample.units])
+            part, known = family.infer(sample, optimum)
+        except CannotFitError as error:
+            reasons |= dict.fromkeys(sample.units.tolist(), f"{error}.")
+        else:
+            units.append(sample.units)
+            parts.append(part)
+            constants.append(known)
+        progress.update(len(sample.units))
+    progress.close()
+    fitted = np.concatenate([np.empty(0, np.int64), *units])
+    estimates = concatenated(parts) if parts else Estimates.empty(family.names)
+    estimates = estimates.placed(n_units, fitted, reasons)
+    if given is not None:  # parameters that were not estimated have no standard errors
+        messages = tuple((*texts, GIVEN) for texts in estimates.messages)
+        estimates = replace(estimates, fixed=np.ones_like(estimates.fixed), messages=messages)
+    placed = {}
+    for name, shape in family.constant_shapes.items():
+        by_unit = shape if family.multivariate else shape[1:]
+        placed[name] = np.full((n_units, *by_unit), np.nan)
+        if parts:
+            placed[name][fitted] = np.concatenate([known[name] for known in constants])
+    return estimates, placed
+
+
+@dataclass(frozen=True)
+class FittedLinear(FittedModel[LinearState]):
+    """Fitted linear model: a family, its estimates, and the constants of its likelihood.
+
+    Attributes
+    ----------
+    arguments : Arguments
+    data : FittedData
+    horizon : int
+    family : Family
+    estimates : Estimates of N units
+    constants : dict of ndarray
+        By name, with N as their first axis.
+    sample : ndarray of shape (2, S)
+        First and last times of the series fitted to.
+    digest : dict of str to str
+        Fingerprints of the data fitted to, by column, with which tests compare samples.
+    panel : Panel or None
+        The data fitted to; files do not hold them.
+    """
+
+    arguments: Arguments
+    data: FittedData
+    horizon: int
+    family: Family
+    estimates: Estimates
+    constants: Arrays
+    sample: np.ndarray
+    digest: dict[str, str]
+    panel: Panel | None
+
+    @classmethod
+    def fit(
+        cls,
+        arguments: Arguments,
+        data: FittedData,
+        horizon: int,
+        family: Family,
+        panel: Panel,
+        given: np.ndarray | None = None,
+    ) -> FittedLinear:
+        """Fitted model of a panel, or the model with given parameters (N, k)."""
+        estimates, constants = estimate(family, panel, given, arguments.verbose)
+        sample = np.stack([panel.times[panel.indptr[:-1]], panel.last_times])
+        return cls(
+            arguments, data, horizon, family, estimates, constants, sample, fingerprint(panel),
+            panel,
+        )  # fmt: skip
+
+    @property
+    def guarantee(self) -> str:
+        return self.family.guarantee
+
+    @property
+    def n_units(self) -> int:
+        """Units of a series."""
+        return 1 if self.family.multivariate else self.data.n_targets
+
+    def units_of(self, ids: pd.Index) -> Units:
+        """Parameters and constants that apply to the series of these ids."""
+        series = self.data.series_of(ids, self.arguments.class_name)
+        numbers = (series[:, None] * self.n_units + np.arange(self.n_units)).ravel()
+        return Units(self.estimates.params, self.constants).select(numbers)
+
+    def filter(self, panel: Panel) -> LinearState:
+        steps = self._steps_to(panel.ids, panel.times[panel.indptr[:-1]])
+        arrays = self.family.filter(panel, self.units_of(panel.ids), steps)
+        return LinearState(panel.ids, panel.last_times, target_scales(panel), arrays)
+
+    def advance(self, state: LinearState, panel: Panel) -> LinearState:
+        steps = self._steps_to(state.ids, state.last_times) + 1
+        arrays = self.family.advance(state.arrays, panel, self.units_of(state.ids), steps)
+        return LinearState(state.ids, panel.last_times, state.target_scale, arrays)
+
+    def forecast(
+        self, state: LinearState, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        steps = self._steps_to(state.ids, state.last_times) + 1
+        exog = self.data.all_ahead(future)
+        units = self.units_of(state.ids)
+        return self.family.forecast(state.arrays, units, steps, h, levels, exog)
+
+    def simulate(
+        self,
+        state: LinearState,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) with innovations of the model's distribution from the state on."""
+        steps = self._steps_to(state.ids, state.last_times) + 1
+        exog = self.data.all_ahead(future)
+        units = self.units_of(state.ids)
+        return self.family.simulate(state.arrays, units, steps, (n, h), exog, rng)
+
+    def variances(self, state: LinearState, h: int, **options: Any) -> np.ndarray:
+        """Conditional variances (S, h, C) of the residuals, where the family has them."""
+        family: Any = self.family
+        return family.variances(state.arrays, self.units_of(state.ids), h, **options)
+
+    def in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+        """Fitted values and standardised residuals, each (rows, C), of a panel."""
+        steps = self._steps_to(panel.ids, panel.times[panel.indptr[:-1]])
+        return self.family.in_sample(panel, self.units_of(panel.ids), steps)
+
+    def covariance(self, cov_type: str | None = None) -> np.ndarray:
+        """Covariance (N, k, k) of the parameters, of the kind of the arguments by default."""
+        kind = self.arguments.cov_type if cov_type is None else cov_type
+        return self.family.covariance(self.estimates, self.constants, kind)
+
+    def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
+        """Parameters (k,) and constants of a unit."""
+        constants = {name: array[i] for name, array in self.constants.items()}
+        return self.estimates.params[i], constants
+
+    def _steps_to(self, ids: pd.Index, times: np.ndarray) -> np.ndarray:
+        """Rows (S,) from the first one fitted to to those of these times."""
+        first = self.sample[0][self.data.series_of(ids, self.arguments.class_name)]
+        return steps_between(first, times, self.data.freq, self.data.layout.tz)
+
+    def to_file(self, state: LinearState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        estimates, n_series = self.estimates, len(self.data.ids)
+        messages = {str(i): list(texts) for i, texts in enumerate(estimates.messages) if texts}
+        header = {
+            "names": list(estimates.names),
+            "messages": messages,
+            "horizon": self.horizon,
+            "data": self.digest,
+        }
+        arrays = {_ESTIMATES + name: getattr(estimates, name) for name in BY_UNIT}
+        arrays |= {_STATE + name: array for name, array in state.arrays.items()}
+        arrays |= {
+            _STATE + name: self.constants[name].reshape(n_series, *shape)
+            for name, shape in self.family.constant_shapes.items()
+        }
+        arrays |= {"sample": self.sample.astype("int64"), _SCALE: state.target_scale}
+        return header, {name: array for name, array in arrays.items() if array is not None}
+
+    @classmethod
+    def from_file(
+        cls,
+        family_of: Callable[[], Family],
+        arguments: Arguments,
+        data: FittedData,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        last_times: np.ndarray,
+    ) -> tuple[FittedLinear, LinearState]:
+        """Fitted model and state that `to_file` wrote; `family_of` makes the family.
+
+        Raises
+        ------
+        DamagedFileError
+            Naming the field or array that is not as `to_file` writes it.
+        """
+        record(FITTED)(header, "fitted")
+        n_series, k = len(data.ids), len(header["names"])
+        # Rows seen follow from the times; the version before kept them with the state.
+        arrays = {name: array for name, array in arrays.items() if name not in _ROWS_SEEN}
+        state = {name: array for name, array in arrays.items() if name.startswith(_STATE)}
+        for name in ("order", "garch_order", "mean_order", "coint_rank"):
+            order = arguments.as_dict().get(name)
+            _check_lags(order, max(k, MOST_LAGS), f"params.{name}")
+        with as_saved("params"):
+            family = family_of()
+            names, shapes = family.names, family.state_shapes | family.constant_shapes
+        if list(names) != header["names"]:
+            raise refuse(
+                "fitted.names", f"those of {arguments.class_name}, {names}", header["names"]
+            )
+        n_units = n_series * (1 if family.multivariate else data.n_targets)
+        check_arrays(
+            {name: array for name, array in arrays.items() if name not in state},
+            estimates_shapes(n_units, k)
+            | {
+                "sample": ("int64", (2, n_series)),
+                _SCALE: ("float64", (n_series, data.n_targets)),
+            },
+            may_lack=[f"{_ESTIMATES}{name}" for name in ("information", "starts", "agreement")],
+        )
+        check_arrays(
+            state, {_STATE + name: ("float64", (n_series, *s)) for name, s in shapes.items()}
+        )
+        for unit in header["messages"]:
+            if unit not in map(str, range(n_units)):
+                raise refuse("fitted.messages", f"of {n_units} units by their number", unit)
+        sample = arrays["sample"].astype(last_times.dtype)
+        with as_saved("the array 'sample' and layout"):
+            write_stamps(sample.ravel(), data.layout)
+        texts = header["messages"]
+        messages = tuple(tuple(texts.get(str(i), ())) for i in range(n_units))
+        by_unit: dict[str, Any] = {name: arrays.get(_ESTIMATES + name) for name in BY_UNIT}
+        estimates = Estimates(names=names, messages=messages, **by_unit)
+        constants = {
+            name: state.pop(_STATE + name).reshape(n_units, *shape[not family.multivariate :])
+            for name, shape in family.constant_shapes.items()
+        }
+        fitted = cls(
+            arguments, data, header["horizon"], family, estimates, constants, sample,
+            header["data"], None,
+        )  # fmt: skip
+        after = {name.removeprefix(_STATE): array for name, array in state.items()}
+        return fitted, LinearState(data.ids, last_times, arrays[_SCALE], after)
+
+
+# Fields of a file beside those of every forecaster.
+FITTED: dict[str, Kind] = {
+    "names": listed(text),
+    "messages": by_name(listed(text)),
+    "horizon": integer(1, MOST_STEPS),
+    "data": by_name(text),
+}
+_ESTIMATES, _STATE, _SCALE = "estimates.", "state.", "target_scale"
+_ROWS_SEEN = ("state.steps", "state.rows")
+
+
+def _check_lags(value: Any, most: int, place: str) -> None:
+    """Refuse orders that no parameters bear out, before anything is as long as they say."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_lags(item, most, place)
+    elif isinstance(value, int) and value > most:
+        raise refuse(place, f"an order of at most {most} with the parameters of this file", value)
+
+
+def estimates_shapes(n_units: int, k: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Dtype and shape of the arrays of the estimates of so many units and parameters."""
+    matrices = dict.fromkeys(("hessian", "opg", "information"), ("float64", (n_units, k, k)))
+    rows = dict.fromkeys(("params", "gradient"), ("float64", (n_units, k)))
+    counts = dict.fromkeys(("n_obs", "iterations", "starts", "agreement"), ("int64", (n_units,)))
+    shapes = matrices | rows | counts
+    shapes |= {
+        "loglik": ("float64", (n_units,)),
+        "converged": ("bool", (n_units,)),
+        "fixed": ("bool", (n_units, k)),
+    }
+    return {_ESTIMATES + name: shape for name, shape in shapes.items()}
