@@ -166,7 +166,7 @@ class Family(ABC):
         exog: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C) from a state on, of a shape (n, h); NaN where there are no parameters."""
+        """Paths (n, S, h, C) from a state on; NaN where there are no parameters."""
 
     @abstractmethod
     def in_sample(

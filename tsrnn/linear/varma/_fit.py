@@ -16,7 +16,6 @@ from tsrnn.linear.varma._inference import (
     outer_products,
 )
 from tsrnn.linear.varma._likelihood import (
-    admissible,
     evaluate,
     evaluate_portion,
     linearised,
@@ -40,65 +39,53 @@ _SAME = 1e-4  # log-likelihoods that count as one
 _TOLERANCE = 1e-9
 
 
-def fit_units(
-    sample: Sample, names: tuple[str, ...], targets: list[str], searches: int, verbose: int = 0
-) -> Estimates:
-    """Estimates of all units, with the reason for each that cannot be fitted.
+class Standardised(NamedTuple):
+    """Units that are fitted together.
 
-    Parameters
+    Attributes
     ----------
+    units : integer array of shape (U,)
+        Their numbers.
     sample : Sample
         In the units of the data.
-    names : tuple of str
-        Of the parameters.
-    targets : list of str
-    searches : int
-        Most searches of a unit, see `search`.
-    verbose : int
-        Whether to show the search.
+    scaling : Scaling
+    start : array of shape (U, k)
+        Starting values in standard units; empty where parameters are given.
     """
-    n_units = len(sample.y)
+
+    units: np.ndarray
+    sample: Sample
+    scaling: Scaling
+    start: np.ndarray = np.empty(0)
+
+    @property
+    def standard(self) -> Sample:
+        """Sample in standard units."""
+        return self.scaling.standardised(self.sample)
+
+
+def standardised(sample: Sample, targets: list[str]) -> tuple[Standardised | None, dict[int, str]]:
+    """Units that can be fitted, with starting values, and the reason for each that cannot."""
     reasons = unusable(sample, targets)
-    units = np.array([i for i in range(n_units) if i not in reasons], int)
-    estimates = Estimates.empty(names)
-    if len(units):
-        usable = sample.select(units)
-        scaling = fit_scaling(usable)
-        standard = scaling.standardised(usable)
-        first, spread = starting_values(standard)
-        # Targets that determine each other are seen in the residuals of the long regression.
-        refused = collinear_targets(spread, targets)
-        reasons |= {int(units[i]): reason for i, reason in refused.items()}
-        kept = np.array([i for i in range(len(units)) if i not in refused], int)
-        units = units[kept]
-        if len(units):
-            progress = f"{sample.shape.k} parameters of {len(units)} series" if verbose else ""
-            ends = search(standard.select(kept), first[kept], searches, progress)
-            estimates = _estimates(usable.select(kept), scaling.select(kept), names, ends)
-    return estimates.placed(n_units, units, reasons)
+    units = np.array([i for i in range(len(sample.y)) if i not in reasons], int)
+    if not len(units):
+        return None, reasons
+    usable = sample.select(units)
+    scaling = fit_scaling(usable)
+    first, spread = starting_values(scaling.standardised(usable))
+    # Targets that determine each other are seen in the residuals of the long regression.
+    refused = collinear_targets(spread, targets)
+    reasons |= {int(units[i]): reason for i, reason in refused.items()}
+    kept = np.array([i for i in range(len(units)) if i not in refused], int)
+    if not len(kept):
+        return None, reasons
+    chosen = usable.select(kept), scaling.select(kept), first[kept]
+    return Standardised(units[kept], *chosen), reasons
 
 
-def evaluate_units(sample: Sample, params: np.ndarray, names: tuple[str, ...]) -> Estimates:
-    """Estimates at given parameters (U, k), in the units of the data, that need not be optimal."""
-    n_units, shape = len(sample.y), sample.shape
-    usable = admissible(shape, params, sample.rows)
-    needs = ", the autoregression stationary" if shape.exact else ""
-    reason = (
-        "the parameters given are not admissible: the moving average must be invertible"
-        f"{needs} and the entries sqrt.var positive."
-    )
-    reasons = {int(i): reason for i in np.flatnonzero(~usable)}
-    units = np.flatnonzero(usable)
-    estimates = Estimates.empty(names)
-    if len(units):
-        chosen, none = sample.select(units), np.zeros(len(units), int)
-        scaling = fit_scaling(chosen)
-        ends = Search(scaling.standard(shape, params[units]), none, none == 0, none, none)
-        estimates = _estimates(chosen, scaling, names, ends)
-    return estimates.placed(n_units, units, reasons)
-
-
-def _estimates(sample: Sample, scaling: Scaling, names: tuple[str, ...], ends: Search) -> Estimates:
+def estimates_of(
+    sample: Sample, scaling: Scaling, names: tuple[str, ...], ends: Search
+) -> Estimates:
     """Estimates in the units of the data from the ends of searches in standard units."""
     shape, params = sample.shape, ends.params
     standard = scaling.standardised(sample)

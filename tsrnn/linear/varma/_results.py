@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -18,13 +17,14 @@ from tsrnn.contract import (
     positive_integer,
     seed_of,
 )
-from tsrnn.data import future_times
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, tidy
-from tsrnn.linear._state import LinearState
-from tsrnn.linear.varma._forecast import Forecast, response_errors, responses, simulate_paths
+from tsrnn.linear.varma._forecast import response_errors, responses, simulate_paths
 from tsrnn.linear.varma._specification import Shape
 from tsrnn.linear.varma._system import inverse_roots, spectral_radius
+
+if TYPE_CHECKING:
+    from tsrnn.linear.varma._varma import VARMAFamily
 
 
 class VARMAResults(LinearForecaster):
@@ -56,7 +56,8 @@ class VARMAResults(LinearForecaster):
             A row a unit, ``step`` 0 to h, ``impulse`` and ``response``: ``value``, and for
             bands ``lo-95``, ``hi-95``, NaN where parameters have no standard errors.
         """
-        shape, params = self._shape(), self._fitted().params
+        check_is_fitted(self, "fitted_")
+        shape, params = self._shape, self.estimates_.params
         h = self.horizon_ if h is None else positive_integer("h", h)
         scaled = flag("orthogonalised", orthogonalised)
         levels = check_levels(level)
@@ -68,7 +69,7 @@ class VARMAResults(LinearForecaster):
                 half = ndtri(0.5 + coverage / 200) * errors
                 columns[f"lo-{level_name(coverage)}"] = values - half
                 columns[f"hi-{level_name(coverage)}"] = values + half
-        names = list(self._panel_shape[0].target_names)
+        names = list(self.fitted_.data.layout.target_names)
         index = pd.MultiIndex.from_product(
             [self.units_, range(h + 1), names, names],
             names=[self.units_.name, "step", "impulse", "response"],
@@ -90,7 +91,7 @@ class VARMAResults(LinearForecaster):
             A row a unit, ``part`` ("AR" or "MA") and root: ``real``, ``imag``, ``modulus``, and
             ``period``, the steps of a cycle, inf for a positive real root. Largest first.
         """
-        shape, estimates = self._shape(), self._fitted()
+        estimates, shape = self.estimates_, self._shape
         fitted = np.flatnonzero(estimates.fitted)
         coefficients = shape.unpack(estimates.params[fitted])
         parts = []
@@ -114,8 +115,8 @@ class VARMAResults(LinearForecaster):
             :math:`h_t = -\Theta h_{t-1} + (\Phi + \Theta) y_{t-1}` by which what was seen is
             forgotten (Cai et al., 2026, section 2.1). No entry where p or q is 0.
         """
-        estimates = self._fitted()
-        coefficients = self._shape().unpack(estimates.params[estimates.fitted])
+        estimates = self.estimates_
+        coefficients = self._shape.unpack(estimates.params[estimates.fitted])
         parts = {"AR": coefficients.ar, "MA": -coefficients.ma}
         return [{name: _companion(lags) for name, lags in parts.items() if lags.shape[1]}]
 
@@ -144,13 +145,13 @@ class VARMAResults(LinearForecaster):
             has exogenous columns.
         """
         check_is_fitted(self, "fitted_")
-        shape, n = self._shape(), positive_integer("n", n)
+        shape, n = self._shape, positive_integer("n", n)
         if shape.n_exog:
             raise ValueError(
                 "simulate draws the series alone; this model has exogenous columns "
-                f"{list(self._panel_shape[1])}. Fit one without them"
+                f"{list(self.fitted_.data.exog_names)}. Fit one without them"
             )
-        estimates = self._fitted()
+        estimates = self.estimates_
         values = estimates.params
         if params is not None:
             values = given_params(params, self.units_, estimates.names)
@@ -166,7 +167,7 @@ class VARMAResults(LinearForecaster):
         seed = seed_of(self.arguments_.random_state if random_state is None else random_state)
         generator = np.random.default_rng(seed)
         y[fitted] = simulate_paths(shape, values[fitted], n, generator)
-        names = list(self._panel_shape[0].target_names)
+        names = list(self.fitted_.data.layout.target_names)
         if len(values) == 1:
             return pd.DataFrame(y[0], columns=names)
         columns = pd.MultiIndex.from_product([self.units_, names])
@@ -189,28 +190,26 @@ class VARMAResults(LinearForecaster):
             ``covariance``.
         """
         check_is_fitted(self, "fitted_")
-        h = self.horizon_ if h is None else positive_integer("h", h)
-        memory = self.state_ if X is None else self._memory_of(self._read(X))
-        pairs = len(memory.ids) * self._shape().n ** 2
+        fitted, data = self.fitted_, self.fitted_.data
+        h = fitted.steps("forecast_covariance", h)
+        state = self._state_after(X)
+        pairs = len(state.ids) * data.n_targets**2
         check_fits(f"h={h} steps of {pairs} pairs", 8.0 * h * pairs, "Take a smaller h")
-        effect = np.zeros((len(memory.ids), h, self._shape().n))
-        matrices = self._forecast_effect(memory, effect).cov
-        layout = self._panel_shape[0]
-        times = future_times((memory.last_times, self.freq_), h, tz=layout.tz)
+        effect = np.zeros((len(state.ids), h, data.n_targets))
+        family = cast("VARMAFamily", fitted.family)
+        matrices = family.moments(state.arrays, fitted.units_of(state.ids), effect).cov
+        times = data.times_ahead(state, h).ravel()
         flat = matrices.reshape(-1, *matrices.shape[2:])
-        return tidy(layout, memory.ids.repeat(h), times.ravel(), flat, "covariance", diagonal=True)
+        ids = state.ids.repeat(h)
+        return tidy(data.layout, ids, times, flat, "covariance", diagonal=True)
 
     def _keyed(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Frame without the column of units where the data have no ids."""
-        return frame if self._panel_shape[0].id_col is not None else frame.iloc[:, 1:]
+        return frame if self.fitted_.data.layout.id_col is not None else frame.iloc[:, 1:]
 
-    @abstractmethod
+    @property
     def _shape(self) -> Shape:
-        """Shape that the arguments and the data describe."""
-
-    @abstractmethod
-    def _forecast_effect(self, memory: LinearState, effect: np.ndarray) -> Forecast:
-        """Forecasts with trend and exogenous part (S, h, n)."""
+        return cast("VARMAFamily", self.fitted_.family).shape
 
 
 def _root_frame(units: pd.Index, part: str, values: np.ndarray) -> pd.DataFrame:

@@ -1,25 +1,20 @@
-"""VARMA models as forecasters."""
+"""VARMA models: the family and its estimator."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-from scipy.special import ndtri
 
-from tsrnn.contract import (
-    positive_integer,
-    target_scales,
-    with_intervals,
-    with_shared_arguments,
-)
+from tsrnn.contract import Arguments, FittedData, positive_integer, with_shared_arguments
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._family import Arrays, Family, Units, normal_forecasts
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._state import LinearState
-from tsrnn.linear._results import Results
 from tsrnn.linear.varma._filter import (
     State,
     predictions,
@@ -27,12 +22,219 @@ from tsrnn.linear.varma._filter import (
     state_after,
     state_on,
 )
-from tsrnn.linear.varma._fit import evaluate_units, fit_units
+from tsrnn.linear.varma._fit import Search, Standardised, estimates_of, search, standardised
 from tsrnn.linear.varma._forecast import Forecast, draw_errors, forecast_moments
-from tsrnn.linear.varma._prepare import Sample, rows_of, sample_of, trend_of
+from tsrnn.linear.varma._likelihood import admissible
+from tsrnn.linear.varma._prepare import fit_scaling, rows_of, sample_of, trend_of
 from tsrnn.linear.varma._results import VARMAResults
 from tsrnn.linear.varma._specification import Coefficients, Shape, shape_of
 from tsrnn.linear.varma._system import spectral_radius, system
+
+
+@dataclass(frozen=True)
+class VARMAFamily(Family):
+    """VARMA at given orders: a unit is a series with all its targets.
+
+    Attributes
+    ----------
+    shape : Shape
+    targets, exog : tuple of str
+        Names of the columns.
+    n_starts : int
+        Most searches of a unit.
+    """
+
+    multivariate: ClassVar[bool] = True
+    shape: Shape
+    targets: tuple[str, ...]
+    exog: tuple[str, ...] = ()
+    n_starts: int = 3
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.shape.names(list(self.targets), list(self.exog))
+
+    @property
+    def title(self) -> str:
+        p, q = self.shape.p, self.shape.q
+        return f"VARMA({p}, {q})" if q else f"VAR({p})"
+
+    @property
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        d = self.shape.d
+        return {"mean": (d,), "cov": (d, d)}
+
+    @property
+    def constant_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"presample": (self.shape.n,)}
+
+    @property
+    def conventions(self) -> dict[str, str]:
+        return {"Likelihood": "exact" if self.shape.exact else "conditional"}
+
+    @property
+    def n_arma(self) -> int:
+        return self.shape.n * (self.shape.p + self.shape.q)
+
+    def prepare(
+        self, panel: Panel, given: np.ndarray | None
+    ) -> Iterator[tuple[Standardised | None, dict[int, str]]]:
+        sample = sample_of(self.shape, panel)
+        if given is None:
+            yield standardised(sample, list(self.targets))
+            return
+        gaps = np.flatnonzero(sample.n_missing)
+        if len(gaps) and not self.shape.exact:
+            raise ValueError(
+                f"the conditional likelihood needs every value; series {panel.ids[gaps[0]]!r} "
+                f"misses {sample.n_missing[gaps[0]]}. Take likelihood='exact', or fill them"
+            )
+        usable = admissible(self.shape, given, sample.rows)
+        needs = ", the autoregression stationary" if self.shape.exact else ""
+        reason = (
+            "the parameters given are not admissible: the moving average must be invertible"
+            f"{needs} and the entries sqrt.var positive."
+        )
+        units = np.flatnonzero(usable)
+        chosen = sample.select(units) if len(units) else sample
+        yield (
+            Standardised(units, chosen, fit_scaling(chosen)) if len(units) else None,
+            dict.fromkeys(np.flatnonzero(~usable).tolist(), reason),
+        )
+
+    def search(self, sample: Standardised, verbose: int) -> Search:
+        count = f"{self.shape.k} parameters of {len(sample.units)} series"
+        return search(sample.standard, sample.start, self.n_starts, count if verbose else "")
+
+    def given(self, sample: Standardised, params: np.ndarray) -> Search:
+        none = np.zeros(len(params), int)
+        return Search(sample.scaling.standard(self.shape, params), none, none == 0, none, none)
+
+    def infer(self, sample: Standardised, optimum: Search) -> tuple[Estimates, Arrays]:
+        estimates = estimates_of(sample.sample, sample.scaling, self.names, optimum)
+        return estimates, {"presample": sample.sample.presample}
+
+    def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        state, fitted = self._no_state(len(units.params)), units.fitted
+        if len(fitted):
+            sample = sample_of(self.shape, panel, steps, units.constants["presample"])
+            after = state_after(self._coefficients(units), sample.select(fitted))
+            state["mean"][fitted], state["cov"][fitted] = after
+        return state
+
+    def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        new, fitted = self._no_state(len(units.params)), units.fitted
+        if len(fitted):
+            sample = sample_of(self.shape, panel, steps, units.constants["presample"])
+            before = State(state["mean"][fitted], state["cov"][fitted])
+            after = state_on(self._coefficients(units), sample.select(fitted), before)
+            new["mean"][fitted], new["cov"][fitted] = after
+        return new
+
+    def forecast(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        h: int,
+        levels: list[float],
+        exog: np.ndarray | None,
+    ) -> dict[str, np.ndarray]:
+        trend = trend_of(self.shape, steps, h)
+        design = np.concatenate([trend] if exog is None else [trend, exog], 2)
+        coefficients = self.shape.unpack(units.params).design
+        ahead = self.moments(state, units, design @ coefficients.swapaxes(1, 2))
+        return normal_forecasts(ahead.mean, np.diagonal(ahead.cov, axis1=2, axis2=3), levels)
+
+    def moments(self, state: Arrays, units: Units, effect: np.ndarray) -> Forecast:
+        """Forecasts and their covariances, with trend and exogenous part (S, h, n)."""
+        matrices = system(self.shape, self.shape.unpack(units.params))
+        return forecast_moments(matrices, State(state["mean"], state["cov"]), effect)
+
+    def simulate(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        shape: tuple[int, int],
+        exog: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        (n, h), fitted = shape, units.fitted
+        mean = self.forecast(state, units, steps, h, [], exog)[""]
+        errors = np.full((len(units.params), self.shape.n, h, n), np.nan)
+        matrices = system(self.shape, self._coefficients(units))
+        errors[fitted] = draw_errors(matrices, state["cov"][fitted], (h, n), rng)
+        return mean + errors.transpose(3, 0, 2, 1)
+
+    def in_sample(
+        self, panel: Panel, units: Units, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        sample = sample_of(self.shape, panel, steps, units.constants["presample"])
+        mean, scaled = (np.full_like(sample.y, np.nan) for _ in range(2))
+        fitted = units.fitted
+        if len(fitted):
+            chosen = sample.select(fitted)
+            predicted, rows = predictions(self._coefficients(units), chosen), chosen.y.shape[1]
+            mean[fitted, :rows] = predicted.mean
+            scaled[fitted, :rows] = standardised_errors(chosen, predicted)
+        return rows_of(panel, mean), rows_of(panel, scaled)
+
+    def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
+        facts: dict[str, object] = {"Trend": self.shape.trend}
+        if np.isfinite(params).all():
+            ar, ma = self.shape.unpack(params[None])[1:3]
+            for name, lags in (("Largest AR root", ar), ("Largest MA root", -ma)):
+                if lags.shape[1]:
+                    facts[name] = f"{spectral_radius(lags)[0]:.4f}"
+        return facts
+
+    def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
+        if not isinstance(smaller, VARMAFamily):
+            return None
+        lags = self.shape.p - smaller.shape.p, self.shape.q - smaller.shape.q
+        if min(lags) < 0 or not set(smaller.names) <= set(self.names):
+            return None
+        return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
+
+    def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
+        shape, coefficients = self.shape, self.shape.unpack(params[None])
+        if shape.n_exog or shape.trend == "ct":
+            raise ValueError(
+                "the layer takes in the targets alone; a model with a linear trend or exogenous "
+                "columns has further inputs. Fit one with trend='c' or 'n' and none of these"
+            )
+        # M_i = -Theta_i and N_i = Phi_i + Theta_i. Before the data there are no innovations, and
+        # y is at the presample under the conditional likelihood, at its mean under the exact one.
+        ar, ma = (padded(lags[0], shape.lags) for lags in (coefficients.ar, coefficients.ma))
+        intercept, before = coefficients.design[0].sum(1), constants["presample"]
+        if shape.exact:
+            before = np.linalg.solve(np.eye(shape.n) - ar.sum(0), intercept)
+        return Recursion(DifferenceEquation(-ma, ar + ma, intercept), before, before)
+
+    @classmethod
+    def outputs_of(cls, layer: ParaRNN) -> int:
+        return int(layer.input_size)
+
+    @classmethod
+    def named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        recurrent, inputs, intercept = equation
+        r, n, _ = inputs.shape
+        shape = Shape(n, r, r, "c", 0, exact=True)
+        coefficients = Coefficients(
+            intercept[None, :, None], (recurrent + inputs)[None], -recurrent[None], np.eye(n)[None]
+        )
+        names = shape.names([f"y{i + 1}" for i in range(n)], [])
+        values = shape.pack(coefficients)[0, : shape.n_mean]
+        return dict(zip(names[: shape.n_mean], values.tolist(), strict=True))
+
+    def _coefficients(self, units: Units) -> Coefficients:
+        """Matrices of the units that have parameters."""
+        return self.shape.unpack(units.params[units.fitted])
+
+    def _no_state(self, n_series: int) -> Arrays:
+        shapes = self.state_shapes.items()
+        return {name: np.full((n_series, *shape), np.nan) for name, shape in shapes}
 
 
 @with_shared_arguments
@@ -112,7 +314,7 @@ class VARMA(VARMAResults):
     """
 
     column_name: ClassVar[str] = "VARMA"
-    multivariate: ClassVar[bool] = True
+    family_class: ClassVar[type[Family]] = VARMAFamily
     takes_exog: ClassVar[bool] = True
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
@@ -131,193 +333,10 @@ class VARMA(VARMAResults):
         self.likelihood = likelihood
         self.n_starts = n_starts
 
-    def _fit_panel(self, panel: Panel) -> LinearState:
-        shape, names = self._shape(), self._param_names()
-        sample, targets = sample_of(shape, panel), [str(name) for name in panel.target_names]
-        n_starts = positive_integer("n_starts", self.arguments_.n_starts)
-        self._set_estimates(fit_units(sample, names, targets, n_starts, self.arguments_.verbose))
-        return self._memory(panel, sample, self.estimates_.params)
-
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
-        shape, names = self._shape(), self._param_names()
-        sample = sample_of(shape, panel)
-        gaps = np.flatnonzero(sample.n_missing)
-        if len(gaps) and not shape.exact:
-            raise ValueError(
-                f"the conditional likelihood needs every value; series {panel.ids[gaps[0]]!r} "
-                f"misses {sample.n_missing[gaps[0]]}. Take likelihood='exact', or fill them"
-            )
-        self._set_estimates(evaluate_units(sample, params, names))
-        return self._memory(panel, sample, self.estimates_.params)
-
-    def _memory_of(self, panel: Panel) -> LinearState:
-        presample = self.state_.arrays["presample"][self._series_of(panel.ids)]
-        sample = sample_of(self._shape(), panel, presample=presample)
-        return self._memory(panel, sample, self._params_of(panel.ids))
-
-    def _memory(self, panel: Panel, sample: Sample, params: np.ndarray) -> LinearState:
-        shape, state = self._shape(), self._no_state(panel.n_series)
-        usable = np.flatnonzero(np.isfinite(params).all(1))
-        if len(usable):
-            after = state_after(shape.unpack(params[usable]), sample.select(usable))
-            state.mean[usable], state.cov[usable] = after
-        arrays = state._asdict() | {"rows": panel.lengths, "presample": sample.presample}
-        return LinearState(panel.ids, panel.last_times, target_scales(panel), arrays)
-
-    def _no_state(self, n_series: int) -> State:
-        d = self._shape().d
-        return State(np.full((n_series, d), np.nan), np.full((n_series, d, d), np.nan))
-
-    def _advance(self, memory: LinearState, panel: Panel) -> LinearState:
-        shape, params, old = self._shape(), self._params_of(memory.ids), memory.arrays
-        sample = sample_of(shape, panel, old["rows"], old["presample"])
-        state = self._no_state(panel.n_series)
-        usable = np.flatnonzero(np.isfinite(params).all(1))
-        if len(usable):
-            before = State(old["mean"][usable], old["cov"][usable])
-            after = state_on(shape.unpack(params[usable]), sample.select(usable), before)
-            state.mean[usable], state.cov[usable] = after
-        arrays = old | state._asdict() | {"rows": old["rows"] + panel.lengths}
-        return LinearState(memory.ids, panel.last_times, memory.target_scale, arrays)
-
-    def _forecast(
-        self, memory: LinearState, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        shape = self._shape()
-        exog = self._all_ahead(future)
-        trend = trend_of(shape, memory.arrays["rows"], h)
-        design = np.concatenate([trend] if exog is None else [trend, exog], 2)
-        coefficients = shape.unpack(self._params_of(memory.ids))
-        ahead = self._forecast_effect(memory, design @ coefficients.design.swapaxes(1, 2))
-        root = np.sqrt(np.diagonal(ahead.cov, axis1=2, axis2=3))
-        return with_intervals(
-            ahead.mean, {level: ndtri(0.5 + level / 200) * root for level in levels}
-        )
-
-    def _draw_paths(
-        self,
-        memory: LinearState,
-        h: int,
-        n: int,
-        future: np.ndarray | None,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Paths (n, S, h, C): forecasts and errors of normal innovations from the state on."""
-        mean, params = self._forecast(memory, h, [], future)[""], self._params_of(memory.ids)
-        usable, shape = np.isfinite(params).all(1), self._shape()
-        matrices = system(shape, shape.unpack(params[usable]))
-        errors = np.full((len(params), shape.n, h, n), np.nan)
-        errors[usable] = draw_errors(matrices, memory.arrays["cov"][usable], (h, n), rng)
-        return mean + errors.transpose(3, 0, 2, 1)
-
-    def _forecast_effect(self, memory: LinearState, effect: np.ndarray) -> Forecast:
-        shape = self._shape()
-        matrices = system(shape, shape.unpack(self._params_of(memory.ids)))
-        return forecast_moments(
-            matrices, State(memory.arrays["mean"], memory.arrays["cov"]), effect
-        )
-
-    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-        shape, params = self._shape(), self._params_of(panel.ids)
-        presample = self.state_.arrays["presample"][self._series_of(panel.ids)]
-        sample = sample_of(shape, panel, presample=presample)
-        mean, scaled = (np.full_like(sample.y, np.nan) for _ in range(2))
-        usable = np.flatnonzero(np.isfinite(params).all(1))
-        if len(usable):
-            chosen = sample.select(usable)
-            predicted = predictions(shape.unpack(params[usable]), chosen)
-            steps = chosen.y.shape[1]
-            mean[usable, :steps] = predicted.mean
-            scaled[usable, :steps] = standardised_errors(chosen, predicted)
-        return rows_of(panel, mean), rows_of(panel, scaled)
-
-    def _params_of(self, ids: pd.Index) -> np.ndarray:
-        return self._fitted().params[self._series_of(ids)]
-
-    def _coefficients(self, unit: int) -> Coefficients:
-        return self._shape().unpack(self._fitted().params[unit : unit + 1])
-
-    def _shape(self) -> Shape:
-        given, (layout, exog) = self.arguments_, self._panel_shape[:2]
-        return shape_of(given.order, given.trend, given.likelihood, layout.target_names, len(exog))
-
-    def _restriction_to(self, smaller: Results) -> Restriction | None:
-        if not isinstance(smaller, VARMA):
-            return None
-        shape, small = self._shape(), smaller._shape()
-        lags = shape.p - small.p, shape.q - small.q
-        if min(lags) < 0 or not set(smaller._fitted().names) <= set(self._fitted().names):
-            return None
-        return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
-
-    def _param_names(self) -> tuple[str, ...]:
+    def _family(self, arguments: Arguments, data: FittedData) -> VARMAFamily:
         targets, exog = (
-            [str(name) for name in names]
-            for names in (self._panel_shape[0].target_names, self._panel_shape[1])
+            tuple(str(name) for name in names)
+            for names in (data.layout.target_names, data.exog_names)
         )
-        return self._shape().names(targets, exog)
-
-    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        shape = self._shape()
-        return {
-            "mean": ("float64", (shape.d,)),
-            "cov": ("float64", (shape.d, shape.d)),
-            "rows": ("int64", ()),
-            "presample": ("float64", (shape.n,)),
-        }
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        positive_integer("n_starts", self.arguments_.n_starts)
-
-    def _model_name(self) -> str:
-        shape = self._shape()
-        return f"VARMA({shape.p}, {shape.q})" if shape.q else f"VAR({shape.p})"
-
-    def _n_arma(self) -> int:
-        shape = self._shape()
-        return shape.n * (shape.p + shape.q)
-
-    def _conventions(self) -> dict[str, str]:
-        return {"Likelihood": self.arguments_.likelihood}
-
-    def _facts(self, unit: int) -> dict[str, object]:
-        facts: dict[str, object] = {"Trend": self.arguments_.trend}
-        if self._fitted().fitted[unit]:
-            ar, ma = self._coefficients(unit)[1:3]
-            for name, lags in (("Largest AR root", ar), ("Largest MA root", -ma)):
-                if lags.shape[1]:
-                    facts[name] = f"{spectral_radius(lags)[0]:.4f}"
-        return facts
-
-    def _recursion(self, unit: int) -> Recursion:
-        shape, coefficients = self._shape(), self._coefficients(unit)
-        if shape.n_exog or shape.trend == "ct":
-            raise ValueError(
-                "the layer takes in the targets alone; a model with a linear trend or exogenous "
-                "columns has further inputs. Fit one with trend='c' or 'n' and none of these"
-            )
-        # M_i = -Theta_i and N_i = Phi_i + Theta_i. Before the data there are no innovations, and
-        # y is at the presample under the conditional likelihood, at its mean under the exact one.
-        ar, ma = (padded(lags[0], shape.lags) for lags in (coefficients.ar, coefficients.ma))
-        intercept = coefficients.design[0].sum(1)
-        before = self.state_.arrays["presample"][unit]
-        if shape.exact:
-            before = np.linalg.solve(np.eye(shape.n) - ar.sum(0), intercept)
-        return Recursion(DifferenceEquation(-ma, ar + ma, intercept), before, before)
-
-    @classmethod
-    def _outputs_of(cls, layer: ParaRNN) -> int:
-        return int(layer.input_size)
-
-    @classmethod
-    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
-        recurrent, inputs, intercept = equation
-        r, n, _ = inputs.shape
-        shape = Shape(n, r, r, "c", 0, exact=True)
-        coefficients = Coefficients(
-            intercept[None, :, None], (recurrent + inputs)[None], -recurrent[None], np.eye(n)[None]
-        )
-        names = shape.names([f"y{i + 1}" for i in range(n)], [])
-        values = shape.pack(coefficients)[0, : shape.n_mean]
-        return dict(zip(names[: shape.n_mean], values.tolist(), strict=True))
+        shape = shape_of(arguments.order, arguments.trend, arguments.likelihood, targets, len(exog))
+        return VARMAFamily(shape, targets, exog, positive_integer("n_starts", arguments.n_starts))
