@@ -1,17 +1,20 @@
 """Frames and small models with known answers."""
 
-from itertools import repeat
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 
-from tsrnn.contract import target_scales, with_intervals, with_shared_arguments
+from tsrnn.contract import with_shared_arguments
+from tsrnn.data import Layout, Panel
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._state import LinearState
+from tsrnn.linear._family import CannotFitError, Family, normal_forecasts
+from tsrnn.linear._fitted import estimate
+from tsrnn.linear.arma._arma import ARMAFamily
 
 
 @pytest.fixture(scope="session")
@@ -77,115 +80,141 @@ def ols_estimates():
     return fit
 
 
+@pytest.fixture(scope="session")
+def fit_arma():
+    """Return a function from arrays to the estimates of an ARMA.
+
+    y (N, T) is NaN where missing and after the end of a series, exog (N, T, m), given (N, k).
+    """
+
+    def fit(spec, y, exog=None, given=None, n_starts=None):
+        n, rows = y.shape
+        exog = np.zeros((n, rows, 0)) if exog is None else exog
+        exog = np.broadcast_to(exog, (n, rows, exog.shape[-1]))
+        names = tuple(f"x{i}" for i in range(exog.shape[2]))
+        panel = Panel(
+            y.reshape(-1, 1), np.arange(n + 1) * rows, pd.RangeIndex(n),
+            np.tile(np.arange(rows), n), exog.reshape(n * rows, -1), names,
+            Layout("long", "pandas", ("y",), "integer", 1, "int64"),
+        )  # fmt: skip
+        return estimate(ARMAFamily(spec, 1, n_starts), panel, given)[0]
+
+    return fit
+
+
+@dataclass(frozen=True)
+class NormalFamily(Family):
+    """Independent normal values of one target, their mean known or not."""
+
+    mean: float | None
+    n_targets: int
+
+    @property
+    def names(self):
+        return ("sigma2",) if self.mean is not None else ("mu", "sigma2")
+
+    title = "Normal"
+    conventions: ClassVar[dict] = {"Likelihood": "exact"}
+
+    @property
+    def state_shapes(self):
+        return {"n": ()}
+
+    def notes(self):
+        return ["A note of the model."]
+
+    def prepare(self, panel, given):
+        for number, x in enumerate(self.values_of_units(panel)):
+            yield SimpleNamespace(units=np.array([number]), x=x[np.isfinite(x)]), {}
+
+    def values_of_units(self, panel):
+        return [x for i in range(panel.n_series) for x in panel.series(i).T]
+
+    def search(self, sample, verbose):
+        if len(sample.x) < 3 or np.ptp(sample.x) == 0:
+            raise CannotFitError("the series does not vary")
+        mu = sample.x.mean() if self.mean is None else self.mean
+        return mu, ((sample.x - mu) ** 2).mean()
+
+    def given(self, sample, params):
+        return params[0, 0] if self.mean is None else self.mean, params[0, -1]
+
+    def infer(self, sample, optimum):
+        (mu, s2), n = optimum, len(sample.x)
+        e = sample.x - mu
+        scores = np.column_stack([e / s2, (e**2 / s2 - 1) / (2 * s2)])
+        cross = -e.sum() / s2**2
+        hessian = [[-n / s2, cross], [cross, n / (2 * s2**2) - (e**2).sum() / s2**3]]
+        free = slice(0, 2) if self.mean is None else slice(1, 2)
+        scores, hessian = scores[:, free], np.array(hessian)[free, free]
+        return Estimates(
+            names=self.names,
+            params=np.array([[mu, s2]])[:, free],
+            loglik=np.array([-0.5 * (n * np.log(2 * np.pi * s2) + (e**2).sum() / s2)]),
+            n_obs=np.array([n]),
+            gradient=scores.sum(0)[None],
+            hessian=hessian[None],
+            opg=(scores.T @ scores)[None],
+            information=None,
+            iterations=np.zeros(1, int),
+            converged=np.ones(1, bool),
+            fixed=np.zeros((1, len(hessian)), bool),
+            messages=((),),
+        ), {}
+
+    def filter(self, panel, units, steps):
+        return {"n": panel.lengths.astype(float)}
+
+    def advance(self, state, panel, units, steps):
+        return {"n": state["n"] + panel.lengths}
+
+    def _moments(self, units):
+        """Means and variances (S, C)."""
+        params = units.params.reshape(-1, self.n_targets, len(self.names))
+        mean = params[..., 0] if self.mean is None else np.full_like(params[..., 0], self.mean)
+        return mean, params[..., -1]
+
+    def forecast(self, state, units, steps, h, levels, exog):
+        moments = (np.repeat(m[:, None], h, 1) for m in self._moments(units))
+        return normal_forecasts(*moments, levels)
+
+    def simulate(self, state, units, steps, shape, exog, rng):
+        mean, variance = (m[:, None] for m in self._moments(units))
+        return mean + np.sqrt(variance) * rng.normal(size=(shape[0], *mean.shape[:1], shape[1], 1))
+
+    def in_sample(self, panel, units, steps):
+        mean, variance = (np.repeat(m, panel.lengths, 0) for m in self._moments(units))
+        return mean, (panel.values - mean) / np.sqrt(variance)
+
+
 @with_shared_arguments
 class Normal(LinearForecaster):
     """Independent normal values: the smallest model with maximum-likelihood estimates."""
 
     column_name: ClassVar[str] = "Normal"
+    family_class = NormalFamily
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
     def __init__(self, mean=None, **shared):
         super().__init__(**shared)
         self.mean = mean
 
-    def _state_shapes(self):
-        return {"n": ("float64", ())}
-
-    def _param_names(self):
-        return ("sigma2",) if self.mean is not None else ("mu", "sigma2")
-
-    def _model_name(self):
-        return "Normal"
-
-    def _conventions(self):
-        return {"Likelihood": "exact"}
-
-    def _notes(self, unit):
-        return ["A note of the model."]
-
-    def _fit_panel(self, panel):
-        return self._filter_panel(panel, None)
-
-    def _filter_panel(self, panel, params):
-        given = repeat(None) if params is None else params.tolist()
-        fits = [self._unit(x, p) for x, p in zip(self._units(panel), given, strict=False)]
-        self._set_estimates(_stacked(fits, self._param_names()))
-        return self._memory_of(panel)
-
-    def _unit(self, x, given):
-        x = x[np.isfinite(x)]
-        n = len(x)
-        if n < 3 or np.ptp(x) == 0:
-            return None
-        mu = x.mean() if given is None else given[0]
-        mu = mu if self.mean is None else self.mean
-        s2 = ((x - mu) ** 2).mean() if given is None else given[-1]
-        e = x - mu
-        scores = np.column_stack([e / s2, (e**2 / s2 - 1) / (2 * s2)])
-        hessian = np.array(
-            [[-n / s2, -e.sum() / s2**2], [0.0, n / (2 * s2**2) - (e**2).sum() / s2**3]]
-        )
-        hessian[1, 0] = hessian[0, 1]
-        loglik = -0.5 * (n * np.log(2 * np.pi * s2) + (e**2).sum() / s2)
-        free = slice(0, 2) if self.mean is None else slice(1, 2)
-        return [mu, s2][free], loglik, n, scores[:, free], hessian[free, free]
-
-    def _units(self, panel):
-        return [panel.series(i)[:, c]
-                for i in range(panel.n_series) for c in range(panel.values.shape[1])]  # fmt: skip
-
-    def _memory_of(self, panel):
-        counts = panel.lengths.astype(float)
-        return LinearState(panel.ids, panel.last_times, target_scales(panel), {"n": counts})
-
-    def _advance(self, memory, panel):
-        n = memory.arrays["n"] + panel.lengths
-        return LinearState(memory.ids, panel.last_times, memory.target_scale, {"n": n})
-
-    def _moments(self, ids):
-        """Means and variances (S, C) of the series to which the ids belong."""
-        params = self.estimates_.params.reshape(
-            len(self.state_.ids), -1, len(self.estimates_.names)
-        )
-        params = params[self._series_of(ids)]
-        mean = params[..., 0] if self.mean is None else np.full_like(params[..., 0], self.mean)
-        return mean, params[..., -1]
-
-    def _forecast(self, memory, h, levels, future):
-        mean, variance = (np.repeat(m[:, None], h, 1) for m in self._moments(memory.ids))
-        widths = {level: norm.ppf(0.5 + level / 200) * np.sqrt(variance) for level in levels}
-        return with_intervals(mean, widths)
-
-    def _in_sample(self, panel):
-        mean, variance = (np.repeat(m, panel.lengths, 0) for m in self._moments(panel.ids))
-        return mean, (panel.values - mean) / np.sqrt(variance)
-
-
-def _stacked(fits, names):
-    which = np.array([i for i, fit in enumerate(fits) if fit is not None], int)
-    kept = [fits[i] for i in which]
-    n, k = len(kept), len(names)
-    scores = [fit[3] for fit in kept]
-    hessian = np.array([fit[4] for fit in kept]).reshape(n, k, k)
-    made = Estimates(
-        names=names,
-        params=np.array([fit[0] for fit in kept]).reshape(n, k),
-        loglik=np.array([fit[1] for fit in kept]),
-        n_obs=np.array([fit[2] for fit in kept], int),
-        gradient=np.array([s.sum(0) for s in scores]).reshape(n, k),
-        hessian=hessian,
-        opg=np.array([s.T @ s for s in scores]).reshape(n, k, k),
-        information=None,
-        iterations=np.zeros(n, int),
-        converged=np.ones(n, bool),
-        fixed=np.zeros((n, k), bool),
-        messages=((),) * n,
-    )
-    lost = {i: "the series does not vary." for i in range(len(fits)) if fits[i] is None}
-    return made.placed(len(fits), which, lost)
+    def _family(self, arguments, data):
+        return self.family_class(arguments.mean, data.n_targets)
 
 
 @pytest.fixture(scope="session")
 def normal():
     """Return the class of a toy model."""
     return Normal
+
+
+@pytest.fixture(scope="session")
+def normal_with():
+    """Return a function from members of the family to a toy model that has them."""
+
+    def make(**members):
+        family = type("SpecialFamily", (NormalFamily,), members)
+        return type("Special", (Normal,), {"family_class": family})
+
+    return make

@@ -13,7 +13,6 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 from tsrnn.kernels import Lanes, recurrence
 from tsrnn.linear.arma._cells import filter_cell, stationary_variance
 from tsrnn.linear.arma._filter import filter_start, innovations
-from tsrnn.linear.arma._fit import fit_units
 from tsrnn.linear.arma._likelihood import Likelihood, parts_by_sums, with_differences
 from tsrnn.linear.arma._polynomials import from_partial
 from tsrnn.linear.arma._specification import Form, Specification
@@ -91,7 +90,7 @@ class TestStationaryVariance:
 
 class TestZeroStart:
     @pytest.mark.parametrize(("p", "q"), ORDERS[1:])
-    def test_states_of_the_network_are_predictions_of_statsmodels(self, p, q):
+    def test_states_of_the_network_are_predictions_of_statsmodels(self, p, q, fit_arma):
         rng = np.random.default_rng(p + 10 * q)
         params, y = admissible_params(p, q, 1, rng)[0], rng.normal(size=80)
         model = SARIMAX(y, order=(p, 0, q))
@@ -112,7 +111,7 @@ class TestZeroStart:
         e = states[0, :, cell.field_names[0].index("e"), 0].numpy()
         np.testing.assert_allclose(e, expected.forecasts_error[0], rtol=0, atol=1e-10)
         spec = Specification(p, 0, q, "n", exact=False)
-        fitted = fit_units(spec, y[None], given=full[None])
+        fitted = fit_arma(spec, y[None], given=full[None])
         np.testing.assert_allclose(fitted.loglik[0], model.ssm.loglike(), rtol=0, atol=1e-8)
 
     def test_is_the_recurrence_of_the_paper(self):
@@ -142,7 +141,7 @@ class TestExact:
             ((0, 0, 0), "ct", 1),
         ],
     )
-    def test_equals_statsmodels(self, order, trend, n_exog, missing):
+    def test_equals_statsmodels(self, order, trend, n_exog, missing, fit_arma):
         rng = np.random.default_rng(1)
         p, _, q = order
         y, X = rng.normal(size=(3, 70)) + 4, rng.normal(size=(3, 70, n_exog)) + 2
@@ -153,14 +152,14 @@ class TestExact:
         params = np.column_stack(
             [rng.normal(size=(3, spec.n_mean)), admissible_params(p, q, 3, rng), [0.8, 1.0, 2.0]]
         )
-        ours = fit_units(spec, y, X if n_exog else None, given=params)
+        ours = fit_arma(spec, y, X if n_exog else None, given=params)
         for i in range(3):
             model = ARIMA(y[i], exog=X[i] if n_exog else None, order=order, trend=trend)
             model.ssm.tolerance = 0  # else it takes the variance as settled before it is
             np.testing.assert_allclose(ours.loglik[i], model.loglike(params[i]), rtol=0, atol=1e-8)
 
     @pytest.mark.parametrize(("d", "trend"), [(1, "n"), (1, "t"), (2, "n")])
-    def test_of_differences_equals_simple_differencing(self, d, trend):
+    def test_of_differences_equals_simple_differencing(self, d, trend, fit_arma):
         rng = np.random.default_rng(2)
         y = rng.normal(size=(1, 80)).cumsum(1)
         X = rng.normal(size=(80, 1)).cumsum(0)
@@ -168,13 +167,13 @@ class TestExact:
         params = np.array([[*([0.3] if trend == "t" else []), 0.5, 0.4, 0.3, 1.2]])
         exog = np.column_stack([np.arange(1.0, 81), X]) if trend == "t" else X
         model = SARIMAX(y[0], exog=exog, order=(1, d, 1), simple_differencing=True)
-        ours = fit_units(spec, y, X[None], given=params)
+        ours = fit_arma(spec, y, X[None], given=params)
         np.testing.assert_allclose(ours.loglik[0], model.loglike(params[0]), rtol=0, atol=1e-8)
         assert ours.n_obs[0] == 80 - d
 
     @pytest.mark.parametrize(("d", "trend"), [(0, "c"), (1, "n"), (1, "t"), (2, "n")])
     @pytest.mark.parametrize("gaps", [False, True])
-    def test_equals_a_dense_normal_density(self, d, trend, gaps):
+    def test_equals_a_dense_normal_density(self, d, trend, gaps, fit_arma):
         rng = np.random.default_rng(3)
         y = rng.normal(size=40)
         for _ in range(d):
@@ -186,7 +185,7 @@ class TestExact:
         columns = {"n": [], "c": [np.ones(40)], "t": [np.arange(1.0, 41)]}[trend]
         X = np.column_stack([*columns, x])
         params = np.array([*([0.4] if columns else []), 0.7, 0.5, -0.3, 0.4, 1.5])
-        ours = fit_units(spec, y[None], x[None], given=params[None])
+        ours = fit_arma(spec, y[None], x[None], given=params[None])
         expected = dense_loglik(spec, params, y, X)
         np.testing.assert_allclose(ours.loglik[0], expected, rtol=0, atol=10.0 ** (d - 8))
 
@@ -198,14 +197,14 @@ class TestExact:
         hidden=st.lists(st.integers(0, 39), max_size=6),
     )
     def test_equals_statsmodels_for_any_pattern_of_missing_values(
-        self, order, n_rows, seed, hidden
+        self, order, n_rows, seed, hidden, fit_arma
     ):
         (p, q), rng = order, np.random.default_rng(seed)
         y = rng.normal(size=n_rows)
         y[[i for i in hidden if i < n_rows]] = np.nan
         spec = Specification(p, 0, q, "c", exact=True)
         params = np.column_stack([[[0.2]], admissible_params(p, q, 1, rng), [[1.1]]])
-        ours = fit_units(spec, y[None], given=params)
+        ours = fit_arma(spec, y[None], given=params)
         if np.isfinite(y).sum() < spec.fewest:
             assert not ours.fitted[0]
             return
@@ -216,12 +215,12 @@ class TestExact:
 class TestDerivatives:
     @pytest.mark.parametrize("exact", [True, False])
     @pytest.mark.parametrize(("p", "q"), [(1, 1), (2, 1), (0, 2), (2, 0)])
-    def test_equal_autograd_of_a_plain_loop(self, p, q, exact):
+    def test_equal_autograd_of_a_plain_loop(self, p, q, exact, fit_arma):
         rng = np.random.default_rng(4)
         y = rng.normal(size=(2, 25)) + 1
         params = np.column_stack([[0.5, 1.5], admissible_params(p, q, 2, rng), [0.9, 1.4]])
         spec = Specification(p, 0, q, "c", exact=exact)
-        ours = fit_units(spec, y, given=params)
+        ours = fit_arma(spec, y, given=params)
         for i in range(2):
 
             def terms(x, i=i):
@@ -238,12 +237,12 @@ class TestDerivatives:
             np.testing.assert_allclose(ours.opg[i], scores.T @ scores, **close)
             np.testing.assert_allclose(ours.hessian[i], hessian, **close)
 
-    def test_information_is_minus_the_mean_hessian(self):
+    def test_information_is_minus_the_mean_hessian(self, fit_arma):
         rng = np.random.default_rng(5)
         e = rng.normal(size=(4000, 41))
         y = 1 + e[:, 1:] + 0.6 * e[:, :-1]
         spec = Specification(0, 0, 1, "c", exact=True)
-        ours = fit_units(spec, y, given=np.tile([1.0, 0.6, 1.0], (4000, 1)))
+        ours = fit_arma(spec, y, given=np.tile([1.0, 0.6, 1.0], (4000, 1)))
         spread = ours.hessian.std(0) / np.sqrt(4000)
         np.testing.assert_array_less(
             np.abs((ours.information + ours.hessian).mean(0)), 4 * spread + 1e-9

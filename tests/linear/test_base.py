@@ -79,13 +79,13 @@ class TestFrames:
         pd.testing.assert_frame_equal(model.params_, panel_fit.params_)
         assert isinstance(model.residuals(), pl.DataFrame)
 
-    def test_of_a_multivariate_model(self, normal, wide, draws_panel):
-        class Together(normal):
-            multivariate = True
-
-            def _units(self, panel):
-                return [panel.series(i).ravel() for i in range(panel.n_series)]
-
+    def test_of_a_multivariate_model(self, normal_with, wide, draws_panel):
+        Together = normal_with(
+            multivariate=True,
+            values_of_units=lambda self, panel: [
+                panel.series(i).ravel() for i in range(panel.n_series)
+            ],
+        )
         alone = Together().fit(wide)
         assert alone.units_.tolist() == [0]
         several = Together(target=["y", "z"]).fit(draws_panel.assign(z=1.5 * draws_panel["y"]))
@@ -139,7 +139,7 @@ class TestInference:
         assert made.loc["y", "statistic"] == pytest.approx(120 * np.log(spread))
         assert made.loc["y", "df"] == 1
 
-    def test_likelihood_ratio_refuses(self, fitted, normal, draws):
+    def test_likelihood_ratio_refuses(self, fitted, normal, normal_with, draws):
         smaller = normal(mean=2.5)
         with pytest.raises(ValueError, match="must have more parameters"):
             smaller.fit(draws).lr_test(fitted)
@@ -148,18 +148,12 @@ class TestInference:
         with pytest.raises(ValueError, match="same values"):
             fitted.lr_test(smaller.fit(2 * draws))
 
-        class Other(normal):
-            def _conventions(self):
-                return {"Likelihood": "conditional"}
-
+        Other = normal_with(conventions={"Likelihood": "conditional"})
         with pytest.raises(ValueError, match="'exact'.*'conditional'"):
             fitted.lr_test(Other(mean=2.5).fit(draws))
 
-    def test_likelihood_ratio_needs_the_same_rows(self, fitted, normal, draws):
-        class Shorter(normal):
-            def _unit(self, x, given):
-                return super()._unit(x[1:], given)
-
+    def test_likelihood_ratio_needs_the_same_rows(self, fitted, normal_with, draws):
+        Shorter = normal_with(values_of_units=lambda self, panel: [panel.values[1:, 0]])
         with pytest.raises(ValueError, match="1 of 1 units, first 'y', the one has 120 .* 119"):
             fitted.lr_test(Shorter(mean=2.5).fit(draws))
         for other in ("normal", None):
@@ -239,12 +233,12 @@ class TestUnitsThatFail:
         with pytest.warns(UserWarning, match=r"9 of 10 units .* first 's0', 's1', 's2'\. The"):
             normal().fit(frame)
 
-    def test_not_converged(self, normal, draws_panel):
-        class Stopped(normal):
-            def _set_estimates(self, estimates):
-                estimates.converged[1:] = False
-                super()._set_estimates(estimates)
+    def test_not_converged(self, normal, normal_with, draws_panel):
+        def infer(self, sample, optimum):
+            estimates, constants = normal.family_class.infer(self, sample, optimum)
+            return replace(estimates, converged=sample.units == 0), constants
 
+        Stopped = normal_with(infer=infer)
         with pytest.warns(UserWarning, match="2 of 3 units was not maximised to tolerance, 'b'"):
             model = Stopped().fit(draws_panel)
         assert model.converged_.tolist() == [True, False, False]
@@ -389,7 +383,7 @@ class TestInSample:
     def test_scales_are_standard_deviations_of_what_is_there(self, normal, draws_panel):
         gap = draws_panel.copy()
         gap.loc[[3, 130], "y"] = np.nan
-        panel = normal(missing="keep").fit(gap)._panel
+        panel = normal(missing="keep").fit(gap).fitted_.panel
         expected = gap.groupby("unique_id")["y"].std(ddof=0)
         np.testing.assert_allclose(target_scales(panel)[:, 0], expected)
 
@@ -418,8 +412,9 @@ class TestStorage:
 
     def test_keeps_messages_by_unit(self, normal, draws_panel, through_file):
         model = normal().filter(draws_panel, [1.0, 4.0])
-        model.estimates_ = replace(model.estimates_, messages=((), ("one", "two"), ("three",)))
-        assert through_file(model).estimates_.messages == model.estimates_.messages
+        estimates = replace(model.estimates_, messages=((), ("one", "two"), ("three",)))
+        model.fitted_ = replace(model.fitted_, estimates=estimates)
+        assert through_file(model).estimates_.messages == estimates.messages
 
     def test_summaries_lack_only_the_tests(self, loaded, panel_fit):
         summary = loaded.summary("b")

@@ -1,6 +1,7 @@
 """The page of a fitted model: its layout is statsmodels', its numbers those of the frames."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -72,23 +73,23 @@ class TestOfOneUnit:
     def test_html_is_escaped(self, summary):
         assert "P&gt;|z|" in summary._repr_html_()
 
-    def test_fixed_parameters_have_dashes_and_a_line_why(self, normal, draws):
-        class Bound(normal):
-            def _set_estimates(self, estimates):
-                estimates.fixed[:, 0] = True
-                super()._set_estimates(estimates)
+    def test_fixed_parameters_have_dashes_and_a_line_why(self, normal, normal_with, draws):
+        def infer(self, sample, optimum):
+            estimates, constants = normal.family_class.infer(self, sample, optimum)
+            return replace(estimates, fixed=np.array([[True, False]])), constants
 
+        Bound = normal_with(infer=infer)
         text = str(Bound().fit(draws).summary())
         line = next(line for line in text.splitlines() if line.startswith("mu "))
         assert line.split()[2:] == ["-"] * 5
         assert "\n-: none, as the parameter is on a boundary" in text
 
-    def test_a_singular_covariance_is_said(self, normal, draws):
-        class Flat(normal):
-            def _set_estimates(self, estimates):
-                estimates.hessian[:] = 1.0
-                super()._set_estimates(estimates)
+    def test_a_singular_covariance_is_said(self, normal, normal_with, draws):
+        def infer(self, sample, optimum):
+            estimates, constants = normal.family_class.infer(self, sample, optimum)
+            return replace(estimates, hessian=np.ones((1, 2, 2))), constants
 
+        Flat = normal_with(infer=infer)
         assert "singular or not positive definite" in str(Flat().fit(draws).summary())
 
     def test_periods_and_integers(self, normal, draws):
@@ -148,16 +149,12 @@ class TestNumbers:
         widths = {len(line) for line in text.splitlines() if set(line) == {"="}}
         assert widths == {len(name) + 1 + 67}
 
-    def test_tests_of_several_targets_are_a_table(self, normal, draws):
-        class Together(normal):
-            multivariate = True
-
-            def _units(self, panel):
-                return [panel.series(i).ravel() for i in range(panel.n_series)]
-
-            def _in_sample(self, panel):
-                return panel.values * 0, panel.values
-
+    def test_tests_of_several_targets_are_a_table(self, normal_with, draws):
+        Together = normal_with(
+            multivariate=True,
+            values_of_units=lambda self, panel: [panel.values.ravel()],
+            in_sample=lambda self, panel, units, steps: (panel.values * 0, panel.values),
+        )
         frame = pd.DataFrame({"u": draws, "v": draws + draws.mean()})
         summary = Together().fit(frame).summary()
         assert summary.tests.index.tolist() == ["u", "v"]

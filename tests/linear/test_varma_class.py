@@ -283,3 +283,11 @@ def test_the_conditional_likelihood_does_not_depend_on_the_level(frame):
         )
         np.testing.assert_allclose(low.loglik_, high.loglik_, rtol=1e-8)
         np.testing.assert_allclose(low.predict(3) + 1000, high.predict(3), rtol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", ["exact", "conditional"])
+def test_a_trend_counts_from_the_first_row_fitted_to(frame, likelihood):
+    trended = frame + np.arange(len(frame))[:, None]
+    model = VARMA((1, 0), trend="ct", likelihood=likelihood).fit(trended)
+    late = model.predict(trended[60:], h=3, level=80)
+    pd.testing.assert_frame_equal(late, model.predict(h=3, level=80), rtol=1e-6)

@@ -1,18 +1,22 @@
 """Fits of VARMA models: the optimum, bad units, identification, the edge of invertibility."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from statsmodels.tsa.api import VAR
 from statsmodels.tsa.statespace.varmax import VARMAX
 from threadpoolctl import threadpool_limits
 
+from tsrnn import VARMA
+from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._inference import covariance
-from tsrnn.linear.varma._fit import evaluate_units, fit_units, search
+from tsrnn.linear.varma._fit import Standardised, search, standardised
 from tsrnn.linear.varma._inference import identification
 from tsrnn.linear.varma._prepare import Sample, fit_scaling
 from tsrnn.linear.varma._specification import Coefficients, Shape
 from tsrnn.linear.varma._start import starting_values
+from tsrnn.linear.varma._varma import VARMAFamily
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimation of VARMA")
 
@@ -42,7 +46,19 @@ def fitted(y, p, q, trend="c", *, exact=True, searches=5):
     design = np.tile(trends, (len(parts), 1, 1))
     sample = Sample(shape, padded, design, np.zeros((len(parts), n)), rows)
     targets = [f"y{i + 1}" for i in range(n)]
-    return fit_units(sample, shape.names(targets, []), targets, searches), sample
+    family = VARMAFamily(shape, tuple(targets), n_starts=searches)
+    ready, reasons = standardised(sample, targets)
+    if ready is None:
+        return Estimates.empty(family.names).placed(len(parts), np.empty(0, int), reasons), sample
+    estimates, _ = family.infer(ready, family.search(ready, verbose=0))
+    return estimates.placed(len(parts), ready.units, reasons), sample
+
+
+def evaluated(sample, params):
+    """Estimates at given parameters."""
+    family = VARMAFamily(sample.shape, tuple(f"y{i + 1}" for i in range(sample.shape.n)))
+    ready = Standardised(np.arange(len(params)), sample, fit_scaling(sample))
+    return family.infer(ready, family.given(ready, params))[0]
 
 
 @pytest.mark.parametrize(
@@ -115,20 +131,19 @@ def test_estimates_follow_the_units_of_the_data(exact):
 def test_given_parameters_are_evaluated_in_the_units_of_the_data():
     y = 1000 + 10 * simulated(60)
     estimates, sample = fitted(y, 1, 1, "ct")
-    again = evaluate_units(sample, estimates.params, estimates.names)
+    again = evaluated(sample, estimates.params)
     for name in ("params", "loglik", "hessian", "opg", "information"):
         ours, first = getattr(again, name), getattr(estimates, name)
         np.testing.assert_allclose(ours, first, rtol=1e-6, atol=1e-9 * abs(first).max())
     elsewhere = estimates.params + 0.05 * np.abs(estimates.params) * np.cos(np.arange(15))
-    found = evaluate_units(sample, elsewhere, estimates.names)
+    found = evaluated(sample, elsewhere)
     varmax = VARMAX(y, order=(1, 1), trend="ct")
     varmax.ssm.tolerance = 0
     np.testing.assert_allclose(found.loglik[0], varmax.loglike(elsewhere[0]), rtol=1e-9)
     outside = estimates.params.copy()
     outside[:, sample.shape.at_ar] *= 100
-    refused = evaluate_units(sample, outside, estimates.names)
-    assert not refused.fitted[0]
-    assert "stationary" in refused.messages[0][0]
+    with pytest.raises(ValueError, match="must be invertible, the autoregression stationary"):
+        VARMA(order=(1, 1), trend="ct").filter(pd.DataFrame(y), outside)
 
 
 BAD = {
@@ -230,7 +245,7 @@ def test_further_searches_find_higher_maxima():
     standard = fit_scaling(sample).standardised(sample)
     first = starting_values(standard)[0]
     one, five = (search(standard, first, count) for count in (1, 5))
-    again = [evaluate_units(standard, own.params, ()) for own in (one, five)]
+    again = [evaluated(standard, own.params) for own in (one, five)]
     gain = again[1].loglik - again[0].loglik
     assert gain.min() > -1e-6
     assert gain.max() > 0.1

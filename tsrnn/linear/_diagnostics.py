@@ -83,7 +83,8 @@ class InSample:
             A row a series and target; statistics and p-values, NaN where residuals are too
             few or do not vary.
         """
-        return residual_tests(self.fitted_, self._data(None), lags, self.fitted_.family.n_arma)
+        panel = self._data(None)
+        return residual_tests(self.fitted_, panel, lags, self.fitted_.family.n_arma)
 
     def _data(self, df: Any) -> Panel:
         check_is_fitted(self, "fitted_")

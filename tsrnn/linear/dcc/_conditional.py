@@ -14,9 +14,9 @@ from tsrnn.data import Panel
 from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
 from tsrnn.linear._mean import Mean
-from tsrnn.linear._state import LinearState
 from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear._results import Results
+from tsrnn.linear._state import LinearState
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._filter import CorrelationState, advance_dcc, filter_dcc
 from tsrnn.linear.dcc._fit import Fit, dcc_at, fit_dcc

@@ -20,8 +20,8 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._state import LinearState
 from tsrnn.linear._results import Results
+from tsrnn.linear._state import LinearState
 from tsrnn.linear.garch._filter import VarianceState, advance_garch, begin_garch, filter_garch
 from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
 from tsrnn.linear.garch._forecast import (

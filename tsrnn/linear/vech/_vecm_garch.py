@@ -23,9 +23,9 @@ from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
 from tsrnn.linear._mean import Mean
-from tsrnn.linear._state import LinearState
 from tsrnn.linear._multivariate import check_long_enough, series_of
 from tsrnn.linear._results import Results
+from tsrnn.linear._state import LinearState
 from tsrnn.linear.vech._filter import CovarianceState, advance_vech, begin_vech, filter_vech
 from tsrnn.linear.vech._fit import Fit, fit_vech, vech_at
 from tsrnn.linear.vech._forecast import draw_vech, forecast_vech, impulse_vech
