@@ -49,6 +49,7 @@ from tsrnn.contract._schema import (
     truth,
 )
 from tsrnn.contract._shape import target_scales, unit_index
+from tsrnn.contract._summary import Summary
 from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "Kind",
     "Memory",
     "Origins",
+    "Summary",
     "anything",
     "arguments_of",
     "as_path",
