@@ -15,11 +15,12 @@ Adam starts at 0.001, halved when the validation error stalls, a fifth of the sa
 (supplement D.3). A replicate draws process, sample and starting values anew, the same data for all
 d_s. Every error is beside that of least squares on the 128 inputs as they are, the variance of z
 and that of the errors. ``--init uniform`` takes other starting values, ``--no-clipping`` leaves
-gradients as they are. The paper has 40,000 samples to train, 10,000 to validate, 10,000 to test
-and 25 replicates. It leaves open: batches, starting values ("stable" here, contractions), whether
-gradients are clipped (at norm 1), whether data are standardised (they are), when training ends
-(at ``--epochs`` or after 10 without improvement), and whether a replicate has a process of its
-own. Defaults are two replicates of 2,500 samples, at most 25 epochs, and the first two processes.
+gradients as they are, by the private constant of the training loop. The paper has 40,000 samples
+to train, 10,000 to validate, 10,000 to test and 25 replicates. It leaves open: batches, starting
+values ("stable" here, contractions), whether gradients are clipped (at norm 1), whether data are
+standardised (they are), when training ends (at ``--epochs`` or after 10 without improvement), and
+whether a replicate has a process of its own. Defaults are two replicates of 2,500 samples, at most
+25 epochs, and the first two processes.
 
 ``--time`` measures forward and backward passes of the layer, with a linear map of all states to
 128 numbers (W_f of equation (7)), on 64 sequences, beside torch.nn.RNN. Layers are first compared

@@ -2,8 +2,9 @@
 
 Two forecasts err by independent sums of k standard normal shocks, as forecasts of a random walk k
 steps ahead do, so that losses are equal in expectation and errors of windows that overlap are
-correlated. Shares of rejections at 5 percent, over simulated pairs; the standard error of a share
-of 5 percent is 0.2 for 10,000 pairs, 0.5 for 2,000.
+correlated. All pairs are tested at once, by the private function behind `compare`. Shares of
+rejections at 5 percent, over simulated pairs; the standard error of a share of 5 percent is 0.2
+for 10,000 pairs, 0.5 for 2,000.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ matrix and the input, at the speed of a matrix product of the shape of a step. B
 such products; what their 3 multiply-adds a state would cost at that speed is not what holds them
 up, a tanh costs more.
 
-``--profile`` only shows where the time of an epoch goes, part by part.
+``--profile`` only shows where the time of an epoch goes, part by part, each a private function that
+a stopwatch wraps.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Where the time of a fit to a monthly series of 200 points goes.
 
-Each part is timed where it happens: the linear path, the model's forward and backward
-passes, the optimiser, validation, calibration; what is left of the trainer's time is
-Lightning's. The first fit in a process also loads torch's and Lightning's code.
+Each part is timed where it happens: the linear path, the model's forward and backward passes, the
+optimiser, validation, calibration; what is left of the trainer's time is Lightning's. Parts are
+private functions, which a stopwatch wraps. The first fit in a process also loads torch's and
+Lightning's code.
 """
 
 from __future__ import annotations

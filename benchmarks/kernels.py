@@ -3,7 +3,7 @@
 ``python benchmarks/kernels.py`` measures the CPU, ``--device cuda`` a GPU. Every row compares
 results and gradients with the reference before it times anything. The floor is the time to copy
 the bytes that have to be moved: forward reads u and writes h, backward reads h and its gradient
-and writes that of u.
+and writes that of u. Private modules say what a backward pass reads, and take launch parameters.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Three tables. (1) Their appendix A: the residual after each iteration for cells 
 initialise them. (2) The error that three fixed iterations leave, as their implementation runs,
 when recurrent weights are larger, beside the engines of this package, which iterate until the
 residual is at rounding and run in time order what does not get there. (3) Passes that the two
-methods take on the same 2 x 2 blocks.
+methods take on the same 2 x 2 blocks. What a fixed number of iterations leaves is that of the
+private `iterate`, of which the engine "newton" asks as many as it needs.
 """
 
 from __future__ import annotations

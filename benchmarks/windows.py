@@ -2,7 +2,8 @@
 
 (a) Segments: the state warms up over `input_size` rows, then 192 rows forecast in one pass.
 (b) Windows: each forecast has its own `input_size` rows, read from a state of zeros. Seconds are
-those of training steps; the error is that of the validation part at its best epoch.
+those of training steps; the error is that of the validation part at its best epoch. Windows take
+the place of the private `Segments`.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ ROOMS = [
     "kernels",
     "layers",
     "linear",
+    "models",
     "plotting",
     "reporting",
     "sktime",

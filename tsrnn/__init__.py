@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         kernels,
         layers,
         linear,
+        models,
         plotting,
         reporting,
         sktime,
@@ -39,49 +40,15 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_HOMES = {
-    "ARMA": "tsrnn.linear",
-    "CCC": "tsrnn.linear",
-    "Combination": "tsrnn.evaluation",
-    "DCC": "tsrnn.linear",
-    "GARCH": "tsrnn.linear",
-    "LEMForecaster": "tsrnn.forecasters",
-    "LRUForecaster": "tsrnn.forecasters",
-    "NewtonForecaster": "tsrnn.forecasters",
-    "ParaRNNClassifier": "tsrnn.erm",
-    "ParaRNNForecaster": "tsrnn.forecasters",
-    "ParaRNNRegressor": "tsrnn.erm",
-    "VARMA": "tsrnn.linear",
-    "VECMGARCH": "tsrnn.linear",
-    "backtest": "tsrnn.evaluation",
-    "compare": "tsrnn.evaluation",
-    "diagnose": "tsrnn.evaluation",
-    "load": "tsrnn.storage",
-    "recurrence_features": "tsrnn.interpret",
-    "report": "tsrnn.reporting",
+# Functions at the top -> their rooms; classes of models stand in the table of tsrnn.models.
+_FUNCTIONS = {
+    "backtest": "evaluation",
+    "compare": "evaluation",
+    "diagnose": "evaluation",
+    "load": "storage",
+    "recurrence_features": "interpret",
+    "report": "reporting",
 }
-_ROOMS = (
-    "baselines",
-    "batch",
-    "cli",
-    "contract",
-    "data",
-    "datasets",
-    "erm",
-    "evaluation",
-    "export",
-    "forecasters",
-    "interpret",
-    "kernels",
-    "layers",
-    "linear",
-    "plotting",
-    "reporting",
-    "sktime",
-    "storage",
-    "training",
-    "tuning",
-)
 
 __all__ = [
     "ARMA",
@@ -116,6 +83,7 @@ __all__ = [
     "layers",
     "linear",
     "load",
+    "models",
     "plotting",
     "recurrence_features",
     "report",
@@ -140,10 +108,12 @@ def __dir__() -> list[str]:
 
 
 def _resolve(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in _ROOMS:
-        return import_module(f"tsrnn.{name}")
     if name == "__version__":
         return import_module("importlib.metadata").version("tsrnn")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _FUNCTIONS:
+        return getattr(import_module(f"tsrnn.{_FUNCTIONS[name]}"), name)
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tsrnn.models import MODELS, model_class
+
+    return model_class(name) if name in MODELS else import_module(f"tsrnn.{name}")

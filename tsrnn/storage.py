@@ -3,50 +3,14 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import IO, Any
 
 import numpy as np
 
 from tsrnn.contract import DamagedFileError, read_file, text
+from tsrnn.models import MODELS, model_class
 
 __all__ = ["load"]
-
-# Class -> the room that has it, which is imported when a file holds one of its models.
-HOMES = {
-    "ARMA": "tsrnn.linear",
-    "CCC": "tsrnn.linear",
-    "Combination": "tsrnn.evaluation",
-    "DCC": "tsrnn.linear",
-    "GARCH": "tsrnn.linear",
-    "LEMForecaster": "tsrnn.forecasters",
-    "LRUForecaster": "tsrnn.forecasters",
-    "NewtonForecaster": "tsrnn.forecasters",
-    "ParaRNNClassifier": "tsrnn.erm",
-    "ParaRNNForecaster": "tsrnn.forecasters",
-    "ParaRNNRegressor": "tsrnn.erm",
-    "VARMA": "tsrnn.linear",
-    "VECMGARCH": "tsrnn.linear",
-    **dict.fromkeys(
-        (
-            "ArchModel",
-            "AutoARIMA",
-            "Drift",
-            "ETS",
-            "Mean",
-            "Naive",
-            "Naive2",
-            "SARIMAX",
-            "SeasonalNaive",
-            "Theta",
-            "UnobservedComponents",
-            "VAR",
-            "VARMAX",
-            "VECM",
-        ),
-        "tsrnn.baselines",
-    ),
-}
 
 
 def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
@@ -89,13 +53,12 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     def restore(part: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         name = part.get("class")
         text(name, "class")
-        if name not in HOMES:
+        if name not in MODELS:
             raise DamagedFileError(
                 f"it holds a {name:.60}, written by tsrnn {header['version']:.60}; this version "
-                f"reads {', '.join(HOMES)}. Install a newer tsrnn"
+                f"reads {', '.join(sorted(MODELS))}. Install a newer tsrnn"
             )
-        model = getattr(import_module(HOMES[name]), name)
-        return model._restore(part, arrays, restore)
+        return model_class(name)._restore(part, arrays, restore)
 
     try:
         return restore(header, arrays)

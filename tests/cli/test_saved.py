@@ -8,9 +8,9 @@ import pytest
 
 import tsrnn
 from tsrnn import load, recurrence_features
-from tsrnn.cli._models import MODELS, class_of, is_file, settings_of
+from tsrnn.cli._models import COMMANDS, class_of, is_file, settings_of
 from tsrnn.contract import Forecaster
-from tsrnn.storage import HOMES
+from tsrnn.models import MODELS, model_class
 
 SMALL = "--set max_epochs=1 --set hidden_size=8 --random-state 0"
 NOT_BY_NAME = {"Combination", "ParaRNNClassifier", "ParaRNNRegressor"}
@@ -78,10 +78,10 @@ def test_a_model_without_recurrence_has_no_features(refused, answer, files):
 
 
 def test_the_table_has_every_forecaster():
-    assert {entry.cls for entry in MODELS.values()} == set(HOMES) - NOT_BY_NAME
-    for name, entry in MODELS.items():
-        assert issubclass(class_of(name), Forecaster)
-        assert HOMES[entry.cls] == f"tsrnn.{entry.room}"
+    assert set(COMMANDS.values()) == set(MODELS) - NOT_BY_NAME
+    for command, name in COMMANDS.items():
+        assert issubclass(class_of(command), Forecaster)
+        assert class_of(command) is model_class(name)
 
 
 def test_names_are_found_in_any_case():
@@ -90,8 +90,8 @@ def test_names_are_found_in_any_case():
 
 def test_models_are_listed(answer, document):
     lines = answer("models").splitlines()
-    assert [line.split()[0] for line in lines] == list(MODELS)
-    assert [row["name"] for row in document("models --json")["models"]] == list(MODELS)
+    assert [line.split()[0] for line in lines] == list(COMMANDS)
+    assert [row["name"] for row in document("models --json")["models"]] == list(COMMANDS)
 
 
 def test_arguments_of_a_model_are_listed(answer, document, misused):

@@ -5,7 +5,6 @@ import copy
 import inspect
 import pickle
 import textwrap
-from importlib import import_module
 
 import pytest
 from sklearn.base import clone
@@ -16,7 +15,7 @@ from tsrnn.baselines import Drift
 from tsrnn.contract import Arguments
 from tsrnn.erm import deep_ensemble
 from tsrnn.evaluation import Combination
-from tsrnn.storage import HOMES
+from tsrnn.models import MODELS, model_class
 
 COPIES = {
     "copy": copy.copy,
@@ -35,13 +34,13 @@ def ask_again(contract, model, example, answers):
 
 
 def test_every_class_has_an_example(contract):
-    assert {example.cls.__name__ for example in contract.examples.values()} == set(HOMES)
+    assert {example.cls.__name__ for example in contract.examples.values()} == set(MODELS)
 
 
-@pytest.mark.parametrize("name", HOMES)
+@pytest.mark.parametrize("name", MODELS)
 def test_arguments_are_read_from_the_record_alone(name):
     """In the classes of the package `self.order` stands in `__init__`, and where files are read."""
-    cls = getattr(import_module(HOMES[name]), name)
+    cls = model_class(name)
     arguments = set(inspect.signature(cls).parameters)
     found = [
         f"{base.__name__}.{method.name} reads self.{node.attr}: take self.arguments_.{node.attr}"

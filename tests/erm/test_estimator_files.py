@@ -180,7 +180,7 @@ class TestFiles:
         assert_array_equal(back.predict(RAGGED), model.predict(RAGGED))
 
     def test_a_file_of_a_class_to_come_is_refused(self, tmp_path, monkeypatch):
-        monkeypatch.delitem(tsrnn.storage.HOMES, "ParaRNNRegressor")
+        monkeypatch.delitem(tsrnn.models.MODELS, "ParaRNNRegressor")
         with pytest.raises(ValueError, match="holds a ParaRNNRegressor.*Install a newer tsrnn"):
             saved(regressor().fit(RAGGED, Z), tmp_path)
 

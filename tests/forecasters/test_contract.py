@@ -20,7 +20,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import tsrnn
-from tsrnn.storage import HOMES
+from tsrnn.models import MODELS
 
 MULTIVARIATE_TOO = EVERY_NETWORK = True
 NOT_OF_ALL = ("contributions",)  # promised by some forecasters only
@@ -386,7 +386,7 @@ class TestFile:
         same(loaded.update(future).predict(), copy.deepcopy(early).update(future).predict(), 0)
 
     def test_classes_are_known_by_name(self, entry):
-        assert entry.cls.__name__ in HOMES
-        home = importlib.import_module(HOMES[entry.cls.__name__])
+        assert entry.cls.__name__ in MODELS
+        home = importlib.import_module(MODELS[entry.cls.__name__].module)
         assert getattr(tsrnn if entry.at_top else home, entry.cls.__name__) is entry.cls
         assert entry.cls.__module__.startswith(f"{home.__name__}.")

@@ -12,7 +12,7 @@ import tsrnn
 from tsrnn import evaluation, linear
 from tsrnn.contract import read_file
 from tsrnn.contract._file import DIGEST, HEADER, digest
-from tsrnn.storage import HOMES
+from tsrnn.models import MODELS
 
 HUGE = (10**9, 10**18, 2**63, -(10**9), 10**400, 1e300, float("nan"), float("inf"), -float("inf"))
 SMALL = (0, 1, 2, 3, 5, -1, 0.5, -0.5, 17, 10**6)
@@ -81,7 +81,7 @@ def makers():
     made = {name: functools.partial(model.fit, data) for name, (model, data) in fits.items()}
     made["ParaRNNRegressor"] = functools.partial(regressor, X, y)
     made["ParaRNNClassifier"] = functools.partial(classifier, X, np.where(y > 0, "up", "down"))
-    assert {name.partition(",")[0] for name in made} == set(HOMES)
+    assert {name.partition(",")[0] for name in made} == set(MODELS)
     return made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +11,7 @@ import pandas as pd
 
 from tsrnn.contract import (
     Classical,
+    Summary,
     check_arrays,
     check_borders,
     habits,
@@ -185,8 +185,8 @@ class RowsForecaster(Classical[RowsState]):
         return positive_integer("season_length", season_length)
 
 
-@dataclass(frozen=True)
-class BaselineSummary:
+@dataclass(frozen=True, repr=False)
+class BaselineSummary(Summary):
     """Summary of a fitted baseline; print it.
 
     Attributes
@@ -198,13 +198,9 @@ class BaselineSummary:
     title: str
     text: str
 
-    def __str__(self) -> str:
+    def as_text(self) -> str:
+        """Title and text as they are printed."""
         return f"{self.title}\n\n{self.text}"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def series_named(layout: Layout, ids: Iterable[Any]) -> str:

@@ -6,14 +6,15 @@ import difflib
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 
+from tsrnn.models import MODELS, model_class
+
 __all__ = [
-    "MODELS",
+    "COMMANDS",
     "NAMES",
     "check_as_fitted",
     "class_of",
@@ -25,43 +26,9 @@ __all__ = [
 ]
 
 
-class Entry(NamedTuple):
-    """Room and class of a model, with a description of a line."""
-
-    room: str
-    cls: str
-    words: str
-
-
-MODELS = {
-    "pararnn": Entry("forecasters", "ParaRNNForecaster", "network of small independent blocks"),
-    "lem": Entry("forecasters", "LEMForecaster", "network whose units learn their time steps"),
-    "lru": Entry("forecasters", "LRUForecaster", "network of linear recurrences"),
-    "newton": Entry("forecasters", "NewtonForecaster", "network of diagonal GRUs or LSTMs"),
-    "arma": Entry("linear", "ARMA", "ARMA and ARIMA with regressors"),
-    "garch": Entry("linear", "GARCH", "GARCH, GJR-GARCH and EGARCH"),
-    "varma": Entry("linear", "VARMA", "vector ARMA, several targets"),
-    "ccc": Entry("linear", "CCC", "GARCH with constant correlations, several targets"),
-    "dcc": Entry("linear", "DCC", "GARCH with dynamic correlations, several targets"),
-    "vecm-garch": Entry("linear", "VECMGARCH", "multivariate GARCH in vech form, several targets"),
-    "naive": Entry("baselines", "Naive", "the last value"),
-    "seasonal-naive": Entry("baselines", "SeasonalNaive", "the last season"),
-    "naive2": Entry("baselines", "Naive2", "the last value after seasonal adjustment"),
-    "drift": Entry("baselines", "Drift", "the line through the first and the last value"),
-    "mean": Entry("baselines", "Mean", "the mean of all values"),
-    "theta": Entry("baselines", "Theta", "theta method of statsmodels"),
-    "ets": Entry("baselines", "ETS", "exponential smoothing of statsmodels"),
-    "sarimax": Entry("baselines", "SARIMAX", "seasonal ARIMA of statsmodels"),
-    "auto-arima": Entry("baselines", "AutoARIMA", "seasonal ARIMA, orders chosen by a criterion"),
-    "unobserved-components": Entry(
-        "baselines", "UnobservedComponents", "structural time series of statsmodels"
-    ),
-    "arch": Entry("baselines", "ArchModel", "mean and conditional variance of arch"),
-    "var": Entry("baselines", "VAR", "vector autoregression of statsmodels, several targets"),
-    "varmax": Entry("baselines", "VARMAX", "vector ARMA of statsmodels, several targets"),
-    "vecm": Entry("baselines", "VECM", "vector error correction of statsmodels, several targets"),
-}
-NAMES = textwrap.fill(", ".join(MODELS), 80, initial_indent="", subsequent_indent="  ")
+# Name on the command line -> class.
+COMMANDS = {model.command: name for name, model in MODELS.items() if model.command}
+NAMES = textwrap.fill(", ".join(COMMANDS), 80, initial_indent="", subsequent_indent="  ")
 # Arguments that say how data are read, for which there are options.
 OPTIONS = {
     "target": "--target",
@@ -79,7 +46,7 @@ SUFFIX = ".tsrnn"
 
 def is_file(model: str) -> bool:
     """Whether the value of ``--model`` is the file of a saved model."""
-    return _key(model) not in MODELS and (model.endswith(SUFFIX) or Path(model).is_file())
+    return _key(model) not in COMMANDS and (model.endswith(SUFFIX) or Path(model).is_file())
 
 
 def class_of(name: str) -> Any:
@@ -91,12 +58,11 @@ def class_of(name: str) -> Any:
         If there is none of that name.
     """
     key = _key(name)
-    if key not in MODELS:
-        near = difflib.get_close_matches(key, MODELS, n=1)
-        advice = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(MODELS)}."
+    if key not in COMMANDS:
+        near = difflib.get_close_matches(key, COMMANDS, n=1)
+        advice = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(COMMANDS)}."
         raise typer.BadParameter(f"there is no model {name!r}. {advice}", param_hint="'--model'")
-    entry = MODELS[key]
-    return getattr(import_module(f"tsrnn.{entry.room}"), entry.cls)
+    return model_class(COMMANDS[key])
 
 
 def settings_of(texts: Sequence[str] | None) -> dict[str, Any]:

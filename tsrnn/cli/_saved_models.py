@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from tsrnn.cli import _options as o
-from tsrnn.cli._models import MODELS, class_of, load_forecaster
+from tsrnn.cli._models import COMMANDS, class_of, load_forecaster
+from tsrnn.models import MODELS
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Model to list arguments of.")]
 
@@ -74,13 +75,14 @@ def summary(model: o.ModelFile, json: o.Json = False) -> str:
 def models(name: Name = None, json: o.Json = False) -> str:
     """List models or arguments of one; see `MODELS`."""
     if name is None:
+        described = [(key, cls, MODELS[cls]) for key, cls in COMMANDS.items()]
         rows = [
-            {"name": key, "class": f"tsrnn.{entry.room}.{entry.cls}", "description": entry.words}
-            for key, entry in MODELS.items()
+            {"name": key, "class": f"{model.module}.{cls}", "description": model.description}
+            for key, cls, model in described
         ]
         fields: dict[str, Any] = {"models": rows}
-        width = max(map(len, MODELS))
-        lines = [f"{key:{width}}  {entry.words} ({entry.cls})" for key, entry in MODELS.items()]
+        width = max(map(len, COMMANDS))
+        lines = [f"{key:{width}}  {model.description} ({cls})" for key, cls, model in described]
     else:
         cls = class_of(name)
         arguments = inspect.signature(cls).parameters.values()

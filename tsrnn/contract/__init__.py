@@ -49,6 +49,7 @@ from tsrnn.contract._schema import (
     text,
     truth,
 )
+from tsrnn.contract._summary import Summary
 from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "Kind",
     "Origins",
     "SeriesState",
+    "Summary",
     "anything",
     "arguments_of",
     "as_path",

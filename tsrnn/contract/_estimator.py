@@ -8,12 +8,13 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import update_wrapper
-from importlib import import_module
 from types import MethodType
 from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+
+from tsrnn.models import MODELS, model_class
 
 Class = TypeVar("Class", bound=type)
 
@@ -253,9 +254,7 @@ def classes_with(method: str) -> list[str]:
     >>> classes_with("predict_covariances")
     ['CCC', 'DCC', 'VECMGARCH']
     """
-    # The table of all classes lies above this room: it is asked for when a message is read.
-    homes = import_module(f"{__name__.partition('.')[0]}.storage").HOMES
-    classes = (getattr(import_module(room), name) for name, room in sorted(homes.items()))
+    classes = (model_class(name) for name in sorted(MODELS))
     return [cls.__name__ for cls in classes if hasattr(cls, "offers") and _has(cls, method)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import textwrap
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from tsrnn.contract import Summary
 from tsrnn.evaluation._diebold_mariano import ALL
 from tsrnn.evaluation._forecasts import KEYS, model_columns
 from tsrnn.evaluation._words import sentences
@@ -229,11 +229,11 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
+        return self.summary().as_html()
 
 
-@dataclass(frozen=True, eq=False)
-class ComparisonSummary:
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparisonSummary(Summary):
     """Text and tables of a comparison; print it.
 
     Attributes
@@ -250,7 +250,8 @@ class ComparisonSummary:
     words: list[str]
     notes: list[str]
 
-    def __str__(self) -> str:
+    def as_text(self) -> str:
+        """Page as it is printed."""
         lines = ["Comparison of forecasts".center(WIDTH).rstrip(), "=" * WIDTH]
         lines += _wrap("; ".join(f"{key}: {value}" for key, value in self.facts.items()))
         for heading, table in self.tables.items():
@@ -263,11 +264,6 @@ class ComparisonSummary:
         for i, note in enumerate(self.notes, 1):
             lines += _wrap(f"[{i}] {note}")
         return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:

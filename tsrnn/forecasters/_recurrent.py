@@ -55,7 +55,7 @@ from tsrnn.forecasters._memory import (
 from tsrnn.forecasters._model import ForecastModel, empty_model
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive, fit_scaling, standardise
 from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
-from tsrnn.forecasters._summary import Summary, guarantee, reason_of_inactivity, summarise
+from tsrnn.forecasters._summary import NetworkSummary, guarantee, reason_of_inactivity, summarise
 from tsrnn.forecasters._training import Training, check_model_size
 from tsrnn.forecasters._units import sample_inputs, units_of
 from tsrnn.interpret import active_networks, block_shares
@@ -306,7 +306,7 @@ class RecurrentForecaster(Forecaster[Memory]):
         names, id_name = self._panel_shape[0].target_names, self.arguments_.id_col
         return contribution_frame(ahead, self.best_epochs_, memory, names, id_name)
 
-    def summary(self) -> Summary:
+    def summary(self) -> NetworkSummary:
         """Summary of the fit, its accuracy and its recurrence features; print the result."""
         check_is_fitted(self, "fitted_")
         return summarise(self)

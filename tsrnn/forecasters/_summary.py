@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from tsrnn.contract import Summary
 from tsrnn.interpret import (
     WIDTH,
     feature_section,
@@ -47,8 +48,8 @@ _GUARANTEES = {
 }
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class NetworkSummary(Summary):
     """Text and tables of a fitted forecaster; print it.
 
     Attributes
@@ -72,7 +73,8 @@ class Summary:
     features: pd.DataFrame | None
     notes: list[str]
 
-    def __str__(self) -> str:
+    def as_text(self) -> str:
+        """Page as it is printed."""
         parts = [
             self.title.center(WIDTH).rstrip(),
             "=" * WIDTH,
@@ -87,10 +89,8 @@ class Summary:
         ]
         return "\n".join(parts)
 
-    __repr__ = __str__
 
-
-def summarise(forecaster: RecurrentForecaster) -> Summary:
+def summarise(forecaster: RecurrentForecaster) -> NetworkSummary:
     """Build the summary of a fitted forecaster."""
     settings, memory, model = forecaster.settings_, forecaster.state_, forecaster.model_
     history, linear = forecaster.history_, forecaster.linear_path_
@@ -137,7 +137,9 @@ def summarise(forecaster: RecurrentForecaster) -> Summary:
     if longest >= settings.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
     title = f"{type(forecaster).__name__} Results"
-    return Summary(title, composition(forecaster), facts, forecaster.validation_, features, notes)
+    return NetworkSummary(
+        title, composition(forecaster), facts, forecaster.validation_, features, notes
+    )
 
 
 def composition(forecaster: RecurrentForecaster) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections import Counter
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from tsrnn.contract import Summary
 from tsrnn.linear._diagnostics import residual_tests
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._fitted import FittedLinear
@@ -148,8 +148,8 @@ MESSAGES_SHOWN = 5
 NO_ERROR = "-: none, as the parameter is on a boundary, not identified, imposed or has no variance."
 
 
-@dataclass(frozen=True)
-class LinearSummary:
+@dataclass(frozen=True, repr=False)
+class LinearSummary(Summary):
     """Text and tables of a fitted model; print it.
 
     Attributes
@@ -174,7 +174,8 @@ class LinearSummary:
     tests: pd.DataFrame | None
     notes: list[str]
 
-    def __str__(self) -> str:
+    def as_text(self) -> str:
+        """Page as it is printed."""
         one_unit = "coef" in self.params
         table = _coefficient_lines(self.params) if one_unit else _unit_lines(self.params)
         width = max(WIDTH, *map(len, table))
@@ -194,11 +195,6 @@ class LinearSummary:
             lines += ["", "Warnings and notes:"]
         lines += [_wrapped(f"[{i}] {note}", width) for i, note in enumerate(self.notes, 1)]
         return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def message_counts(messages: tuple[tuple[str, ...], ...]) -> list[str]:

@@ -4,30 +4,11 @@ Names are those of tsrnn. `TsrnnForecaster` takes any other forecaster of tsrnn.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tsrnn.sktime._classes import (
-        ARMA,
-        GARCH,
-        VARMA,
-        LEMForecaster,
-        LRUForecaster,
-        NewtonForecaster,
-        ParaRNNForecaster,
-        TsrnnForecaster,
-    )
+from tsrnn.models import MODELS
 
-__all__ = [
-    "ARMA",
-    "GARCH",
-    "VARMA",
-    "LEMForecaster",
-    "LRUForecaster",
-    "NewtonForecaster",
-    "ParaRNNForecaster",
-    "TsrnnForecaster",
-]
+__all__ = [*sorted(name for name, model in MODELS.items() if model.sktime), "TsrnnForecaster"]
 
 
 def __getattr__(name: str) -> Any:

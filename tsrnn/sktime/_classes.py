@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 import tsrnn.forecasters as networks
 import tsrnn.linear as linear
+from tsrnn.models import MODELS, model_class
 from tsrnn.sktime._adapter import FRAME_ARGUMENTS, Adapter
 
 _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
@@ -137,64 +138,24 @@ class _Network(_Running):
         return [few, few | {"multivariate": "joint", "linear_path": False}]
 
 
-@_running(networks.ParaRNNForecaster)
-class ParaRNNForecaster(_Network):
-    """`tsrnn.ParaRNNForecaster` as a forecaster of sktime.
+_NETWORK_DOC = """`tsrnn.{name}` as a forecaster of sktime.
 
-    The fitted one is `forecaster_`. All series of a panel share the network; for one of each,
-    put it into sktime's `ForecastByLevel`. Any `fh` after the data is answered, in-sample ones
-    are not. `X` must be known for every step up to the last of `fh`.
+The fitted one is `forecaster_`. All series of a panel share the network; for one of each, put it
+into sktime's `ForecastByLevel`. Any `fh` after the data is answered, in-sample ones are not. `X`
+must be known for every step up to the last of `fh`.
 
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.sktime import ParaRNNForecaster
-    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
-    >>> ParaRNNForecaster(hidden_size=8, max_epochs=1).fit(y).predict(fh=[1, 2]).columns.tolist()
-    ['a', 'b']
-    """
-
-
-@_running(networks.LEMForecaster)
-class LEMForecaster(_Network):
-    """`tsrnn.LEMForecaster` as a forecaster of sktime; otherwise as `ParaRNNForecaster`.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.sktime import LEMForecaster
-    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
-    >>> LEMForecaster(hidden_size=8, max_epochs=1).fit(y).predict(fh=[1, 2]).columns.tolist()
-    ['a', 'b']
-    """
-
-
-@_running(networks.LRUForecaster)
-class LRUForecaster(_Network):
-    """`tsrnn.LRUForecaster` as a forecaster of sktime; otherwise as `ParaRNNForecaster`.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.sktime import LRUForecaster
-    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
-    >>> LRUForecaster(hidden_size=8, max_epochs=1).fit(y).predict(fh=[1, 2]).columns.tolist()
-    ['a', 'b']
-    """
-
-
-@_running(networks.NewtonForecaster)
-class NewtonForecaster(_Network):
-    """`tsrnn.NewtonForecaster` as a forecaster of sktime; otherwise as `ParaRNNForecaster`.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.sktime import NewtonForecaster
-    >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
-    >>> NewtonForecaster(hidden_size=8, max_epochs=1).fit(y).predict(fh=[1, 2]).columns.tolist()
-    ['a', 'b']
-    """
+Examples
+--------
+>>> import numpy as np, pandas as pd
+>>> from tsrnn.sktime import {name}
+>>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+>>> {name}(hidden_size=8, max_epochs=1).fit(y).predict(fh=[1, 2]).columns.tolist()
+['a', 'b']
+"""
+for _name, _model in MODELS.items():
+    if _model.sktime and _model.module == networks.__name__:
+        _members = {"__module__": __name__, "__doc__": _NETWORK_DOC.format(name=_name)}
+        globals()[_name] = _running(model_class(_name))(type(_name, (_Network,), _members))
 
 
 @_running(linear.ARMA)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from sklearn.base import clone
 
 from tsrnn.contract import last_step
+from tsrnn.models import MODELS
 
 __all__ = ["Choice", "Integer", "Order", "Real", "default_space", "suggest", "whole_space"]
 
@@ -132,13 +133,14 @@ _NETWORK: Space = {
     "learning_rate": Real(3e-4, 1e-2, log=True),
     "weight_decay": Real(1e-4, 1e-1, log=True),
 }
-# By name, so that no forecaster has to be loaded.
-SPACES: dict[str, Space] = {
-    "ParaRNNForecaster": _NETWORK
-    | {"cell": Choice(("rnn", "gru", "lstm")), "block_size": Choice((1, 2, 4, 8))},
-    "LEMForecaster": _NETWORK | {"dt": Real(0.05, 1.0, log=True)},
-    "LRUForecaster": _NETWORK | {"r_min": Real(0.0, 0.9)},
-    "NewtonForecaster": _NETWORK | {"cell": Choice(("gru", "lstm"))},
+_OF_CLASS: dict[str, Space] = {
+    "ParaRNNForecaster": {
+        "cell": Choice(("rnn", "gru", "lstm")),
+        "block_size": Choice((1, 2, 4, 8)),
+    },
+    "LEMForecaster": {"dt": Real(0.05, 1.0, log=True)},
+    "LRUForecaster": {"r_min": Real(0.0, 0.9)},
+    "NewtonForecaster": {"cell": Choice(("gru", "lstm"))},
     "ARMA": {"order": Order((("p", 0, 3), ("d", 0, 1), ("q", 0, 3)))},
     "VARMA": {"order": Order((("p", 1, 3), ("q", 0, 1)))},
     "GARCH": {
@@ -147,6 +149,12 @@ SPACES: dict[str, Space] = {
         "distribution": Choice(("normal", "t")),
     },
 }
+# By name, so that no forecaster has to be loaded; every network has the arguments of _NETWORK.
+SPACES: dict[str, Space] = {
+    name: dict(_NETWORK) for name, model in MODELS.items() if model.module == "tsrnn.forecasters"
+}
+for _name, _space in _OF_CLASS.items():
+    SPACES[_name] = SPACES.get(_name, {}) | _space
 _WINDOWS = (1, 2, 4)  # input sizes, in horizons
 _OF_ONE_CELL = ("nonlinearity", "init", "chrono_length")  # each is a choice of some cells only
 
