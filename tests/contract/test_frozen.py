@@ -117,7 +117,7 @@ def test_a_fit_that_fails_leaves_the_one_before(fitted, example, answers, contra
 def test_a_fit_that_fails_at_its_end_leaves_the_one_before(
     fitted, example, answers, contract, monkeypatch
 ):
-    late = "_fit_panel" if example.is_forecaster else "_judge"
+    late = "_fit_panel" if example.is_forecaster else "_fit_samples"
     whole = getattr(type(fitted), late)
 
     def fails(self, *data):

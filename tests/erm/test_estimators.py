@@ -28,6 +28,7 @@ from tsrnn.erm._training import (
     RiskOfSamples,
     SampleEpoch,
     TrainingData,
+    scaled,
     squared_error,
 )
 from tsrnn.kernels import Cell
@@ -160,7 +161,7 @@ class TestPadding:
         model = regressor(cell=cell).fit(RAGGED, Z)
         network = model.network_
         data = TrainingData(
-            model._scaled(read_sequences(RAGGED, model, reset=False)),
+            scaled(read_sequences(RAGGED, "ParaRNNRegressor"), model.input_scaler_),
             torch.tensor(Z[:, None] / 20, dtype=torch.float32),
             None,
             False,
@@ -205,7 +206,7 @@ class TestLoss:
         rows = np.concatenate(y) if many else y
         weights = RNG.uniform(0.1, 2.0, size=len(rows))
         data = TrainingData(
-            read_sequences(RAGGED, model, reset=False), torch.tensor(rows).float(), weights, many
+            read_sequences(RAGGED, type(model).__name__), torch.tensor(rows).float(), weights, many
         )
         found = np.concatenate(model.predict(RAGGED)) if many else model.predict(RAGGED)
         expected = metric(rows, found, sample_weight=weights)
@@ -220,7 +221,7 @@ class TestLoss:
         codes = np.searchsorted(model.classes_, LABELS)
         weights = RNG.uniform(size=10)
         data = TrainingData(
-            read_sequences(RAGGED, model, reset=False), torch.tensor(codes), weights, False
+            read_sequences(RAGGED, type(model).__name__), torch.tensor(codes), weights, False
         )
         lowered = EmpiricalRisk(model.network_, "log_loss", "last")(data.batch(torch.arange(10)))
         expected = log_loss(LABELS, model.predict_proba(RAGGED), sample_weight=weights)
@@ -550,7 +551,7 @@ class TestPartialFit:
         model = regressor(standardize=False, learning_rate=0.01, weight_decay=0.1)
         model.partial_fit(X, z / 20)
         network = copy.deepcopy(model.network_)
-        moments = copy.deepcopy(model._moments)
+        moments = copy.deepcopy(model.fitted_.course.moments)
         model.partial_fit(X[:6], z[:6] / 20)
 
         parameters = [p for p in network.parameters()]
@@ -636,7 +637,7 @@ class TestFailures:
     @pytest.mark.parametrize("method", ["fit", "partial_fit"])
     def test_what_was_fitted_stays(self, method):
         model = regressor(nonlinearity="identity").fit(ARRAY, Z).partial_fit(ARRAY, Z)
-        before, moments = model.predict(ARRAY), copy.deepcopy(model._moments)
+        before, moments = model.predict(ARRAY), copy.deepcopy(model.fitted_.course.moments)
         model.set_params(learning_rate=1e30)
         with pytest.raises(FloatingPointError):
             getattr(model, method)(ARRAY, Z)
@@ -646,7 +647,7 @@ class TestFailures:
         assert model.n_features_in_ == 2
         for parameter, own in moments.items():
             for name, value in own.items():
-                assert torch.equal(value, model._moments[parameter][name])
+                assert torch.equal(value, model.fitted_.course.moments[parameter][name])
 
     def test_a_prediction_that_is_no_number_is_an_error(self):
         """Not NaN, nor the first class."""
@@ -709,7 +710,7 @@ class TestEpochs:
     @settings(max_examples=25, deadline=None)
     def test_a_pass_has_every_sample_once(self, n, size, seed):
         X = np.arange(float(n))[:, None] * np.ones((1, 2))
-        sequences = read_sequences(X[:, :, None], regressor(), reset=True)
+        sequences = read_sequences(X[:, :, None], "ParaRNNRegressor")
         data = TrainingData(sequences, torch.zeros(n, 1), None, False)
         generator = torch.Generator().manual_seed(seed)
         epoch = SampleEpoch(data, torch.arange(n), size, generator)

@@ -19,7 +19,7 @@ RAGGED = [RNG.integers(-4, 5, size=(n, 2)).astype(float) for n in (3, 1, 4, 1, 5
 
 
 def read(X):
-    return read_sequences(X, ParaRNNRegressor(), reset=True)
+    return read_sequences(X, "ParaRNNRegressor")
 
 
 def small(**params):
@@ -110,7 +110,7 @@ class TestLists:
         X = [np.full((n, width), i) + np.arange(n)[:, None] / 10 for i, n in enumerate(lengths)]
         sequences = read(X)
         assert len(sequences) == len(lengths)
-        assert sequences.n_inputs == width
+        assert sequences.inputs.n_inputs == width
         row = 0
         for i, n in enumerate(lengths):
             for t in range(n):

@@ -24,7 +24,7 @@ SMALL = {"hidden_size": 4, "max_epochs": 1, "random_state": 0}
 
 
 def sequences_of(X):
-    return read_sequences(X, ParaRNNRegressor(), reset=True)
+    return read_sequences(X, "ParaRNNRegressor")
 
 
 def fit(X, y, weight=None, **params):

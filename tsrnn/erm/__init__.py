@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tsrnn.erm._classifier import ParaRNNClassifier
     from tsrnn.erm._cross_validation import BlockedKFold, cross_validated_risk
     from tsrnn.erm._excess_risk import Estimate, ExcessRisk, excess_risk
+    from tsrnn.erm._function import SequenceFunction
     from tsrnn.erm._functionals import impulse_response, memory, partial_dependence
     from tsrnn.erm._refits import Refits, block_bootstrap, deep_ensemble
     from tsrnn.erm._regressor import ParaRNNRegressor
@@ -57,6 +58,7 @@ _HOMES = {
     "ParaRNNRegressor": "_regressor",
     "Refits": "_refits",
     "Risk": "_risk",
+    "SequenceFunction": "_function",
     "approximation_bound": "theory",
     "block_bootstrap": "_refits",
     "cross_validated_risk": "_cross_validation",
@@ -94,6 +96,7 @@ __all__ = [
     "ParaRNNRegressor",
     "Refits",
     "Risk",
+    "SequenceFunction",
     "approximation_bound",
     "block_bootstrap",
     "cross_validated_risk",

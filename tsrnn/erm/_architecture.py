@@ -261,9 +261,9 @@ def select_architecture(
     loss = checked_loss(default_loss(base) if loss is None else loss)
     folds = checked_folds(cv, X, z, loss)
     lags = checked_held_out_lags(lags, folds)  # before any fit
-    sequences = read_sequences(X, clone(base), reset=True)
+    sequences = read_sequences(X, type(base).__name__)
     length = int(sequences.lengths.max())
-    n_inputs = None if params.get("input_projection", False) else sequences.n_inputs
+    n_inputs = None if params.get("input_projection", False) else sequences.inputs.n_inputs
     operations = [_operations(length, n_inputs, **sizes) for sizes in grid]
     tasks = [(clone(base), sizes, X, z, *fold, loss) for sizes in grid for fold in folds]
     done = in_workers(_fitted, tasks, n_jobs, "architectures" if verbose else None)

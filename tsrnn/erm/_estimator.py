@@ -1,80 +1,179 @@
-"""Estimator of functions of sequences: the samples, training and files of every such estimator."""
+"""Estimator of functions of sequences: arguments, the fit, and what is asked of its result."""
 
 from __future__ import annotations
 
-import copy
+import inspect
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import IO, Any, Self
+import re
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import IO, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from tsrnn.contract import (
-    Frozen,
+    Arguments,
     Kind,
+    anything,
+    arguments_of,
+    by_name,
     check_argument_names,
-    check_fits,
+    integer,
+    listed,
     record,
     saved_arguments,
-    seed_of,
+    text,
     write_file,
 )
-from tsrnn.erm._file import COMMON, arrays_of, header_of, revive
-from tsrnn.erm._resampling import take
-from tsrnn.erm._risk import Risk, empirical_risk, risk_of_steps
-from tsrnn.erm._sequences import Sequences, read_sequences
-from tsrnn.erm._settings import Settings, settings_of
+from tsrnn.erm._function import FittedFunction
+from tsrnn.erm._minimisation import minimise_risk, take_epoch
+from tsrnn.erm._sequences import read_sequences
 from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
-from tsrnn.erm._targets import read_targets, read_weights, require_targets
-from tsrnn.erm._training import (
-    EmpiricalRisk,
-    RiskOfSamples,
-    SampleEpoch,
-    TrainingData,
-    all_outputs,
-    constant_risk,
-    counted_samples,
-    fitted_scaler,
-    hold_out,
-)
-from tsrnn.interpret import active_networks, block_shares
-from tsrnn.layers import CellStack, RecurrentNetwork
-from tsrnn.training import parameter_groups
+from tsrnn.erm._targets import Targets, read_targets, read_weights
+from tsrnn.interpret import active_networks, block_shares, recurrence_features
+from tsrnn.layers import CellStack, check_saveable
 
-SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
-OF_THE_NETWORK = (
-    "hidden_size", "cell", "block_size", "n_layers", "nonlinearity", "layer_options",
-    "aggregation", "input_projection", "many_to_many", "pooling", "standardize",
-)  # fmt: skip
-LARGEST = float(np.finfo(np.float32).max)
+Class = TypeVar("Class", bound=type)
+
+# Fields of a file.
+KINDS: dict[str, Kind] = {
+    "format": integer(1),
+    "version": text,
+    "class": text,
+    "params": by_name(anything),
+    "tuples": listed(text),
+    "fitted": by_name(anything),
+}
 
 
-class SequenceEstimator(Frozen, BaseEstimator, ABC):
+def of_fit(read: str | Callable[[FittedFunction], Any], doc: str) -> Any:
+    """Property of an estimator that reads its fitted function, by path or by a function."""
+    value: Callable[[FittedFunction], Any] = attrgetter(read) if isinstance(read, str) else read
+    return property(lambda estimator: value(estimator._function), doc=doc)
+
+
+class SequenceEstimator(BaseEstimator):
     """Base of the estimators of functions of sequences; not to be used by itself.
 
-    A subclass reads targets (`_targets`) and gives them back (`_original`), puts them to the
-    network (`_fit_targets`, `_encoded`, `_n_outputs`), names the loss that is lowered (`_loss`),
-    bounds outputs (`_output_bounds`), and writes targets to files (`_target_header`,
-    `_target_kinds`, `_set_targets`).
+    A subclass names the kind of its targets (`_targets`).
+
+    Parameters
+    ----------
+    hidden_size : int, default 64
+        Width d of the network.
+    cell : {"rnn", "gru", "lstm", "attention", "lem", "lru", "newton-gru", "newton-lstm"} or Cell
+        Recurrent layers, see `tsrnn.layers`: blocks of Elman networks, of gated recurrent units or
+        of long short-term memory; block-recurrent attention; long expressive memory; linear
+        recurrent units; the gated cells of Danieli et al. (2025); or your own
+        `tsrnn.kernels.Cell`.
+    block_size : int, optional
+        d_s, a divisor of `hidden_size`. By default 2, and for "lem" full matrices. With
+        ``block_size=hidden_size`` it is the ordinary network.
+    n_layers : int, default 1
+        L, the number of recurrent layers.
+    nonlinearity : {"tanh", "relu", "identity"}, optional
+        Activation of ``cell="rnn"``, "tanh" by default. The theorems assume "relu".
+    init : str, optional
+        Initialisation, one of those that the layer offers.
+    layer_options : dict, optional
+        Further arguments of the layer, such as ``{"dt": 0.5}`` for "lem".
+    aggregation : {"fc", "linear", "ffn"}, default "fc"
+        F, see `tsrnn.layers.RecurrentNetwork`. The theorems assume "fc"; with "linear" outputs are
+        a sum over blocks.
+    input_projection : bool, default False
+        Whether a matrix P maps the inputs before they enter the first layer.
+    many_to_many : bool, default False
+        Whether there is a target for every step, E[z_t | x_1, ..., x_t], rather than one per
+        sample.
+    pooling : {"last", "mean", "max"}, default "last"
+        State of the last layer that is read where there is one target per sample: the last, as in
+        the theorems, or the mean or maximum over steps. Where the steps that matter, such as those
+        that tell classes apart, may lie anywhere in a long sequence, "max" and "mean" can be better
+        by far; where the order of the last steps decides, "last" is. Choose by cross-validation.
+    bound : float, optional
+        U: predictions are truncated to [-U, U], in the unit of the targets; of a classifier its
+        outputs are, the logarithms of odds up to a constant, so that no probability is 0. Training
+        lowers the risk of the network before truncation, which lowers it further for targets
+        within [-U, U]. By default there is no bound.
+    standardize : bool, default True
+        Whether each input, and each target of a regressor, is centred and divided by its standard
+        deviation, both from all steps of the training part.
+    learning_rate : float, default 0.002
+        Learning rate of Adam, halved when the validation risk has not improved for three epochs.
+        Training ends below 1e-6. Gradients are clipped at norm 1.
+    weight_decay : float, default 0
+        Decoupled weight decay.
+    batch_size : int, optional
+        Samples per step of the optimiser: by default 64, or a 200th of the training part if that
+        is more, at most 1024. An epoch is one pass over the training part, or several where one
+        would take fewer than 20 steps.
+    max_epochs : int, default 100
+    early_stopping : bool, default True
+        Whether part of the samples is held out. Its risk then decides which epoch's parameters are
+        kept, when the learning rate is halved and when training ends. Otherwise the empirical risk
+        of all samples decides, and training goes on to `max_epochs` or the least learning rate:
+        empirical risk minimisation as in the theorems.
+    validation_fraction : float, default 0.1
+        Fraction of the samples that is held out, at most a half.
+    validation_split : {"random", "last"}, default "random"
+        Samples that are held out. With samples in time order, such as windows of one series, take
+        the last; the first of these still overlap with the last windows of the training part.
+    patience : int or None, default 10
+        Epochs without improvement of the validation risk before training stops.
+    device : str, default "cpu"
+        Where to train, such as "cuda". Predictions are computed on the CPU.
+    callbacks : list of lightning.pytorch.Callback, optional
+        Passed to Lightning's trainer, such as `tsrnn.interpret.FeatureHistory`.
+    random_state : int, numpy random generator or None
+        The same integer gives the same estimate on the same machine. None gives a new one.
+    verbose : int, default 0
+        1 shows a progress bar over epochs.
+
+    Attributes
+    ----------
+    fitted_ : SequenceFunction
+        Fitted function, of which all others are parts.
+    arguments_ : tsrnn.contract.Arguments
+        Constructor arguments of the fit; as they stand before one.
+    network_ : tsrnn.layers.RecurrentNetwork
+    history_ : list of dict
+        Losses, in the scale of training, and learning rate of every epoch.
+    best_epoch_ : int
+        Epoch whose parameters are kept; 0 is the random start.
+    validation_skill_ : float or None
+        Relative reduction of the held-out risk against the best constant, :math:`1 - R / R_0`, in
+        the scale of training: 1 is perfect, 0 as good as the constant. None where no samples were
+        held out.
+    network_active_ : bool
+        False where no epoch was better than the random start or `validation_skill_` is not above
+        0. Functions that read networks, such as `tsrnn.recurrence_features`, then raise
+        `tsrnn.interpret.UninformativeNetworkError`.
+    inactive_networks_ : dict of int to str
+        Reason why the network contributes nothing, under its number, 1; else empty.
+    sample_length_ : int
+        Steps of the longest sequence.
+    training_risk_, validation_risk_ : Risk
+        Mean loss over the training samples and over those held out, or over all their steps,
+        weighted where there are weights, in the unit of the data; the second is None where no
+        samples were held out. The validation risk chose the epoch and is therefore a little too
+        small. With several outputs it is their mean; in training each is divided by its variance
+        where they are standardised.
+    n_train_, n_validation_ : int
+        Samples in either part; after `partial_fit` the number of samples seen.
+    n_features_in_ : int
+        Inputs per step; with a table its columns, which are steps.
+    feature_names_in_ : ndarray of str
+        Columns of a table, where all have names.
+    sample_ : Tensor of shape (n, T, d_in)
+        Inputs of the training part as the network sees them, by which blocks are judged.
+    input_scaler_ : sklearn.preprocessing.StandardScaler or None
     """
 
     not_saved = ("callbacks",)
-    network_: Any
-    history_: list[dict[str, float]]
-    best_epoch_: int
-    validation_skill_: float | None
-    input_scaler_: StandardScaler | None
-    target_scaler_: StandardScaler | None
-    feature_names_in_: np.ndarray
-    n_features_in_: int
-    _fitted_to_table: bool
+    _targets: ClassVar[type[Targets]]
+    fitted_: FittedFunction
 
     def __init__(
         self,
@@ -131,51 +230,42 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         self.random_state = random_state
         self.verbose = verbose
 
+    network_ = of_fit("network", "Network, in evaluation mode.")
+    history_ = of_fit(
+        lambda function: [dict(epoch) for epoch in function.course.history],
+        "Losses and learning rate of every epoch.",
+    )
+    best_epoch_ = of_fit("course.best_epoch", "Epoch whose parameters are kept.")
+    validation_skill_ = of_fit("course.validation_skill", "Skill against the best constant.")
+    sample_length_ = of_fit("course.sample_length", "Steps of the longest sequence.")
+    training_risk_ = of_fit(lambda f: f.risks["training"], "Risk of the training part.")
+    validation_risk_ = of_fit(lambda f: f.risks.get("validation"), "Risk of the held-out part.")
+    n_train_ = of_fit("course.n_train", "Samples of the training part.")
+    n_validation_ = of_fit("course.n_validation", "Samples of the held-out part.")
+    n_features_in_ = of_fit("inputs.n_features", "Inputs per step, or columns of a table.")
+    sample_ = of_fit("sample", "Inputs that blocks are judged by, as the network sees them.")
+    input_scaler_ = of_fit("input_scaler", "Scaler of the inputs.")
+
     @property
-    @abstractmethod
-    def _loss(self) -> str:
-        """Name of the loss."""
+    def feature_names_in_(self) -> np.ndarray:
+        """Columns of the table of the fit."""
+        names = self._function.inputs.names
+        if names is None:
+            raise AttributeError("feature_names_in_ is of fits to tables whose columns have names")
+        return names
 
-    @abstractmethod
-    def _targets(self, y: np.ndarray, sequences: Sequences, *, reset: bool) -> np.ndarray:
-        """Targets as numbers, checked; with `reset` learn their shape or their classes."""
+    @property
+    def arguments_(self) -> Arguments:
+        """Constructor arguments of the last fit; as they stand where there was none."""
+        return self.fitted_.arguments if hasattr(self, "fitted_") else Arguments.of(self)
 
-    @abstractmethod
-    def _original(self, targets: np.ndarray) -> np.ndarray:
-        """Targets as users give them, one below the other."""
+    @property
+    def _function(self) -> FittedFunction:
+        check_is_fitted(self)
+        return self.fitted_
 
-    @abstractmethod
-    def _fit_targets(self, targets: np.ndarray, weights: np.ndarray | None) -> None:
-        """Learn from the training part how targets are put to the network."""
-
-    @abstractmethod
-    def _encoded(self, targets: np.ndarray, counted: np.ndarray | bool = True) -> Tensor:
-        """Targets as the network is to give them; those that are not counted may be anything."""
-
-    @abstractmethod
-    def _n_outputs(self) -> int:
-        """Outputs of the network."""
-
-    @abstractmethod
-    def _output_bounds(self, bound: float) -> tuple[Tensor, Tensor]:
-        """Least and largest output."""
-
-    @abstractmethod
-    def _target_header(self) -> dict[str, Any]:
-        """Fields of a file that describe targets."""
-
-    @classmethod
-    @abstractmethod
-    def _target_kinds(cls) -> dict[str, Kind]:
-        """Kinds of these fields by name."""
-
-    @abstractmethod
-    def _set_targets(self, fitted: dict[str, Any]) -> None:
-        """Restore the description of targets from the fields of a file."""
-
-    def _strata(self, targets: np.ndarray) -> np.ndarray | None:
-        """Classes whose shares a random split keeps."""
-        return None
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fitted_")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Estimate the network.
@@ -203,255 +293,76 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         FloatingPointError
             If training diverges.
         """
-        with self._fitting():
-            settings = settings_of(self.arguments_.as_dict())
-            samples = self._read(X, y, sample_weight, settings, reset=True)
-            generator = torch.Generator().manual_seed(seed_of(self.arguments_.random_state))
-            counted = counted_samples(samples.weights, samples.sequences, settings.many_to_many)
-            strata = self._strata(samples.targets)
-            if strata is not None:
-                strata = strata[counted]
-            train, held_out = hold_out(counted, settings, strata, generator)
-            self._fit_scalers(samples, train, settings)
-            data = self._data(samples, settings)
-            self._start(samples.sequences.n_inputs, settings, generator)
-            self._train(data, train, held_out, settings, generator)
-            self.n_train_, self.n_validation_ = len(train), len(held_out)
-            self._judge(samples, data, train, held_out)
+        self.fitted_ = self._fit_samples(X, y, sample_weight)
         return self
 
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Go on with one epoch over these samples; the first call starts."""
-        first = not hasattr(self, "network_")
-        if not first:
-            fitted, now = self.arguments_.as_dict(), self.get_params(deep=False)
-            for name in OF_THE_NETWORK:
-                if now[name] is not fitted[name] and now[name] != fitted[name]:
-                    raise ValueError(
-                        f"partial_fit needs the arguments of the fit; {name} was {fitted[name]!r} "
-                        f"and is now {now[name]!r}. Set it back, or fit again"
-                    )
-        with self._fitting():
-            settings = settings_of(self.arguments_.as_dict())
-            samples = self._read(X, y, sample_weight, settings, reset=first)
-            # Another order of the samples at each call, and the same ones in another run.
-            seed = seed_of(self.arguments_.random_state) + (0 if first else self.n_train_)
-            generator = torch.Generator().manual_seed(seed % 2**63)
-            counted = counted_samples(samples.weights, samples.sequences, settings.many_to_many)
-            if first:
-                self._fit_scalers(samples, counted, settings)
-                self._start(samples.sequences.n_inputs, settings, generator)
-                self.n_train_ = self.n_validation_ = 0
-            data = self._data(samples, settings)
-            self._train_once(data, counted, settings, generator)
-            self.n_train_ += len(counted)
-            # The record of a fit does not describe this network any more.
-            self.history_, self.best_epoch_, self.validation_skill_ = [], 0, None
-            self._judge(samples, data, counted, counted[:0])
+    def _fit_samples(self, *data: Any) -> FittedFunction:
+        return minimise_risk(type(self).__name__, self._targets, Arguments.of(self), *data)
 
-    def _read(
-        self, X: Any, y: Any, sample_weight: Any, settings: Settings, *, reset: bool
-    ) -> _Samples:
-        require_targets(y, self)
-        sequences = read_sequences(X, self, reset=reset)
-        if reset:
-            self._fitted_to_table = sequences.kind == "table"
-        many = settings.many_to_many
-        targets = self._targets(read_targets(y, sequences, many), sequences, reset=reset)
-        return _Samples(sequences, targets, read_weights(sample_weight, sequences, many))
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Go on with one epoch over these samples, at `learning_rate`, without validation.
 
-    def _fit_scalers(self, samples: _Samples, train: Tensor, settings: Settings) -> None:
-        sequences, weights = samples.sequences, samples.weights
-        trained = np.zeros(len(sequences), bool)
-        trained[train.numpy()] = True
-        rows = np.repeat(trained, sequences.lengths)
-        of_targets = rows if settings.many_to_many else trained
-        weights = None if weights is None else weights[of_targets]
-        self._fit_targets(samples.targets[of_targets], weights)
-        self.input_scaler_ = None
-        if settings.standardize:
-            if weights is not None and not settings.many_to_many:
-                weights = np.repeat(weights, sequences.lengths[trained])
-            self.input_scaler_ = fitted_scaler("X", sequences.values[rows], weights)
+        The first call, where there was no fit, learns how inputs and targets are standardised
+        and draws the network. The optimiser's state is carried on from call to call, not to
+        files. An epoch is one pass over the samples given; only ratios of weights within a call
+        matter. `history_` is empty afterwards.
 
-    def _data(self, samples: _Samples, settings: Settings) -> TrainingData:
-        weights = samples.weights
-        encoded = self._encoded(samples.targets, True if weights is None else weights > 0)
-        scaled = self._scaled(samples.sequences)
-        return TrainingData(scaled, encoded, weights, settings.many_to_many)
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
 
-    def _scaled(self, sequences: Sequences) -> Sequences:
-        """Sequences as the network sees them."""
-        values = sequences.values
-        if self.input_scaler_ is not None:
-            values = self.input_scaler_.transform(values)
-        too_large = np.abs(values) > LARGEST
-        if too_large.any():
-            row, column = np.argwhere(too_large)[0]
-            raise ValueError(
-                f"X is too large for the network, whose numbers end at {LARGEST:.3g}: at "
-                f"{sequences.where(int(row), True)}, input {column} it is "
-                f"{sequences.values[row, column]:.3g}, "
-                f"and {values[row, column]:.3g} as the network is to see it. Change its unit, or "
-                "look for what is wrong with this value"
-            )
-        return replace(sequences, values=values)
+        Returns
+        -------
+        self
+        """
+        return self._go_on(X, y, sample_weight)
 
-    def _start(self, n_inputs: int, settings: Settings, generator: torch.Generator) -> None:
-        self._make_network(n_inputs)
-        self.network_.prepare(verbose=bool(settings.verbose))
-        self.network_.reset_parameters(generator)
-        self.history_ = []
-        self.best_epoch_ = 0
-
-    def _make_network(self, n_inputs: int) -> None:
-        settings = settings_of(self.arguments_.as_dict() | {"device": "cpu"})
-        shapes = self._network_without_memory(n_inputs).parameters()
-        check_fits(
-            f"a network of hidden_size={settings.hidden_size} and n_layers={settings.n_layers}",
-            16.0 * sum(parameter.numel() for parameter in shapes),  # value, gradient, two moments
-            "Take smaller sizes; by default hidden_size=64 and n_layers=1",
+    def _go_on(self, *data: Any) -> Self:
+        before = self.fitted_ if hasattr(self, "fitted_") else None
+        self.fitted_ = take_epoch(
+            type(self).__name__, self._targets, Arguments.of(self), before, *data
         )
-        with torch.random.fork_rng(devices=[]):  # layers draw parameters, which are drawn anew
-            self.network_ = settings.make(n_inputs, self._n_outputs())
-        self._moments: dict[Any, Any] | None = None
+        return self
 
-    def _check_settings(self) -> None:
-        settings_of(self.get_params(deep=False) | {"device": "cpu"})
+    def predict(self, X: Any) -> Any:
+        """Estimate of f0 at X; of a classifier the most probable class.
 
-    def _network_without_memory(self, n_inputs: int) -> RecurrentNetwork:
-        """Network that has the shapes of its parameters alone."""
-        settings = settings_of(self.get_params(deep=False) | {"device": "cpu"})
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            return settings.make(n_inputs, self._n_outputs())
+        Parameters
+        ----------
+        X : as in `fit`
+            Sequences of any lengths; tables have as many columns as in `fit`.
 
-    def _train(
-        self,
-        data: TrainingData,
-        train: Tensor,
-        held_out: Tensor,
-        settings: Settings,
-        generator: torch.Generator,
-    ) -> None:
-        from tsrnn.training import train as fit_network  # Lightning is slow to load
-
-        network, reading = self.network_, self._reading()
-        bounds = None if settings.bound is None else self._output_bounds(settings.bound)
-        judged = held_out if len(held_out) else train
-        self.history_, self.best_epoch_ = fit_network(
-            network,
-            SampleEpoch(data, train, settings.batch_size, generator),
-            loss=EmpiricalRisk(network, self._loss, reading),
-            validate=RiskOfSamples(network, data, judged, self._loss, reading, bounds),
-            groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
-            max_epochs=settings.max_epochs,
-            patience=settings.patience if settings.early_stopping else None,
-            device=settings.device,
-            callbacks=settings.callbacks,
-            verbose=settings.verbose,
-        )
-        network.eval()
-        self.validation_skill_ = None
-        if len(held_out) and self.best_epoch_:
-            # The network is judged by what it takes off the risk of the best constant.
-            constant = constant_risk(data, train, held_out, self._loss)
-            kept = self.history_[self.best_epoch_ - 1]["val_loss"]
-            if constant > 0:
-                self.validation_skill_ = 1 - kept / constant
-
-    def _train_once(
-        self, data: TrainingData, samples: Tensor, settings: Settings, generator: torch.Generator
-    ) -> None:
-        from tsrnn.training import train_for
-
-        # A copy: a call that fails leaves the network as it was.
-        self.network_ = network = copy.deepcopy(self.network_).train()
-        self._moments = train_for(
-            network,
-            SampleEpoch(data, samples, settings.batch_size, generator, least_steps=1),
-            loss=EmpiricalRisk(network, self._loss, self._reading()),
-            groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
-            rates=[settings.learning_rate],
-            device=settings.device,
-            callbacks=settings.callbacks,
-            verbose=settings.verbose,
-            moments=copy.deepcopy(self._moments),
-        )
-        network.eval()
-
-    def _reading(self) -> str:
-        """States that the head is given: see `outputs`."""
-        return "every" if self.arguments_.many_to_many else self.arguments_.pooling
-
-    def _judge(
-        self, samples: _Samples, data: TrainingData, train: Tensor, held_out: Tensor
-    ) -> None:
-        """Keep a sample of inputs, and the risk of either part."""
-        self.sample_ = data.sample(SHARE_NUMBERS)
-        self.sample_length_ = int(samples.sequences.lengths.max())
-        self.training_risk_ = self._risk(samples, train)
-        self.validation_risk_ = self._risk(samples, held_out) if len(held_out) else None
-
-    def _risk(self, samples: _Samples, part: Tensor) -> Risk:
-        """Risk of a part of the samples, in the unit of the targets."""
-        sequences, weights, rows = samples.sequences, samples.weights, part.numpy()
-        y = self._original(samples.targets)
-        X = take(sequences.in_shape(sequences.values), rows)
-        if not self.arguments_.many_to_many:
-            weights = None if weights is None else weights[rows]
-            return empirical_risk(self, X, y[rows], loss=self._loss, sample_weight=weights)
-        lengths = sequences.lengths[rows]
-        steps = np.isin(np.repeat(np.arange(len(sequences)), sequences.lengths), rows)
-        weights = np.ones(steps.sum()) if weights is None else weights[steps]
-        return risk_of_steps(self, X, y[steps], weights, lengths)
-
-    def _outputs(self, X: Any) -> tuple[Sequences, np.ndarray]:
-        """Sequences of X, and outputs of the network (N, k), or (rows, k) of all steps.
+        Returns
+        -------
+        ndarray of shape (N,) or (N, k)
+            In the shape of y in `fit`. With `many_to_many` of shape (N, T) or (N, T, k); for a
+            list a list of arrays (T_i,) or (T_i, k).
 
         Raises
         ------
+        ValueError
+            If X is of another form or not finite; the message names the sample, step and input.
         FloatingPointError
-            If one is not finite.
+            If the network gives no finite number.
         """
-        check_is_fitted(self, "network_")
-        sequences = read_sequences(X, self, reset=False)
-        many, bound = self.arguments_.many_to_many, self.arguments_.bound
-        unknown = torch.zeros(len(sequences.values) if many else len(sequences))
-        data = TrainingData(self._scaled(sequences), unknown, None, many)
-        outputs = all_outputs(self.network_, data, self._reading())
-        finite = np.isfinite(outputs).all(1)
-        if not finite.all():
-            raise FloatingPointError(
-                f"the network gives no finite output for {(~finite).sum()} of {len(finite)} "
-                f"targets, the first at {sequences.where(int(np.argmin(finite)), many)}: values "
-                "of X are too far from those of the fit, or states grow without bound over the "
-                "steps. Look for such values, or leave these samples out"
-            )
-        if bound is not None:
-            least, largest = self._output_bounds(bound)
-            outputs = outputs.clip(least.numpy(), largest.numpy())
-        return sequences, outputs
-
-    def _in_shape(self, sequences: Sequences, values: np.ndarray) -> Any:
-        """Values in the shape of X where they are of steps, those of samples as they are."""
-        return sequences.in_shape(values) if self.arguments_.many_to_many else values
+        return self._function.predict(X)
 
     def _scored(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Targets, predictions and weights of samples, or of the steps of all samples."""
-        require_targets(y, self)
-        predictions = self.predict(X)
-        sequences, many = read_sequences(X, self, reset=False), self.arguments_.many_to_many
-        if many:
-            predictions = np.concatenate([*predictions])
-        weights = read_weights(sample_weight, sequences, many)
-        return read_targets(y, sequences, many), predictions, weights
+        function, many = self._function, self.arguments_.many_to_many
+        sequences = read_sequences(X, function.model, function.inputs)
+        y, weights = read_targets(y, sequences, many), read_weights(sample_weight, sequences, many)
+        outputs = function.evaluate(sequences)
+        return y, function.targets.predictions(outputs, self.arguments_.bound), weights
 
     def summary(self) -> Summary:
         """Summary of the fit, its risk and its recurrence features; print the result."""
-        check_is_fitted(self, "network_")
-        return summarise(self)
+        function = self._function
+        readable = self.network_active_ and function.network.matrix_names
+        return summarise(function, recurrence_features(self) if readable else None)
 
     def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the fitted estimator to a file that `tsrnn.load` reads.
@@ -472,19 +383,27 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         OSError
             If the file cannot be written.
         """
-        check_is_fitted(self, "network_")
-        write_file(path, header_of(self), arrays_of(self))
+        function = self._function
+        check_saveable(function.arguments.cell)
+        fitted, arrays = function.to_file()
+        header = {"class": type(self).__name__, **arguments_of(self), "fitted": fitted}
+        write_file(path, header, arrays)
 
     @classmethod
     def _restore(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Any = None
-    ) -> SequenceEstimator:
+    ) -> Self:
         """Restore the fitted estimator that `save` wrote."""
-        record(COMMON)(header, "")
+        record(KINDS)(header, "")
         check_argument_names(cls, header)
         estimator = cls(**saved_arguments(header))
-        estimator._freeze()
-        revive(estimator, header["fitted"], arrays)
+        estimator.fitted_ = FittedFunction.from_file(
+            header["fitted"],
+            arrays,
+            model=cls.__name__,
+            arguments=Arguments.of(estimator),
+            targets=cls._targets,
+        )
         return estimator
 
     @property
@@ -499,7 +418,7 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
     @property
     def inactive_networks_(self) -> dict[int, str]:
         """Reason why the network contributes nothing, by its number, 1; empty if it contributes."""
-        reason = reason_of_inactivity(self)
+        reason = reason_of_inactivity(self._function)
         return {} if reason is None else {1: reason}
 
     def block_shares_(self) -> list[np.ndarray] | None:
@@ -513,11 +432,11 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         tsrnn.interpret.UninformativeNetworkError
             If the network contributes nothing.
         """
-        check_is_fitted(self, "network_")
+        function = self._function
         active_networks(self, "block_shares_")
-        if not isinstance(self.network_.rnn, CellStack):
+        if not isinstance(function.network.rnn, CellStack):
             return None
-        return [share.numpy() for share in block_shares(self.network_, self.sample_)]
+        return [share.numpy() for share in block_shares(function.network, function.sample)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -525,10 +444,12 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         return tags
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """Sequences with their targets, as numbers, and weights, of samples or of all steps."""
-
-    sequences: Sequences
-    targets: np.ndarray
-    weights: np.ndarray | None
+def with_shared_docstring(cls: Class) -> Class:
+    """Class decorator: {parameters} and {attributes} in its docstring become those of the base."""
+    if cls.__doc__ and SequenceEstimator.__doc__:  # python -OO has none
+        shared = inspect.cleandoc(SequenceEstimator.__doc__)
+        _, parameters, attributes = re.split(r"\n*\w+\n-{10}\n", shared)
+        document = inspect.cleandoc(cls.__doc__)
+        document = document.replace("{parameters}", parameters)
+        cls.__doc__ = document.replace("{attributes}", attributes)
+    return cls

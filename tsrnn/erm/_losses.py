@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from tsrnn.contract import Frozen, choice
+from tsrnn.contract import Arguments, choice
 from tsrnn.erm._resampling import count
 
 __all__ = [
@@ -77,8 +77,9 @@ def default_loss(estimator: Any) -> str:
     """Loss that an estimator is judged by where no other is named."""
     if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
         return "log_loss" if hasattr(estimator, "predict_proba") else "zero_one"
-    if isinstance(estimator, Frozen):
-        params = estimator.arguments_.as_dict()
+    arguments = getattr(estimator, "arguments_", None)
+    if isinstance(arguments, Arguments):  # of the fit
+        params = arguments.as_dict()
     else:
         params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     loss = params.get("loss")

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from tsrnn.contract import Frozen, positive_integer, seed_of
+from tsrnn.contract import Arguments, positive_integer, seed_of
 from tsrnn.erm._resampling import count, in_workers, seed_names, take
 
 __all__ = ["Refits", "block_bootstrap", "deep_ensemble"]
@@ -287,8 +287,9 @@ def _fit(estimator: Any, rows: np.ndarray, X: Any, z: Any) -> Any:
 
 def _seeded(estimator: Any, seed: np.random.SeedSequence, *, keep: bool = False) -> Any:
     """Clone with random states from a seed; those that are not None stay if `keep`."""
-    if isinstance(estimator, Frozen):  # refits are of the model as it was fitted
-        estimator = type(estimator)(**estimator.arguments_.as_dict())
+    arguments = getattr(estimator, "arguments_", None)
+    if isinstance(arguments, Arguments):  # refits are of the model as it was fitted
+        estimator = type(estimator)(**arguments.as_dict())
     fresh = clone(estimator)
     values = fresh.get_params(deep=True)
     names = [name for name in seed_names(fresh) if not (keep and values[name] is not None)]

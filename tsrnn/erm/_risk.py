@@ -18,7 +18,7 @@ __all__ = [
     "checked_weights",
     "empirical_risk",
     "risk_of",
-    "risk_of_steps",
+    "risk_of_predictions",
 ]
 
 
@@ -255,45 +255,50 @@ def empirical_risk(
     return risk_of(losses, weights, loss_name(loss), checked_lags(lags, len(losses)))
 
 
-def risk_of_steps(
-    estimator: Any, X: Any, y: np.ndarray, weights: np.ndarray, lengths: np.ndarray
+def risk_of_predictions(
+    predictions: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    loss: str,
+    lengths: np.ndarray | None,
 ) -> Risk:
-    """Risk of an estimator of steps, with a standard error of independent samples.
+    """Risk of predictions of samples, or of all their steps; its standard error is of samples.
 
-    The loss of a sample is the weighted mean over its steps, its weight the sum of theirs, so that
-    the risk is the weighted mean over all steps, which training lowers.
+    The loss of a sample of steps is the weighted mean over them, its weight the sum of theirs, so
+    that the risk is the weighted mean over all steps, which training lowers.
 
     Parameters
     ----------
-    estimator : fitted estimator of steps
-    X : array or list of N sequences
-    y : ndarray of shape (rows,) or (rows, k)
-        Targets of all steps, one sample below the other.
-    weights : ndarray of shape (rows,)
-        In each sample there is one above 0.
-    lengths : integer ndarray of shape (N,)
+    predictions : ndarray of shape (n, k)
+        Of classes their probabilities.
+    y : ndarray of shape (n, k), or positions of classes (n,)
+        Targets, which may be anything where they have no weight.
+    weights : ndarray of shape (n,) or None
+    loss : str
+    lengths : integer ndarray of shape (N,) or None
+        Steps of each sample, one of them at least of a weight above 0; None for one target each.
     """
-    counted, losses = weights > 0, np.zeros(len(weights))
-    y = y[counted]
-    losses[counted] = sample_losses(_StepPredictions(estimator, X, counted), y, y, estimator._loss)
+    counted = np.ones(len(y), bool) if weights is None else weights > 0
+    known, losses = _Predictions(predictions[counted]), np.zeros(len(y))
+    losses[counted] = sample_losses(known, y[counted], y[counted], loss)
+    if lengths is None:
+        return risk_of(losses, weights, loss, 0)
+    weights = np.ones(len(y)) if weights is None else weights
     starts = np.cumsum(lengths) - lengths
     totals = np.add.reduceat(weights, starts)
-    sums = np.add.reduceat(weights * losses, starts)
-    return risk_of(sums / totals, totals, estimator._loss, 0)
+    return risk_of(np.add.reduceat(weights * losses, starts) / totals, totals, loss, 0)
 
 
-class _StepPredictions:
-    """Estimator whose samples are the steps that count, whatever it is given."""
+class _Predictions:
+    """Estimator whose predictions are known, whatever samples it is given."""
 
-    def __init__(self, estimator: Any, X: Any, counted: np.ndarray) -> None:
-        self._estimator, self._X, self._counted = estimator, X, counted
-        self.classes_ = getattr(estimator, "classes_", None)
+    def __init__(self, values: np.ndarray) -> None:
+        self.values, self.classes_ = values, np.arange(values.shape[1])
 
     def predict(self, _: Any) -> np.ndarray:
-        return np.concatenate([*self._estimator.predict(self._X)])[self._counted]
+        return self.values
 
-    def predict_proba(self, _: Any) -> np.ndarray:
-        return np.concatenate([*self._estimator.predict_proba(self._X)])[self._counted]
+    predict_proba = predict
 
 
 def risk_of(

@@ -9,15 +9,39 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy, SeriesGroupBy
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-__all__ = ["Sequences", "check_columns_are_numbers", "check_is_table", "read_sequences"]
+__all__ = ["Inputs", "Sequences", "check_columns_are_numbers", "check_is_table", "read_sequences"]
 
 LEGAL = (
     "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least one "
     "step and one input, or a list of sequences of shape (T_i, d_in) or (T_i,)"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Inputs that the samples of a fit have, and later ones must have.
+
+    Attributes
+    ----------
+    n_features : int
+        Inputs per step, d_in; of a table its columns, which are steps.
+    is_table : bool
+    names : ndarray of str, optional
+        Columns of a table, where all have names.
+    """
+
+    n_features: int
+    is_table: bool
+    names: np.ndarray | None = None
+
+    @property
+    def n_inputs(self) -> int:
+        """Inputs per step, d_in."""
+        return 1 if self.is_table else self.n_features
 
 
 @dataclass(frozen=True)
@@ -31,19 +55,16 @@ class Sequences:
     lengths : integer ndarray of shape (N,)
     kind : {"table", "array", "list"}
         Form of X.
+    inputs : Inputs
     """
 
     values: np.ndarray
     lengths: np.ndarray
     kind: Literal["table", "array", "list"]
+    inputs: Inputs
 
     def __len__(self) -> int:
         return len(self.lengths)
-
-    @property
-    def n_inputs(self) -> int:
-        """Inputs per step, d_in."""
-        return int(self.values.shape[1])
 
     @property
     def starts(self) -> np.ndarray:
@@ -66,17 +87,17 @@ class Sequences:
         return rows.reshape(len(self), -1, *rows.shape[1:])
 
 
-def read_sequences(X: Any, estimator: Any, *, reset: bool) -> Sequences:
+def read_sequences(X: Any, model: str, expected: Inputs | None = None) -> Sequences:
     """Check X and lay its sequences one below the other.
 
     Parameters
     ----------
     X : array of shape (N, T) or (N, T, d_in), or list of arrays of shape (T_i,) or (T_i, d_in)
         In two dimensions rows are series of one input; so are lists of as many numbers each.
-    estimator : estimator
-        Its `n_features_in_` is set, or X is compared with it.
-    reset : bool
-        Whether this is a fit.
+    model : str
+        Class of the estimator, for messages.
+    expected : Inputs, optional
+        Of the fit; by default this is a fit.
 
     Raises
     ------
@@ -90,9 +111,9 @@ def read_sequences(X: Any, estimator: Any, *, reset: bool) -> Sequences:
     if shapes is not None:
         sequences = _from_list(X, shapes)
     elif (array := _checked_array(X)).ndim > 2:
-        sequences = _from_array(array, estimator)
+        sequences = _from_array(array, model)
     else:
-        sequences = _from_table(X, estimator, reset)
+        sequences = _from_table(X, model, expected)
     finite = np.isfinite(sequences.values)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
@@ -102,8 +123,12 @@ def read_sequences(X: Any, estimator: Any, *, reset: bool) -> Sequences:
             f"{sequences.where(int(row), True)}, input {column}. Fill them in or drop these "
             "samples first"
         )
-    if sequences.kind != "table":
-        _check_inputs(estimator, sequences.n_inputs, reset)
+    n_inputs = sequences.inputs.n_inputs
+    if expected is not None and n_inputs != expected.n_inputs:
+        raise ValueError(
+            f"X has {n_inputs} inputs per step, but {model} is expecting {expected.n_inputs} "
+            "inputs per step, as X had in fit"
+        )
     return sequences
 
 
@@ -249,7 +274,8 @@ def _from_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
                 f"frame {i} has {names}"
             )
     parts = [_sequence_values(item, i).reshape(-1, widths[0]) for i, item in enumerate(X)]
-    return Sequences(np.concatenate(parts), np.array([shape[0] for shape in shapes]), "list")
+    lengths = np.array([shape[0] for shape in shapes])
+    return Sequences(np.concatenate(parts), lengths, "list", Inputs(widths[0], False))
 
 
 def _sequence_values(item: Any, i: int) -> np.ndarray:
@@ -266,38 +292,26 @@ def _sequence_values(item: Any, i: int) -> np.ndarray:
         raise ValueError(f"sequence {i} of X must hold numbers; {error}") from error
 
 
-def _from_array(X: Any, estimator: Any) -> Sequences:
+def _from_array(X: Any, model: str) -> Sequences:
     array = check_array(
-        X, allow_nd=True, dtype=np.float64, ensure_all_finite=False, estimator=estimator,
-        input_name="X",
-    )  # fmt: skip
+        X, allow_nd=True, dtype=np.float64, ensure_all_finite=False, estimator=model, input_name="X"
+    )
     if array.ndim != 3 or 0 in array.shape:
         raise ValueError(f"{LEGAL}; got shape {array.shape}")
     n, length, n_inputs = array.shape
-    return Sequences(array.reshape(-1, n_inputs), np.full(n, length), "array")
+    values = array.reshape(-1, n_inputs)
+    return Sequences(values, np.full(n, length), "array", Inputs(n_inputs, False))
 
 
-def _from_table(X: Any, estimator: Any, reset: bool) -> Sequences:
+def _from_table(X: Any, model: str, expected: Inputs | None) -> Sequences:
     """Read a table; after a fit to a table of as many columns, after one to sequences of any."""
-    checked = {"dtype": np.float64, "ensure_all_finite": False, "ensure_min_samples": 1}
-    if reset or estimator._fitted_to_table:
-        array = validate_data(estimator, X, reset=reset, **checked)
-    else:
-        array = check_array(X, estimator=estimator, input_name="X", **checked)
-        _check_inputs(estimator, 1, reset)
+    # scikit-learn keeps names and counts of columns at an estimator, by whose class messages call
+    # it, and compares them there.
+    columns: Any = type(model, (BaseEstimator,), {})()
+    reset = expected is None or not expected.is_table
+    if expected is not None and not reset:
+        columns.n_features_in_, columns.feature_names_in_ = expected.n_features, expected.names
+    array = validate_data(columns, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
     n, length = array.shape
-    return Sequences(array.reshape(-1, 1), np.full(n, length), "table")
-
-
-def _check_inputs(estimator: Any, n_inputs: int, reset: bool) -> None:
-    if reset:
-        estimator.n_features_in_ = n_inputs
-        if hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
-        return
-    expected = 1 if estimator._fitted_to_table else estimator.n_features_in_
-    if n_inputs != expected:
-        raise ValueError(
-            f"X has {n_inputs} inputs per step, but {type(estimator).__name__} is expecting "
-            f"{expected} inputs per step, as X had in fit"
-        )
+    inputs = Inputs(length, True, getattr(columns, "feature_names_in_", None))
+    return Sequences(array.reshape(-1, 1), np.full(n, length), "table", inputs)

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tsrnn.contract import choice, flag, number, positive_integer, verbosity
+import torch
+
+from tsrnn.contract import check_fits, choice, flag, number, positive_integer, verbosity
 from tsrnn.kernels import Cell
 from tsrnn.layers import AGGREGATIONS, LAYERS, LayerChoice, RecurrentNetwork, make_layer
 from tsrnn.training import LARGEST_RATE, checked_device
 
+LOSSES = ("squared_error", "absolute_error")  # of a regressor; a classifier has no such argument
 SPLITS = ("random", "last")
 POOLINGS = ("last", "mean", "max")
 MOST_SAMPLES = 2**40  # more than a batch can have
@@ -32,9 +35,15 @@ NOT_OPTIONS = ("input_size", "hidden_size", "num_layers", "cell", "device", "dty
 
 @dataclass(frozen=True)
 class Settings:
-    """Constructor arguments as they are used."""
+    """Constructor arguments as they are used.
+
+    Attributes that are no arguments: the `layer` that some of these describe, and the states that
+    the head is given, see `tsrnn.erm._training.outputs`.
+    """
 
     layer: LayerChoice
+    loss: str
+    reading: str
     hidden_size: int
     n_layers: int
     aggregation: str
@@ -64,6 +73,27 @@ class Settings:
             input_size=n_inputs if self.input_projection else None,
         )
 
+    def shapes(self, n_inputs: int, n_outputs: int) -> RecurrentNetwork:
+        """Build a network that has the shapes of its parameters alone."""
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            return self.make(n_inputs, n_outputs)
+
+    def network(self, n_inputs: int, n_outputs: int) -> RecurrentNetwork:
+        """Build a network on the CPU if there is memory for it.
+
+        Raises
+        ------
+        MemoryError
+        """
+        shapes = self.shapes(n_inputs, n_outputs).parameters()
+        check_fits(
+            f"a network of hidden_size={self.hidden_size} and n_layers={self.n_layers}",
+            16.0 * sum(parameter.numel() for parameter in shapes),  # value, gradient, two moments
+            "Take smaller sizes; by default hidden_size=64 and n_layers=1",
+        )
+        with torch.random.fork_rng(devices=[]):  # layers draw parameters, which are drawn anew
+            return self.make(n_inputs, n_outputs)
+
 
 def settings_of(params: Mapping[str, Any]) -> Settings:
     """Settings from constructor arguments by name.
@@ -90,6 +120,8 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         )
     return Settings(
         layer=layer_choice(params),
+        loss=choice("loss", params["loss"], LOSSES) if "loss" in params else "log_loss",
+        reading="every" if flags["many_to_many"] else pooling,
         aggregation=choice("aggregation", params["aggregation"], AGGREGATIONS),
         bound=None if bound is None else number("bound", bound, lowest=0.0, open_=True),
         learning_rate=number(

@@ -11,7 +11,6 @@ from tsrnn.interpret import (
     WIDTH,
     feature_section,
     reading_of,
-    recurrence_features,
     section,
     two_columns,
     wrapped,
@@ -19,7 +18,7 @@ from tsrnn.interpret import (
 from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:
-    from tsrnn.erm._estimator import SequenceEstimator
+    from tsrnn.erm._function import Course, FittedFunction
 
 _TRAINING = (
     "The training risk is that of the samples the network was fitted to, and tends to be below the "
@@ -76,15 +75,15 @@ class Summary:
     __repr__ = __str__
 
 
-def summarise(estimator: SequenceEstimator) -> Summary:
-    """Build the summary of a fitted estimator."""
-    network, history = estimator.network_, estimator.history_
-    arguments = estimator.arguments_
+def summarise(function: FittedFunction, features: pd.DataFrame | None) -> Summary:
+    """Build the summary of a fitted function, with its recurrence features where it has any."""
+    network, course, arguments = function.network, function.course, function.arguments
+    history = course.history
     rate = history[-1]["learning_rate"] if history else arguments.learning_rate
     cell = arguments.cell
     facts: dict[str, object] = {
-        "Samples": estimator.n_train_ + estimator.n_validation_,
-        "Inputs per step": estimator.sample_.shape[2],
+        "Samples": course.n_train + course.n_validation,
+        "Inputs per step": function.inputs.n_inputs,
         "Outputs": network.output.out_features,
         "Targets": "per step" if arguments.many_to_many else "per sample",
         "Cell": cell.name if isinstance(cell, Cell) else cell,
@@ -93,36 +92,33 @@ def summarise(estimator: SequenceEstimator) -> Summary:
         "Aggregation": network.aggregation,
         "Parameters": sum(p.numel() for p in network.parameters()),
         "Bound": "none" if arguments.bound is None else f"{arguments.bound:g}",
-        "Best epoch": f"{estimator.best_epoch_} of {len(history)}" if history else "partial fits",
+        "Best epoch": f"{course.best_epoch} of {len(history)}" if history else "partial fits",
         "Last learning rate": f"{rate:.1e}",
     }
-    readable = estimator.network_active_ and network.matrix_names
-    features = recurrence_features(estimator) if readable else None
-    parts = {"training": estimator.training_risk_, "validation": estimator.validation_risk_}
     rows = {
         name: {"samples": risk.n, "risk": risk.value, "std err": risk.std_error}
-        for name, risk in parts.items()
-        if risk is not None
+        for name, risk in function.risks.items()
     }
     risk = pd.DataFrame.from_dict(rows, orient="index").astype({"samples": int})
-    risk.attrs["loss"] = estimator.training_risk_.loss
-    notes = [_TRAINING, _UNTESTED if estimator.validation_risk_ is None else _VALIDATION]
+    risk.attrs["loss"] = function.risks["training"].loss
+    scaler = function.targets.scaler
+    notes = [_TRAINING, _VALIDATION if "validation" in function.risks else _UNTESTED]
     if not history:
         notes.append(_PARTIAL)
-    if estimator.target_scaler_ is not None and (estimator.target_scaler_.var_ == 0).any():
+    if scaler is not None and (scaler.var_ == 0).any():
         notes.append("A target is constant over the samples that train: there is nothing to learn.")
     if history and len(history) >= arguments.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
     if features is not None:
         notes.append(reading_of(features))
-    title = f"{type(estimator).__name__} Results"
-    return Summary(title, _composition(estimator), facts, risk, features, notes)
+    title = f"{function.model} Results"
+    return Summary(title, _composition(course), facts, risk, features, notes)
 
 
-def _composition(estimator: SequenceEstimator) -> str:
+def _composition(course: Course) -> str:
     """Source of the predictions beside the best constant, in a sentence."""
-    skill, history = estimator.validation_skill_, estimator.history_
-    if history and estimator.best_epoch_ == 0:
+    skill, history = course.validation_skill, course.history
+    if history and course.best_epoch == 0:
         return (
             "Predictions: the network at its random start. Nothing was learned: none of "
             f"{len(history)} epochs was better (best epoch 0)."
@@ -134,15 +130,16 @@ def _composition(estimator: SequenceEstimator) -> str:
     return f"Predictions: the network. On the held-out samples its risk is {beside}{verdict}."
 
 
-def reason_of_inactivity(estimator: SequenceEstimator) -> str | None:
+def reason_of_inactivity(function: FittedFunction) -> str | None:
     """Reason not to read the network, with advice; None where it may be read."""
-    skill, history = estimator.validation_skill_, estimator.history_
-    name = f"the network of this {type(estimator).__name__}"
+    course = function.course
+    skill, history = course.validation_skill, course.history
+    name = f"the network of this {function.model}"
     advice = (
         "More samples, another learning_rate or hidden_size may change that; with few held-out "
         "samples, so may a larger validation_fraction or another random_state"
     )
-    if history and estimator.best_epoch_ == 0:
+    if history and course.best_epoch == 0:
         return (
             f"{name} has learned nothing: none of its {len(history)} epochs was better than the "
             "random start (best epoch 0), which predicts, and its recurrent matrices are random "

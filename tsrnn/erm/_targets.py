@@ -1,26 +1,270 @@
-"""Targets of samples, one value per sample or one per step, and weights of samples."""
+"""Targets of samples, numbers or classes: how a network is given them, and the way back."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_array, check_consistent_length
+import torch
+from scipy.special import softmax
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
+from torch import Tensor
 
+from tsrnn.contract import Kind, anything, as_saved, integer, listed, plain, refuse, text
 from tsrnn.erm._sequences import Sequences, check_columns_are_numbers, check_is_table
+from tsrnn.erm._training import LARGEST, fitted_scaler, from_moments
 
-__all__ = ["check_labels", "codes", "numeric", "read_targets", "read_weights", "require_targets"]
+__all__ = [
+    "ClassTargets",
+    "RegressionTargets",
+    "Targets",
+    "label_array",
+    "read_targets",
+    "read_weights",
+]
+
+LABELS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|U\d{1,5})|\|O")  # dtypes as numpy writes them
 
 
-def require_targets(y: Any, estimator: Any) -> None:
-    """Raise scikit-learn's error where y is missing."""
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            "is None."
-        )
+class Targets(ABC):
+    """Targets of a fit: numbers for a network, and its outputs as users give targets.
+
+    Rows, n of them, are of samples, or of all their steps one below the other.
+
+    Attributes
+    ----------
+    scaler : StandardScaler or None
+        Of the k targets; None for classes.
+    classes : ndarray of shape (n_classes,) or None
+        Labels in order; None for numbers.
+    kinds : dict
+        Fields of a file by name.
+    """
+
+    scaler: StandardScaler | None = None
+    classes: np.ndarray | None = None
+    kinds: ClassVar[dict[str, Kind]]
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """Outputs of a network: k, or n_classes."""
+
+    @classmethod
+    @abstractmethod
+    def of(
+        cls, y: np.ndarray, sequences: Sequences, many_to_many: bool, classes: np.ndarray | None
+    ) -> tuple[Self, np.ndarray]:
+        """Targets of the shape or the classes of y (n,) or (n, k), and y as `read` gives it."""
+
+    @abstractmethod
+    def read(self, y: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
+        """Targets (n,) or (n, k) as numbers (n, k), or as positions of classes (n,)."""
+
+    def standardised(self, values: np.ndarray, weights: np.ndarray | None) -> Self:
+        """Targets whose scaler is fitted to values of `read`; classes have none."""
+        return self
+
+    @abstractmethod
+    def encoded(self, values: np.ndarray, weights: np.ndarray | None) -> Tensor:
+        """Values as the network is to give them; those of weight 0 may be anything."""
+
+    def output_bounds(self, bound: float) -> tuple[Tensor, Tensor]:
+        """Least and largest output of a network, two of shape (n_outputs,)."""
+        ends = np.full((2, self.n_outputs), bound) * [[-1.0], [1.0]]
+        if self.scaler is not None:
+            ends = self.scaler.transform(ends)
+        least, largest = torch.from_numpy(ends.astype(np.float32))
+        return least, largest
+
+    @abstractmethod
+    def estimates(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
+        """Conditional means or medians (n, k), or probabilities (n, n_classes)."""
+
+    @abstractmethod
+    def predictions(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
+        """Estimates in the shape of y, or the most probable classes (n,)."""
+
+    @abstractmethod
+    def header(self) -> dict[str, Any]:
+        """Fields of a file."""
+
+    @classmethod
+    @abstractmethod
+    def from_file(cls, fitted: dict[str, Any], scaler: StandardScaler | None) -> Self:
+        """Targets from fields and arrays of a file; DamagedFileError if they do not fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionTargets(Targets):
+    """Numbers, k of each sample or step.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of one target: () or (k,).
+    scaler : StandardScaler
+    """
+
+    shape: tuple[int, ...]
+    scaler: StandardScaler
+    kinds: ClassVar[dict[str, Kind]] = {"target_shape": listed(integer(1))}
+
+    @property
+    def n_outputs(self) -> int:
+        return math.prod(self.shape)
+
+    @classmethod
+    def of(
+        cls, y: np.ndarray, sequences: Sequences, many_to_many: bool, classes: Any = None
+    ) -> tuple[Self, np.ndarray]:
+        values = _numbers(y, sequences, many_to_many)
+        k = values.shape[1]
+        return cls(y.shape[1:], from_moments(np.zeros(k), np.ones(k))), values
+
+    def read(self, y: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
+        values = _numbers(y, sequences, many_to_many)
+        if y.shape[1:] != self.shape:
+            raise ValueError(
+                f"a target of y must have shape {self.shape}, as in the first fit; got "
+                f"{y.shape[1:]}"
+            )
+        return values
+
+    def standardised(self, values: np.ndarray, weights: np.ndarray | None) -> Self:
+        return replace(self, scaler=fitted_scaler("y", values, weights))
+
+    def encoded(self, values: np.ndarray, weights: np.ndarray | None) -> Tensor:
+        scaled = self.scaler.transform(values)
+        too_large = (np.abs(scaled) > LARGEST).any(1) & (True if weights is None else weights > 0)
+        if too_large.any():
+            raise ValueError(
+                f"y is too large for the network, whose numbers end at {LARGEST:.3g}: its largest "
+                f"absolute value is {np.abs(values[too_large]).max():.3g}. Change its unit, or "
+                "set standardize=True"
+            )
+        return torch.from_numpy(scaled.clip(-LARGEST, LARGEST).astype(np.float32))
+
+    def estimates(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
+        values = self.scaler.inverse_transform(outputs)
+        if bound is not None:  # against rounding
+            values = values.clip(-bound, bound)
+        return values
+
+    def predictions(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
+        return self.estimates(outputs, bound).reshape(-1, *self.shape)
+
+    def header(self) -> dict[str, Any]:
+        return {"target_shape": list(self.shape)}
+
+    @classmethod
+    def from_file(cls, fitted: dict[str, Any], scaler: StandardScaler | None) -> Self:
+        if scaler is None:
+            raise refuse("the array 'target_mean'", "there", None)
+        shape, k = fitted["target_shape"], scaler.n_features_in_
+        if len(shape) > 1 or math.prod(shape) != k:
+            raise refuse("fitted.target_shape", f"of the {k} targets of the scaler", shape)
+        return cls(tuple(shape), scaler)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTargets(Targets):
+    """Classes, one of each sample or step.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels in order.
+    """
+
+    classes: np.ndarray
+    kinds: ClassVar[dict[str, Kind]] = {"classes": listed(anything), "label_dtype": text}
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.classes)
+
+    @classmethod
+    def of(
+        cls, y: np.ndarray, sequences: Sequences, many_to_many: bool, classes: np.ndarray | None
+    ) -> tuple[Self, np.ndarray]:
+        labels = _labels(y, sequences, many_to_many)
+        targets = cls(label_array("y", labels) if classes is None else classes)
+        if targets.n_outputs < 2:
+            raise ValueError(
+                "a classifier needs samples of at least 2 classes; got "
+                f"{targets.n_outputs} class: {targets.classes.tolist()}"
+            )
+        return targets, targets._positions(labels, sequences, many_to_many)
+
+    def read(self, y: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
+        labels = _labels(y, sequences, many_to_many)
+        return self._positions(labels, sequences, many_to_many)
+
+    def _positions(
+        self, labels: np.ndarray, sequences: Sequences, many_to_many: bool
+    ) -> np.ndarray:
+        position = np.minimum(np.searchsorted(self.classes, labels), self.n_outputs - 1)
+        known = self.classes[position] == labels
+        if not known.all():
+            row = int(np.argmin(known))
+            raise ValueError(
+                f"y must hold labels among {self.classes.tolist()}; at "
+                f"{sequences.where(row, many_to_many)} it has {labels.tolist()[row]!r}, unseen "
+                "before. Name all labels in `classes` at the first partial_fit"
+            )
+        return position
+
+    def encoded(self, values: np.ndarray, weights: np.ndarray | None) -> Tensor:
+        return torch.from_numpy(values)
+
+    def estimates(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
+        return np.asarray(softmax(outputs, axis=1))
+
+    def predictions(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
+        return self.classes[outputs.argmax(1)]
+
+    def header(self) -> dict[str, Any]:
+        return {"classes": plain(self.classes, "labels"), "label_dtype": self.classes.dtype.str}
+
+    @classmethod
+    def from_file(cls, fitted: dict[str, Any], scaler: StandardScaler | None) -> Self:
+        if scaler is not None:
+            raise refuse("the array 'target_mean'", "absent, as classes have no scale", "it")
+        labels, dtype = fitted["classes"], fitted["label_dtype"]
+        if not LABELS.fullmatch(dtype):
+            raise refuse("fitted.label_dtype", "the type of labels in numpy", dtype)
+        with as_saved("fitted.classes and fitted.label_dtype"):
+            classes = np.array(labels, dtype=dtype)
+            rising = classes.ndim == 1 and np.array_equal(label_array("y", classes), classes)
+        if not rising or plain(classes, "labels") != labels:
+            raise refuse("fitted.classes", f"labels of type {dtype}, each once, sorted", labels)
+        return cls(classes)
+
+
+def label_array(name: str, labels: Any) -> np.ndarray:
+    """Labels, each once and in order.
+
+    Raises
+    ------
+    TypeError
+        If they are of several types; the message calls them `name`.
+    """
+    try:
+        return np.unique(np.asarray(labels))
+    except (TypeError, ValueError) as error:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise TypeError(
+            f"{name} must hold labels of one type; it has {' and '.join(kinds)}"
+        ) from error
 
 
 def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray:
@@ -36,6 +280,8 @@ def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray
     ValueError
         If they do not match the sequences; the message names the first sample that does not.
     """
+    if y is None:  # scikit-learn's words
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
     check_is_table(y, "y")
     if many_to_many:
         return _step_targets(y, sequences)
@@ -81,7 +327,7 @@ def read_weights(sample_weight: Any, sequences: Sequences, many_to_many: bool) -
     return weights / weights.max()
 
 
-def numeric(targets: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
+def _numbers(targets: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
     """Targets in float64, two-dimensional, all of them finite."""
     if targets.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: y has {targets.dtype}")
@@ -98,8 +344,9 @@ def numeric(targets: np.ndarray, sequences: Sequences, many_to_many: bool) -> np
     return values
 
 
-def check_labels(labels: np.ndarray, sequences: Sequences, many_to_many: bool) -> None:
-    """Raise if a label is missing."""
+def _labels(y: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
+    """Labels, one-dimensional, none of them missing."""
+    labels = np.asarray(column_or_1d(y, warn=True))
     if labels.dtype.kind == "f":
         _check_finite(labels[:, None], sequences, many_to_many)
     missing = pd.isna(labels)
@@ -109,28 +356,8 @@ def check_labels(labels: np.ndarray, sequences: Sequences, many_to_many: bool) -
             f"{sequences.where(int(missing.argmax()), many_to_many)}. "
             f"{_advice(many_to_many, 'label')}"
         )
-
-
-def codes(
-    labels: np.ndarray, classes: np.ndarray, sequences: Sequences, many_to_many: bool
-) -> np.ndarray:
-    """Position of every label in the sorted `classes`.
-
-    Raises
-    ------
-    ValueError
-        If a label is none of them.
-    """
-    position = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    known = classes[position] == labels
-    if not known.all():
-        row = int(np.argmin(known))
-        raise ValueError(
-            f"y must hold labels among {classes.tolist()}; at "
-            f"{sequences.where(row, many_to_many)} it has {labels.tolist()[row]!r}, unseen "
-            "before. Name all labels in `classes` at the first partial_fit"
-        )
-    return position
+    check_classification_targets(labels)
+    return labels
 
 
 def _items(values: Any) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,54 @@ LEAST_STEPS = 20  # optimiser steps an epoch, so that a small sample is not an e
 MOST_STEPS = 200  # by the batch size that is chosen, as long as it is below the largest
 LEAST_BATCH, LARGEST_BATCH = 64, 1024
 NUMBERS_AT_ONCE = 4_000_000  # states held at a time while predicting
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Sequences with their targets, as numbers, and weights.
+
+    Attributes
+    ----------
+    sequences : Sequences
+    targets : ndarray of shape (N, k) or (rows, k), or without k
+    weights : ndarray of shape (N,) or (rows,), or None
+    many_to_many : bool
+        Whether targets and weights are of rows.
+    """
+
+    sequences: Sequences
+    targets: np.ndarray
+    weights: np.ndarray | None
+    many_to_many: bool
+
+    def counted(self) -> Tensor:
+        """Positions of the samples of a weight above 0, or with such a step."""
+        if self.weights is None:
+            return torch.arange(len(self.sequences))
+        mask = counted(self.weights, self.sequences, self.many_to_many)
+        return torch.from_numpy(np.flatnonzero(mask))
+
+    def part(self, positions: Tensor) -> Samples:
+        """Some of the samples, in their order."""
+        chosen = np.zeros(len(self.sequences), bool)
+        chosen[positions.numpy()] = True
+        rows = np.repeat(chosen, self.sequences.lengths)
+        of_targets = rows if self.many_to_many else chosen
+        sequences = replace(
+            self.sequences,
+            values=self.sequences.values[rows],
+            lengths=self.sequences.lengths[chosen],
+        )
+        weights = None if self.weights is None else self.weights[of_targets]
+        return replace(self, sequences=sequences, targets=self.targets[of_targets], weights=weights)
+
+    def input_scaler(self) -> StandardScaler:
+        """Scaler of the inputs, each step with the weight of its sample or its own."""
+        weights = self.weights
+        if weights is not None and not self.many_to_many:
+            weights = np.repeat(weights, self.sequences.lengths)
+        return fitted_scaler("X", self.sequences.values, weights)
 
 
 def fitted_scaler(name: str, values: np.ndarray, weights: np.ndarray | None) -> StandardScaler:
@@ -61,6 +109,28 @@ def from_moments(mean: np.ndarray, scale: np.ndarray) -> StandardScaler:
     scaler.mean_, scaler.scale_, scaler.var_ = mean, scale, scale**2
     scaler.n_features_in_ = len(mean)
     return scaler
+
+
+def scaled(sequences: Sequences, scaler: StandardScaler | None) -> Sequences:
+    """Sequences as the network sees them.
+
+    Raises
+    ------
+    ValueError
+        If a number is too large for float32; the message says where it is.
+    """
+    values = sequences.values if scaler is None else scaler.transform(sequences.values)
+    too_large = np.abs(values) > LARGEST
+    if too_large.any():
+        row, column = np.argwhere(too_large)[0]
+        raise ValueError(
+            f"X is too large for the network, whose numbers end at {LARGEST:.3g}: at "
+            f"{sequences.where(int(row), True)}, input {column} it is "
+            f"{sequences.values[row, column]:.3g}, "
+            f"and {values[row, column]:.3g} as the network is to see it. Change its unit, or "
+            "look for what is wrong with this value"
+        )
+    return replace(sequences, values=values)
 
 
 def hold_out(
@@ -103,13 +173,6 @@ def hold_out(
         np.arange(n), test_size=size, random_state=seed, stratify=classes
     )
     return samples[np.sort(train)], samples[np.sort(held_out)]
-
-
-def counted_samples(weight: np.ndarray | None, sequences: Sequences, many_to_many: bool) -> Tensor:
-    """Positions of the samples of a weight above 0, or with such a step."""
-    if weight is None:
-        return torch.arange(len(sequences))
-    return torch.from_numpy(np.flatnonzero(counted(weight, sequences, many_to_many)))
 
 
 def counted(weight: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:

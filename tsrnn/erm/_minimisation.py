@@ -1,0 +1,205 @@
+"""Minimisation of the empirical risk over networks: a whole fit, or one epoch more."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.preprocessing import StandardScaler
+
+from tsrnn.contract import Arguments, seed_of
+from tsrnn.erm._function import Course, FittedFunction
+from tsrnn.erm._sequences import read_sequences
+from tsrnn.erm._settings import Settings, settings_of
+from tsrnn.erm._targets import Targets, read_targets, read_weights
+from tsrnn.erm._training import (
+    EmpiricalRisk,
+    RiskOfSamples,
+    SampleEpoch,
+    Samples,
+    TrainingData,
+    constant_risk,
+    hold_out,
+    scaled,
+)
+from tsrnn.layers import RecurrentNetwork
+from tsrnn.training import parameter_groups
+
+SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
+OF_THE_NETWORK = (
+    "hidden_size", "cell", "block_size", "n_layers", "nonlinearity", "layer_options",
+    "aggregation", "input_projection", "many_to_many", "pooling", "standardize",
+)  # fmt: skip
+
+
+def minimise_risk(
+    model: str, kind: type[Targets], arguments: Arguments, X: Any, y: Any, sample_weight: Any
+) -> FittedFunction:
+    """Fitted function from samples, given as to `fit` of an estimator.
+
+    Messages call the estimator `model`, and `kind` is that of its targets.
+    """
+    from tsrnn.training import train  # Lightning is slow to load
+
+    settings = settings_of(arguments.as_dict())
+    targets, samples = _read(model, kind, settings, X, y, sample_weight)
+    generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
+    counted = samples.counted()
+    strata = None
+    if targets.classes is not None and not settings.many_to_many:
+        strata = samples.targets[counted.numpy()]
+    chosen, held_out = hold_out(counted, settings, strata, generator)
+    training = samples.part(chosen)
+    # Scales are those of the training part: held-out samples are as new as those to come.
+    targets, input_scaler, network = _start(targets, training, settings, generator)
+    data = _training_data(samples, targets, input_scaler)
+    loss, reading = settings.loss, settings.reading
+    history, best_epoch = train(
+        network,
+        SampleEpoch(data, chosen, settings.batch_size, generator),
+        loss=EmpiricalRisk(network, loss, reading),
+        validate=RiskOfSamples(
+            network,
+            data,
+            held_out if len(held_out) else chosen,
+            loss,
+            reading,
+            None if settings.bound is None else targets.output_bounds(settings.bound),
+        ),
+        groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
+        max_epochs=settings.max_epochs,
+        patience=settings.patience if settings.early_stopping else None,
+        device=settings.device,
+        callbacks=settings.callbacks,
+        verbose=settings.verbose,
+    )
+    skill = None
+    if len(held_out) and best_epoch:
+        # The network is judged by what it takes off the risk of the best constant.
+        constant = constant_risk(data, chosen, held_out, loss)
+        if constant > 0:
+            skill = 1 - history[best_epoch - 1]["val_loss"] / constant
+    longest = int(samples.sequences.lengths.max())
+    function = FittedFunction(
+        model, arguments, samples.sequences.inputs, input_scaler, targets, network.eval(),
+        Course(len(chosen), len(held_out), tuple(history), best_epoch, longest, skill),
+        data.sample(SHARE_NUMBERS),
+    )  # fmt: skip
+    validation = {"validation": samples.part(held_out)} if len(held_out) else {}
+    return function.judged(loss, training=training, **validation)
+
+
+def take_epoch(
+    model: str,
+    kind: type[Targets],
+    arguments: Arguments,
+    before: FittedFunction | None,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    classes: np.ndarray | None = None,
+) -> FittedFunction:
+    """Fitted function after one epoch more, from the one before or from a random start.
+
+    `classes` are all that there will be; those of y by default.
+    """
+    from tsrnn.training import train_for
+
+    if before is not None:
+        _check_same_network(before.arguments, arguments)
+    settings = settings_of(arguments.as_dict())
+    targets, samples = _read(model, kind, settings, X, y, sample_weight, before, classes)
+    # Another order of the samples at each call, and the same ones in another run.
+    seen = 0 if before is None else before.course.n_train
+    seed = seed_of(arguments.random_state) + seen
+    generator = torch.Generator().manual_seed(seed % 2**63)
+    counted = samples.counted()
+    training = samples.part(counted)
+    if before is None:
+        targets, input_scaler, network = _start(targets, training, settings, generator)
+        inputs, n_validation, moments = samples.sequences.inputs, 0, None
+    else:
+        inputs, input_scaler, n_validation = (
+            before.inputs,
+            before.input_scaler,
+            before.course.n_validation,
+        )
+        # Copies: other estimators may have the function before, which stays as it is.
+        network, moments = copy.deepcopy((before.network, before.course.moments))
+    data = _training_data(samples, targets, input_scaler)
+    moments = train_for(
+        network.train(),
+        SampleEpoch(data, counted, settings.batch_size, generator, least_steps=1),
+        loss=EmpiricalRisk(network, settings.loss, settings.reading),
+        groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
+        rates=[settings.learning_rate],
+        device=settings.device,
+        callbacks=settings.callbacks,
+        verbose=settings.verbose,
+        moments=moments,
+    )
+    longest = int(samples.sequences.lengths.max())
+    # The history of a fit does not describe this network any more.
+    course = Course(seen + len(counted), n_validation, (), 0, longest, None, moments)
+    function = FittedFunction(
+        model, arguments, inputs, input_scaler, targets, network.eval(), course,
+        data.sample(SHARE_NUMBERS),
+    )  # fmt: skip
+    return function.judged(settings.loss, training=training)
+
+
+def _read(
+    model: str,
+    kind: type[Targets],
+    settings: Settings,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    before: FittedFunction | None = None,
+    classes: np.ndarray | None = None,
+) -> tuple[Targets, Samples]:
+    """Targets as those before or, without them, learned from y; and the samples."""
+    many = settings.many_to_many
+    sequences = read_sequences(X, model, None if before is None else before.inputs)
+    y = read_targets(y, sequences, many)
+    targets: Targets
+    if before is None:
+        targets, values = kind.of(y, sequences, many, classes)
+    else:
+        targets, values = before.targets, before.targets.read(y, sequences, many)
+    return targets, Samples(sequences, values, read_weights(sample_weight, sequences, many), many)
+
+
+def _start(
+    targets: Targets, training: Samples, settings: Settings, generator: torch.Generator
+) -> tuple[Targets, StandardScaler | None, RecurrentNetwork]:
+    """Targets and inputs with the scales of the training part, and a network at a random start."""
+    input_scaler = None
+    if settings.standardize:
+        targets = targets.standardised(training.targets, training.weights)
+        input_scaler = training.input_scaler()
+    network = settings.network(training.sequences.inputs.n_inputs, targets.n_outputs)
+    network.prepare(verbose=bool(settings.verbose))
+    network.reset_parameters(generator)
+    return targets, input_scaler, network
+
+
+def _training_data(
+    samples: Samples, targets: Targets, input_scaler: StandardScaler | None
+) -> TrainingData:
+    """Samples in the scales of the network."""
+    encoded = targets.encoded(samples.targets, samples.weights)
+    sequences = scaled(samples.sequences, input_scaler)
+    return TrainingData(sequences, encoded, samples.weights, samples.many_to_many)
+
+
+def _check_same_network(before: Arguments, now: Arguments) -> None:
+    fitted, given = before.as_dict(), now.as_dict()
+    for name in OF_THE_NETWORK:
+        if given[name] is not fitted[name] and given[name] != fitted[name]:
+            raise ValueError(
+                f"partial_fit needs the arguments of the fit; {name} was {fitted[name]!r} "
+                f"and is now {given[name]!r}. Set it back, or fit again"
+            )
