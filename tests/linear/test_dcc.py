@@ -16,8 +16,8 @@ from statsmodels.tsa.vector_ar.var_model import VARProcess
 from tsrnn.contract import read_file
 from tsrnn.linear.dcc import CCC, DCC
 from tsrnn.linear.dcc._conditional import constancy_statistic
+from tsrnn.linear.dcc._filter import Walk
 from tsrnn.linear.dcc._fit import fit_correlations
-from tsrnn.linear.dcc._forecast import simulate_correlated
 from tsrnn.linear.dcc._likelihood import evaluate_correlations
 from tsrnn.linear.dcc._specification import Order
 from tsrnn.linear.garch import GARCH
@@ -28,9 +28,7 @@ def returns(steps=700, n=3, seed=0, a=0.06, b=0.9, corrected=False, rho=0.4):
     generator = np.random.default_rng(seed)
     s = rho + (1 - rho) * np.eye(n)
     shocks = generator.standard_normal((1, steps, n))
-    z = simulate_correlated(
-        s[None], np.array([[a]]), np.array([[b]]), corrected=corrected, shocks=shocks
-    )[0][0]
+    z = Walk(s[None], np.array([[a]]), np.array([[b]]), corrected).draw(shocks)[0]
     e, h = np.empty_like(z), np.ones(n)
     for t in range(steps):
         e[t] = np.sqrt(h) * z[t]
@@ -127,7 +125,7 @@ class TestEstimates:
         s = np.tile(0.5 + 0.5 * np.eye(n), (u, 1, 1))
         shocks = np.random.default_rng(3).standard_normal((u, steps, n))
         a, b = np.full((u, 1), 0.06), np.full((u, 1), 0.88)
-        z, _ = simulate_correlated(s, a, b, corrected=corrected, shocks=shocks)
+        z = Walk(s, a, b, corrected).draw(shocks)
         found = fit_correlations(Order(1, 1, corrected), z, np.ones((u, steps), dtype=bool))
         assert found.converged.all()
         mean, error = found.params.mean(0), found.params.std(0) / np.sqrt(u)
@@ -165,13 +163,8 @@ class TestBoundary:
 
     def test_a_sum_of_one_is_imposed(self):
         generator, u, steps = np.random.default_rng(0), 40, 120
-        z, _ = simulate_correlated(
-            np.tile(np.eye(2), (u, 1, 1)),
-            np.full((u, 1), 0.1),
-            np.full((u, 1), 0.9),
-            corrected=False,
-            shocks=generator.standard_normal((u, steps, 2)),
-        )
+        s, a, b = np.tile(np.eye(2), (u, 1, 1)), np.full((u, 1), 0.1), np.full((u, 1), 0.9)
+        z = Walk(s, a, b, False).draw(generator.standard_normal((u, steps, 2)))
         order, observed = Order(1, 1, False), np.ones((u, steps), dtype=bool)
         found = fit_correlations(order, z, observed)
         assert found.converged.all()
@@ -207,7 +200,7 @@ class TestForecasts:
     def test_of_correlations_follow_the_recursion(self, data, corrected):
         model = DCC(corrected=corrected).fit(data)
         a, b = model.params_[["a[1]", "b[1]"]].iloc[0]
-        spec = model._specification()
+        spec = model.fitted_.family.spec
         s = spec.parts(model.estimates_.params).target[0]
         e = data.to_numpy() - model.fittedvalues().to_numpy()
         h = np.diagonal(model_covariances(model, 3), axis1=1, axis2=2)
@@ -228,7 +221,7 @@ class TestForecasts:
         params = model.params_.copy()
         params[[c for c in params if c.startswith("alpha")]] = 0.0
         fixed = CCC(order=(1, 0), mean="var").filter(data, params)
-        parts = fixed._specification().parts(fixed.estimates_.params)
+        parts = fixed.fitted_.family.spec.parts(fixed.estimates_.params)
         sigma = np.diag(np.sqrt(parts.variance[0, :, 0]))
         intercept, lag = parts.coefficients[0][:, 0], parts.coefficients[0][:, 1:]
         covariance = sigma @ parts.target[0] @ sigma
@@ -378,13 +371,8 @@ class TestConstancy:
     def test_power(self):
         generator, lags = np.random.default_rng(0), 3
         u, steps = 10, 800
-        z, _ = simulate_correlated(
-            np.tile(np.eye(3), (u, 1, 1)),
-            np.full((u, 1), 0.12),
-            np.full((u, 1), 0.8),
-            corrected=False,
-            shocks=generator.standard_normal((u, steps, 3)),
-        )
+        s, a, b = np.tile(np.eye(3), (u, 1, 1)), np.full((u, 1), 0.12), np.full((u, 1), 0.8)
+        z = Walk(s, a, b, False).draw(generator.standard_normal((u, steps, 3)))
         assert np.median([constancy_statistic(own, lags) for own in z]) > 15
 
     def test_equals_a_regression_of_statsmodels(self):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tsrnn.linear._mean import Mean
-from tsrnn.linear.dcc._fit import equations_at, fit_correlations, fit_equations
-from tsrnn.linear.dcc._forecast import simulate_correlated
+from tsrnn.linear.dcc._equations import design_of, equations_at, fit_equations
+from tsrnn.linear.dcc._filter import Walk
+from tsrnn.linear.dcc._fit import fit_correlations
 from tsrnn.linear.dcc._inference import _rho_influences, _second_step
-from tsrnn.linear.dcc._prepare import design_of
 from tsrnn.linear.dcc._sensitivities import sensitivities
 from tsrnn.linear.dcc._specification import FirstStep, Order
 
@@ -16,13 +16,8 @@ def draw(steps=600, n=3, corrected=False, seed=0):
     """Returns with GARCH variances, of one series."""
     generator = np.random.default_rng(seed)
     s = 0.4 + 0.6 * np.eye(n)
-    z = simulate_correlated(
-        s[None],
-        np.array([[0.06]]),
-        np.array([[0.9]]),
-        corrected=corrected,
-        shocks=generator.standard_normal((1, steps, n)),
-    )[0][0]
+    walk = Walk(s[None], np.array([[0.06]]), np.array([[0.9]]), corrected)
+    z = walk.draw(generator.standard_normal((1, steps, n)))[0]
     e, h = np.empty_like(z), np.ones(n)
     for t in range(steps):
         e[t] = np.sqrt(h) * z[t]

@@ -29,7 +29,7 @@ class CorrelationState(NamedTuple):
     history : array of shape (S, m, n)
         The last m rows.
     variance : array of shape (S, n, fields)
-        Memory of the variances' recursions; its first field is the variance to come.
+        Of the variances' recursions; its first field is the variance to come.
     outer : array of shape (S, p, n, n)
         Last outer products that drive Q, the latest first.
     q : array of shape (S, max(q, 1), n, n)
@@ -40,6 +40,16 @@ class CorrelationState(NamedTuple):
     variance: np.ndarray
     outer: np.ndarray
     q: np.ndarray
+
+    def select(self, series: np.ndarray) -> CorrelationState:
+        """State of some series, by number."""
+        return CorrelationState(*(part[series] for part in self))
+
+    @property
+    def variances(self) -> VarianceState:
+        """State of the S n univariate models."""
+        variance = self.variance.reshape(-1, self.variance.shape[2])
+        return VarianceState(variance, np.empty((len(variance), 0)))
 
 
 def filter_dcc(
@@ -65,7 +75,7 @@ def filter_dcc(
         variance = filter_garch(model, *rows, units, unit_lengths)[1]
         variance = np.where(np.isnan(variance), 1.0, variance)
         h[:, :-1] = variance.reshape(len(e), n, -1).swapaxes(1, 2)
-    memory = begin_garch(model, *rows, units, unit_lengths).memory.reshape(len(e), n, -1)
+    variance_state = begin_garch(model, *rows, units, unit_lengths).memory.reshape(len(e), n, -1)
     observed = np.arange(longest + 1) < lengths[:, None]
     path = run_correlations(
         torch.from_numpy(e / np.sqrt(h)), torch.from_numpy(observed), constants(parts.a),
@@ -79,7 +89,7 @@ def filter_dcc(
     ]
     outer_tail, q_tail = _tails(spec, parts.target, driver, q, lengths)
     history = np.array([y[len(y) - m :] for y in series]).reshape(len(e), m, n)
-    return paths, CorrelationState(history, memory, outer_tail, q_tail)
+    return paths, CorrelationState(history, variance_state, outer_tail, q_tail)
 
 
 def _tails(
@@ -114,14 +124,14 @@ def advance_dcc(
     errors = np.array([residuals(y, c, a) for y, c, a in zip(whole, intercepts, lags, strict=True)])
     model, walk = spec.step.model(), walk_of(spec, parts, state)
     rows = parts.variance.reshape(-1, parts.variance.shape[2])
-    memory = state.variance.reshape(len(rows), -1)
+    variances, one = state.variances, np.ones(len(rows), dtype=np.int64)
     for t in range(values.shape[1]):
         e = errors[:, t].reshape(-1, 1)
-        walk.step((e[:, 0] / np.sqrt(memory[:, 0])).reshape(-1, n))
-        before = VarianceState(memory, np.empty((len(rows), 0)))
-        memory = advance_garch(model, rows, before, e, np.ones(len(rows), dtype=np.int64)).memory
+        walk.step((e[:, 0] / np.sqrt(variances.memory[:, 0])).reshape(-1, n))
+        variances = advance_garch(model, rows, variances, e, one)
     history = whole[:, whole.shape[1] - state.history.shape[1] :]
-    return CorrelationState(history, memory.reshape(state.variance.shape), walk.outer, walk.q)
+    variance = variances.memory.reshape(state.variance.shape)
+    return CorrelationState(history, variance, walk.outer, walk.q)
 
 
 def walk_of(spec: Specification, parts: Parts, state: CorrelationState) -> Walk:
@@ -170,6 +180,18 @@ class Walk:
         if self._corrected:
             u = np.sqrt(np.diagonal(self.q[:, 0], axis1=1, axis2=2)) * z
         self._advance(u[:, :, None] * u[:, None, :])
+
+    def draw(self, shocks: np.ndarray) -> np.ndarray:
+        r"""Go on by standardised residuals :math:`z_t = R_t^{1/2} \epsilon_t`, (U, T, n).
+
+        `shocks` are independent innovations (U, T, n) of variance one.
+        """
+        z = np.empty_like(shocks)
+        for t in range(shocks.shape[1]):
+            root = np.linalg.cholesky(self.correlation)
+            z[:, t] = (root @ shocks[:, t, :, None])[..., 0]
+            self.step(z[:, t])
+        return z
 
     def expect(self) -> None:
         """Go on as if the outer product were what Q says: the step of a forecast."""

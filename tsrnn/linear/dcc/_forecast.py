@@ -25,8 +25,8 @@ def forecast_dcc(spec: Specification, parts: Parts, state: CorrelationState, h: 
     intercept, lags = spec.level_forms(parts)
     mean = mean_paths(state.history, intercept, lags, np.zeros((s, h, n)))
     rows = parts.variance.reshape(s * n, -1)
-    before = VarianceState(state.variance.reshape(s * n, -1), np.empty((s * n, 0)))
-    variance = expected_variance(spec.step.model(), rows, before, h).reshape(s, n, h).swapaxes(1, 2)
+    variance = expected_variance(spec.step.model(), rows, state.variances, h)
+    variance = variance.reshape(s, n, h).swapaxes(1, 2)
     walk, correlation = walk_of(spec, parts, state), np.empty((s, h, n, n))
     for k in range(h):
         correlation[:, k] = walk.correlation
@@ -50,10 +50,8 @@ def draw_dcc(
     """
     check_admissible(parts)
     steps, (s, n) = sum(rows), parts.variance.shape[:2]
-    shocks = generator.standard_normal((s, steps, n))
-    z, _ = simulate_correlated(
-        parts.target, parts.a, parts.b, corrected=spec.order.corrected, shocks=shocks
-    )
+    walk = Walk(parts.target, parts.a, parts.b, spec.order.corrected)
+    z = walk.draw(generator.standard_normal((s, steps, n)))
     model, variance = spec.step.model(), parts.variance.reshape(s * n, -1)
     start = resting_variance(model, variance)
     if not np.isfinite(start).all():
@@ -75,70 +73,20 @@ def draw_dcc(
 
 
 def draw_ahead(
-    spec: Specification,
-    parts: Parts,
-    state: CorrelationState,
-    shocks: np.ndarray,
+    spec: Specification, parts: Parts, state: CorrelationState, shocks: np.ndarray
 ) -> np.ndarray:
-    """Draw what follows a state, (S, paths, h, variables).
+    """Draw what follows a state of S series, by shocks (S, paths, h, variables), in their shape.
 
-    Parameters
-    ----------
-    spec : Specification
-    parts : Parts
-        Of S series.
-    state : State
-    shocks : array of shape (S, paths, h, variables)
-        Independent innovations of variance one.
+    Shocks are independent innovations of variance one.
     """
     s, paths, h, n = shocks.shape
-    lanes = Parts(*(np.repeat(part, paths, 0) for part in parts))
-    walk = walk_of(spec, lanes, CorrelationState(*(np.repeat(part, paths, 0) for part in state)))
-    z = np.empty((s * paths, h, n))
-    for k in range(h):
-        root = np.linalg.cholesky(walk.correlation)
-        z[:, k] = (root @ shocks[:, :, k].reshape(-1, n, 1))[..., 0]
-        walk.step(z[:, k])
+    lanes = np.repeat(np.arange(s), paths)
+    walk = walk_of(spec, parts.select(lanes), state.select(lanes))
+    z = walk.draw(shocks.reshape(s * paths, h, n))
     rows = parts.variance.reshape(s * n, -1)
-    before = VarianceState(state.variance.reshape(s * n, -1), np.empty((s * n, 0)))
     by_unit = z.reshape(s, paths, h, n).transpose(0, 3, 2, 1).reshape(s * n, h, paths)
-    errors = simulate_garch(spec.step.model(), rows, before, by_unit).y
+    errors = simulate_garch(spec.step.model(), rows, state.variances, by_unit).y
     errors = errors.reshape(s, n, h, paths).transpose(0, 3, 2, 1)
     intercepts, lags = spec.level_forms(parts)
     history = np.broadcast_to(state.history[:, None], (s, paths, *state.history.shape[1:]))
     return mean_paths(history, intercepts[:, None], lags[:, None], errors)
-
-
-def simulate_correlated(
-    target: np.ndarray,
-    a: np.ndarray,
-    b: np.ndarray,
-    *,
-    corrected: bool,
-    shocks: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    r"""Standardised residuals :math:`z_t = R_t^{1/2} \epsilon_t` of DCC, cDCC or CCC.
-
-    Parameters
-    ----------
-    target : array of shape (U, n, n)
-        S.
-    a : array of shape (U, p)
-    b : array of shape (U, q)
-    corrected : bool
-    shocks : array of shape (U, T, n)
-        Independent innovations of variance one.
-
-    Returns
-    -------
-    z : array of shape (U, T, n)
-    correlations : array of shape (U, T, n, n)
-    """
-    z, r = np.empty_like(shocks), np.empty((*shocks.shape, target.shape[-1]))
-    walk = Walk(target, a, b, corrected)
-    for t in range(shocks.shape[1]):
-        r[:, t] = walk.correlation
-        root = np.linalg.cholesky(r[:, t])
-        z[:, t] = (root @ shocks[:, t, :, None])[..., 0]
-        walk.step(z[:, t])
-    return z, r

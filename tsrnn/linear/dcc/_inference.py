@@ -14,41 +14,37 @@ triangular matrix of all steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 import torch
-from tqdm import tqdm
 
 from tsrnn.linear._estimates import Estimates
+from tsrnn.linear.dcc._equations import Sample
+from tsrnn.linear.dcc._fit import CorrelationOptima
 from tsrnn.linear.dcc._likelihood import (
     constants,
     correlation_density,
     run_correlations,
     variables,
 )
-from tsrnn.linear.dcc._prepare import Design
 from tsrnn.linear.dcc._sensitivities import Sensitivities, driver_sensitivities, sensitivities
 from tsrnn.linear.dcc._specification import Order, Specification
-
-if TYPE_CHECKING:
-    from tsrnn.linear.dcc._fit import CorrelationOptima, Equations
 
 _INTEGRATED = 1e-6  # distance of a and b from a sum of one at which S is not identified
 _NEARLY_INTEGRATED = 2e-3  # distance at which its standard errors are not to be relied on
 
 
-def estimates_of(
-    spec: Specification, data: Design, equations: Equations, optima: CorrelationOptima, verbose: int
-) -> Estimates:
+def estimates_of(spec: Specification, sample: Sample, optima: CorrelationOptima) -> Estimates:
     """Estimates of both steps, with the matrices of which the sandwich is their covariance."""
-    s, n, k = len(data.lengths), spec.n, len(spec.own_names)
+    design, equations = sample.design, sample.equations
+    s, n, k = len(design.lengths), spec.n, len(spec.own_names)
     univariate = equations.estimates
     fixed, messages = fixed_and_messages(spec.order, spec.targets, univariate, optima)
     jets = constants(optima.params)
     path = run_correlations(
-        torch.from_numpy(equations.z), torch.from_numpy(data.observed), jets[: spec.order.p],
+        torch.from_numpy(equations.z), torch.from_numpy(design.observed), jets[: spec.order.p],
         jets[spec.order.p :], corrected=spec.order.corrected,
     )  # fmt: skip
     target = path.target.value[:, 0].numpy()
@@ -60,16 +56,16 @@ def estimates_of(
         fixed,
     ])  # fmt: skip
     hessian, covariance = np.zeros((s, k, k)), np.zeros((s, k, k))
-    for i in tqdm(range(s), "standard errors", disable=not verbose, leave=False):
-        hessian[i], covariance[i] = _two_step(spec, data, equations, optima, fixed[i], i)
+    for i in range(s):
+        hessian[i], covariance[i] = _two_step(spec, sample, optima, fixed[i], i)
     gradient = np.zeros((s, k))
     gradient[:, k - optima.params.shape[1] :] = optima.gradient
     gradient[:, : first.shape[1]] = _with_means(spec, univariate.gradient, s)
-    return Estimates(
+    estimates = Estimates(
         names=spec.own_names,
         params=params,
         loglik=univariate.loglik.reshape(s, n).sum(1) + optima.value,
-        n_obs=data.lengths,
+        n_obs=design.lengths,
         gradient=gradient,
         hessian=hessian,
         opg=hessian @ covariance @ hessian,  # of which the sandwich is that covariance
@@ -79,19 +75,34 @@ def estimates_of(
         fixed=fixed_all,
         messages=messages,
     )
+    return estimates.with_held(spec.relation_names, spec.step.mean.elements(design.beta))
 
 
-def estimates_without_errors(
-    spec: Specification, params: np.ndarray, loglik: np.ndarray, n_obs: np.ndarray
-) -> Estimates:
-    """Parameters (S, K) that no standard error belongs to."""
-    s, k = params.shape
-    zero = np.zeros(s, np.int64)
+def estimates_at(spec: Specification, sample: Sample, params: np.ndarray) -> Estimates:
+    """Likelihood at parameters (S, K) that are given, and have no standard errors.
+
+    Raises
+    ------
+    ValueError
+        If a variance is not positive.
+    """
+    parts, equations, (s, k) = spec.parts(params), sample.equations, params.shape
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z, observed = torch.from_numpy(equations.z), torch.from_numpy(sample.design.observed)
+        path = run_correlations(
+            z, observed, constants(parts.a), constants(parts.b), corrected=spec.order.corrected,
+            target=torch.from_numpy(parts.target)[:, None],
+        )  # fmt: skip
+        loglik = equations.estimates.loglik.reshape(s, spec.n).sum(1)
+        loglik = loglik + correlation_density(path, z, observed).value.sum(1).numpy()
+    if not np.isfinite(loglik).all():
+        bad = int(np.flatnonzero(~np.isfinite(loglik))[0])
+        raise ValueError(f"params must give positive, finite variances; those of unit {bad} do not")
+    zero, square = np.zeros(s, np.int64), np.zeros((s, k, k))
     return Estimates(
-        names=spec.names, params=params, loglik=loglik, n_obs=n_obs,
-        gradient=np.zeros((s, k)), hessian=np.zeros((s, k, k)), opg=np.zeros((s, k, k)),
-        information=None, iterations=zero, converged=zero == 0,
-        fixed=np.ones((s, k), dtype=bool), messages=((),) * s,
+        names=spec.names, params=params, loglik=loglik, n_obs=sample.design.lengths,
+        gradient=np.zeros((s, k)), hessian=square, opg=square, information=None, iterations=zero,
+        converged=zero == 0, fixed=np.ones((s, k), dtype=bool), messages=((),) * s,
     )  # fmt: skip
 
 
@@ -175,20 +186,15 @@ class _SecondStep(NamedTuple):
 
 
 def _two_step(
-    spec: Specification,
-    data: Design,
-    equations: Equations,
-    optima: CorrelationOptima,
-    fixed: np.ndarray,
-    i: int,
+    spec: Specification, sample: Sample, optima: CorrelationOptima, fixed: np.ndarray, i: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Hessian and covariance (K, K) of the first step, the correlations, a and b of series i.
 
     The Hessian is that block by block, as if earlier steps were known; the covariance is that of
     all steps together, by the influences psi of the observations, and zero for fixed parameters.
     """
-    order, rows = spec.order, slice(0, data.lengths[i])
-    x, e, h = data.regressors[i, rows], equations.e[i, rows].T, equations.h[i, rows].T
+    order, equations, rows = spec.order, sample.equations, slice(0, sample.design.lengths[i])
+    x, e, h = sample.design.regressors[i, rows], equations.e[i, rows].T, equations.h[i, rows].T
     variance, univariate = equations.variance[i], equations.estimates
     sens = sensitivities(spec.step, x, e, h, variance, equations.presample[i])
     blocks, first = [], []

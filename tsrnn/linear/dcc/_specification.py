@@ -1,4 +1,4 @@
-"""A model of conditional correlation put together: steps, orders, parameters by name, bounds."""
+"""Specification of a model of conditional correlation: steps, orders, parameters by name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsrnn.contract import number
+from tsrnn.contract import Arguments, FittedData, choice, flag, number
+from tsrnn.linear._arguments import order_of
 from tsrnn.linear._mean import Mean, level_form
 from tsrnn.linear.garch._density import Normal
 from tsrnn.linear.garch._specification import Model, UnivariateMean
 from tsrnn.linear.garch._volatility import VOLATILITIES
 
+COVARIANCES = ("robust", "hessian")
 INITIAL_VARIANCES = ("backcast", "sample")
+LINEAR_VOLATILITIES = ("garch", "gjr")
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,38 @@ class Specification:
         r = self.n_mean
         beta = self.step.mean.relations(elements, self.n)
         return Parts(equations[:, :, :r], equations[:, :, r:], target, a, b, beta)
+
+
+def correlation_specification(
+    arguments: Arguments, data: FittedData, garch_order: str, order: Order
+) -> Specification:
+    """Specification that the constructor's arguments describe, for the targets of the data.
+
+    `garch_order` is the argument that has the order of the variances.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not legal, or there is one target.
+    """
+    choice("cov_type", arguments.cov_type, COVARIANCES)
+    targets = data.layout.target_names
+    if len(targets) < 2:
+        raise ValueError(
+            f"{arguments.class_name} needs at least two targets to correlate; got "
+            f"{list(targets)}. Name them by target=[...], or take GARCH for one"
+        )
+    what = "p lags of squared residuals and q of the variance"
+    p, q = order_of(garch_order, getattr(arguments, garch_order), what)
+    mean = Mean(arguments.mean, arguments.mean_order, arguments.coint_rank)
+    vol = choice("vol", arguments.vol, LINEAR_VOLATILITIES)
+    return Specification(
+        step=FirstStep(mean, vol, p, q),
+        order=order,
+        targets=tuple(targets),
+        initial_variance=fixed_initial_variance(arguments.initial_variance),
+        stationary=flag("stationary", arguments.stationary),
+    )
 
 
 @dataclass(frozen=True)
@@ -145,6 +180,10 @@ class Parts(NamedTuple):
     a: np.ndarray
     b: np.ndarray
     beta: np.ndarray
+
+    def select(self, series: np.ndarray) -> Parts:
+        """Parameters of some series, by number."""
+        return Parts(*(part[series] for part in self))
 
 
 def check_admissible(parts: Parts) -> None:

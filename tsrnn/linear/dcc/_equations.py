@@ -1,0 +1,248 @@
+"""First step of the estimation: means and variances, equation by equation, of many series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tsrnn.data import Panel
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._mean import Mean, Regression, regression
+from tsrnn.linear._multivariate import collinear, scaled_to_unit_diagonal, series_of, too_few
+from tsrnn.linear.dcc._specification import FirstStep, Specification, check_admissible
+from tsrnn.linear.garch._filter import filter_garch
+from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Series whose first step is estimated, or given.
+
+    Attributes
+    ----------
+    units : integer array of shape (S,)
+        Their numbers.
+    design : Design
+    equations : Equations
+    """
+
+    units: np.ndarray
+    design: Design
+    equations: Equations
+
+
+def sample_of(
+    spec: Specification, panel: Panel, given: np.ndarray | None
+) -> tuple[Sample | None, dict[int, str]]:
+    """Series of a panel with their first step, and reasons why the others cannot be fitted.
+
+    Raises
+    ------
+    ValueError
+        If parameters (S, K) are given and not admissible, or a series is too short for them.
+    """
+    series = series_of(panel)
+    if given is not None:
+        parts = spec.parts(given)
+        units, design, refused = design_of(spec.step.mean, series, parts.beta)
+        if refused:
+            raise ValueError(next(iter(refused.values())))
+        check_admissible(parts)
+        first = np.concatenate([parts.coefficients, parts.variance], 2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            equations = equations_at(spec.step, design, first, spec.initial_variance)
+        return Sample(units, design, equations), {}
+    units, design, refused = design_of(spec.step.mean, series)
+    reasons = {i: f"{reason}." for i, reason in refused.items()}
+    short = [too_few(rows, spec.n, len(spec.names)) for rows in design.lengths]
+    reasons |= {int(i): f"{why}." for i, why in zip(units, short, strict=True) if why}
+    enough = np.flatnonzero([not why for why in short])
+    units, design = units[enough], design.select(enough)
+    if not len(units):
+        return None, reasons
+    equations = fit_equations(spec.step, design, spec.initial_variance, spec.stationary)
+    lost = _refusals(spec, design, equations)
+    reasons |= {int(units[i]): reason for i, reason in lost.items()}
+    kept = np.setdiff1d(np.arange(len(units)), list(lost))
+    if not len(kept):
+        return None, reasons
+    return Sample(units[kept], design.select(kept), equations.select(kept)), reasons
+
+
+@dataclass(frozen=True)
+class Design:
+    """S series of n variables as regressions, padded with zeros to a common length T.
+
+    Parameters
+    ----------
+    response : array of shape (S, T, n)
+    regressors : array of shape (S, T, r)
+    coefficients : array of shape (S, n, r)
+        By least squares.
+    beta : array of shape (S, n, rank)
+        Cointegrating vectors.
+    lengths : integer array of shape (S,)
+    """
+
+    response: np.ndarray
+    regressors: np.ndarray
+    coefficients: np.ndarray
+    beta: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def observed(self) -> np.ndarray:
+        """Mask (S, T) of the rows of each series."""
+        return np.arange(self.response.shape[1]) < self.lengths[:, None]
+
+    @property
+    def ragged(self) -> bool:
+        """Whether series differ in length."""
+        return len(np.unique(self.lengths)) > 1
+
+    def residuals(self, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals at coefficients (S, n, r), a row (S n, T) each variable, and their lengths."""
+        e = self.response - self.regressors @ coefficients.swapaxes(1, 2)
+        rows = np.ascontiguousarray(e.swapaxes(1, 2)).reshape(-1, e.shape[1])
+        return rows, np.repeat(self.lengths, e.shape[2])
+
+    def by_series(self, rows: np.ndarray, fill: float) -> np.ndarray:
+        """Rows (S n, T) of the variables as (S, T, n), with a value after the end of a series."""
+        s, steps, n = self.response.shape
+        values = rows.reshape(s, n, steps).swapaxes(1, 2)
+        return np.where(self.observed[:, :, None], values, fill)
+
+    def select(self, series: np.ndarray) -> Design:
+        """Design of some series, by number."""
+        return Design(*(getattr(self, name)[series] for name in self.__dataclass_fields__))
+
+
+def design_of(
+    mean: Mean, series: Sequence[np.ndarray], beta: np.ndarray | None = None
+) -> tuple[np.ndarray, Design, dict[int, str]]:
+    """Numbers and design of the series (T_i, n) that can be used, and why the others cannot.
+
+    Cointegrating vectors (S, n, rank) are estimated where they are not given.
+    """
+    regressions: dict[int, Regression] = {}
+    reasons = {}
+    for i, values in enumerate(series):
+        try:
+            regressions[i] = regression(mean, values, None if beta is None else beta[i])
+        except ValueError as error:
+            reasons[i] = str(error)
+    parts = list(regressions.values())
+    n = series[0].shape[1]
+    r, rank = len(mean.names(range(n))) // n, mean.n_relations
+    lengths = np.array([len(part.response) for part in parts], dtype=np.int64)
+    longest = int(lengths.max(initial=0))
+    response, regressors = np.zeros((len(parts), longest, n)), np.zeros((len(parts), longest, r))
+    for i, part in enumerate(parts):
+        response[i, : lengths[i]], regressors[i, : lengths[i]] = part.response, part.regressors
+    design = Design(
+        response,
+        regressors,
+        np.array([part.coefficients for part in parts]).reshape(len(parts), n, r),
+        np.array([part.beta for part in parts]).reshape(len(parts), n, rank),
+        lengths,
+    )
+    return np.array(list(regressions), dtype=np.int64), design, reasons
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Parameters of the first step of S series, its residuals and variances.
+
+    Parameters
+    ----------
+    coefficients : array of shape (S, n, r)
+        Of the mean.
+    variance : array of shape (S, n, k)
+        Parameters of the variance.
+    presample : array of shape (S, n)
+        Variance before the first observation.
+    e, h : arrays of shape (S, T, n)
+        Residuals, zero after the end of a series, and variances, one there.
+    estimates : Estimates of S n units
+        Of the univariate models.
+    """
+
+    coefficients: np.ndarray
+    variance: np.ndarray
+    presample: np.ndarray
+    e: np.ndarray
+    h: np.ndarray
+    estimates: Estimates
+
+    @property
+    def z(self) -> np.ndarray:
+        """Standardised residuals, (S, T, n)."""
+        return self.e / np.sqrt(self.h)
+
+    def select(self, series: np.ndarray) -> Equations:
+        """Equations of some series, by number."""
+        n = self.variance.shape[1]
+        units = (series[:, None] * n + np.arange(n)).ravel()
+        names = [name for name in self.__dataclass_fields__ if name != "estimates"]
+        arrays = {name: getattr(self, name)[series] for name in names}
+        return replace(self, **arrays, estimates=self.estimates.select(units))
+
+
+def fit_equations(
+    step: FirstStep, design: Design, initial_variance: str | float, stationary: bool
+) -> Equations:
+    """Estimate all variances, and constant means, in one batch."""
+    coefficients = np.zeros_like(design.coefficients) if step.joint else design.coefficients
+    model = step.model(design.ragged, with_mean=True)
+    fitted = fit_garch(model, *design.residuals(coefficients), initial_variance, stationary)
+    return _equations_of(step, design, fitted)
+
+
+def equations_at(
+    step: FirstStep, design: Design, params: np.ndarray, initial_variance: str | float
+) -> Equations:
+    """Equations at parameters (S, n, r + k) in the place of a fit."""
+    r = design.coefficients.shape[2]
+    coefficients = np.zeros_like(design.coefficients) if step.joint else params[:, :, :r]
+    y, lengths = design.residuals(coefficients)
+    univariate = (params if step.joint else params[:, :, r:]).reshape(len(y), -1)
+    model = step.model(design.ragged, with_mean=True)
+    fitted = garch_at(model, y, lengths, univariate, initial_variance)
+    return _equations_of(step, replace(design, coefficients=params[:, :, :r]), fitted)
+
+
+def _equations_of(step: FirstStep, design: Design, fitted: Fit) -> Equations:
+    s, _, n = design.response.shape
+    params = fitted.estimates.params.reshape(s, n, -1)
+    coefficients, variance = design.coefficients, params
+    if step.joint:
+        coefficients, variance = params[:, :, :1], params[:, :, 1:]
+    presample = fitted.presample.reshape(s, n)
+    y, lengths = design.residuals(coefficients)
+    rows = variance.reshape(len(y), -1), presample.reshape(-1)
+    e, h = filter_garch(step.model(design.ragged), *rows, y, lengths)
+    e, h = design.by_series(e, fill=0.0), design.by_series(h, fill=1.0)
+    return Equations(coefficients, variance, presample, e, h, fitted.estimates)
+
+
+def _refusals(spec: Specification, design: Design, equations: Equations) -> dict[int, str]:
+    """Reasons why the first step of some series is not enough to go on."""
+    lost, n = {}, spec.n
+    for i, rows in enumerate(design.lengths):
+        units = equations.estimates.select(np.arange(i * n, (i + 1) * n))
+        bad = np.flatnonzero(~units.fitted)
+        if len(bad):
+            why = (*units.messages[bad[0]], "no admissible parameters were found")[0]
+            lost[i] = f"column {spec.targets[bad[0]]!r}: {why}. Mend the column or drop it."
+        elif rows <= n:
+            lost[i] = f"{n} variables need more than {n} rows after lags; got {rows}."
+        else:
+            z = equations.z[i, :rows]
+            if names := collinear(scaled_to_unit_diagonal(z.T @ z), spec.targets):
+                lost[i] = (
+                    f"the columns {names} are collinear: after scaling by their volatility, one is "
+                    "a linear combination of the others. Drop one of them."
+                )
+    return lost
