@@ -84,14 +84,10 @@ class FittedModel(Protocol[S]):
     (1, 3, 1)
     """
 
-    @property
-    def arguments(self) -> Arguments: ...
-
-    @property
-    def data(self) -> FittedData: ...
-
-    @property
-    def horizon(self) -> int: ...
+    # Attributes, not properties, of which a dataclass would take the property for a default.
+    arguments: Arguments
+    data: FittedData
+    horizon: int
 
     @property
     def guarantee(self) -> str: ...
