@@ -148,7 +148,7 @@ class FittedUnits(FittedRows):
         ValueError
             If none can be answered; units that cannot be are warned of.
         """
-        layout, model = self.data.layout, self.model
+        layout, model = self.data.layout, self.model.with_seed(self.arguments.random_state)
         series = self.data.series_of(state.ids, self.arguments.class_name)
         begun = self.first_times[series]
         offsets = steps_between(begun, state.first_times, layout.freq, layout.tz)

@@ -155,17 +155,17 @@ class NaiveMethod(Classical[RowsState]):
     """
 
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths"})
-    rule: ClassVar[type[Rule]]
+    _rule: ClassVar[type[Rule]]
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> tuple[FittedNaive, RowsState]:
         horizon = self._horizon(arguments, data.layout)
-        fitted = FittedNaive(arguments, data, horizon, self._rule(arguments, data))
+        fitted = FittedNaive(arguments, data, horizon, self._chosen_rule(arguments, data))
         return fitted, fitted.filter(panel)
 
-    def _rule(self, arguments: Arguments, data: FittedData) -> Rule:
-        return self.rule(season_steps(arguments.as_dict().get("season_length", 1), data))
+    def _chosen_rule(self, arguments: Arguments, data: FittedData) -> Rule:
+        return self._rule(season_steps(arguments.as_dict().get("season_length", 1), data))
 
     @property
     def season_(self) -> int:
@@ -192,7 +192,7 @@ class NaiveMethod(Classical[RowsState]):
     ) -> tuple[FittedNaive, RowsState]:
         record({"horizon": integer(1, MOST_STEPS), "season": integer(1)})(header, "fitted")
         with as_saved("params"):
-            rule = self._rule(arguments, data)
+            rule = self._chosen_rule(arguments, data)
         if header["season"] != rule.season:
             required = f"{rule.season}, by season_length and freq"
             raise refuse("fitted.season", required, header["season"])
@@ -254,7 +254,7 @@ class Naive(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Naive"
-    rule: ClassVar[type[Rule]] = SeasonBefore
+    _rule: ClassVar[type[Rule]] = SeasonBefore
 
 
 @with_shared_arguments
@@ -291,7 +291,7 @@ class SeasonalNaive(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "SeasonalNaive"
-    rule: ClassVar[type[Rule]] = SeasonBefore
+    _rule: ClassVar[type[Rule]] = SeasonBefore
 
     def __init__(self, season_length: int | None = None, **shared: Any) -> None:
         super().__init__(**shared)
@@ -349,7 +349,7 @@ class Drift(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Drift"
-    rule: ClassVar[type[Rule]] = Line
+    _rule: ClassVar[type[Rule]] = Line
 
 
 class Level(Rule):
@@ -395,7 +395,7 @@ class Mean(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Mean"
-    rule: ClassVar[type[Rule]] = Level
+    _rule: ClassVar[type[Rule]] = Level
 
 
 class Adjusted(Rule):
@@ -455,7 +455,7 @@ class Naive2(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Naive2"
-    rule: ClassVar[type[Rule]] = Adjusted
+    _rule: ClassVar[type[Rule]] = Adjusted
 
     def __init__(self, season_length: int | None = None, **shared: Any) -> None:
         super().__init__(**shared)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.special import ndtri
 
-from tsrnn.contract import Kind
+from tsrnn.contract import Kind, seed_of
 
 SEASONLESS = "seasonless"  # in the spec of a unit that is without the season of the frequency
 STARTING = "starting"  # in messages of statsmodels on values that the optimiser starts from
@@ -138,6 +138,11 @@ class UnitModel(ABC):
     def orders(self, fitted: Fitted) -> str:
         """Orders that were chosen, in a word or two."""
         return ""
+
+    def with_seed(self, random_state: Any) -> UnitModel:
+        """Model that draws anew, by `random_state`; itself where nothing is drawn."""
+        model = cast(Any, self)
+        return replace(model, seed=seed_of(random_state)) if hasattr(model, "seed") else model
 
     def seasonless(self) -> UnitModel | None:
         """Model without its season, if the frequency implies one; None otherwise."""
