@@ -47,7 +47,7 @@ def test_arguments_are_read_from_the_record_alone(name):
         for base in cls.__mro__
         if base.__module__.startswith("tsrnn")
         for method in ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body
-        if isinstance(method, ast.FunctionDef) and method.name not in ("__init__", "_revive")
+        if isinstance(method, ast.FunctionDef) and method.name not in ("__init__", "_from_file")
         for node in ast.walk(method)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
         if isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in arguments

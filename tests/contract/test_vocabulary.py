@@ -141,8 +141,16 @@ def test_recurrence_features_name_the_models_that_are_recurrences():
 
 def test_a_class_of_ones_own_has_what_it_answers():
     class Risky(Drift):
-        def _residual_variances(self, memory, h):
-            return np.ones((len(memory.ids), h, 1))
+        offers = Drift.offers | {"predict_variance"}
+
+        def _fit_panel(self, arguments, data, panel):
+            fitted, state = super()._fit_panel(arguments, data, panel)
+
+            class FittedRisky(type(fitted)):
+                def variances(self, state, h):
+                    return np.ones((len(state.ids), h, 1))
+
+            return FittedRisky(**vars(fitted)), state
 
     y = pd.Series(np.arange(9.0), name="y")
     assert Risky().fit(y).predict_variance(3).tolist() == [1.0] * 3
@@ -244,10 +252,10 @@ class TestSamplePaths:
     @pytest.mark.parametrize("name", ["Naive", "SeasonalNaive", "Drift", "Mean"])
     def test_of_naive_methods_have_their_equations(self, name, contract):
         model = contract.examples[name].fit(contract.examples[name].make())
-        memory, h = model.state_, 7
-        _, error = model._ahead(memory, h)
-        for i, length in enumerate(memory.lengths):
-            size = np.linalg.norm(model._factor(length, h), axis=1)
+        state, rule, h = model.state_, model.fitted_.rule, 7
+        _, error = rule.ahead(state, h)
+        for i, length in enumerate(state.lengths):
+            size = np.linalg.norm(rule.factor(length, h), axis=1)
             np.testing.assert_allclose(error[i, :, 0] / error[i, 0, 0], size / size[0])
 
     def test_of_a_random_walk_with_drift_add_up(self):

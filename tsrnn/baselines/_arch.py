@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from arch import arch_model
 
-from tsrnn.baselines._base import RowsState
-from tsrnn.baselines._fitted import FittedForecaster, is_count
+from tsrnn.baselines._fitted import UnitForecaster, is_count
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
 from tsrnn.contract import (
+    Arguments,
+    FittedData,
     Kind,
     choice,
     flag,
@@ -155,7 +156,7 @@ class VolatilityModel(UnitModel):
 
 
 @with_shared_arguments
-class ArchModel(FittedForecaster):
+class ArchModel(UnitForecaster):
     r"""A mean with conditional variance, by maximum likelihood: models of arch.
 
     .. math::
@@ -223,6 +224,7 @@ class ArchModel(FittedForecaster):
 
     column_name: ClassVar[str] = "ArchModel"
     takes_exog: ClassVar[bool] = True
+    offers: ClassVar[frozenset[str]] = UnitForecaster.offers | {"predict_variance"}
 
     def __init__(
         self,
@@ -250,29 +252,20 @@ class ArchModel(FittedForecaster):
         self.rescale = rescale
         self.n_simulations = n_simulations
 
-    def _residual_variances(self, memory: RowsState, h: int) -> np.ndarray:
-        """Forecasts (S, h, C) of the variance of the residuals."""
-        n_exog = memory.exog.shape[1]
-        # Variances do not depend on regressors: zeros stand for those ahead.
-        future = np.zeros((len(memory.ids), h, n_exog)) if n_exog else None
-        return self._joined(memory, self._run("variance", memory, future, h), h)
-
-    def _model(self) -> VolatilityModel:
-        arguments = self.arguments_
+    def _model(self, arguments: Arguments, data: FittedData) -> VolatilityModel:
         mean = choice("mean", arguments.mean, MEANS)
         orders = {name: getattr(arguments, name) for name in ("p", "o", "q")}
         for name, value in orders.items():
             if not is_count(value):
                 raise ValueError(f"{name} must be an integer of at least 0; got {value!r}")
-        names = self._panel_shape[1]
-        if bool(names) != (mean in WITH_REGRESSORS):
+        if bool(data.exog_names) != (mean in WITH_REGRESSORS):
             raise ValueError(
                 f"mean must be one of {WITH_REGRESSORS} for data with exogenous columns and of the "
-                f"others for data without; got {mean!r} and the columns {list(names)}"
+                f"others for data without; got {mean!r} and the columns {list(data.exog_names)}"
             )
         return VolatilityModel(
             mean=mean,
-            lags=self._lags(mean),
+            lags=mean_lags(arguments.lags, mean),
             vol=choice("vol", arguments.vol, VOLATILITIES),
             power=number("power", arguments.power, lowest=0, open_=True),
             dist=choice("dist", arguments.dist, DISTRIBUTIONS),
@@ -282,16 +275,16 @@ class ArchModel(FittedForecaster):
             **orders,
         )
 
-    def _lags(self, mean: str) -> int | tuple[int, ...]:
-        """Lags of the mean, checked."""
-        value = self.arguments_.lags
-        listed = isinstance(value, Sequence) and not isinstance(value, str)
-        if not all(is_count(lag) for lag in (value if listed else [value])):
-            raise ValueError(f"lags must be an integer of at least 0 or a list; got {value!r}")
-        lags = tuple(value) if listed else value
-        if bool(lags) != (mean in WITH_LAGS):
-            raise ValueError(
-                f"lags are of the means {WITH_LAGS}, which need at least one; got mean={mean!r} "
-                f"and lags={value!r}"
-            )
-        return lags
+
+def mean_lags(value: Any, mean: str) -> int | tuple[int, ...]:
+    """Lags of a mean, checked."""
+    listed = isinstance(value, Sequence) and not isinstance(value, str)
+    if not all(is_count(lag) for lag in (value if listed else [value])):
+        raise ValueError(f"lags must be an integer of at least 0 or a list; got {value!r}")
+    lags = tuple(value) if listed else value
+    if bool(lags) != (mean in WITH_LAGS):
+        raise ValueError(
+            f"lags are of the means {WITH_LAGS}, which need at least one; got mean={mean!r} "
+            f"and lags={value!r}"
+        )
+    return lags

@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
+from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import ScaledModel, StandardizedForecaster, fitted_of
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal, season_too_long
 from tsrnn.contract import (
+    Arguments,
+    FittedData,
     choice,
     flag,
     positive_integer,
@@ -221,9 +224,8 @@ class ETS(StandardizedForecaster):
         self.season_length = season_length
         self.n_simulations = n_simulations
 
-    def _settings(self) -> SmoothingModel:
-        arguments = self.arguments_
-        season = self._season(arguments.season_length)
+    def _settings(self, arguments: Arguments, data: FittedData) -> SmoothingModel:
+        season = season_steps(arguments.season_length, data)
         seasonal = arguments.seasonal
         if seasonal is not None and choice("seasonal", seasonal, ("auto", *KINDS)) == "auto":
             seasonal = "add" if season > 1 else None
@@ -232,7 +234,7 @@ class ETS(StandardizedForecaster):
         if seasonal and season < 2:
             raise ValueError(
                 "a seasonal component needs season_length of at least 2; "
-                f"got {arguments.season_length!r} and the frequency {self.freq_!r}"
+                f"got {arguments.season_length!r} and the frequency {data.freq!r}"
             )
         if flag("damped_trend", arguments.damped_trend) and trend is None:
             raise ValueError("damped_trend=True needs a trend; got trend=None")

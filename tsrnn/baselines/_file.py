@@ -63,17 +63,17 @@ def check_lags(value: Any, most: int, name: str) -> None:
         raise refuse(f"params.{name}", f"an order of at most {most}, by the rows", value)
 
 
-def check_estimates(
-    header: dict[str, Any], arrays: dict[str, np.ndarray], lengths: np.ndarray
-) -> None:
-    """Check header and arrays of the units whose series have these lengths.
+def estimates_from_file(
+    header: dict[str, Any], arrays: dict[str, np.ndarray], model: UnitModel, units: list[Rows]
+) -> tuple[Fitted, ...]:
+    """Estimates of the units from the header and arrays of a file, checked.
 
     Raises
     ------
     DamagedFileError
         With the name of the field or array.
     """
-    n = len(lengths)
+    n, lengths = len(units), np.array([len(rows.y) for rows in units])
     record(
         {
             "names": listed(listed(text)),
@@ -84,15 +84,37 @@ def check_estimates(
             "horizon": integer(1, MOST_STEPS),
         }
     )(header, "fitted")
-    kinds = header["names"]
+    kinds = [tuple(names) for names in header["names"]]
     listed(integer(0, len(kinds) - 1))(header["named"], "fitted.named")
-    total = sum(len(kinds[number]) for number in header["named"])
+    names = [kinds[number] for number in header["named"]]
+    ends = np.cumsum([len(unit_names) for unit_names in names])
     shapes = dict.fromkeys((ESTIMATES + name for name in NUMBERS), ("float64", (n,)))
-    check_arrays(arrays, shapes | {ESTIMATES + "params": ("float64", (total,))})
+    check_arrays(arrays, shapes | {ESTIMATES + "params": ("float64", (int(ends[-1]),))})
     counts = arrays[ESTIMATES + "n_rows"]
     if not ((counts >= 0) & (counts <= lengths)).all():
         required = f"rows up to those of each series, {lengths.tolist()[:8]}"
         raise refuse("the array 'estimates.n_rows'", required, counts.tolist()[:8])
+    params = np.split(arrays[ESTIMATES + "params"], ends[:-1])
+    numbers = {name: arrays[ESTIMATES + name].tolist() for name in NUMBERS}
+    estimates = tuple(
+        Fitted(
+            names=names[i],
+            params=params[i],
+            spec=header["specs"][i],
+            n_rows=int(numbers["n_rows"][i]),
+            loglik=numbers["loglik"][i],
+            aic=numbers["aic"][i],
+            bic=numbers["bic"][i],
+            converged=bool(numbers["converged"][i]),
+            messages=tuple(header["messages"][i]),
+            reason=header["reasons"][i],
+        )
+        for i in range(n)
+    )
+    seen: set[tuple[int, str]] = set()
+    for i, (fitted, rows) in enumerate(zip(estimates, units, strict=True)):
+        check_unit(model, i, fitted, rows, seen)
+    return estimates
 
 
 def check_unit(
@@ -143,26 +165,3 @@ def check_unit(
         required = f"of parameters of such a model, {list(legal[0])}"
         raise refuse("fitted.names", required, list(fitted.names))
     seen.add(key)
-
-
-def revived_estimates(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Fitted, ...]:
-    """Estimates from the header and arrays of a file."""
-    names = [tuple(header["names"][number]) for number in header["named"]]
-    ends = np.cumsum([len(unit_names) for unit_names in names])
-    params = np.split(arrays["estimates.params"], ends[:-1])
-    numbers = {name: arrays[f"estimates.{name}"] for name in NUMBERS}
-    return tuple(
-        Fitted(
-            names=names[i],
-            params=params[i],
-            spec=header["specs"][i],
-            n_rows=int(numbers["n_rows"][i]),
-            loglik=float(numbers["loglik"][i]),
-            aic=float(numbers["aic"][i]),
-            bic=float(numbers["bic"][i]),
-            converged=bool(numbers["converged"][i]),
-            messages=tuple(header["messages"][i]),
-            reason=header["reasons"][i],
-        )
-        for i in range(len(names))
-    )

@@ -6,7 +6,7 @@ import numbers
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,27 +16,28 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from tsrnn.baselines._base import (
-    NAMES_SHOWN,
-    BaselineSummary,
-    RowsForecaster,
-    RowsState,
-    listed,
-    series_named,
-)
 from tsrnn.baselines._file import (
     ESTIMATES,
     MOST_LAGS,
     ORDERS,
-    check_estimates,
     check_lags,
-    check_unit,
     estimates_arrays,
+    estimates_from_file,
     estimates_header,
-    revived_estimates,
+)
+from tsrnn.baselines._rows import (
+    NAMES_SHOWN,
+    BaselineSummary,
+    FittedRows,
+    RowsState,
+    listed,
+    series_named,
 )
 from tsrnn.baselines._unit import SEASONLESS, Ahead, Fitted, Rows, UnitModel
 from tsrnn.contract import (
+    Arguments,
+    Classical,
+    FittedData,
     as_saved,
     job_count,
     level_name,
@@ -48,7 +49,6 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel, steps_between
 
-STARTING = "starting"  # in messages of statsmodels on values that the optimiser starts from
 # Date and time on a page of statsmodels or arch.
 _WHEN = re.compile(
     r"^(\s*(?:Date|Time):\s+)"
@@ -57,15 +57,211 @@ _WHEN = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class FittedUnits(FittedRows):
+    """Models of statsmodels or arch at the estimates of their units.
+
+    A forecast runs the model at these parameters over the rows seen. Units are numbered series by
+    series, within a series target by target; a multivariate model has one unit a series.
+
+    Attributes
+    ----------
+    model : UnitModel
+        With the arguments of the fit.
+    estimates : tuple of Fitted
+        Of each unit.
+    first_times : ndarray of shape (S,)
+        Times of the first rows fitted to, from which rows are numbered.
+    """
+
+    model: UnitModel
+    estimates: tuple[Fitted, ...]
+    first_times: np.ndarray
+    guarantee: ClassVar[str] = (
+        "That of statsmodels or arch: asymptotic, the parameters taken as known. Holds if the "
+        "model is right."
+    )
+
+    @classmethod
+    def estimated(
+        cls, arguments: Arguments, data: FittedData, horizon: int, model: UnitModel, rows: RowsState
+    ) -> FittedUnits:
+        """Model estimated from the rows of every unit, with warnings of units that were not.
+
+        Raises
+        ------
+        ValueError
+            If no unit could be fitted.
+        """
+        units = unit_rows(model, rows, np.zeros(len(rows.ids), int))
+        estimates = in_processes(arguments, estimate_unit, [(model, unit) for unit in units])
+        fitted = cls(arguments, data, horizon, model, tuple(estimates), rows.first_times)
+        fitted.warn_of_estimates()
+        return fitted
+
+    @property
+    def units(self) -> pd.Index:
+        """Labels of the units."""
+        return unit_index(self.data.layout, self.data.ids, self.model.multivariate)
+
+    def forecast(
+        self, state: RowsState, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        answers = self.ask("ahead", state, self.data.all_ahead(future), h, levels)
+        forecasts = {"": self.joined([a and a.mean for a in answers], h)}
+        for level in levels:
+            for k, suffix in enumerate(("lo", "hi")):
+                ends = [a and a.ends[level][k] for a in answers]
+                forecasts[f"-{suffix}-{level_name(level)}"] = self.joined(ends, h)
+        return forecasts
+
+    def simulate(
+        self, state: RowsState, h: int, n: int, future: np.ndarray | None, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Paths (n, S, h, C) that the models of the units draw, each with its own seed."""
+        seeds = rng.integers(2**32, size=len(state.ids) * self.per_series).tolist()
+        ahead = self.data.all_ahead(future)
+        answers = self.ask("paths", state, ahead, h, n, seeds=seeds)
+        drawn = [None if a is None else a.reshape(n * h, -1) for a in answers]
+        paths = self.joined(drawn, n * h)
+        return paths.reshape(len(state.ids), n, h, -1).swapaxes(0, 1)
+
+    def variances(self, state: RowsState, h: int) -> np.ndarray:
+        """Forecasts (S, h, C) of the variance of the residuals."""
+        n_exog = state.exog.shape[1]
+        # Variances do not depend on regressors: zeros stand for those ahead.
+        future = np.zeros((len(state.ids), h, n_exog)) if n_exog else None
+        return self.joined(self.ask("variance", state, future, h), h)
+
+    def ask(
+        self,
+        question: str,
+        state: RowsState,
+        future: np.ndarray | None,
+        *arguments: Any,
+        seeds: list[int] | None = None,
+    ) -> list[Any]:
+        """Answers of the model about every unit of a state, None where it has no parameters.
+
+        Raises
+        ------
+        ValueError
+            If none can be answered; units that cannot be are warned of.
+        """
+        layout, model = self.data.layout, self.model.with_seed(self.arguments.random_state)
+        series = self.data.series_of(state.ids, self.arguments.class_name)
+        begun = self.first_times[series]
+        offsets = steps_between(begun, state.first_times, layout.freq, layout.tz)
+        tasks, places = [], []
+        for place, rows in enumerate(unit_rows(model, state, offsets)):
+            i, j = divmod(place, self.per_series)
+            fitted = self.estimates[series[i] * self.per_series + j]
+            if not fitted.reason:
+                ahead = None if future is None else future[i]
+                seed = () if seeds is None else (seeds[place],)
+                tasks.append((question, model, fitted, rows, ahead, *arguments, *seed))
+                places.append(place)
+        done = in_processes(self.arguments, ask_unit, tasks)
+        answers: list[Any] = [None] * (len(state.ids) * self.per_series)
+        for place, (answer, _, _) in zip(places, done, strict=True):
+            answers[place] = answer
+        lost = {place: why for place, (_, _, why) in zip(places, done, strict=True) if why}
+        name = self.arguments.class_name
+        if lost:
+            units = unit_index(layout, state.ids, model.multivariate)
+            message = (
+                f"{name} cannot forecast {len(lost)} of {len(units)} units, "
+                f"{self.names(units[list(lost)])}. The reason for the first: "
+                f"{next(iter(lost.values()))}"
+            )
+            if len(lost) == len(done):
+                raise ValueError(f"{message}. Check these series, or fit again")
+            warn_user(f"{message}. Their forecasts are NaN")
+        texts = dict.fromkeys(text for _, unit_texts, _ in done for text in unit_texts)
+        if texts:
+            warn_user(f"{name}: {'; '.join(list(texts)[:NAMES_SHOWN])}")
+        return answers
+
+    @property
+    def per_series(self) -> int:
+        """Units of a series."""
+        return 1 if self.model.multivariate else self.data.n_targets
+
+    def joined(self, parts: list[Any], h: int) -> np.ndarray:
+        """Forecasts of units as (S, h, C), NaN where there are none."""
+        width = self.data.n_targets // self.per_series
+        joined = np.full((len(parts), h, width), np.nan)
+        for place, part in enumerate(parts):
+            if part is not None:
+                joined[place] = part.reshape(h, -1)
+        by_series = joined.reshape(-1, self.per_series, h, width).swapaxes(1, 2)
+        return by_series.reshape(len(by_series), h, -1)
+
+    def warn_of_estimates(self) -> None:
+        """Refuse if no unit could be fitted; warn of units that could not, or with warnings."""
+        name, estimates, units = self.arguments.class_name, self.estimates, self.units
+        lost = [i for i, fitted in enumerate(estimates) if fitted.reason]
+        if lost:
+            lost_units, reason = self.names(units[lost]), estimates[lost[0]].reason
+            if len(lost) == len(estimates):
+                raise ValueError(f"{name} could fit no series: {lost_units} {reason}")
+            warn_user(
+                f"{name} could not fit {len(lost)} of {len(estimates)} units, {lost_units}: the "
+                f"first {reason}. Their forecasts are NaN; see messages_"
+            )
+        warned = {i: texts for i, fitted in enumerate(estimates) if (texts := fitted.warnings)}
+        if warned:
+            first = next(iter(warned.values()))[0]
+            warn_user(
+                f"{name}: {len(warned)} of {len(estimates)} units came with warnings, "
+                f"{self.names(units[list(warned)])}. The first: {first.removesuffix('.')}. See "
+                "converged_ and messages_"
+            )
+
+    def names(self, units: pd.Index) -> str:
+        """Names of the first few of some units."""
+        if self.model.multivariate:
+            return series_named(self.data.layout, units)
+        return listed(units)
+
+    def page(self, i: int, state: RowsState) -> str:
+        """The library's page about one unit, rebuilt from rows and parameters."""
+        fitted = self.estimates[i]
+        if fitted.reason:
+            return f"The unit {fitted.reason}"
+        rows = unit_rows(self.model, state, np.zeros(len(state.ids), int))[i]
+        n = fitted.n_rows
+        rows = Rows(rows.y[:n], None if rows.exog is None else rows.exog[:n])
+        with recorded():
+            page = self.model.estimated(fitted).page(fitted, rows)
+        # Without the time at which the library wrote it.
+        page = _WHEN.sub(lambda match: match[1] + " " * len(match[2]), page)
+        return "\n".join([page, *fitted.messages])
+
+    def table(self) -> str:
+        """Table of the estimates, a row a unit."""
+        columns = {"rows": "n_rows", "log-likelihood": "loglik", "AIC": "aic"}
+        columns["converged"] = "converged"
+        orders = [self.model.estimated(fitted).orders(fitted) for fitted in self.estimates]
+        values = {
+            column: [getattr(fitted, name) for fitted in self.estimates]
+            for column, name in columns.items()
+        }
+        table = pd.DataFrame({"model": orders} | values, index=self.units)
+        return table.to_string(max_rows=20, float_format=lambda value: f"{value:.3f}", na_rep="-")
+
+    def to_file(self, state: RowsState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        header = estimates_header(self.estimates) | {"horizon": self.horizon}
+        return header, estimates_arrays(self.estimates) | state.arrays()
+
+
 @with_shared_arguments
-class FittedForecaster(RowsForecaster):
+class UnitForecaster(Classical[RowsState]):
     """Base of the models with parameters; not to be used by itself.
 
-    Parameters are estimated once, at `fit`. A forecast runs the model at these parameters over
-    the rows seen. A subclass answers `_model`: a `UnitModel` with the arguments checked, which
-    estimates and forecasts one unit. Units are numbered series by series, within a series
-    target by target; a multivariate model has one unit a series. Estimates are frames with a row
-    a unit.
+    Parameters are estimated once, at `fit`. A subclass answers `_model`: a `UnitModel` with the
+    arguments checked, which estimates and forecasts one unit. Estimates are frames with a row a
+    unit.
 
     Parameters
     ----------
@@ -75,36 +271,32 @@ class FittedForecaster(RowsForecaster):
         All other arguments are those of `CommonArguments`.
     """
 
-    multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
+    offers: ClassVar[frozenset[str]] = frozenset({"sample_paths"})
     least_targets: ClassVar[int] = 1
-    estimates_: tuple[Fitted, ...]
-    _guarantee: ClassVar[str] = (
-        "That of statsmodels or arch: asymptotic, the parameters taken as known. Holds if the "
-        "model is right."
-    )
+    fitted_: FittedUnits
 
     def __init__(self, *, n_jobs: int = 1, **shared: Any) -> None:
         super().__init__(**shared)
         self.n_jobs = n_jobs
 
     @abstractmethod
-    def _model(self) -> UnitModel:
-        """Model with the arguments, checked against the shape of the data."""
+    def _model(self, arguments: Arguments, data: FittedData) -> UnitModel:
+        """Model with the arguments, checked against the columns of the data."""
 
     @property
     def units_(self) -> pd.Index:
         """Labels of the fitted units: ids of a long frame, columns of a wide one."""
         check_is_fitted(self, "fitted_")
-        return unit_index(self._panel_shape[0], self.state_.ids, self.multivariate)
+        return self.fitted_.units
 
     @property
     def params_(self) -> pd.DataFrame:
         """Estimated parameters, a row a unit; NaN where a unit has no parameter of a name."""
-        units = self.units_
-        columns = list(dict.fromkeys(name for fitted in self.estimates_ for name in fitted.names))
+        units, estimates = self.units_, self.fitted_.estimates
+        columns = list(dict.fromkeys(name for fitted in estimates for name in fitted.names))
         values = np.full((len(units), len(columns)), np.nan)
         place = {name: j for j, name in enumerate(columns)}
-        for i, fitted in enumerate(self.estimates_):
+        for i, fitted in enumerate(estimates):
             values[i, [place[name] for name in fitted.names]] = fitted.params
         return pd.DataFrame(values, index=units, columns=columns)
 
@@ -141,7 +333,7 @@ class FittedForecaster(RowsForecaster):
     def _by_unit(self, name: str) -> pd.Series:
         """Field of the estimates, a row a unit."""
         units = self.units_
-        return pd.Series([getattr(fitted, name) for fitted in self.estimates_], units, name=name)
+        return pd.Series([getattr(unit, name) for unit in self.fitted_.estimates], units, name=name)
 
     def summary(self, unit: Any = None) -> BaselineSummary:
         """The library's page about one unit, or a table of many; print the result.
@@ -156,246 +348,80 @@ class FittedForecaster(RowsForecaster):
         KeyError
             If there is no such unit.
         """
-        check_is_fitted(self, "fitted_")
-        units = self.units_
+        units, fitted = self.units_, self.fitted_
         if unit is None and len(units) > 1:
-            return BaselineSummary(type(self).__name__, self._table())
+            return BaselineSummary(type(self).__name__, fitted.table())
         i = 0
         if unit is not None:
             i = units.get_indexer_for(pd.Index([unit]))[0] if isinstance(unit, Hashable) else -1
         if i < 0:
             raise KeyError(f"unit must be one of {listed(units)}; got {unit!r}")
-        title = f"{type(self).__name__} of {self._named(units[[i]])}"
-        return BaselineSummary(title, self._page(int(i)))
+        title = f"{type(self).__name__} of {fitted.names(units[[i]])}"
+        return BaselineSummary(title, fitted.page(int(i), self.state_))
 
-    def _fit_panel(self, panel: Panel) -> RowsState:
-        n_targets = len(panel.target_names)
-        if n_targets < self.least_targets:
+    def _fit_panel(
+        self, arguments: Arguments, data: FittedData, panel: Panel
+    ) -> tuple[FittedUnits, RowsState]:
+        if data.n_targets < self.least_targets:
             raise ValueError(
                 f"{type(self).__name__} needs at least {self.least_targets} targets; got "
                 f"{list(panel.target_names)}. Name them by target=[...]"
             )
-        model, memory = self._model(), RowsState.of(panel)
-        tasks = [(model, rows) for rows in self._unit_rows(memory, np.zeros(len(panel.ids), int))]
-        self.estimates_ = tuple(self._in_processes(estimate_unit, tasks))
-        self.state_ = memory
-        self._warn_of_estimates()
-        return memory
+        model, state = self._model(arguments, data), RowsState.of(panel)
+        horizon = self._horizon(arguments, data.layout)
+        return FittedUnits.estimated(arguments, data, horizon, model, state), state
 
-    def _forecast(
-        self, memory: RowsState, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        answers = self._run("ahead", memory, self._all_ahead(future), h, levels)
-        forecasts = {"": self._joined(memory, [a and a.mean for a in answers], h)}
-        for level in levels:
-            for k, suffix in enumerate(("lo", "hi")):
-                ends = [a and a.ends[level][k] for a in answers]
-                forecasts[f"-{suffix}-{level_name(level)}"] = self._joined(memory, ends, h)
-        return forecasts
-
-    def _draw_paths(
+    def _from_file(
         self,
-        memory: RowsState,
-        h: int,
-        n: int,
-        future: np.ndarray | None,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Paths (n, S, h, C) that the models of the units draw, each with its own seed."""
-        n_series, n_targets = len(memory.ids), memory.values.shape[1]
-        per_series = self._per_series(memory)
-        seeds = rng.integers(2**32, size=n_series * per_series).tolist()
-        answers = self._run("paths", memory, self._all_ahead(future), h, n, seeds=seeds)
-        paths = np.full((len(answers), n, h, n_targets // per_series), np.nan)
-        for unit_paths, answer in zip(paths, answers, strict=True):
-            if answer is not None:
-                unit_paths[:] = answer.reshape(unit_paths.shape)
-        by_series = paths.reshape(n_series, per_series, *paths.shape[1:])
-        return by_series.transpose(2, 0, 3, 1, 4).reshape(n, n_series, h, n_targets)
-
-    def _run(
-        self,
-        question: str,
-        memory: RowsState,
-        future: np.ndarray | None,
-        *arguments: Any,
-        seeds: list[int] | None = None,
-    ) -> list[Any]:
-        """Answers of the model about every unit, None where it has no parameters."""
-        model, per_series = self._model(), self._per_series(memory)
-        series = self._series_of(memory.ids)
-        begun = self.state_.first_times[series]
-        offsets = steps_between(begun, memory.first_times, self.freq_, self._panel_shape[0].tz)
-        tasks, places = [], []
-        for place, rows in enumerate(self._unit_rows(memory, offsets)):
-            i, j = divmod(place, per_series)
-            fitted = self.estimates_[series[i] * per_series + j]
-            if not fitted.reason:
-                ahead = None if future is None else future[i]
-                seed = () if seeds is None else (seeds[place],)
-                tasks.append((question, model, fitted, rows, ahead, *arguments, *seed))
-                places.append(place)
-        done = self._in_processes(ask_unit, tasks)
-        answers: list[Any] = [None] * (len(memory.ids) * per_series)
-        for place, (answer, _, _) in zip(places, done, strict=True):
-            answers[place] = answer
-        self._warn_of_answers(memory, places, done)
-        return answers
-
-    def _in_processes(self, work: Callable[..., Any], tasks: list[tuple]) -> list[Any]:
-        """Results of `work` for the arguments of each task, in order.
-
-        In other processes unless `n_jobs` is 1 or None. Matrix products have one thread, here as
-        there: small ones are faster so, and an optimiser ends at the same numbers.
-        """
-        n_jobs, verbose = job_count(self.arguments_.n_jobs), self.arguments_.verbose
-        name = type(self).__name__
-        bar = {"total": len(tasks), "desc": name, "disable": not verbose, "leave": False}
-        if n_jobs in (1, None) or len(tasks) < 2:
-            with threadpool_limits(1):
-                return list(tqdm((work(*task) for task in tasks), **bar))
-        with parallel_config(backend="loky", inner_max_num_threads=1):
-            parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-            results: Iterable[Any] = parallel(delayed(work)(*task) for task in tasks)
-            return list(tqdm(results, **bar))
-
-    def _warn_of_answers(self, memory: RowsState, places: list[int], done: list[tuple]) -> None:
-        """Refuse if no unit could be forecast; warn of those that could not."""
-        units = unit_index(self._panel_shape[0], memory.ids, self.multivariate)
-        lost = [
-            (place, reason) for place, (_, _, reason) in zip(places, done, strict=True) if reason
-        ]
-        if lost:
-            message = (
-                f"{type(self).__name__} cannot forecast {len(lost)} of {len(units)} units, "
-                f"{self._named(units[[place for place, _ in lost]])}. The reason for the first: "
-                f"{lost[0][1]}"
-            )
-            if len(lost) == len(done):
-                raise ValueError(f"{message}. Check these series, or fit again")
-            warn_user(f"{message}. Their forecasts are NaN")
-        texts = dict.fromkeys(text for _, unit_texts, _ in done for text in unit_texts)
-        if texts:
-            warn_user(f"{type(self).__name__}: {'; '.join(list(texts)[:NAMES_SHOWN])}")
-
-    def _warn_of_estimates(self) -> None:
-        """Refuse if no unit could be fitted; warn of units that could not, or with warnings."""
-        name, estimates = type(self).__name__, self.estimates_
-        lost = [i for i, fitted in enumerate(estimates) if fitted.reason]
-        if lost:
-            units, reason = self._named(self.units_[lost]), estimates[lost[0]].reason
-            if len(lost) == len(estimates):
-                raise ValueError(f"{name} could fit no series: {units} {reason}")
-            warn_user(
-                f"{name} could not fit {len(lost)} of {len(estimates)} units, {units}: the first "
-                f"{reason}. Their forecasts are NaN; see messages_"
-            )
-        warned = {i: texts for i, fitted in enumerate(estimates) if (texts := _warnings(fitted))}
-        if warned:
-            loose, first = list(warned), next(iter(warned.values()))[0]
-            warn_user(
-                f"{name}: {len(loose)} of {len(estimates)} units came with warnings, "
-                f"{self._named(self.units_[loose])}. The first: {first.removesuffix('.')}. See "
-                "converged_ and messages_"
-            )
-
-    def _named(self, units: pd.Index) -> str:
-        """Names of the first few of some units."""
-        return series_named(self._panel_shape[0], units) if self.multivariate else listed(units)
-
-    def _unit_rows(self, memory: RowsState, offsets: np.ndarray) -> list[Rows]:
-        """Rows of every unit."""
-        units = []
-        for i, offset in enumerate(offsets):
-            values, exog = memory.values[memory.rows(i)], memory.exog[memory.rows(i)]
-            known = exog if exog.shape[1] else None
-            targets = [values] if self.multivariate else list(values.T)
-            units += [Rows(np.array(y, order="C"), known, int(offset)) for y in targets]
-        return units
-
-    def _per_series(self, memory: RowsState) -> int:
-        """Units of a series."""
-        return 1 if self.multivariate else memory.values.shape[1]
-
-    def _joined(self, memory: RowsState, parts: list[Any], h: int) -> np.ndarray:
-        """Forecasts of units as (S, h, C), NaN where there are none."""
-        n_series, n_targets = len(memory.ids), memory.values.shape[1]
-        width = n_targets // self._per_series(memory)
-        joined = np.full((len(parts), h, width), np.nan)
-        for place, part in enumerate(parts):
-            if part is not None:
-                joined[place] = part.reshape(h, -1)
-        return joined.reshape(n_series, -1, h, width).swapaxes(1, 2).reshape(n_series, h, -1)
-
-    def _page(self, i: int) -> str:
-        """The library's page about one unit, rebuilt from rows and parameters."""
-        fitted = self.estimates_[i]
-        if fitted.reason:
-            return f"The unit {fitted.reason}"
-        offsets = np.zeros(len(self.state_.ids), int)
-        rows, n = self._unit_rows(self.state_, offsets)[i], fitted.n_rows
-        rows = Rows(rows.y[:n], None if rows.exog is None else rows.exog[:n])
-        with recorded():
-            page = self._model().estimated(fitted).page(fitted, rows)
-        # Without the time at which the library wrote it.
-        page = _WHEN.sub(lambda match: match[1] + " " * len(match[2]), page)
-        return "\n".join([page, *fitted.messages])
-
-    def _table(self) -> str:
-        """Table of the estimates, a row a unit."""
-        model = self._model()
-        columns = {"rows": "n_rows", "log-likelihood": "loglik", "AIC": "aic"}
-        columns["converged"] = "converged"
-        orders = [model.estimated(fitted).orders(fitted) for fitted in self.estimates_]
-        values = {
-            column: [getattr(fitted, name) for fitted in self.estimates_]
-            for column, name in columns.items()
-        }
-        table = pd.DataFrame({"model": orders} | values, index=self.units_)
-        return table.to_string(max_rows=20, float_format=lambda value: f"{value:.3f}", na_rep="-")
-
-    def _header(self) -> dict[str, Any]:
-        return estimates_header(self.estimates_) | {"horizon": self.horizon_}
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return estimates_arrays(self.estimates_) | self.state_.arrays()
-
-    def _revive(
-        self,
+        arguments: Arguments,
+        data: FittedData,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        ids: pd.Index,
         last_times: np.ndarray,
-    ) -> RowsState:
-        n_targets = self._widths()[0]
-        per_series = 1 if self.multivariate else n_targets
+    ) -> tuple[FittedUnits, RowsState]:
         estimates = {name: array for name, array in arrays.items() if name.startswith(ESTIMATES)}
         rows = {name: array for name, array in arrays.items() if name not in estimates}
-        memory = RowsState.revived(rows, ids, last_times, self._widths())
-        check_estimates(header, estimates, np.repeat(memory.lengths, per_series))
-        if n_targets < self.least_targets:
-            raise refuse("layout.target_names", f"at least {self.least_targets}", n_targets)
-        for name in ORDERS:
-            check_lags(getattr(self, name, None), max(MOST_LAGS, len(memory.values)), name)
+        state = RowsState.from_file(rows, data, last_times)
+        if data.n_targets < self.least_targets:
+            raise refuse("layout.target_names", f"at least {self.least_targets}", data.n_targets)
+        for name, value in arguments.as_dict().items():
+            if name in ORDERS:
+                check_lags(value, max(MOST_LAGS, len(state.values)), name)
         with as_saved("params"):
-            model = self._model()
-            job_count(self.n_jobs)
-        self.estimates_ = revived_estimates(header, estimates)
-        self.horizon_ = header["horizon"]
-        seen: set[tuple[int, str]] = set()
-        for i, fitted in enumerate(self.estimates_):
-            values, exog = (a[memory.rows(i // per_series)] for a in (memory.values, memory.exog))
-            y = values if self.multivariate else values[:, i % n_targets]
-            check_unit(model, i, fitted, Rows(y, exog if exog.shape[1] else None), seen)
-        return memory
+            model = self._model(arguments, data)
+            job_count(arguments.n_jobs)
+        units = unit_rows(model, state, np.zeros(len(data.ids), int))
+        fitted = estimates_from_file(header, estimates, model, units)
+        first = state.first_times
+        return FittedUnits(arguments, data, header["horizon"], model, fitted, first), state
 
 
-def _warnings(fitted: Fitted) -> list[str]:
-    """Messages of a unit to warn of: not those of where the optimiser started from."""
-    if fitted.reason:
-        return []
-    texts = [text for text in fitted.messages if STARTING not in text]
-    return texts if fitted.converged else [*texts, "the optimiser did not converge"]
+def unit_rows(model: UnitModel, state: RowsState, offsets: np.ndarray) -> list[Rows]:
+    """Rows of every unit of a state, whose series begin `offsets` (S,) steps after the first."""
+    units = []
+    for i, offset in enumerate(offsets):
+        values, exog = state.values[state.rows(i)], state.exog[state.rows(i)]
+        known = exog if exog.shape[1] else None
+        targets = [values] if model.multivariate else list(values.T)
+        units += [Rows(np.array(y, order="C"), known, int(offset)) for y in targets]
+    return units
+
+
+def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tuple]) -> list[Any]:
+    """Results of `work` for the arguments of each task, in order.
+
+    In other processes unless `n_jobs` is 1 or None. Matrix products have one thread, here as
+    there: small ones are faster so, and an optimiser ends at the same numbers.
+    """
+    n_jobs, verbose, name = job_count(arguments.n_jobs), arguments.verbose, arguments.class_name
+    bar = {"total": len(tasks), "desc": name, "disable": not verbose, "leave": False}
+    if n_jobs in (1, None) or len(tasks) < 2:
+        with threadpool_limits(1):
+            return list(tqdm((work(*task) for task in tasks), **bar))
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        results: Iterable[Any] = parallel(delayed(work)(*task) for task in tasks)
+        return list(tqdm(results, **bar))
 
 
 def estimate_unit(model: UnitModel, rows: Rows) -> Fitted:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.baselines._base import BaselineSummary, RowsForecaster, RowsState, series_named
+from tsrnn.baselines._rows import (
+    BaselineSummary,
+    FittedRows,
+    RowsState,
+    season_steps,
+    series_named,
+)
 from tsrnn.contract import (
     MOST_STEPS,
+    Arguments,
+    Classical,
+    FittedData,
     IntervalWarning,
     as_saved,
     integer,
@@ -29,77 +38,76 @@ CRITICAL = 1.645  # of the normal distribution at 90 percent, as the organisers 
 SEASONS = 3  # that a series must have to be tested
 
 
-class NaiveMethod(RowsForecaster):
-    """Base of the naive methods, which have no parameters; not to be used by itself.
+@dataclass(frozen=True)
+class Rule(ABC):
+    """Rule of a naive method: forecasts and their standard errors, from rows alone.
 
-    Forecasts follow from the rows alone, so that new series are forecast as well.
+    Attributes
+    ----------
+    season : int
+        Steps of a season; 1 for a method without one.
+    """
+
+    season: int
+
+    @property
+    def fewest(self) -> int:
+        """Rows that a series must have for a forecast with intervals."""
+        return 2
+
+    @property
+    def degrees_lost(self) -> int:
+        """Rows of a series less the degrees of freedom of its residuals."""
+        return 1
+
+    @abstractmethod
+    def ahead(self, state: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forecasts and their standard errors, each (S, h, C), of series that are long enough."""
+
+    def factor(self, length: int, h: int) -> np.ndarray:
+        """Errors of h steps as sums (h, k) of independent ones, up to scale; here they add up."""
+        return np.tri(h)
+
+
+@dataclass(frozen=True)
+class FittedNaive(FittedRows):
+    """Naive method after a fit: its rule, as nothing is estimated.
+
     Intervals take quantiles of Student's t, with the standard deviation of the residuals over
     their degrees of freedom. They are exact, however few rows there are, if errors are normal,
     uncorrelated and of constant variance.
     """
 
-    _guarantee = (
+    rule: Rule
+    guarantee: ClassVar[str] = (
         "Exact, for any number of rows, if the errors are normal, uncorrelated and of constant "
         "variance; none otherwise."
     )
 
-    season_: int
-
-    @property
-    def _fewest(self) -> int:
-        """Rows that a series must have for a forecast with intervals."""
-        return 2
-
-    @property
-    def _degrees_lost(self) -> int:
-        """Rows of a series less the degrees of freedom of its residuals."""
-        return 1
-
-    @abstractmethod
-    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
-        """Forecasts and their standard errors, each (S, h, C), of series that are long enough."""
-
-    def _known(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
-        """Forecasts and their standard errors, NaN of series that are too short."""
-        shape = len(memory.ids), h, memory.values.shape[1]
-        mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
-        long = np.flatnonzero(memory.lengths >= self._fewest)
-        if len(long):
-            mean[long], error[long] = self._ahead(memory.select(long), h)
-        return mean, error
-
-    def _fit_panel(self, panel: Panel) -> RowsState:
-        # 1 step where the method has no season
-        self.season_ = self._season(self.arguments_.as_dict().get("season_length", 1))
-        return self._long_enough(RowsState.of(panel))
-
-    def _memory_of(self, panel: Panel) -> RowsState:
-        return self._long_enough(RowsState.of(panel))
-
-    def _long_enough(self, memory: RowsState) -> RowsState:
-        short = np.flatnonzero(memory.lengths < self._fewest)
+    def filter(self, panel: Panel) -> RowsState:
+        """State after the rows of a panel, of which one series at least must be long enough."""
+        state, fewest = super().filter(panel), self.rule.fewest
+        short = np.flatnonzero(state.lengths < fewest)
         if not len(short):
-            return memory
-        names = series_named(self._panel_shape[0], memory.ids[short])
+            return state
         message = (
-            f"{type(self).__name__} needs at least {self._fewest} rows of a series; "
-            f"{names} has {memory.lengths[short[0]]}"
+            f"{self.arguments.class_name} needs at least {fewest} rows of a series; "
+            f"{series_named(self.data.layout, state.ids[short])} has {state.lengths[short[0]]}"
         )
-        if len(short) == len(memory.ids):
+        if len(short) == len(state.ids):
             raise ValueError(f"{message}. Give more rows")
-        warn_user(f"{message}. The forecasts of {len(short)} of {len(memory.ids)} series are NaN")
-        return memory
+        warn_user(f"{message}. The forecasts of {len(short)} of {len(state.ids)} series are NaN")
+        return state
 
-    def _forecast(
-        self, memory: RowsState, h: int, levels: list[float], future: np.ndarray | None
+    def forecast(
+        self, state: RowsState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        mean, error = self._known(memory, h)
-        long = np.flatnonzero(memory.lengths >= self._fewest)
-        degrees = np.maximum(memory.lengths - self._degrees_lost, 1)
-        few = long[degrees[long] < FEW_ERRORS]
+        mean, error = self.moments(state, h)
+        degrees = self.degrees(state)
+        few = np.flatnonzero((state.lengths >= self.rule.fewest) & (degrees < FEW_ERRORS))
         if levels and len(few):
             least = int(degrees[few].min())
-            names = series_named(self._panel_shape[0], memory.ids[few])
+            names = series_named(self.data.layout, state.ids[few])
             warn_user(
                 f"the intervals of {names} rest on {least} error{'s' * (least > 1)}: they follow "
                 "from the assumption of normal errors alone, which so few cannot question. Give "
@@ -109,29 +117,61 @@ class NaiveMethod(RowsForecaster):
         quantiles = {level: stdtrit(degrees, 0.5 + level / 200) for level in levels}
         return with_intervals(mean, {p: t[:, None, None] * error for p, t in quantiles.items()})
 
-    def _draw_paths(
-        self,
-        memory: RowsState,
-        h: int,
-        n: int,
-        future: np.ndarray | None,
-        rng: np.random.Generator,
+    def simulate(
+        self, state: RowsState, h: int, n: int, future: np.ndarray | None, rng: np.random.Generator
     ) -> np.ndarray:
         """Paths (n, S, h, C) of normal errors, whose estimated variance all steps share."""
-        mean, error = self._known(memory, h)
-        degrees = np.maximum(memory.lengths - self._degrees_lost, 1)
+        mean, error = self.moments(state, h)
+        degrees = self.degrees(state)
         paths = np.empty((n, *mean.shape))
-        for i, length in enumerate(memory.lengths):
-            factor = self._factor(int(length), h)
+        for i, length in enumerate(state.lengths):
+            factor = self.rule.factor(int(length), h)
             factor /= np.linalg.norm(factor, axis=1, keepdims=True)
             draws = factor @ rng.standard_normal((n, factor.shape[1], mean.shape[2]))
             # as in the intervals, Student's t: the variance is estimated from so many errors
             paths[:, i] = draws / np.sqrt(rng.chisquare(degrees[i], (n, 1, 1)) / degrees[i])
         return mean + error * paths
 
-    def _factor(self, length: int, h: int) -> np.ndarray:
-        """Errors of h steps as sums (h, k) of independent ones, up to scale; here they add up."""
-        return np.tri(h)
+    def moments(self, state: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forecasts and their standard errors, NaN of series that are too short."""
+        moments = np.full((2, len(state.ids), h, state.values.shape[1]), np.nan)
+        long = np.flatnonzero(state.lengths >= self.rule.fewest)
+        if len(long):
+            moments[:, long] = self.rule.ahead(state.select(long), h)
+        return moments[0], moments[1]
+
+    def degrees(self, state: RowsState) -> np.ndarray:
+        """Degrees of freedom of the residuals of each series, at least 1."""
+        return np.maximum(state.lengths - self.rule.degrees_lost, 1)
+
+    def to_file(self, state: RowsState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"horizon": self.horizon, "season": self.rule.season}, state.arrays()
+
+
+class NaiveMethod(Classical[RowsState]):
+    """Base of the naive methods, which have no parameters; not to be used by itself.
+
+    Forecasts follow from the rows alone, so that new series are forecast as well.
+    """
+
+    offers: ClassVar[frozenset[str]] = frozenset({"sample_paths"})
+    _rule: ClassVar[type[Rule]]
+
+    def _fit_panel(
+        self, arguments: Arguments, data: FittedData, panel: Panel
+    ) -> tuple[FittedNaive, RowsState]:
+        horizon = self._horizon(arguments, data.layout)
+        fitted = FittedNaive(arguments, data, horizon, self._chosen_rule(arguments, data))
+        return fitted, fitted.filter(panel)
+
+    def _chosen_rule(self, arguments: Arguments, data: FittedData) -> Rule:
+        return self._rule(season_steps(arguments.as_dict().get("season_length", 1), data))
+
+    @property
+    def season_(self) -> int:
+        """Steps of the season; 1 for a method without one."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.rule.season
 
     def summary(self) -> BaselineSummary:
         """Summary of the rows that forecasts follow from; print the result."""
@@ -142,48 +182,48 @@ class NaiveMethod(RowsForecaster):
             facts.append(f"season of {self.season_} steps")
         return BaselineSummary(type(self).__name__, "\n".join(facts))
 
-    def _header(self) -> dict[str, Any]:
-        return {"horizon": self.horizon_, "season": self.season_}
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return self.state_.arrays()
-
-    def _revive(
+    def _from_file(
         self,
+        arguments: Arguments,
+        data: FittedData,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        ids: pd.Index,
         last_times: np.ndarray,
-    ) -> RowsState:
+    ) -> tuple[FittedNaive, RowsState]:
         record({"horizon": integer(1, MOST_STEPS), "season": integer(1)})(header, "fitted")
         with as_saved("params"):
-            season = self._season(self.arguments_.as_dict().get("season_length", 1))
-        if header["season"] != season:
-            raise refuse("fitted.season", f"{season}, by season_length and freq", header["season"])
-        self.horizon_, self.season_ = header["horizon"], season
-        memory = RowsState.revived(arrays, ids, last_times, self._widths())
-        if memory.lengths.max() < self._fewest:
-            required = f"of a series with at least {self._fewest} rows"
-            raise refuse("the array 'rows.indptr'", required, memory.indptr[:8].tolist())
-        return memory
+            rule = self._chosen_rule(arguments, data)
+        if header["season"] != rule.season:
+            required = f"{rule.season}, by season_length and freq"
+            raise refuse("fitted.season", required, header["season"])
+        state = RowsState.from_file(arrays, data, last_times)
+        if state.lengths.max() < rule.fewest:
+            required = f"of a series with at least {rule.fewest} rows"
+            raise refuse("the array 'rows.indptr'", required, state.indptr[:8].tolist())
+        return FittedNaive(arguments, data, header["horizon"], rule), state
 
 
-def root_mean_square(errors: np.ndarray, indptr: np.ndarray, lost: int) -> np.ndarray:
-    """Standard deviations (S, 1, C) of errors (N, C), zero where there is no error.
+class SeasonBefore(Rule):
+    """Value of the same step of the season before; with a season of one step, the last value."""
 
-    Degrees of freedom are the rows but for `lost` ones.
-    """
-    squares = np.add.reduceat(errors**2, indptr[:-1])
-    return np.sqrt(squares / (np.diff(indptr) - lost)[:, None])[:, None]
+    @property
+    def fewest(self) -> int:
+        return self.season + 1
 
+    @property
+    def degrees_lost(self) -> int:
+        return self.season
 
-def seasonal_differences(values: np.ndarray, indptr: np.ndarray, lag: int) -> np.ndarray:
-    """Differences (N, C) to the row `lag` before of the same series; 0 where there is none."""
-    differences = np.zeros_like(values)
-    differences[lag:] = values[lag:] - values[:-lag]
-    position = np.arange(len(values)) - np.repeat(indptr[:-1], np.diff(indptr))
-    differences[position < lag] = 0.0
-    return differences
+    def ahead(self, state: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
+        m, steps = self.season, np.arange(h)
+        mean = state.values[state.indptr[1:, None] - m + steps % m]
+        errors = seasonal_differences(state.values, state.indptr, m)
+        sigma = root_mean_square(errors, state.indptr, m)
+        return mean, sigma * np.sqrt(steps // m + 1)[:, None]
+
+    def factor(self, length: int, h: int) -> np.ndarray:
+        apart = np.subtract.outer(np.arange(h), np.arange(h))
+        return ((apart >= 0) & (apart % self.season == 0)).astype(float)
 
 
 class Naive(NaiveMethod):
@@ -214,12 +254,7 @@ class Naive(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Naive"
-
-    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
-        mean = np.repeat(memory.values[memory.indptr[1:] - 1][:, None], h, 1)
-        errors = seasonal_differences(memory.values, memory.indptr, 1)
-        sigma = root_mean_square(errors, memory.indptr, 1)
-        return mean, sigma * np.sqrt(np.arange(1, h + 1))[:, None]
+    _rule: ClassVar[type[Rule]] = SeasonBefore
 
 
 @with_shared_arguments
@@ -256,29 +291,33 @@ class SeasonalNaive(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "SeasonalNaive"
+    _rule: ClassVar[type[Rule]] = SeasonBefore
 
     def __init__(self, season_length: int | None = None, **shared: Any) -> None:
         super().__init__(**shared)
         self.season_length = season_length
 
-    @property
-    def _fewest(self) -> int:
-        return self.season_ + 1
 
-    @property
-    def _degrees_lost(self) -> int:
-        return self.season_
+class Line(Rule):
+    """Line through the first and the last value."""
 
-    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
-        m, steps = self.season_, np.arange(h)
-        mean = memory.values[memory.indptr[1:, None] - m + steps % m]
-        errors = seasonal_differences(memory.values, memory.indptr, m)
-        sigma = root_mean_square(errors, memory.indptr, m)
-        return mean, sigma * np.sqrt(steps // m + 1)[:, None]
+    fewest: ClassVar[int] = 3
+    degrees_lost: ClassVar[int] = 2
 
-    def _factor(self, length: int, h: int) -> np.ndarray:
-        apart = np.subtract.outer(np.arange(h), np.arange(h))
-        return ((apart >= 0) & (apart % self.season_ == 0)).astype(float)
+    def ahead(self, state: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
+        first, last = state.values[state.indptr[:-1]], state.values[state.indptr[1:] - 1]
+        slope = (last - first) / (state.lengths - 1)[:, None]
+        errors = seasonal_differences(state.values, state.indptr, 1)
+        errors -= np.repeat(slope, state.lengths, 0)
+        errors[state.indptr[:-1]] = 0.0
+        sigma = root_mean_square(errors, state.indptr, 2)
+        steps = np.arange(1, h + 1)[:, None]
+        mean = last[:, None] + steps * slope[:, None]
+        return mean, sigma * np.sqrt(steps * (1 + steps / (state.lengths - 1)[:, None, None]))
+
+    def factor(self, length: int, h: int) -> np.ndarray:
+        of_slope = np.arange(1, h + 1) / np.sqrt(length - 1)
+        return np.column_stack([np.tri(h), of_slope])
 
 
 class Drift(NaiveMethod):
@@ -310,29 +349,22 @@ class Drift(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Drift"
+    _rule: ClassVar[type[Rule]] = Line
 
-    @property
-    def _degrees_lost(self) -> int:
-        return 2
 
-    @property
-    def _fewest(self) -> int:
-        return 3
+class Level(Rule):
+    """Mean of all values."""
 
-    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
-        first, last = memory.values[memory.indptr[:-1]], memory.values[memory.indptr[1:] - 1]
-        slope = (last - first) / (memory.lengths - 1)[:, None]
-        errors = seasonal_differences(memory.values, memory.indptr, 1)
-        errors -= np.repeat(slope, memory.lengths, 0)
-        errors[memory.indptr[:-1]] = 0.0
-        sigma = root_mean_square(errors, memory.indptr, 2)
-        steps = np.arange(1, h + 1)[:, None]
-        mean = last[:, None] + steps * slope[:, None]
-        return mean, sigma * np.sqrt(steps * (1 + steps / (memory.lengths - 1)[:, None, None]))
+    def ahead(self, state: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
+        counts = state.lengths[:, None]
+        means = np.add.reduceat(state.values, state.indptr[:-1]) / counts
+        errors = state.values - np.repeat(means, state.lengths, 0)
+        sigma = root_mean_square(errors, state.indptr, 1)
+        error = sigma * np.sqrt(1 + 1 / counts)[:, None]
+        return np.repeat(means[:, None], h, 1), np.repeat(error, h, 1)
 
-    def _factor(self, length: int, h: int) -> np.ndarray:
-        of_slope = np.arange(1, h + 1) / np.sqrt(length - 1)
-        return np.column_stack([np.tri(h), of_slope])
+    def factor(self, length: int, h: int) -> np.ndarray:
+        return np.column_stack([np.eye(h), np.full(h, 1 / np.sqrt(length))])
 
 
 class Mean(NaiveMethod):
@@ -363,17 +395,19 @@ class Mean(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Mean"
+    _rule: ClassVar[type[Rule]] = Level
 
-    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
-        counts = memory.lengths[:, None]
-        means = np.add.reduceat(memory.values, memory.indptr[:-1]) / counts
-        errors = memory.values - np.repeat(means, memory.lengths, 0)
-        sigma = root_mean_square(errors, memory.indptr, 1)
-        error = sigma * np.sqrt(1 + 1 / counts)[:, None]
-        return np.repeat(means[:, None], h, 1), np.repeat(error, h, 1)
 
-    def _factor(self, length: int, h: int) -> np.ndarray:
-        return np.column_stack([np.eye(h), np.full(h, 1 / np.sqrt(length))])
+class Adjusted(Rule):
+    """Last value of each series, seasonally adjusted where a test finds a season."""
+
+    def ahead(self, state: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
+        n_series, n_targets = len(state.ids), state.values.shape[1]
+        mean, error = np.empty((2, n_series, h, n_targets))
+        for i in range(n_series):
+            for j, y in enumerate(state.values[state.rows(i)].T):
+                mean[i, :, j], error[i, :, j] = adjusted_naive(y, self.season, h)
+        return mean, error
 
 
 @with_shared_arguments
@@ -421,19 +455,11 @@ class Naive2(NaiveMethod):
     """
 
     column_name: ClassVar[str] = "Naive2"
+    _rule: ClassVar[type[Rule]] = Adjusted
 
     def __init__(self, season_length: int | None = None, **shared: Any) -> None:
         super().__init__(**shared)
         self.season_length = season_length
-
-    def _ahead(self, memory: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
-        n_series, n_targets = len(memory.ids), memory.values.shape[1]
-        mean, error = np.empty((2, n_series, h, n_targets))
-        for i in range(n_series):
-            series = memory.values[memory.rows(i)]
-            for j in range(n_targets):
-                mean[i, :, j], error[i, :, j] = adjusted_naive(series[:, j], self.season_, h)
-        return mean, error
 
 
 def adjusted_naive(y: np.ndarray, season: int, h: int) -> tuple[np.ndarray, np.ndarray]:
@@ -473,3 +499,21 @@ def seasonal_indices(y: np.ndarray, season: int) -> np.ndarray:
     phase = (np.arange(len(ratios)) + half) % season
     figure = np.bincount(phase, ratios, season) / np.bincount(phase, minlength=season)
     return figure / figure.mean()
+
+
+def root_mean_square(errors: np.ndarray, indptr: np.ndarray, lost: int) -> np.ndarray:
+    """Standard deviations (S, 1, C) of errors (N, C), zero where there is no error.
+
+    Degrees of freedom are the rows but for `lost` ones.
+    """
+    squares = np.add.reduceat(errors**2, indptr[:-1])
+    return np.sqrt(squares / (np.diff(indptr) - lost)[:, None])[:, None]
+
+
+def seasonal_differences(values: np.ndarray, indptr: np.ndarray, lag: int) -> np.ndarray:
+    """Differences (N, C) to the row `lag` before of the same series; 0 where there is none."""
+    differences = np.zeros_like(values)
+    differences[lag:] = values[lag:] - values[:-lag]
+    position = np.arange(len(values)) - np.repeat(indptr[:-1], np.diff(indptr))
+    differences[position < lag] = 0.0
+    return differences

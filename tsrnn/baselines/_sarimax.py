@@ -15,6 +15,7 @@ from statsmodels.tsa.stattools import kpss
 
 from tsrnn.baselines._file import MOST_LAGS
 from tsrnn.baselines._fitted import counts, is_count
+from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import (
     StandardizedForecaster,
     StateSpaceForecaster,
@@ -22,6 +23,8 @@ from tsrnn.baselines._statespace import (
 )
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import (
+    Arguments,
+    FittedData,
     Kind,
     choice,
     flag,
@@ -127,8 +130,7 @@ class SARIMAX(StateSpaceForecaster):
         self.enforce_invertibility = enforce_invertibility
         self.max_iter = max_iter
 
-    def _settings(self) -> SARIMAXModel:
-        arguments = self.arguments_
+    def _settings(self, arguments: Arguments, data: FittedData) -> SARIMAXModel:
         seasonal = (0, 0, 0, 0) if arguments.seasonal_order is None else arguments.seasonal_order
         seasonal = counts("seasonal_order", seasonal, "(P, D, Q, s)", 4)
         if any(seasonal[:3]) and seasonal[3] < 2:
@@ -283,14 +285,13 @@ class AutoARIMA(StandardizedForecaster):
         self.criterion = criterion
         self.max_iter = max_iter
 
-    def _settings(self) -> ARIMASearch:
-        arguments = self.arguments_
+    def _settings(self, arguments: Arguments, data: FittedData) -> ARIMASearch:
         names = ("max_p", "max_q", "max_P", "max_Q", "d", "D")
         for name in names:
             value = getattr(arguments, name)
             if not (is_count(value) or (name in "dD" and value is None)):
                 raise ValueError(f"{name} must be an integer of at least 0; got {value!r}")
-        season = self._season(arguments.season_length)
+        season = season_steps(arguments.season_length, data)
         return ARIMASearch(
             season,
             arguments.d,

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.baselines._fitted import FittedForecaster
+from tsrnn.baselines._fitted import UnitForecaster
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
 from tsrnn.contract import (
+    Arguments,
+    FittedData,
     Kind,
     flag,
     listed,
@@ -150,7 +152,7 @@ def scaled(rows: Rows, spec: dict[str, Any]) -> Rows:
 
 
 @with_shared_arguments
-class StandardizedForecaster(FittedForecaster):
+class StandardizedForecaster(UnitForecaster):
     """Base of the models of statsmodels that depend on the unit of the data.
 
     Parameters
@@ -158,7 +160,7 @@ class StandardizedForecaster(FittedForecaster):
     standardize : bool
         Whether statsmodels is given targets and regressors divided by their standard deviations.
     **shared
-        All other arguments are those of `FittedForecaster`.
+        All other arguments are those of `UnitForecaster`.
     """
 
     def __init__(self, *, standardize: bool = True, **shared: Any) -> None:
@@ -166,12 +168,12 @@ class StandardizedForecaster(FittedForecaster):
         self.standardize = standardize
 
     @abstractmethod
-    def _settings(self) -> ScaledModel:
+    def _settings(self, arguments: Arguments, data: FittedData) -> ScaledModel:
         """Model with the arguments of the class, checked."""
 
-    def _model(self) -> ScaledModel:
-        standardize = flag("standardize", self.arguments_.standardize)
-        return replace(self._settings(), standardize=standardize)
+    def _model(self, arguments: Arguments, data: FittedData) -> ScaledModel:
+        standardize = flag("standardize", arguments.standardize)
+        return replace(self._settings(arguments, data), standardize=standardize)
 
 
 class StateSpaceModel(ScaledModel):
@@ -352,7 +354,7 @@ class StateSpaceForecaster(StandardizedForecaster):
             one.
         """
         check_is_fitted(self, "fitted_")
-        answers = self._run("transition", self.state_, None)
+        answers = self.fitted_.ask("transition", self.state_, None)
         return [{"transition": np.stack([matrix for matrix in answers if matrix is not None])}]
 
 

@@ -10,9 +10,19 @@ import numpy as np
 from scipy.signal import lfilter
 from statsmodels.tsa.forecasting.theta import ThetaModel, ThetaModelResults
 
+from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import ScaledModel, StandardizedForecaster
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
-from tsrnn.contract import Kind, choice, flag, number, one_of, with_shared_arguments
+from tsrnn.contract import (
+    Arguments,
+    FittedData,
+    Kind,
+    choice,
+    flag,
+    number,
+    one_of,
+    with_shared_arguments,
+)
 
 METHODS = ("auto", "additive", "multiplicative")
 NAMES = ("b0", "alpha", "sigma2")
@@ -179,6 +189,8 @@ class Theta(StandardizedForecaster):
     """
 
     column_name: ClassVar[str] = "Theta"
+    # Statsmodels' variances of single steps are not those of its recursion: no paths have them.
+    offers: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
         self,
@@ -196,12 +208,8 @@ class Theta(StandardizedForecaster):
         self.method = method
         self.theta = theta
 
-    # Statsmodels' variances of single steps are not those of its recursion: no paths have them.
-    _draw_paths = None  # type: ignore[assignment]
-
-    def _settings(self) -> TwoLines:
-        arguments = self.arguments_
-        season = self._season(arguments.season_length)
+    def _settings(self, arguments: Arguments, data: FittedData) -> TwoLines:
+        season = season_steps(arguments.season_length, data)
         adjusts = flag("deseasonalize", arguments.deseasonalize)
         return TwoLines(
             season,

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.special import ndtri
 
-from tsrnn.contract import Kind
+from tsrnn.contract import Kind, seed_of
 
 SEASONLESS = "seasonless"  # in the spec of a unit that is without the season of the frequency
+STARTING = "starting"  # in messages of statsmodels on values that the optimiser starts from
 LONGEST = 24  # steps of a season that is taken without being asked for, as in R's forecast package
 
 
@@ -88,9 +89,19 @@ class Fitted:
         """Reason why there are no estimates, or the messages."""
         return (self.reason,) if self.reason else self.messages
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Messages to warn of: not those of where the optimiser started from."""
+        if self.reason:
+            return ()
+        texts = tuple(text for text in self.messages if STARTING not in text)
+        return texts if self.converged else (*texts, "the optimiser did not converge")
+
 
 class UnitModel(ABC):
     """Model of one unit. It holds its settings alone, as it is sent to other processes."""
+
+    multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
 
     @abstractmethod
     def fewest(self, rows: Rows) -> int:
@@ -127,6 +138,11 @@ class UnitModel(ABC):
     def orders(self, fitted: Fitted) -> str:
         """Orders that were chosen, in a word or two."""
         return ""
+
+    def with_seed(self, random_state: Any) -> UnitModel:
+        """Model that draws anew, by `random_state`; itself where nothing is drawn."""
+        model = cast(Any, self)
+        return replace(model, seed=seed_of(random_state)) if hasattr(model, "seed") else model
 
     def seasonless(self) -> UnitModel | None:
         """Model without its season, if the frequency implies one; None otherwise."""

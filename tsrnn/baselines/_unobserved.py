@@ -7,9 +7,17 @@ from typing import Any, ClassVar
 
 from statsmodels.tsa.statespace import structural
 
+from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
 from tsrnn.baselines._unit import Fitted, Rows, season_too_long
-from tsrnn.contract import choice, flag, positive_integer, with_shared_arguments
+from tsrnn.contract import (
+    Arguments,
+    FittedData,
+    choice,
+    flag,
+    positive_integer,
+    with_shared_arguments,
+)
 
 WITHOUT_LEVEL = "irregular"
 LEVELS = (
@@ -176,12 +184,11 @@ class UnobservedComponents(StateSpaceForecaster):
         self.autoregressive = autoregressive
         self.max_iter = max_iter
 
-    def _settings(self) -> Components:
-        arguments = self.arguments_
+    def _settings(self, arguments: Arguments, data: FittedData) -> Components:
         seasonal, ar = arguments.seasonal, arguments.autoregressive
         implied = isinstance(seasonal, str) and choice("seasonal", seasonal, ("auto",)) == "auto"
         if implied:
-            seasonal = season if (season := self._season(None)) > 1 else None
+            seasonal = season if (season := season_steps(None, data)) > 1 else None
         elif seasonal is not None:
             seasonal = positive_integer("seasonal", seasonal)
         ar = None if ar is None else positive_integer("autoregressive", ar)

@@ -12,11 +12,13 @@ import numpy as np
 from statsmodels.tsa.statespace import varmax
 from statsmodels.tsa.vector_ar import var_model
 
-from tsrnn.baselines._fitted import FittedForecaster, counts, is_count
+from tsrnn.baselines._fitted import UnitForecaster, counts, is_count
 from tsrnn.baselines._sarimax import TRENDS
 from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
 from tsrnn.contract import (
+    Arguments,
+    FittedData,
     Kind,
     choice,
     flag,
@@ -35,7 +37,7 @@ COVARIANCES = ("unstructured", "diagonal")
 
 
 @with_shared_arguments
-class VAR(FittedForecaster):
+class VAR(UnitForecaster):
     r"""Vector autoregression by least squares: statsmodels' VAR.
 
     .. math::
@@ -87,7 +89,6 @@ class VAR(FittedForecaster):
     """
 
     column_name: ClassVar[str] = "VAR"
-    multivariate: ClassVar[bool] = True
     least_targets: ClassVar[int] = 2
     takes_exog: ClassVar[bool] = True
 
@@ -105,8 +106,7 @@ class VAR(FittedForecaster):
         self.max_lags = max_lags
         self.trend = trend
 
-    def _model(self) -> Autoregression:
-        arguments = self.arguments_
+    def _model(self, arguments: Arguments, data: FittedData) -> Autoregression:
         lags, most = arguments.lags, arguments.max_lags
         trend = choice("trend", arguments.trend, tuple(DETERMINISTIC))
         if lags is not None and not is_count(lags):
@@ -119,7 +119,9 @@ class VAR(FittedForecaster):
 
 
 class VectorModel(UnitModel):
-    """A model of all targets together that forecasts by its moving average of innovations."""
+    """Model of all targets together that forecasts by its moving average of innovations."""
+
+    multivariate: ClassVar[bool] = True
 
     @abstractmethod
     def moments(
@@ -298,7 +300,6 @@ class VARMAX(StateSpaceForecaster):
     """
 
     column_name: ClassVar[str] = "VARMAX"
-    multivariate: ClassVar[bool] = True
     least_targets: ClassVar[int] = 2
     takes_exog: ClassVar[bool] = True
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
@@ -319,8 +320,7 @@ class VARMAX(StateSpaceForecaster):
         self.measurement_error = measurement_error
         self.max_iter = max_iter
 
-    def _settings(self) -> VARMAXModel:
-        arguments = self.arguments_
+    def _settings(self, arguments: Arguments, data: FittedData) -> VARMAXModel:
         order = counts("order", arguments.order, "(p, q)", 2)
         if not any(order):
             raise ValueError(f"order=(p, q) needs a lag of either; got {arguments.order!r}")
@@ -337,6 +337,7 @@ class VARMAX(StateSpaceForecaster):
 class VARMAXModel(StateSpaceModel):
     """Vector ARMA model of given orders."""
 
+    multivariate: ClassVar[bool] = True
     order: tuple[int, ...]
     trend: str
     error_cov_type: str

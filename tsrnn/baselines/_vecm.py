@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from statsmodels.tsa.vector_ar import var_model, vecm
 
-from tsrnn.baselines._fitted import FittedForecaster, is_count
+from tsrnn.baselines._fitted import UnitForecaster, is_count
 from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.baselines._var import CRITERIA, VectorModel
 from tsrnn.contract import (
+    Arguments,
+    FittedData,
     Kind,
     by_name,
     choice,
@@ -189,7 +191,7 @@ def in_levels(value: dict[str, np.ndarray], lags: int, k: int) -> np.ndarray:
 
 
 @with_shared_arguments
-class VECM(FittedForecaster):
+class VECM(UnitForecaster):
     r"""Vector error correction by reduced rank regression: statsmodels' VECM.
 
     .. math::
@@ -245,7 +247,6 @@ class VECM(FittedForecaster):
     """
 
     column_name: ClassVar[str] = "VECM"
-    multivariate: ClassVar[bool] = True
     least_targets: ClassVar[int] = 2
 
     def __init__(
@@ -266,8 +267,7 @@ class VECM(FittedForecaster):
         self.max_lags = max_lags
         self.significance = significance
 
-    def _model(self) -> ErrorCorrection:
-        arguments = self.arguments_
+    def _model(self, arguments: Arguments, data: FittedData) -> ErrorCorrection:
         for name in ("lags", "rank"):
             value = getattr(arguments, name)
             if value is not None and not is_count(value):

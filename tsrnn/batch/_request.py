@@ -60,8 +60,8 @@ class Request:
     @property
     def targets(self) -> list[Any]:
         """Columns that are forecast."""
-        if shape := self._shape():
-            return list(shape[0].target_names)
+        if (data := self._fitted_data()) is not None:
+            return list(data.layout.target_names)
         target = getattr(self._arguments, "target", None)
         if target is None:
             return ["y"]
@@ -72,10 +72,8 @@ class Request:
         """Columns that the model reads; None if that cannot be said, as of a pipeline."""
         if last_step(self.model) is not self.model or not isinstance(self.model, Forecaster):
             return None
-        shape = self._shape()
-        exogenous = (
-            self.model._data_shape.given_columns if shape else _names(self.model.known_ahead)
-        )
+        data = self._fitted_data()
+        exogenous = _names(self.model.known_ahead) if data is None else data.given_columns
         return [self.id_col, self.time_col, *self.targets, *exogenous]
 
     @property
@@ -83,16 +81,15 @@ class Request:
         """Columns of the steps ahead, ids and timestamps included."""
         if self.columns is None:
             return None
-        ahead = (
-            self.model._data_shape.given_ahead if self.fitted else _names(self.model.known_ahead)
-        )
+        data = self._fitted_data()
+        ahead = _names(self.model.known_ahead) if data is None else data.given_ahead
         return [self.id_col, self.time_col, *ahead]
 
     @property
     def whole_ids(self) -> bool:
         """Whether ids written in CSV files are whole numbers, as those fitted to."""
-        memory = getattr(last_step(self.model), "state_", None) if self.fitted else None
-        return memory is not None and memory.ids.dtype.kind in "iu"
+        data = self._fitted_data()
+        return data is not None and data.ids.dtype.kind in "iu"
 
     def with_freq(self, freq: Any) -> Request:
         """Return the same request for series of one frequency."""
@@ -118,8 +115,10 @@ class Request:
         final = last_step(self.model)
         return getattr(final, "arguments_", final)
 
-    def _shape(self) -> Any:
-        return getattr(last_step(self.model), "_panel_shape", None) if self.fitted else None
+    def _fitted_data(self) -> Any:
+        """Columns and series fitted to; None where nothing was, or not by a forecaster of tsrnn."""
+        fitted = getattr(last_step(self.model), "fitted_", None) if self.fitted else None
+        return getattr(fitted, "data", None)
 
 
 def make_request(

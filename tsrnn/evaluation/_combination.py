@@ -14,10 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     MOST_STEPS,
+    Arguments,
     Classical,
     DamagedFileError,
+    FittedData,
+    FittedModel,
     Forecaster,
     Kind,
+    Origins,
     anything,
     as_saved,
     by_name,
@@ -47,11 +51,11 @@ FITTED: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class CombinedState:
-    """Memories of all members after the same rows.
+    """States of all members after the same rows.
 
     Attributes
     ----------
-    members : tuple of Memory
+    members : tuple of SeriesState
     """
 
     members: tuple[Any, ...]
@@ -72,11 +76,11 @@ class CombinedState:
         return self.members[0].target_scale
 
     def select(self, series: np.ndarray) -> CombinedState:
-        """Memory of the series of these numbers, in that order."""
+        """State of the series of these numbers, in that order."""
         return CombinedState(tuple(member.select(series) for member in self.members))
 
     def replaced(self, series: np.ndarray, new: CombinedState) -> CombinedState:
-        """Memory with the series of these numbers as they stand in `new`, a copy."""
+        """Copy in which the series of these numbers are those of `new`."""
         pairs = zip(self.members, new.members, strict=True)
         return CombinedState(tuple(old.replaced(series, newer) for old, newer in pairs))
 
@@ -143,10 +147,6 @@ class Combination(Classical[CombinedState]):
     """
 
     column_name: ClassVar[str] = "Combination"
-    _guarantee: ClassVar[str] = (
-        "None: the ends are averages of those of the members, which tends to cover too much where "
-        "these are calibrated."
-    )
     takes_exog: ClassVar[bool] = True  # of its members those that do
     not_saved: ClassVar[tuple[str, ...]] = ("forecasters",)  # they are parts of the file
 
@@ -162,18 +162,40 @@ class Combination(Classical[CombinedState]):
         self.weights = weights
         self.n_windows = n_windows
 
+    @property
+    def forecasters_(self) -> dict[str, Forecaster]:
+        """The fitted members, after the rows that the combination has seen; copies of them."""
+        check_is_fitted(self, "fitted_")
+        pairs = zip(self.fitted_.members.items(), self.state_.members, strict=True)
+        return {name: member._at(state) for (name, member), state in pairs}
+
+    @property
+    def weights_(self) -> pd.Series:
+        """Weights of the members, which sum to one."""
+        check_is_fitted(self, "fitted_")
+        return pd.Series(self.fitted_.weights.copy(), list(self.fitted_.members))
+
+    @property
+    def validation_(self) -> pd.Series | None:
+        """Errors of the members and of the combination; None where weights were not estimated."""
+        check_is_fitted(self, "fitted_")
+        rmse = self.fitted_.validation
+        names = [*self.fitted_.members, "Combination"]
+        return None if rmse is None else pd.Series(rmse.copy(), names)
+
     def summary(self) -> str:
         """Weights of the members, and their errors where weights were estimated."""
-        check_is_fitted(self, "fitted_")
-        table = pd.DataFrame({"weight": self.weights_})
-        if self.validation_ is not None:
-            table = table.reindex(self.validation_.index)
-            table["RMSE of validation, scaled"] = self.validation_
+        table, validation = pd.DataFrame({"weight": self.weights_}), self.validation_
+        if validation is not None:
+            table = table.reindex(validation.index)
+            table["RMSE of validation, scaled"] = validation
+        rule = self.arguments_.weights
         lines = [
-            f"Combination of {len(self.weights_)} forecasters, weights: {self._rule()}",
+            f"Combination of {len(self.weights_)} forecasters, weights: "
+            f"{rule if isinstance(rule, str) else 'given'}",
             table.to_string(float_format="{:.4f}".format, na_rep="-"),
         ]
-        if self.validation_ is not None:
+        if validation is not None:
             lines.append(
                 f"Errors of {self.arguments_.n_windows} windows of {self.horizon_} steps, over the "
                 "standard deviation of the series;\nthat of the combination is on the errors from "
@@ -181,172 +203,19 @@ class Combination(Classical[CombinedState]):
             )
         return "\n".join(lines)
 
-    def _rule(self) -> str:
-        weights = self.arguments_.weights
-        return weights if isinstance(weights, str) else "given"
-
-    def _fit_panel(self, panel: Panel) -> CombinedState:
-        self._begin(panel)
-        members = self._members()
-        self.validation_ = None
-        given = self._given_weights(list(members))
-        if given is None:
-            errors = self._errors(panel, members)
-            given = _RULES[str(self.arguments_.weights)](errors)
-            rmse = np.sqrt((np.column_stack([errors, errors @ given]) ** 2).mean(0))
-            self.validation_ = pd.Series(rmse, [*members, "Combination"])
-        self.weights_ = pd.Series(given, list(members))
-        self._fitted_members = {
-            name: _fit_member(name, member, panel) for name, member in members.items()
-        }
-        return CombinedState(tuple(member.state_ for member in self._fitted_members.values()))
-
-    @property
-    def forecasters_(self) -> dict[str, Forecaster]:
-        """The fitted members, after the rows that the combination has seen; copies of them."""
-        check_is_fitted(self, "fitted_")
-        pairs = zip(self._fitted_members.items(), self.state_.members, strict=True)
-        return {name: member._after(memory) for (name, member), memory in pairs}
-
-    def _members(self) -> dict[str, Forecaster]:
-        """Clones that are not fitted, with the arguments of the combination."""
-        members = {}
-        for name, member in named_models(self.arguments_.forecasters).items():
-            if not isinstance(member, Forecaster):
-                raise TypeError(f"members must be forecasters of tsrnn; {name!r} is {member!r}")
-            theirs, ours = known_ahead(member), known_ahead(self.arguments_)
-            if theirs and theirs != ours:
-                raise ValueError(
-                    f"known_ahead of the member {name!r} must be None or that of the combination, "
-                    f"{ours}; got {theirs}"
-                )
-            if member.calendar:
-                raise ValueError(
-                    f"calendar is an argument of the combination; the member {name!r} has "
-                    f"calendar={member.calendar!r}. Give it to the combination, and not to members"
-                )
-            members[name] = clone(member).set_params(horizon=self.horizon_)
-            if member.takes_exog:
-                members[name].set_params(calendar=self.arguments_.calendar)
-        return members
-
-    def _given_weights(self, names: list[str]) -> np.ndarray | None:
-        """Weights that need no data; None where they are estimated."""
-        weights = given = self.arguments_.weights
-        if isinstance(weights, str):
-            if weights == "equal":
-                return np.full(len(names), 1 / len(names))
-            if weights in _RULES:
-                positive_integer("n_windows", self.arguments_.n_windows)
-                return None
-            raise ValueError(
-                f"weights must be one of {('equal', *_RULES)} or numbers; got {weights!r}"
-            )
-        if isinstance(weights, Mapping):
-            if set(weights) != set(names):
-                raise ValueError(f"weights must be those of {names}; got {list(weights)}")
-            weights = [weights[name] for name in names]
-        if not isinstance(weights, Sequence | np.ndarray) or len(weights) != len(names):
-            raise ValueError(f"weights must be {len(names)} numbers, for {names}; got {weights!r}")
-        values = np.array([float(w) for w in weights])
-        if not np.isfinite(values).all() or not np.isclose(values.sum(), 1):
-            raise ValueError(f"weights must be finite and sum to one; got {given!r}")
-        return values
-
-    def _errors(self, panel: Panel, members: Mapping[str, Forecaster]) -> np.ndarray:
-        """Scaled errors (n, k) of rolling forecasts, of the rows that all members forecast."""
-        h, n_windows = self.horizon_, self.arguments_.n_windows
-        plan = make_plan(panel, h, n_windows, h, n_windows, [], "mean")
-        by_member = []
-        for name, member in members.items():
-            fitted = _fit_member(name, clone(member), plan.first_past())
-            memory, errors = fitted.state_, []
-            scale = memory.target_scale[:, None]
-            for window in range(plan.n_windows):
-                if window:
-                    new = panel.between(plan.known[window - 1], plan.known[window])
-                    memory = fitted._advance(memory, panel_shown(fitted, new))
-                rows = panel.between(plan.known[window], plan.known[window] + h)
-                future = self._columns_ahead(fitted, rows.exog.reshape(panel.n_series, h, -1))
-                point = fitted._forecast(memory, h, [], future)[""]
-                errors.append((plan.actual(window) - point) / scale)
-            by_member.append(np.concatenate(errors).ravel())
-        scaled = np.column_stack(by_member)
-        scaled = scaled[np.isfinite(scaled).all(1)]
-        if not len(scaled):
-            raise ValueError("no row of the validation windows was forecast by all members")
-        return scaled
-
-    def _columns_ahead(self, member: Forecaster, exog: np.ndarray) -> np.ndarray | None:
-        names = list(self._panel_shape[1])
-        columns = [names.index(name) for name in member.known_ahead_]
-        return exog[:, :, columns] if columns else None
-
-    def _memory_of(self, panel: Panel) -> CombinedState:
-        return CombinedState(
-            tuple(m._memory_of(panel_shown(m, panel)) for m in self._fitted_members.values())
-        )
-
-    def _advance(self, memory: CombinedState, panel: Panel) -> CombinedState:
-        pairs = zip(self._fitted_members.values(), memory.members, strict=True)
-        return CombinedState(tuple(m._advance(past, panel_shown(m, panel)) for m, past in pairs))
-
-    def _forecast(
-        self, memory: CombinedState, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        members = zip(self._fitted_members.values(), memory.members, self.weights_, strict=True)
-        forecasts = [
-            member._forecast(past, h, levels, self._known_by(member, future))
-            for member, past, weight in members
-            if weight != 0
-        ]
-        shares = self._shares(memory.ids, np.stack([parts[""] for parts in forecasts]))
-        averages = {}
-        for suffix in forecasts[0]:
-            values = np.stack([np.nan_to_num(parts[suffix]) for parts in forecasts])
-            averages[suffix] = (shares * values).sum(0)
-        return averages
-
-    def _known_by(self, member: Forecaster, future: np.ndarray | None) -> np.ndarray | None:
-        """Columns known ahead (S, h, n) that a member looks at."""
-        columns = [self.known_ahead_.index(name) for name in member.known_ahead_]
-        return future[:, :, columns] if future is not None and columns else None
-
-    def _shares(self, ids: pd.Index, points: np.ndarray) -> np.ndarray:
-        """Weights (k, S, 1, C) of the members that count; of those that forecast a series.
-
-        Weights of members without a forecast go to the others, in proportion, with a warning.
-        """
-        used = self.weights_[self.weights_ != 0]
-        there = np.isfinite(points).all(2, keepdims=True)
-        weights = used.to_numpy()[:, None, None, None] * there
-        total = weights.sum(0)
-        lost = np.flatnonzero(~there.all((0, 2, 3)))
-        if len(lost):
-            members = [name for name, all_ in zip(used.index, there, strict=True) if not all_.all()]
-            warn_user(
-                f"{len(lost)} of {len(ids)} series, the first {ids[lost[0]]!r}, are not forecast "
-                f"by {', '.join(map(repr, members))}: the weights go to the other members"
-            )
-        return weights / np.where(total != 0, total, np.nan)
-
-    def _header(self) -> dict[str, Any]:
-        parts = {name: member._parts()[0] for name, member in self.forecasters_.items()}
-        given = named_models(self.arguments_.forecasters)
-        return {
-            "horizon": self.horizon_,
-            "members": parts,
-            "horizons": {name: member.horizon for name, member in given.items()},
-            "validated": self.validation_ is not None,
-        }
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        arrays = {"weights": self.weights_.to_numpy()}
-        if self.validation_ is not None:
-            arrays["validation"] = self.validation_.to_numpy()
-        for place, member in enumerate(self.forecasters_.values()):
-            arrays |= {f"{place}/{name}": a for name, a in member._parts()[1].items()}
-        return arrays
+    def _fit_panel(
+        self, arguments: Arguments, data: FittedData, panel: Panel
+    ) -> tuple[FittedCombination, CombinedState]:
+        horizon = self._horizon(arguments, data.layout)
+        members = members_of(arguments, horizon)
+        weights, validation = given_weights(arguments, list(members)), None
+        if weights is None:
+            errors = rolling_errors(panel, members, horizon, arguments.n_windows)
+            weights = _RULES[arguments.weights](errors)
+            validation = np.sqrt((np.column_stack([errors, errors @ weights]) ** 2).mean(0))
+        members = {name: _fit_member(name, member, panel) for name, member in members.items()}
+        fitted = FittedCombination(arguments, data, horizon, members, weights, validation)
+        return fitted, CombinedState(tuple(member.state_ for member in members.values()))
 
     @classmethod
     def _inner_arguments(
@@ -370,67 +239,218 @@ class Combination(Classical[CombinedState]):
                 raise refuse(f"fitted.members.{name}.class", "a forecaster", part["class"])
         return {"forecasters": members}
 
-    def _check_member(
-        self, name: str, member: Forecaster, ids: pd.Index, last_times: np.ndarray
-    ) -> None:
-        """Refuse a member of a file that is of other data than the combination."""
-        (layout, exog), (member_layout, member_exog) = self._panel_shape, member._panel_shape
-        memory, known = member.state_, member.known_ahead_
-        rules = {
-            "layout": member_layout == layout,
-            "exog_names": member_exog in ((), exog),
-            "known_ahead": known in ([], self.known_ahead_),
-            "ids": memory.ids.equals(ids),
-            "last_times": np.array_equal(memory.last_times, last_times),
-        }
-        for field, kept in rules.items():
-            if not kept:
-                raise refuse(f"fitted.members.{name}.{field}", "that of the combination", "another")
-
-    def _revive(
+    def _from_file(
         self,
+        arguments: Arguments,
+        data: FittedData,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        ids: pd.Index,
         last_times: np.ndarray,
-    ) -> CombinedState:
-        self._fitted_members = self.forecasters
-        names = list(self._fitted_members)
-        record(dict.fromkeys(names, optional(integer(1, MOST_STEPS))))(
-            header["horizons"], "fitted.horizons"
-        )
-        for name, member in self._fitted_members.items():
-            self._check_member(name, member, ids, last_times)
+    ) -> tuple[FittedCombination, CombinedState]:
+        members, horizons = self.forecasters, header["horizons"]
+        names = list(members)
+        record(dict.fromkeys(names, optional(integer(1, MOST_STEPS))))(horizons, "fitted.horizons")
+        for name, member in members.items():
+            _check_member(name, member, data, last_times)
         unprefixed = {key: array for key, array in arrays.items() if "/" not in key}
         shapes = {"weights": ("float64", (len(names),))}
         if header["validated"]:
             shapes["validation"] = "float64", (len(names) + 1,)
         check_arrays(unprefixed, shapes)
-        if not np.isfinite(arrays["weights"]).all() or not arrays["weights"].any():
-            came = arrays["weights"].tolist()
-            raise refuse("the array 'weights'", "finite, and not all zero", came)
+        weights = arrays["weights"]
+        if not np.isfinite(weights).all() or not weights.any():
+            raise refuse("the array 'weights'", "finite, and not all zero", weights.tolist())
         with as_saved("params"):
-            self._given_weights(names)
-            positive_integer("n_windows", self.arguments_.n_windows)
+            given_weights(arguments, names)
+            positive_integer("n_windows", arguments.n_windows)
+        # as they were given, where the members of the file are as they were fitted
         self.forecasters = {
-            name: clone(member).set_params(horizon=header["horizons"][name], calendar=None)
-            for name, member in self._fitted_members.items()
+            name: clone(member).set_params(horizon=horizons[name], calendar=None)
+            for name, member in members.items()
         }
-        self.horizon_, self.weights_ = header["horizon"], pd.Series(arrays["weights"], names)
-        self.validation_ = None
-        if header["validated"]:
-            self.validation_ = pd.Series(arrays["validation"], [*names, "Combination"])
-        return CombinedState(tuple(member.state_ for member in self._fitted_members.values()))
+        fitted = FittedCombination(
+            Arguments.of(self), data, header["horizon"], members, weights, arrays.get("validation")
+        )
+        return fitted, CombinedState(tuple(member.state_ for member in members.values()))
+
+
+@dataclass(frozen=True)
+class FittedCombination(FittedModel[CombinedState]):
+    """Fitted members and their weights.
+
+    Attributes
+    ----------
+    members : dict
+        Fitted forecasters by name.
+    weights : ndarray of shape (k,)
+    validation : ndarray of shape (k + 1,) or None
+        Root mean squared scaled errors of the members and of the combination.
+    """
+
+    arguments: Arguments
+    data: FittedData
+    horizon: int
+    members: dict[str, Forecaster]
+    weights: np.ndarray
+    validation: np.ndarray | None
+    guarantee: ClassVar[str] = (
+        "None: the ends are averages of those of the members, which tends to cover too much where "
+        "these are calibrated."
+    )
+
+    def filter(self, panel: Panel) -> CombinedState:
+        members = self.members.values()
+        return CombinedState(tuple(m._filter(panel_shown(m, panel)) for m in members))
+
+    def advance(self, state: CombinedState, panel: Panel) -> CombinedState:
+        pairs = zip(self.members.values(), state.members, strict=True)
+        return CombinedState(
+            tuple(m.fitted_.advance(past, panel_shown(m, panel)) for m, past in pairs)
+        )
+
+    def forecast(
+        self, state: CombinedState, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        forecasts = []
+        for member, past, weight in zip(
+            self.members.values(), state.members, self.weights, strict=True
+        ):
+            if weight != 0:
+                columns = [self.data.known_ahead.index(name) for name in member.known_ahead_]
+                known = future[..., columns] if future is not None and columns else None
+                forecasts.append(member.fitted_.forecast(past, h, levels, known))
+        shares = self.shares(state.ids, np.stack([parts[""] for parts in forecasts]))
+        averages = {}
+        for suffix in forecasts[0]:
+            values = np.stack([np.nan_to_num(parts[suffix]) for parts in forecasts])
+            averages[suffix] = (shares * values).sum(0)
+        return averages
+
+    def shares(self, ids: pd.Index, points: np.ndarray) -> np.ndarray:
+        """Weights (k, S, 1, C) of the members that count; of those that forecast a series.
+
+        Weights of members without a forecast go to the others, in proportion, with a warning.
+        """
+        names = [name for name, w in zip(self.members, self.weights, strict=True) if w != 0]
+        there = np.isfinite(points).all(2, keepdims=True)
+        weights = self.weights[self.weights != 0][:, None, None, None] * there
+        total = weights.sum(0)
+        lost = np.flatnonzero(~there.all((0, 2, 3)))
+        if len(lost):
+            members = [name for name, all_ in zip(names, there, strict=True) if not all_.all()]
+            warn_user(
+                f"{len(lost)} of {len(ids)} series, the first {ids[lost[0]]!r}, are not forecast "
+                f"by {', '.join(map(repr, members))}: the weights go to the other members"
+            )
+        return weights / np.where(total != 0, total, np.nan)
+
+    def to_file(self, state: CombinedState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        arrays, parts = {"weights": self.weights}, {}
+        if self.validation is not None:
+            arrays["validation"] = self.validation
+        pairs = zip(self.members.items(), state.members, strict=True)
+        for place, ((name, member), past) in enumerate(pairs):
+            parts[name], member_arrays = member._at(past)._to_file()
+            arrays |= {f"{place}/{key}": array for key, array in member_arrays.items()}
+        given = named_models(self.arguments.forecasters)
+        header = {
+            "horizon": self.horizon,
+            "members": parts,
+            "horizons": {name: member.horizon for name, member in given.items()},
+            "validated": self.validation is not None,
+        }
+        return header, arrays
+
+
+def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
+    """Clones of the members, not fitted, with the horizon and the calendar of the combination."""
+    members = {}
+    for name, member in named_models(arguments.forecasters).items():
+        if not isinstance(member, Forecaster):
+            raise TypeError(f"members must be forecasters of tsrnn; {name!r} is {member!r}")
+        theirs, ours = known_ahead(member), known_ahead(arguments)
+        if theirs and theirs != ours:
+            raise ValueError(
+                f"known_ahead of the member {name!r} must be None or that of the combination, "
+                f"{ours}; got {theirs}"
+            )
+        if member.calendar:
+            raise ValueError(
+                f"calendar is an argument of the combination; the member {name!r} has "
+                f"calendar={member.calendar!r}. Give it to the combination, and not to members"
+            )
+        members[name] = clone(member).set_params(horizon=horizon)
+        if member.takes_exog:
+            members[name].set_params(calendar=arguments.calendar)
+    return members
+
+
+def given_weights(arguments: Arguments, names: list[str]) -> np.ndarray | None:
+    """Weights that need no data; None where they are estimated."""
+    weights = given = arguments.weights
+    if isinstance(weights, str):
+        if weights == "equal":
+            return np.full(len(names), 1 / len(names))
+        if weights in _RULES:
+            positive_integer("n_windows", arguments.n_windows)
+            return None
+        raise ValueError(f"weights must be one of {('equal', *_RULES)} or numbers; got {weights!r}")
+    if isinstance(weights, Mapping):
+        if set(weights) != set(names):
+            raise ValueError(f"weights must be those of {names}; got {list(weights)}")
+        weights = [weights[name] for name in names]
+    if not isinstance(weights, Sequence | np.ndarray) or len(weights) != len(names):
+        raise ValueError(f"weights must be {len(names)} numbers, for {names}; got {weights!r}")
+    values = np.array([float(w) for w in weights])
+    if not np.isfinite(values).all() or not np.isclose(values.sum(), 1):
+        raise ValueError(f"weights must be finite and sum to one; got {given!r}")
+    return values
+
+
+def rolling_errors(
+    panel: Panel, members: Mapping[str, Forecaster], h: int, n_windows: int
+) -> np.ndarray:
+    """Scaled errors (n, k) of rolling forecasts, of the rows that all members forecast."""
+    plan = make_plan(panel, h, n_windows, h, n_windows, [], "mean")
+    validation = panel.between(plan.known[0], panel.lengths)
+    origins = Origins.of(validation, h, h)
+    actual = validation.values[origins.first[:, None] + np.arange(h)]
+    by_window = np.argsort(origins.ordinal, kind="stable")
+    errors = []
+    for name, member in members.items():
+        fitted = _fit_member(name, clone(member), plan.first_past())
+        rows, state = panel_shown(fitted, validation), fitted.state_
+        point = fitted.fitted_.rolling(state, rows, origins, h, [])[""]
+        scale = state.target_scale[origins.series][:, None]
+        errors.append(((actual - point) / scale)[by_window].ravel())
+    scaled = np.column_stack(errors)
+    scaled = scaled[np.isfinite(scaled).all(1)]
+    if not len(scaled):
+        raise ValueError("no row of the validation windows was forecast by all members")
+    return scaled
 
 
 def _fit_member(name: str, member: Forecaster, panel: Panel) -> Forecaster:
     try:
-        with member._fitting():
-            member._fit_to(panel_shown(member, panel))
+        return member._fit_to(panel_shown(member, panel), Arguments.of(member))
     except Exception as error:
         error.add_note(f"raised by the member {name!r} of the combination")
         raise
-    return member
+
+
+def _check_member(name: str, member: Forecaster, data: FittedData, last_times: np.ndarray) -> None:
+    """Refuse a member of a file that is of other data than the combination."""
+    theirs, state = member.fitted_.data, member.state_
+    rules = {
+        "layout": theirs.layout == data.layout,
+        "exog_names": theirs.exog_names in ((), data.exog_names),
+        "known_ahead": theirs.known_ahead in ([], data.known_ahead),
+        "ids": state.ids.equals(data.ids),
+        "last_times": np.array_equal(state.last_times, last_times),
+    }
+    for field, kept in rules.items():
+        if not kept:
+            raise refuse(f"fitted.members.{name}.{field}", "that of the combination", "another")
 
 
 def inverse_error_weights(errors: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Base of all baselines: forecasters that remember the rows of the series."""
+"""Rows of the series: the state of all baselines, on which their forecasts condition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import (
-    Classical,
+    Arguments,
+    FittedData,
+    FittedModel,
     Summary,
     check_arrays,
     check_borders,
@@ -26,7 +28,7 @@ NAMES_SHOWN = 3
 
 @dataclass(frozen=True)
 class RowsState:
-    """Memory of a baseline: all rows of every series, one series below the other.
+    """State of a baseline: all rows of every series, one series below the other.
 
     Attributes
     ----------
@@ -50,7 +52,7 @@ class RowsState:
 
     @classmethod
     def of(cls, panel: Panel) -> RowsState:
-        """Memory of the rows of a panel."""
+        """State after the rows of a panel."""
         return cls(
             panel.ids,
             panel.times[panel.indptr[:-1]],
@@ -71,7 +73,7 @@ class RowsState:
         return slice(int(self.indptr[i]), int(self.indptr[i + 1]))
 
     def select(self, series: np.ndarray) -> RowsState:
-        """Memory of some series by number, in that order."""
+        """State of some series by number, in that order."""
         series = np.asarray(series)
         if np.array_equal(series, np.arange(len(self.ids))):
             return self
@@ -80,7 +82,7 @@ class RowsState:
         return chosen._with_rows(self.values, self.exog, self.indptr[series], self.lengths[series])
 
     def replaced(self, series: np.ndarray, new: RowsState) -> RowsState:
-        """Memory with some series, by number, as they stand in `new`; `self` does not change."""
+        """State with some series, by number, as they stand in `new`."""
         last_times = self.last_times.copy()
         last_times[series] = new.last_times
         starts, lengths = self.indptr[:-1].copy(), self.lengths
@@ -93,7 +95,7 @@ class RowsState:
         )
 
     def followed_by(self, panel: Panel) -> RowsState:
-        """Memory with further rows of all series, in the same order."""
+        """State after further rows of all series, in the same order."""
         counts = np.stack([self.lengths, panel.lengths], 1).ravel()
         here = np.repeat(np.tile([True, False], len(self.ids)), counts)
         values = np.empty((len(here), self.values.shape[1]))
@@ -106,7 +108,7 @@ class RowsState:
     def _with_rows(
         self, values: np.ndarray, exog: np.ndarray, starts: np.ndarray, lengths: np.ndarray
     ) -> RowsState:
-        """Memory whose series i has `lengths[i]` rows, from row `starts[i]` on."""
+        """State whose series i has `lengths[i]` rows, from row `starts[i]` on."""
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
         return replace(self, values=values[rows], exog=exog[rows], indptr=indptr)
@@ -122,23 +124,17 @@ class RowsState:
         }
 
     @classmethod
-    def revived(
-        cls,
-        arrays: dict[str, np.ndarray],
-        ids: pd.Index,
-        last_times: np.ndarray,
-        widths: tuple[int, int],
+    def from_file(
+        cls, arrays: dict[str, np.ndarray], data: FittedData, last_times: np.ndarray
     ) -> RowsState:
-        """Memory from the arrays of a file, checked.
-
-        `widths` are the numbers of targets and of exogenous columns.
+        """State from the arrays of a file, checked.
 
         Raises
         ------
         DamagedFileError
             With the name of the array.
         """
-        n, n_targets, n_exog = len(ids), *widths
+        n, n_targets, n_exog = len(data.ids), data.n_targets, len(data.exog_names)
         shapes = {
             "first_times": ("int64", (n,)),
             "target_scale": ("float64", (n, n_targets)),
@@ -154,35 +150,29 @@ class RowsState:
             raise refuse("the array 'rows.exog'", f"of the {n_rows} rows of 'rows.values'", came)
         first_times = arrays["rows.first_times"].astype(last_times.dtype)
         names = ("target_scale", "values", "exog", "indptr")
-        return cls(ids, first_times, last_times, *(arrays[f"rows.{name}"] for name in names))
+        return cls(data.ids, first_times, last_times, *(arrays[f"rows.{name}"] for name in names))
 
 
-class RowsForecaster(Classical[RowsState]):
-    """Base of the baselines; not to be used by itself.
+@dataclass(frozen=True)
+class FittedRows(FittedModel[RowsState]):
+    """Base of the fitted baselines: forecasts condition on all rows seen, which are the state."""
 
-    A forecast depends on all rows seen of a series and on the estimates of `fit`.
-    """
+    arguments: Arguments
+    data: FittedData
+    horizon: int
 
-    def _fit_to(self, panel: Panel) -> None:
-        self._begin(panel)
-        self.state_ = self._fit_panel(panel)
-
-    def _memory_of(self, panel: Panel) -> RowsState:
+    def filter(self, panel: Panel) -> RowsState:
         return RowsState.of(panel)
 
-    def _advance(self, memory: RowsState, panel: Panel) -> RowsState:
-        return memory.followed_by(panel)
+    def advance(self, state: RowsState, panel: Panel) -> RowsState:
+        return state.followed_by(panel)
 
-    def _widths(self) -> tuple[int, int]:
-        """Numbers of targets and of exogenous columns."""
-        layout, exog_names = self._panel_shape
-        return len(layout.target_names), len(exog_names)
 
-    def _season(self, season_length: Any) -> int:
-        """Steps of the season: those of the frequency where `season_length` is None."""
-        if season_length is None:
-            return habits(self.freq_).season
-        return positive_integer("season_length", season_length)
+def season_steps(season_length: Any, data: FittedData) -> int:
+    """Steps of the season: those of the frequency where `season_length` is None."""
+    if season_length is None:
+        return habits(data.freq).season
+    return positive_integer("season_length", season_length)
 
 
 @dataclass(frozen=True, repr=False)
