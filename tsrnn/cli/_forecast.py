@@ -126,7 +126,7 @@ def _apply(source: Source, data: str | None, model: Any, ahead: Ahead) -> Any:
     """Return a fitted model, and its forecasts after other data, or after those it has seen."""
     from tsrnn.cli._source import in_layout
 
-    layout, ids = model._panel_shape[0], model.state_.ids
+    layout, ids = model.fitted_.data.layout, model.state_.ids
     source, shape = source.like(layout)
     frame, known = None, None
     if data is not None:
@@ -160,7 +160,7 @@ def _table(model: Any, frame: Any) -> pd.DataFrame:
     """Return forecasts with ids and times as columns."""
     from tsrnn.data import to_pandas
 
-    layout = model._panel_shape[0]
+    layout = model.fitted_.data.layout
     if layout.time_col is not None:
         return to_pandas(frame)
     wide = frame.to_frame(frame.name or model.column_name) if frame.ndim == 1 else frame

@@ -52,16 +52,16 @@ def summary(model: o.ModelFile, json: o.Json = False) -> str:
     from tsrnn.contract import arguments_of
     from tsrnn.data import write_stamps
 
-    layout, exog = fitted._panel_shape
-    last = write_stamps(fitted.state_.last_times, layout)
+    data = fitted.fitted_.data
+    last = write_stamps(fitted.state_.last_times, data.layout)
     return document(
         "summary",
         model=type(fitted).__name__,
         arguments=arguments_of(fitted)["params"],
         freq=fitted.freq_,
         horizon=fitted.horizon_,
-        targets=list(layout.target_names),
-        exogenous=list(exog),
+        targets=list(data.layout.target_names),
+        exogenous=list(data.exog_names),
         known_ahead=list(fitted.known_ahead_),
         series=[
             {"id": name, "last_time": time}

@@ -84,14 +84,9 @@ class FittedModel(Protocol[S]):
     (1, 3, 1)
     """
 
-    @property
-    def arguments(self) -> Arguments: ...
-
-    @property
-    def data(self) -> FittedData: ...
-
-    @property
-    def horizon(self) -> int: ...
+    arguments: Arguments
+    data: FittedData
+    horizon: int
 
     @property
     def guarantee(self) -> str: ...
