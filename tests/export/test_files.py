@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
 from tsrnn.export import export_onnx, export_torch
 from tsrnn.export._onnx import model_of
-from tsrnn.export._torch import archive_of, metadata_of
-from tsrnn.export._trace import program_of, traced
+from tsrnn.export._program import Program
+from tsrnn.export._torch import archive_of, metadata_of, traced
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx")
 pytest.importorskip("onnxscript", reason="the extra onnx")
@@ -202,8 +202,8 @@ def test_files_hold_no_path_of_this_machine(written, name):
 )
 def test_of_every_kind(kit, cls, changes, levels):
     model = cls(**kit.SMALL | {"max_epochs": 1} | changes).fit(kit.panel([80, 60]))
-    program = program_of(model, [float(level) for level in levels])
-    exported, metadata = traced(program), metadata_of(model, program)
+    program = Program(model.fitted_, [float(level) for level in levels])
+    exported, metadata = traced(program), metadata_of(program)
     new = kit.panel([31, 4, 12], seed=2, name="new")
     rows, lengths = kit.padded(new, ["y"])
     memory = np.zeros((3, metadata["inputs"]["memory"][1]))

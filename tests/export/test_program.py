@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
-from tsrnn.export._carried import carried_by
-from tsrnn.export._trace import program_of
+from tsrnn.export._program import Program
 from tsrnn.export._verify import verify
 from tsrnn.kernels import Cell
 
@@ -53,9 +52,8 @@ def model_of(kit, name):
 
 def run_of(kit, model, levels=LEVELS):
     """The program as a function, and what it carries of the series fitted to."""
-    program = program_of(model, levels)
-    memory = carried_by(model, program.shape, program.levels, model.state_)
-    return kit.of_arrays(program), memory
+    program = Program(model.fitted_, levels)
+    return kit.of_arrays(program), program.memory_of(model.state_)
 
 
 def nothing(memory):
@@ -195,12 +193,12 @@ def test_no_rows_and_no_memory_give_no_forecast_and_no_memory(kit):
 
 def test_the_check_of_an_export_looks_at_some_of_many_series(kit):
     model = PARA(**kit.SMALL | {"max_epochs": 1}).fit(kit.panel([30] * 40))
-    program = program_of(model, [80.0])
+    program = Program(model.fitted_, [80.0])
     run, seen = kit.of_arrays(program), []
 
     def counted(given):
         seen.append(len(given["rows"]))
         return run(**given)
 
-    verify(counted, program, model)
+    verify(counted, program, model.state_)
     assert seen == [32] * 3

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from tsrnn import ARMA, ParaRNNForecaster
 from tsrnn.baselines import Naive
 from tsrnn.export import _torch, export_onnx, export_torch
-from tsrnn.export._trace import program_of
+from tsrnn.export._program import Program
 from tsrnn.export._verify import verify
 
 BOTH = pytest.mark.parametrize("export", [export_torch, export_onnx])
@@ -85,7 +85,7 @@ def test_onnx_says_which_extra_is_missing(missing, fitted, tmp_path, monkeypatch
 @pytest.mark.parametrize("output", ["forecast", "lower", "upper"])
 def test_a_program_that_forecasts_something_else_is_an_error(output, fitted, kit, plain_scan):
     model = fitted()
-    program = program_of(model, [80.0])
+    program = Program(model.fitted_, [80.0])
     right = kit.of_arrays(program)
 
     def wrong(given):
@@ -93,9 +93,9 @@ def test_a_program_that_forecasts_something_else_is_an_error(output, fitted, kit
         found[output][1, 2] += 0.02
         return found
 
-    verify(lambda given: right(**given), program, model)
+    verify(lambda given: right(**given), program, model.state_)
     with pytest.raises(RuntimeError, match=r"after the data fitted to .*'s1', step 3, "):
-        verify(wrong, program, model)
+        verify(wrong, program, model.state_)
 
 
 def test_a_failed_export_leaves_the_file_as_it_was(fitted, tmp_path, monkeypatch):

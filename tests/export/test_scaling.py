@@ -7,10 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn import forecasters
 from tsrnn.data import read_panel
-from tsrnn.export._program import boxcox, inverse_boxcox, scale_series
-from tsrnn.forecasters import fit_scaling
+from tsrnn.forecasters import boxcox, fit_scaling, inverse_boxcox, scale_padded
 
 SEASONS = st.sampled_from([1, 2, 7, 30])
 LENGTHS = st.lists(st.integers(2, 40), min_size=1, max_size=4)
@@ -41,18 +39,18 @@ def test_is_that_of_arrays(lengths, season, kind, exponent, seed):
     raw = torch.full((len(lengths), max(lengths), 1), 1.0, dtype=torch.float64)
     for i, rows in enumerate(lengths):
         raw[i, :rows] = torch.from_numpy(panel.series(i).copy())
-    alive = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])[..., None]
-    found = scale_series(raw, boxcox(raw, exponent), alive, season)
-    np.testing.assert_allclose(found.location, expected.target.location, rtol=1e-12)
-    np.testing.assert_allclose(found.scale, expected.target.scale, rtol=1e-9)
-    np.testing.assert_array_equal(found.varies.bool(), ~expected.constant)
+    alive = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    location, scale, varies = scale_padded(raw, alive, season, exponent)
+    np.testing.assert_allclose(location, expected.target.location, rtol=1e-12)
+    np.testing.assert_allclose(scale, expected.target.scale, rtol=1e-9)
+    np.testing.assert_array_equal(varies.bool(), ~expected.constant)
 
 
 @pytest.mark.parametrize("exponent", [None, 0.0, 0.3, 1.0])
 def test_box_and_cox(exponent):
     values = np.geomspace(1e-3, 1e3, 13)
-    changed = forecasters.boxcox(values, exponent)
+    changed = boxcox(values, exponent)
     np.testing.assert_allclose(boxcox(torch.tensor(values), exponent), changed, rtol=1e-13)
     below = np.append(changed, -50.0)
     back = inverse_boxcox(torch.tensor(below), exponent)
-    np.testing.assert_allclose(back, forecasters.inverse_boxcox(below, exponent), rtol=1e-13)
+    np.testing.assert_allclose(back, inverse_boxcox(below, exponent), rtol=1e-13)

@@ -42,8 +42,8 @@ def early(make, panel, cut):
 class TestState:
     def test_is_all_that_the_cell_carries(self, early):
         fields = {"gru": 1, "lstm": 2}.get(early.cell, 2)
-        assert early.state_.state.shape == (2, 3, fields * 8)
-        assert (early.state_.state.abs() > 1e-6).float().mean() > 0.9
+        assert early.state_.hidden.shape == (2, 3, fields * 8)
+        assert (early.state_.hidden.abs() > 1e-6).float().mean() > 0.9
 
     def test_update_equals_the_whole_history(self, early, panel, cut, same):
         model = copy.deepcopy(early).update(cut(panel, 9)[1])

@@ -49,7 +49,7 @@ def test_error_is_that_of_forecasts(frame):
     """The error of a forecaster that is its linear path, in naive errors, is the one chosen by."""
     model = quick(learning_rate=1e-12, val_size=100, input_size=24).fit(frame)
     known, held = frame[:-100], frame[-100:]
-    model.state_ = model._memory_of(model._read(known))
+    model.state_ = model.fitted_.filter(model._read(known))
     rolled = model.predict_rolling(held)
     scale = model.state_.scaling.target.scale[0]
     error = (rolled[list(frame)] - held.loc[rolled.index]).to_numpy() / scale

@@ -175,7 +175,7 @@ class TestLinearPath:
         np.testing.assert_allclose(model.linear_level.detach(), expected, atol=1e-9)
         states = torch.zeros(len(rows), 8, dtype=torch.float64)
         with torch.no_grad():
-            parts = model.parts(units, rows, starts, states)
+            parts = model.parts(units.at(rows, starts), states, model.columns_ahead(units, rows))
         ours = (parts.total() - parts.level).numpy()
         held = self.design(values, model, range(self.SPLIT - 1, 180 - self.H))
         lags, season_lags, futures, _, levels = held

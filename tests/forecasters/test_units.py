@@ -7,10 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.forecasters import SPREAD_FLOOR, _memory, run_filter
+from tsrnn.forecasters import _state
 from tsrnn.forecasters._model import empty_model
+from tsrnn.forecasters._state import run_filter
 from tsrnn.forecasters._training import LEAST_STEPS, MOST_STEPS, Segments
-from tsrnn.forecasters._units import make_units, subset
+from tsrnn.forecasters._units import SPREAD_FLOOR, make_units, subset
 
 WINDOW = 5
 
@@ -112,8 +113,8 @@ class TestFilter:
     def test_chunks_equal_one_pass(self, model, monkeypatch):
         lengths = [31, 4, 18, 50, 7]
         state, seen = self.run(model, lengths, 3)
-        monkeypatch.setattr(_memory, "STEPS_AT_ONCE", 6)
-        monkeypatch.setattr(_memory, "POSITIONS_AT_ONCE", 20)
+        monkeypatch.setattr(_state, "STEPS_AT_ONCE", 6)
+        monkeypatch.setattr(_state, "POSITIONS_AT_ONCE", 20)
         chunked, seen_in_chunks = self.run(model, lengths, 3)
         torch.testing.assert_close(chunked, state)
         assert seen.keys() == seen_in_chunks.keys()

@@ -1,6 +1,7 @@
 """A network that contributes nothing is not read: every reader says so, and what forecasts."""
 
 import re
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -74,7 +75,7 @@ def partly(sales):
     """Three networks of which the second alone is taken to have learned something."""
     model = ParaRNNForecaster(**SMALL | {"n_estimators": 3, "linear_path": False}).fit(sales)
     assert model.network_active_
-    model.best_epochs_ = [0, 2, 0]
+    model.fitted_ = replace(model.fitted_, best_epochs=[0, 2, 0])
     for i in (0, 2):
         model.network_.members[i].output.weight.data.zero_()
         model.network_.members[i].output.bias.data.zero_()
@@ -204,7 +205,7 @@ class TestEnsembles:
 
     def test_one_that_is_left_is_read_alone(self, sales):
         model = LRUForecaster(**SMALL | {"n_estimators": 2, "linear_path": False}).fit(sales)
-        model.best_epochs_ = [0, 1]
+        model.fitted_ = replace(model.fitted_, best_epochs=[0, 1])
         table = memory_lengths(model)
         assert set(table["network"]) == {2}
         alone = memory_lengths(model.network_.networks[1].rnn, freq="MS")

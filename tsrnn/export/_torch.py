@@ -15,15 +15,17 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from tsrnn.contract import check_levels, file_place, put_file
-from tsrnn.export._carried import carried_by
 from tsrnn.export._program import Program
-from tsrnn.export._trace import program_of, traced
 from tsrnn.export._verify import Arrays, Run, verify
-from tsrnn.forecasters import RecurrentForecaster
+from tsrnn.forecasters import FittedNetworks, RecurrentForecaster
+from tsrnn.kernels import decomposed_recurrence
 
 FORMAT = 1
+SERIES, ROWS = 2, 3  # of the example that is traced: above 1, else they would be fixed
+ORIGIN = ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node", "torch_fn")
 METADATA = "tsrnn"  # the name under which files hold it
 
 PathLike = str | os.PathLike[str]
@@ -149,13 +151,57 @@ def write_program(
 ) -> Exported:
     """Write a program in the format of `bytes_of`, after it was run and compared."""
     checked, place = checked_forecaster(forecaster), file_place(path)
-    program = program_of(checked, checked_levels(checked, level))
-    metadata = metadata_of(checked, program) | versions
+    fitted, state = checked.fitted_, checked.state_
+    program = Program(fitted, checked_levels(fitted, level))
+    metadata = metadata_of(program) | versions
     content = bytes_of(traced(program), metadata)
-    verify(runner(content), program, checked)
-    memory = carried_by(checked, program.shape, program.levels, checked.state_)
+    verify(runner(content), program, state)
     put_file(place, lambda place: place.write_bytes(content))
-    return Exported(place, metadata, checked.state_.ids.tolist(), memory)
+    return Exported(place, metadata, state.ids.tolist(), program.memory_of(state))
+
+
+def traced(program: Program) -> torch.export.ExportedProgram:
+    """Program for any number of series and of rows."""
+    series, rows = torch.export.Dim("series"), torch.export.Dim("rows")
+    shapes: dict[str, dict[int, torch.export.Dim]] = {
+        "rows": {0: series, 1: rows},
+        "lengths": {0: series},
+        "memory": {0: series},
+    }
+    example = example_of(program)
+    if "future" in example:
+        shapes["future"] = {0: series}
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of torch, about its own parts
+        exported = torch.export.export(program, (), example, dynamic_shapes=shapes, strict=False)
+        # The compiled recurrence becomes a loop in torch, here of a single step.
+        loops = {torch.ops.tsrnn.recurrence.default: decomposed_recurrence}
+        exported = exported.run_decompositions(loops)
+    _forget_origin(exported)
+    return exported
+
+
+def _forget_origin(exported: torch.export.ExportedProgram) -> None:
+    """Drop the lines of code that operators come from: files need no paths of this machine."""
+    for module in exported.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            for node in module.graph.nodes:
+                for name in ORIGIN:
+                    node.meta.pop(name, None)
+
+
+def example_of(program: Program) -> dict[str, Tensor]:
+    """Arguments of the program by name, of the right shapes."""
+    data = program.fitted.data
+    shapes: dict[str, tuple[int, ...]] = {
+        "rows": (SERIES, ROWS, data.n_targets + len(data.exog_names)),
+        "lengths": (SERIES,),
+        "memory": (SERIES, sum(program.sizes)),
+    }
+    if data.known_ahead:
+        shapes["future"] = SERIES, program.fitted.horizon, len(data.known_ahead)
+    zeros = {name: torch.zeros(shape, dtype=torch.float64) for name, shape in shapes.items()}
+    return zeros | {"lengths": zeros["lengths"].long()}
 
 
 def archive_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -> bytes:
@@ -200,7 +246,7 @@ def checked_forecaster(forecaster: Any) -> RecurrentForecaster:
             f"got {type(forecaster).__name__}. {advice}"
         )
     check_is_fitted(forecaster, "fitted_")
-    if forecaster.settings_.layer == "BlockRecurrentAttention":
+    if forecaster.fitted_.settings.layer == "BlockRecurrentAttention":
         raise ValueError(
             "cell='attention' cannot be exported: what it does in a step depends on its state. Fit "
             "with cell='rnn', 'gru' or 'lstm', or keep it by save and tsrnn.load"
@@ -208,7 +254,7 @@ def checked_forecaster(forecaster: Any) -> RecurrentForecaster:
     return forecaster
 
 
-def checked_levels(forecaster: RecurrentForecaster, level: Any) -> list[float]:
+def checked_levels(fitted: FittedNetworks, level: Any) -> list[float]:
     """Levels of the intervals that the program gives.
 
     Raises
@@ -217,7 +263,7 @@ def checked_levels(forecaster: RecurrentForecaster, level: Any) -> list[float]:
         If one is no percentage, or they are those of Student's distribution.
     """
     levels = [float(value) for value in check_levels(level)]
-    if levels and forecaster.settings_.intervals == "student-t":
+    if levels and fitted.settings.intervals == "student-t":
         raise ValueError(
             "quantiles of intervals='student-t' are no operator of torch or ONNX, so that its "
             "intervals cannot be exported. Leave level out, or fit with intervals='quantile'"
@@ -225,26 +271,25 @@ def checked_levels(forecaster: RecurrentForecaster, level: Any) -> list[float]:
     return levels
 
 
-def metadata_of(forecaster: RecurrentForecaster, program: Program) -> dict[str, Any]:
+def metadata_of(program: Program) -> dict[str, Any]:
     """Metadata of a file: names of columns, horizon, levels, and shapes."""
-    layout, exog_names = forecaster._panel_shape
-    targets, h = list(layout.target_names), program.settings.horizon
-    columns, known = len(targets) + len(exog_names), list(forecaster.known_ahead_)
-    size, levels = sum(program.shape.sizes), program.levels
+    fitted, data, levels = program.fitted, program.fitted.data, program.levels
+    targets, exog_names, known = list(data.layout.target_names), data.exog_names, data.known_ahead
+    h, columns, size = fitted.horizon, len(targets) + len(exog_names), sum(program.sizes)
     future = {"future": ["series", h, len(known)]} if known else {}
     ends = ("lower", "upper") if levels else ()
     return {
         "format": FORMAT,
         "version": version("tsrnn"),
-        "forecaster": type(forecaster).__name__,
+        "forecaster": fitted.arguments.class_name,
         "horizon": h,
-        "freq": forecaster.freq_,
+        "freq": data.freq,
         "targets": targets,
         "exogenous": list(exog_names),
-        "known_ahead": known,
+        "known_ahead": list(known),
         "levels": levels,
-        "intervals": program.settings.intervals,
-        "input_size": program.settings.input_size,
+        "intervals": fitted.settings.intervals,
+        "input_size": fitted.settings.input_size,
         "inputs": {
             "rows": ["series", "rows", columns],
             "lengths": ["series"],

@@ -1,55 +1,62 @@
 """Forecasters whose model is a recurrent network.
 
-A fit goes from settings to units (scaling, local level and spread), training, the filter and its
-memory, forecasts, intervals, and the file. A *unit* is a series where its targets are forecast
-jointly, and one target of a series where each is forecast by itself. What is exported beside the
-forecasters is the shape of a fitted network, for programs that run one elsewhere.
+A fit goes from settings to units (scaling, local level and spread), training and the filter, and
+gives `FittedNetworks` with the `RecurrentState` of the series, from which forecasts, intervals and
+the file follow. A *unit* is a series where its targets are forecast jointly, and one target of a
+series where each is forecast by itself. What is exported beside the forecasters is the shape of
+a fitted network, for programs that run one elsewhere.
 """
 
 from tsrnn.forecasters._distribution import HEADS
+from tsrnn.forecasters._fitted import FittedNetworks
+from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._lem import LEMForecaster
 from tsrnn.forecasters._lru import LRUForecaster
-from tsrnn.forecasters._memory import (
-    Memory,
-    continued_units,
-    fitted_units,
-    memory_after,
-    run_filter,
-)
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._newton import NewtonForecaster
 from tsrnn.forecasters._para_rnn import ParaRNNForecaster
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._scaling import (
-    SMALLEST_SCALE,
     boxcox,
     fit_scaling,
     inverse_boxcox,
+    scale_padded,
     standardise,
+    standardised,
 )
 from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._units import SPREAD_FLOOR, Units, units_of
+from tsrnn.forecasters._state import RecurrentState
+from tsrnn.forecasters._step import Step
+from tsrnn.forecasters._units import (
+    Units,
+    Windows,
+    by_series,
+    network_inputs,
+    units_of,
+)
 
 __all__ = [
     "HEADS",
-    "SMALLEST_SCALE",
-    "SPREAD_FLOOR",
+    "Calibration",
+    "FittedNetworks",
     "ForecastModel",
     "LEMForecaster",
     "LRUForecaster",
-    "Memory",
     "NewtonForecaster",
     "ParaRNNForecaster",
     "RecurrentForecaster",
+    "RecurrentState",
     "Settings",
+    "Step",
     "Units",
+    "Windows",
     "boxcox",
-    "continued_units",
+    "by_series",
     "fit_scaling",
-    "fitted_units",
     "inverse_boxcox",
-    "memory_after",
-    "run_filter",
+    "network_inputs",
+    "scale_padded",
     "standardise",
+    "standardised",
     "units_of",
 ]

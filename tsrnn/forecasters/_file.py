@@ -1,9 +1,8 @@
-"""File of a fitted recurrent forecaster: its header and arrays, and their checks when read."""
+"""Fitted networks from a file, every field and array of which is checked before it is used."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,8 @@ import torch
 
 from tsrnn.contract import (
     MOST_STEPS,
+    Arguments,
+    FittedData,
     Kind,
     anything,
     as_saved,
@@ -27,19 +28,16 @@ from tsrnn.contract import (
     text,
     truth,
 )
-from tsrnn.data import Layout, Scaler
+from tsrnn.data import Scaler
 from tsrnn.forecasters._distribution import HEADS
+from tsrnn.forecasters._fitted import WEIGHTS, FittedNetworks
 from tsrnn.forecasters._intervals import Calibration
-from tsrnn.forecasters._memory import Memory
-from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_memory
+from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_values
 from tsrnn.forecasters._scaling import Scaling
-from tsrnn.forecasters._settings import LOSSES, Settings, resolve
-from tsrnn.layers import AGGREGATIONS, LAYERS, Recurrent, check_saveable
+from tsrnn.forecasters._settings import LOSSES, Settings
+from tsrnn.forecasters._state import RecurrentState
+from tsrnn.layers import AGGREGATIONS, LAYERS, Recurrent
 
-if TYPE_CHECKING:
-    from tsrnn.forecasters._recurrent import RecurrentForecaster
-
-_MODEL = "model."  # before the names of the network's parameters
 # Fields of a file beside those of every forecaster.
 FITTED: dict[str, Kind] = {
     "settings": by_name(anything),
@@ -53,60 +51,78 @@ FITTED: dict[str, Kind] = {
 MOST_SIZE = 1000  # that an option of layers may have beside small arrays
 
 
-def header_of(forecaster: RecurrentForecaster) -> dict[str, Any]:
-    """Settings and course of the training, as JSON values.
-
-    Raises
-    ------
-    TypeError
-        If the cell is one of the user's own.
-    """
-    check_saveable(forecaster.settings_.options.get("cell"))
-    return {
-        "settings": asdict(forecaster.settings_),
-        "intervals": forecaster.calibration_.method,
-        "history": forecaster.history_,
-        "best_epochs": forecaster.best_epochs_,
-        "sample_length": forecaster.sample_length_,
-        "linear_path": forecaster.linear_path_,
-        "validation": forecaster.validation_.to_dict("list"),
-    }
-
-
-def arrays_of(forecaster: RecurrentForecaster) -> dict[str, np.ndarray]:
-    """Network and memory, as arrays."""
-    memory, scaling = forecaster.state_, forecaster.state_.scaling
-    return {
-        "n_rows": memory.n_rows,
-        "location": scaling.target.location,
-        "scale": scaling.target.scale,
-        "exog_location": scaling.exog.location,
-        "exog_scale": scaling.exog.scale,
-        "constant": scaling.constant,
-        "deviation": scaling.deviation,
-        "tail": np.vstack(memory.tail),
-        "tail_lengths": np.array([len(rows) for rows in memory.tail]),
-        "errors": forecaster.calibration_.errors,
-        "state": memory.state.numpy(),
-        "sample": forecaster.sample_.numpy(),
-        **{_MODEL + name: p.numpy() for name, p in forecaster.model_.state_dict().items()},
-    }
-
-
-def revive(
-    forecaster: RecurrentForecaster,
+def from_file(
+    arguments: Arguments,
+    data: FittedData,
+    filled: dict[str, Any],
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
-    n_series: int,
-) -> None:
-    """Set the fitted attributes of a forecaster, except its memory.
+    last_times: np.ndarray,
+) -> tuple[FittedNetworks, RecurrentState]:
+    """Fitted networks and state of the series that `FittedNetworks.to_file` wrote.
+
+    `filled` are the arguments with those of the preset.
 
     Raises
     ------
     DamagedFileError
         With the field or array that is not as it was written.
     """
-    layout, exog_names = forecaster._panel_shape
+    settings = Settings(**header["settings"])
+    if settings.boxcox != filled["boxcox"]:
+        raise refuse(
+            "fitted.settings.boxcox", f"that of use_boxcox, {filled['boxcox']}", settings.boxcox
+        )
+    check_learned(header, settings)
+    known = [data.exog_names.index(name) for name in data.known_ahead]
+    sizes = data.n_targets, len(data.exog_names), known
+    with as_saved("fitted.settings"):
+        shaped = model_without_values(settings, *sizes)
+    check_shapes(arrays, settings, shaped, data)
+    model = empty_model(settings, *sizes)
+    model.load_state_dict(
+        {
+            name.removeprefix(WEIGHTS): torch.as_tensor(array)
+            for name, array in arrays.items()
+            if name.startswith(WEIGHTS)
+        }
+    )
+    scaling = Scaling(
+        Scaler(arrays["location"], arrays["scale"]),
+        Scaler(arrays["exog_location"], arrays["exog_scale"], pooled=True),
+        arrays["constant"],
+        arrays["deviation"],
+        settings.boxcox,
+    )
+    steps = pd.RangeIndex(1, settings.horizon + 1, name="step")
+    fitted = FittedNetworks(
+        arguments=arguments,
+        data=data,
+        settings=settings,
+        model=model.eval(),
+        calibration=Calibration(arrays["errors"], header["intervals"]),
+        scaling=scaling,
+        history=header["history"],
+        best_epochs=header["best_epochs"],
+        linear_path=header["linear_path"],
+        validation=pd.DataFrame(header["validation"], index=steps),
+        sample=torch.as_tensor(arrays["sample"]),
+        sample_length=header["sample_length"],
+    )
+    state = RecurrentState(
+        ids=data.ids,
+        fitted=np.arange(len(data.ids)),
+        last_times=last_times,
+        n_rows=arrays["n_rows"],
+        scaling=scaling,
+        tail=np.split(arrays["tail"], np.cumsum(arrays["tail_lengths"])[:-1]),
+        hidden=torch.as_tensor(arrays["state"]),
+    )
+    return fitted, state
+
+
+def check_settings(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Check the fields of a file and its settings, before anything is made of them."""
     record(FITTED)(header, "fitted")
     # A size beyond that of any array is refused before anything as large is allocated.
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
@@ -114,35 +130,6 @@ def revive(
     for name, value in header["settings"]["options"].items():
         if isinstance(value, int) and abs(value) > most:
             raise refuse(f"fitted.settings.options.{name}", f"at most {most}", value)
-    with as_saved("params"):
-        filled = resolve(forecaster.get_params(deep=False), forecaster.presets)
-        forecaster._layer(filled)
-    settings = Settings(**header["settings"])
-    if settings.boxcox != filled["boxcox"]:
-        raise refuse(
-            "fitted.settings.boxcox", f"that of use_boxcox, {filled['boxcox']}", settings.boxcox
-        )
-    check_learned(header, settings)
-    known = [exog_names.index(name) for name in forecaster.known_ahead_]
-    sizes = len(layout.target_names), len(exog_names), known
-    with as_saved("fitted.settings"):
-        shaped = model_without_memory(settings, *sizes)
-    check_shapes(arrays, settings, shaped, forecaster._panel_shape, n_series)
-    model = empty_model(settings, *sizes)
-    weights = {
-        name.removeprefix(_MODEL): torch.as_tensor(array)
-        for name, array in arrays.items()
-        if name.startswith(_MODEL)
-    }
-    model.load_state_dict(weights)
-    forecaster._set_model(settings, model.eval())
-    forecaster.history_, forecaster.best_epochs_ = header["history"], header["best_epochs"]
-    forecaster.sample_length_ = header["sample_length"]
-    forecaster.linear_path_ = header["linear_path"]
-    steps = pd.RangeIndex(1, settings.horizon + 1, name="step")
-    forecaster.validation_ = pd.DataFrame(header["validation"], index=steps)
-    forecaster.calibration_ = Calibration(arrays["errors"], header["intervals"])
-    forecaster.sample_ = torch.as_tensor(arrays["sample"])
 
 
 def settings_kinds(most: int, n_arrays: int) -> dict[str, Kind]:
@@ -196,11 +183,10 @@ def check_shapes(
     arrays: dict[str, np.ndarray],
     settings: Settings,
     model: ForecastModel,
-    shape: tuple[Layout, tuple[str | int, ...]],
-    n_series: int,
+    data: FittedData,
 ) -> None:
     """Check arrays by the parameters of a model and the shape of the data."""
-    n_targets, n_exog = len(shape[0].target_names), len(shape[1])
+    n_series, n_targets, n_exog = len(data.ids), data.n_targets, len(data.exog_names)
     n_joint = n_targets if settings.joint else 1  # targets of a unit
     n_units = n_series * n_targets // n_joint
     network: Any = model.network
@@ -223,7 +209,7 @@ def check_shapes(
     }
     for name, parameter in model.state_dict().items():
         dtype = str(parameter.dtype).removeprefix("torch.")
-        shapes[_MODEL + name] = dtype, tuple(parameter.shape)
+        shapes[WEIGHTS + name] = dtype, tuple(parameter.shape)
     check_arrays(arrays, shapes)
     if len(arrays["errors"]) not in (1, n_units):
         required = f"of 1 unit, or of all {n_units}"
@@ -234,26 +220,3 @@ def check_shapes(
     if not ((lengths > 0) & (lengths <= n_rows)).all() or lengths.sum() != n_rows:
         required = f"the rows of each series, {n_rows} in all"
         raise refuse("the array 'tail_lengths'", required, lengths.tolist()[:8])
-
-
-def revived_memory(
-    arrays: dict[str, np.ndarray], ids: pd.Index, last_times: np.ndarray, exponent: float | None
-) -> Memory:
-    """Memory from the arrays that `arrays_of` returned."""
-    scaling = Scaling(
-        Scaler(arrays["location"], arrays["scale"]),
-        Scaler(arrays["exog_location"], arrays["exog_scale"], pooled=True),
-        arrays["constant"],
-        arrays["deviation"],
-        exponent,
-    )
-    borders = np.cumsum(arrays["tail_lengths"])[:-1]
-    return Memory(
-        ids=ids,
-        fitted=np.arange(len(ids)),
-        last_times=last_times,
-        n_rows=arrays["n_rows"],
-        scaling=scaling,
-        tail=np.split(arrays["tail"], borders),
-        state=torch.as_tensor(arrays["state"]),
-    )

@@ -13,15 +13,35 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from tsrnn.contract import IntervalWarning, warn_user
-from tsrnn.forecasters._distribution import HEADS
-from tsrnn.forecasters._memory import Memory, continued_units, fitted_units, run_filter
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._units import Units, by_series, full_origins, some_units, subset
+from tsrnn.forecasters._state import run_filter
+from tsrnn.forecasters._units import Units, full_origins, some_units, subset
 
 OWN_ERRORS = 100  # errors of a step that a series needs to have intervals of its own
 MOST_ERRORS = 20_000  # of a step, evenly spaced
 MOST_ORIGINS = 500_000  # to forecast from, where the errors of all units are one sample
+
+GUARANTEES = {
+    "conformal": (
+        "Intervals: split conformal, per step, from the forecast errors of the validation part "
+        "scaled by the local spread. They cover with the stated probability if these errors and "
+        "future ones are exchangeable; for a time series that is an approximation. {errors}"
+    ),
+    "gaussian": (
+        "Intervals: Gaussian, per step, with the root mean square of the forecast errors of the "
+        "validation part scaled by the local spread. They hold if the errors are normal."
+    ),
+    "quantile": (
+        "Intervals: quantiles of the forecast errors as functions of the state, learned with the "
+        "network. They carry no guarantee; see the validation part or a backtest for coverage."
+    ),
+    "student-t": (
+        "Intervals: Student's t with a scale and degrees of freedom that depend on the state, "
+        "learned with the network by maximum likelihood. They hold if errors are of that form "
+        "and carry no guarantee otherwise."
+    ),
+}
 
 Ends = dict[float, tuple[np.ndarray, np.ndarray]]
 
@@ -100,15 +120,16 @@ class ValidationErrors:
         units, model = self._units, self._model
         inside = rows < units.indptr[1:][unit] - 1  # the last row has nothing to forecast
         rows, unit, states = rows[inside], unit[inside], states[inside]
-        forecast = model.parts(units, rows, units.starts[unit], states).total()
+        windows, future = units.at(rows, units.starts[unit]), model.columns_ahead(units, rows)
+        forecast = model.parts(windows, states, future).total()
         target, known = model.targets(units, rows, units.indptr[1:][unit])
-        spread = units.spread[rows][:, None, :]
+        spread = windows.spread[:, None, :]
         error = target - forecast
         # Without spread the series is constant, and its errors say nothing about others.
         self._keep(rows, unit, torch.where(known & (spread > 0), error / spread, torch.nan))
         last = units.values[rows][:, None, : model.n_targets]
         self._add("model", error, known)
-        level, linear = self._start.linear_forecasts(units, rows, units.starts[unit])
+        level, linear = self._start.linear_forecasts(windows, future)
         if self._settings.local_level:
             self._add("level", target - level, known)
         if self._settings.linear_path:
@@ -180,10 +201,31 @@ class Calibration:
         holds all of them, where the units' errors are pooled.
     method : {"conformal", "gaussian"} or the name of a learned distribution
         Only the first two have widths.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.forecasters import Calibration
+    >>> errors = np.arange(1.0, 10.0).reshape(1, 9, 1, 1)  # of a unit, a step and a target
+    >>> Calibration(errors, "conformal").half_widths(80, np.array([0])).tolist()
+    [[[8.0]]]
     """
 
     errors: np.ndarray
     method: str
+
+    @property
+    def guarantee(self) -> str:
+        """Guarantee of the intervals; of conformal ones, with the largest levels."""
+        counts = np.isfinite(self.errors).sum(1)
+        fewest = counts[counts.any((1, 2))].min((0, 2))  # a series without errors takes all's
+        first, last = int(fewest[0]), int(fewest[-1])
+        errors = (
+            f"With {first} errors of the first step and {last} of the last, levels of up to "
+            f"{100 * first / (first + 1):.3g} and {100 * last / (last + 1):.3g} percent can be "
+            "guaranteed, n / (n + 1) of n errors."
+        )
+        return GUARANTEES[self.method].format(errors=errors)
 
     def half_widths(self, level: float, units: np.ndarray) -> np.ndarray:
         r"""Half the width of the intervals in units of the local spread.
@@ -277,22 +319,6 @@ def _shortage(level: float, errors: int, method: str) -> str:
     )
 
 
-def scaled_ends(
-    model: ForecastModel,
-    calibration: Calibration,
-    memory: Memory,
-    levels: list[float],
-) -> Ends:
-    """Ends (S, horizon, C) of the intervals less the point forecast, over the local spread."""
-    if calibration.method in HEADS:
-        ends = learned_bounds(model, model.network.outputs(memory.state[-1]), levels)
-    else:
-        units = fitted_units(memory)
-        widths = {level: calibration.half_widths(level, units) for level in levels}
-        ends = {level: (-width, width) for level, width in widths.items()}
-    return each_end(ends, lambda end: by_series(end, len(memory.ids)))
-
-
 @torch.no_grad()
 def learned_bounds(
     model: ForecastModel, states: Tensor, levels: list[float]
@@ -303,20 +329,6 @@ def learned_bounds(
         ends = model.quantiles(states, (0.5 - level / 200, 0.5 + level / 200)).numpy()
         bounds[level] = (ends[..., 0], ends[..., 1])
     return bounds
-
-
-def local_spread(settings: Settings, memory: Memory) -> np.ndarray:
-    """Local spread at the last row, (S, 1, C), in the units of the transformed targets."""
-    units, _ = continued_units(memory, None, settings)
-    last = units.spread[units.indptr[1:] - 1].numpy()[:, None]
-    return by_series(last, len(memory.ids)) * memory.scaling.target.scale[:, None]
-
-
-def steps_ahead(ends: Ends, spread: np.ndarray, horizon: int, h: int) -> Ends:
-    """Ends (S, h, C) on the scale of the spread (S, 1, C), from ends (S, horizon, C) over it."""
-    steps = np.minimum(np.arange(h), horizon - 1)
-    scale = growth_beyond(horizon, h)[:, None] * spread
-    return each_end(ends, lambda end: end[:, steps] * scale)
 
 
 def each_end(ends: Ends, change: Callable[[np.ndarray], np.ndarray]) -> Ends:

@@ -192,10 +192,11 @@ class _Sums:
             target_lags = lags[:, : units.n_targets * units.window]
             strength = model.season_strength(lags)
             lags = torch.cat([lags, *(s[:, None] * target_lags for s in strength.T)], 1)
-        if not model.known:  # one design for all steps, one group
+        future = model.columns_ahead(units, rows)
+        if future is None:  # one design for all steps, one group
             joining, targets = values.new_zeros(len(rows), 1, 0), targets.flatten(1)[:, None]
         else:
-            joining = model.known_futures(units, rows)
+            joining = model.deviations_ahead(units.at(rows, starts), future)
         if model.linear_level is not None:
             level = units.level[rows][:, None, : units.n_targets]
             joining = torch.cat([joining, level.expand(-1, joining.shape[1], -1)], -1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tsrnn.forecasters._distribution import HEADS, Distribution
 from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._units import Units
+from tsrnn.forecasters._units import Units, Windows
 from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer
 
 CONTEXT_SIZE = 8  # numbers of the state that an effect of known futures depends on
@@ -134,22 +134,19 @@ class ForecastModel(nn.Module):
         values = units.values[target.clamp(max=len(units.values) - 1)][..., : self.n_targets]
         return values, (target < ends[..., None])[..., None]
 
-    def known_futures(self, units: Units, rows: Tensor, future: Tensor | None = None) -> Tensor:
-        """Known futures as deviations from their level: (..., h, n_known)."""
-        if future is None:
-            target = rows[..., None] + torch.arange(1, self.horizon + 1, device=rows.device)
-            future = units.values[target.clamp(max=len(units.values) - 1)][..., self.known]
-        return future - units.level[rows][..., None, self.known]
+    def columns_ahead(self, units: Units, rows: Tensor) -> Tensor | None:
+        """Columns known ahead (..., h, n_known) of the rows that follow some; None without any."""
+        if not self.known:
+            return None
+        target = rows[..., None] + torch.arange(1, self.horizon + 1, device=rows.device)
+        return units.values[target.clamp(max=len(units.values) - 1)][..., self.known]
 
-    def parts(
-        self,
-        units: Units,
-        rows: Tensor,
-        starts: Tensor,
-        states: Tensor,
-        future: Tensor | None = None,
-    ) -> Parts:
-        """Parts of the forecasts from some rows.
+    def deviations_ahead(self, windows: Windows, future: Tensor) -> Tensor:
+        """Columns known ahead (..., h, n_known) as deviations from their level."""
+        return future - windows.level[..., None, self.known]
+
+    def forecast(self, units: Units, rows: Tensor, starts: Tensor, states: Tensor) -> Tensor:
+        """Standardised forecasts (..., h, C) from some rows.
 
         Parameters
         ----------
@@ -158,37 +155,49 @@ class ForecastModel(nn.Module):
             Rows to forecast from, and the first row of the unit of each.
         states : Tensor of shape (..., hidden_size)
             Outputs of the last layer after these rows.
-        future : Tensor of shape (..., h, n_known), optional
-            Known futures; taken from the rows that follow by default.
+        """
+        return self.parts(units.at(rows, starts), states, self.columns_ahead(units, rows)).total()
+
+    def parts(self, windows: Windows, states: Tensor, future: Tensor | None) -> Parts:
+        """Parts of the forecasts from the ends of windows.
+
+        Parameters
+        ----------
+        windows : Windows
+        states : Tensor of shape (..., hidden_size)
+            Outputs of the last layer after these windows.
+        future : Tensor of shape (..., h, n_known) or None
+            Columns known ahead, standardised.
         """
         shape = (self.horizon, self.n_targets)
-        level, linear = self._level_and_lags(units, rows, starts)
-        spread = units.spread[rows][..., None, :]
+        level, linear = self._level_and_lags(windows)
+        spread = windows.spread[..., None, :]
         ahead = level.new_zeros(())
-        if len(self.futures):
-            known = self.known_futures(units, rows, future)
+        if future is not None:
+            known = self.deviations_ahead(windows, future)
             parts = states.chunk(len(self.futures), -1)
-            effects = [head(known, part) for head, part in zip(self.futures, parts, strict=True)]
+            heads = zip(self.futures, parts, strict=True)
+            effects = [head(known, part) for head, part in heads]
             ahead = spread * torch.stack(effects).mean(0) + self._linear_future(known, spread)
         network = spread * self.network.head(states).unflatten(-1, shape)
         return Parts(level, linear, network, ahead)
 
-    def _level_and_lags(self, units: Units, rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    def _level_and_lags(self, windows: Windows) -> tuple[Tensor, Tensor]:
         shape = (self.horizon, self.n_targets)
-        level = units.level[rows][..., None, : self.n_targets].expand(*rows.shape, *shape)
+        means, spread = windows.level[..., : self.n_targets], windows.spread[..., None, :]
+        level = means[..., None, :].expand(*means.shape[:-1], *shape)
         if self.linear is None:
             return level, level.new_zeros(())
-        lags = units.lags(rows, starts)
+        lags = windows.lags()
         linear = (lags @ self.linear.to(lags.dtype)).unflatten(-1, shape)
         if self.linear_level is not None:
-            means = units.level[rows][..., : self.n_targets]
             linear = linear + (means @ self.linear_level.to(lags.dtype)).unflatten(-1, shape)
         if self.linear_varying is not None:
             target_lags = lags[..., : len(self.linear_varying)]
             parts = (target_lags @ self.linear_varying.to(lags.dtype)).unflatten(-1, (-1, *shape))
             linear = linear + (self.season_strength(lags)[..., None, None] * parts).sum(-3)
         # A series without spread is constant: its forecast is its level.
-        return level, torch.where(units.spread[rows][..., None, :] > 0, linear, 0.0)
+        return level, torch.where(spread > 0, linear, 0.0)
 
     def _linear_future(self, known: Tensor, spread: Tensor) -> Tensor:
         """Linear effect (..., h, C) of known futures."""
@@ -202,18 +211,18 @@ class ForecastModel(nn.Module):
         windows = lags.unflatten(-1, (self.network_inputs, -1))[..., : self.n_targets, :]
         return autocorrelation(windows, self.seasons)
 
-    def without_network(self, units: Units, rows: Tensor, starts: Tensor) -> Tensor:
+    def without_network(self, windows: Windows) -> Tensor:
         """Forecasts (..., h, C) of the local level and the lags alone."""
-        level, linear = self._level_and_lags(units, rows, starts)
+        level, linear = self._level_and_lags(windows)
         return level + linear
 
-    def linear_forecasts(self, units: Units, rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    def linear_forecasts(self, windows: Windows, future: Tensor | None) -> tuple[Tensor, Tensor]:
         """Forecasts (..., h, C) of the local level, and with the whole linear path."""
-        level, linear = self._level_and_lags(units, rows, starts)
+        level, linear = self._level_and_lags(windows)
         whole = level + linear
-        if self.linear_known is not None:
-            known, spread = self.known_futures(units, rows), units.spread[rows][..., None, :]
-            whole = whole + self._linear_future(known, spread)
+        if future is not None:
+            known = self.deviations_ahead(windows, future)
+            whole = whole + self._linear_future(known, windows.spread[..., None, :])
         return level, whole
 
     def quantiles(self, states: Tensor, probabilities: Sequence[float]) -> Tensor:
@@ -329,10 +338,10 @@ def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
 
 def empty_model(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> ForecastModel:
     """Model without values, built without drawing from torch's global generator."""
-    return model_without_memory(settings, n_targets, n_exog, known).to_empty(device="cpu")
+    return model_without_values(settings, n_targets, n_exog, known).to_empty(device="cpu")
 
 
-def model_without_memory(
+def model_without_values(
     settings: Settings, n_targets: int, n_exog: int, known: list[int]
 ) -> ForecastModel:
     """Model with the shapes of its parameters alone."""

@@ -1,4 +1,4 @@
-"""Forecasters with a recurrent network: fit, state and forecasts on panels."""
+"""Forecasters with a recurrent network: arguments, frames and the course of a fit."""
 
 from __future__ import annotations
 
@@ -12,61 +12,38 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from tsrnn.contract import (
+    Arguments,
+    FittedData,
     Forecaster,
-    Origins,
+    as_saved,
     check_not_too_large,
     seed_of,
-    with_intervals,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
-from tsrnn.forecasters._distribution import HEADS
-from tsrnn.forecasters._file import arrays_of, header_of, revive, revived_memory
-from tsrnn.forecasters._forecast import (
-    contribution_frame,
-    drawn_paths,
-    look_ahead,
-    of_series,
-    point_forecasts,
-    rolling_forecasts,
-    within_horizon,
-)
-from tsrnn.forecasters._intervals import (
-    Ends,
-    ValidationErrors,
-    calibrate,
-    each_end,
-    local_spread,
-    scaled_ends,
-    steps_ahead,
-)
+from tsrnn.forecasters._file import check_settings, from_file
+from tsrnn.forecasters._fitted import FittedNetworks
+from tsrnn.forecasters._intervals import Calibration, ValidationErrors, calibrate
 from tsrnn.forecasters._linear_path import choose_linear_path
-from tsrnn.forecasters._memory import (
-    Memory,
-    carried_on,
-    continued_units,
-    fitted_units,
-    memory_after,
-    memory_of,
-    run_filter,
-)
 from tsrnn.forecasters._model import ForecastModel, empty_model
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive, fit_scaling, standardise
 from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
-from tsrnn.forecasters._summary import NetworkSummary, guarantee, reason_of_inactivity, summarise
+from tsrnn.forecasters._state import RecurrentState, run_filter
+from tsrnn.forecasters._summary import NetworkSummary, reason_of_inactivity, summarise
 from tsrnn.forecasters._training import Training, check_model_size
 from tsrnn.forecasters._units import sample_inputs, units_of
-from tsrnn.interpret import active_networks, block_shares
-from tsrnn.layers import CellStack, LayerChoice
+from tsrnn.interpret import active_networks, block_shares, recurrence_features
+from tsrnn.layers import CellStack, Ensemble, LayerChoice, RecurrentNetwork
 from tsrnn.training import checked_device, checked_processes
 
 LARGEST = 1e290  # value of which differences and means are finite
 
 
 @with_shared_arguments
-class RecurrentForecaster(Forecaster[Memory]):
+class RecurrentForecaster(Forecaster[RecurrentState]):
     """Base of the forecasters with a recurrent network; not to be used by itself.
 
     A subclass names its layers (`_layer`) and the defaults that differ (`presets`).
@@ -96,6 +73,8 @@ class RecurrentForecaster(Forecaster[Memory]):
 
     not_saved = ("callbacks",)
     takes_static = True
+    offers = frozenset({"sample_paths"})
+    fitted_: FittedNetworks
     presets: ClassVar[Presets] = {}
 
     def __init__(
@@ -156,114 +135,83 @@ class RecurrentForecaster(Forecaster[Memory]):
     def _layer(self, filled: dict[str, Any]) -> LayerChoice:
         """Layers that the arguments, filled from the preset, describe."""
 
-    def _fit_panel(self, panel: Panel) -> Memory:
-        params = self.arguments_.as_dict()
-        filled = resolve(params, self.presets)
+    def _fit_panel(
+        self, arguments: Arguments, data: FittedData, panel: Panel
+    ) -> tuple[FittedNetworks, RecurrentState]:
+        filled = resolve(arguments.as_dict(), self.presets)
         settings = settings_for(filled, self._layer(filled), panel)
-        known = [panel.exog_names.index(name) for name in self.known_ahead_]
-        check_model_size(settings, len(panel.target_names), len(panel.exog_names), known)
-        device = checked_device(params["device"])
-        processes = checked_processes(params["strategy"], params["devices"], params["device"])
-        generator = torch.Generator().manual_seed(seed_of(params["random_state"]))
-        rows = settings.training_rows(panel.lengths)
-        scaling = fit_scaling(panel, rows, settings.season, settings.boxcox)
-
-        def make(settings: Settings) -> ForecastModel:
-            return empty_model(settings, len(panel.target_names), len(panel.exog_names), known)
-
-        self.linear_path_: dict[str, Any] = {}
+        known = [panel.exog_names.index(name) for name in data.known_ahead]
+        sizes = data.n_targets, len(panel.exog_names), known
+        check_model_size(settings, *sizes)
+        device = checked_device(arguments.device)
+        processes = checked_processes(arguments.strategy, arguments.devices, arguments.device)
+        generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
+        # Scaling and linear path are those of the rows before the validation part.
+        scaling = fit_scaling(
+            panel, settings.training_rows(panel.lengths), settings.season, settings.boxcox
+        )
+        linear_path: dict[str, Any] = {}
         if settings.linear_path:
-            settings, self.linear_path_ = choose_linear_path(settings, panel, scaling, make)
+            settings, linear_path = choose_linear_path(
+                settings, panel, scaling, lambda tried: empty_model(tried, *sizes)
+            )
         units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
         split = units.starts + torch.from_numpy(settings.training_rows(units.lengths.numpy()))
-        callbacks = () if params["callbacks"] is None else params["callbacks"]
-        single = partial(make, replace(settings, n_estimators=1))
+        # The errors of the best epochs calibrate the intervals, also of networks trained again.
+        single = partial(empty_model, replace(settings, n_estimators=1), *sizes)
+        whole = partial(empty_model, settings, *sizes)
+        callbacks = () if arguments.callbacks is None else arguments.callbacks
         training = Training(
-            units, split, settings, single, self.linear_path_, generator, device, processes,
-            callbacks, params["verbose"],
+            units, split, settings, single, linear_path, generator, device, processes,
+            callbacks, arguments.verbose,
         )  # fmt: skip
         estimate, values = training.estimate(), units.to(torch.float32)
-        model = ForecastModel.merged(estimate.members, partial(make, settings)).eval()
+        model = ForecastModel.merged(estimate.members, whole).eval()
         errors = ValidationErrors(model, estimate.start, values, split, settings)
-        state = errors.state
+        hidden = errors.state
         if settings.refit:
-            members = training.estimate_on_all(estimate)
-            model = ForecastModel.merged(members, partial(make, settings)).eval()
-            state = run_filter(model, values, values.indptr[1:])
-        self._set_model(settings, model)
-        self.history_, self.best_epochs_ = estimate.history, estimate.best_epochs
-        self.sample_length_ = int(panel.lengths.max())
-        self.validation_ = errors.table()
-        self.calibration_ = calibrate(errors.scaled, settings.intervals)
-        self.sample_ = sample_inputs(units)
-        return memory_after(panel, np.arange(panel.n_series), scaling, state, settings)
+            model = ForecastModel.merged(training.estimate_on_all(estimate), whole).eval()
+            hidden = run_filter(model, values, values.indptr[1:])
+        fitted = FittedNetworks(
+            arguments=arguments,
+            data=data,
+            settings=settings,
+            model=model,
+            calibration=calibrate(errors.scaled, settings.intervals),
+            scaling=scaling,
+            history=estimate.history,
+            best_epochs=estimate.best_epochs,
+            linear_path=linear_path,
+            validation=errors.table(),
+            sample=sample_inputs(units),
+            sample_length=int(panel.lengths.max()),
+        )
+        series, window = np.arange(panel.n_series), settings.input_size
+        return fitted, RecurrentState.after(panel, series, scaling, hidden, window)
 
-    def _set_model(self, settings: Settings, model: ForecastModel) -> None:
-        self.settings_, self.model_ = settings, model
-        self.network_, self.horizon_ = model.network, settings.horizon
+    def _from_file(
+        self,
+        arguments: Arguments,
+        data: FittedData,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        last_times: np.ndarray,
+    ) -> tuple[FittedNetworks, RecurrentState]:
+        check_settings(header, arrays)
+        with as_saved("params"):
+            filled = resolve(arguments.as_dict(), self.presets)
+            self._layer(filled)
+        return from_file(arguments, data, filled, header, arrays, last_times)
 
-    def _read_frame(self, df: Any, **shape: Any) -> Panel:
-        panel = super()._read_frame(df, **shape)
+    def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
+        panel = super()._read_frame(df, arguments, **shape)
         check_not_too_large(panel, LARGEST)
-        if boxcox_lambda(self.arguments_.use_boxcox) is not None:
+        if boxcox_lambda(arguments.use_boxcox) is not None:
             check_positive(panel)
         return panel
 
-    def _memory_of(self, panel: Panel) -> Memory:
-        return memory_of(self.model_, self.settings_, panel, self.state_)
-
-    def _advance(self, memory: Memory, panel: Panel) -> Memory:
-        return carried_on(self.model_, self.settings_, memory, panel)
-
-    def _forecast(
-        self, memory: Memory, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        ends: Ends = {}
-        if levels:
-            spread = local_spread(self.settings_, memory)
-            ends = steps_ahead(self._scaled_ends(memory, levels), spread, self.horizon_, h)
-        point = point_forecasts(self.model_, self.settings_, memory, h, future, self._panel_shape)
-        forecasts = with_intervals(point, ends)
-        return {name: memory.scaling.back(values) for name, values in forecasts.items()}
-
-    def _scaled_ends(self, memory: Memory, levels: list[float]) -> Ends:
-        return scaled_ends(self.model_, self.calibration_, memory, levels)
-
-    def _steps(self, method: str, h: int | None) -> int:
-        return within_horizon(method, h, self.horizon_)
-
-    def _rolling(
-        self, memory: Memory, panel: Panel, origins: Origins, h: int, levels: list[float]
-    ) -> dict[str, np.ndarray]:
-        units, begin = continued_units(memory, panel, self.settings_)
-        learned = self.settings_.intervals in HEADS
-        rolling = rolling_forecasts(
-            self.model_, memory, units.to(torch.float32), begin, origins, h,
-            levels if learned else [],
-        )  # fmt: skip
-        scaling = memory.scaling.target
-        spreads = rolling.spreads * scaling.scale[origins.series][:, None]
-        ends = rolling.bounds
-        if not learned:
-            by_series = self._scaled_ends(memory, levels)
-            ends = each_end(by_series, lambda end: end[origins.series, :h])
-        point = scaling.inverse(rolling.points, series=origins.series)
-        forecasts = with_intervals(point, each_end(ends, lambda end: end * spreads))
-        return {name: memory.scaling.back(values) for name, values in forecasts.items()}
-
-    def _draw_paths(
-        self,
-        memory: Memory,
-        h: int,
-        n: int,
-        future: np.ndarray | None,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        ahead = look_ahead(self.model_, self.settings_, memory, future)
-        paths = drawn_paths(self.model_, self.calibration_, ahead, fitted_units(memory), n, rng)
-        return np.stack(
-            [memory.scaling.back(of_series(paths[:, i], memory))[:, :h] for i in range(n)]
-        )
+    def _filter(self, panel: Panel) -> RecurrentState:
+        return self.fitted_.filter(panel, self.state_)
 
     def recurrent_blocks(self) -> Any:
         """Recurrent matrices of the network, for `tsrnn.recurrence_features`.
@@ -273,7 +221,6 @@ class RecurrentForecaster(Forecaster[Memory]):
         list
             By layer, those of all networks where `n_estimators` is more than one.
         """
-        check_is_fitted(self, "fitted_")
         return self.network_.recurrent_blocks()
 
     def contributions(self, X: Any = None, X_future: Any = None) -> pd.DataFrame:
@@ -300,56 +247,23 @@ class RecurrentForecaster(Forecaster[Memory]):
             `step`; only `step` for one target of one series), a column a part.
         """
         check_is_fitted(self, "fitted_")
-        memory = self.state_ if X is None else self._memory_of(self._read(X))
-        future = self._read_future(X_future, memory, self.horizon_)
-        ahead = look_ahead(self.model_, self.settings_, memory, future)
-        names, id_name = self._panel_shape[0].target_names, self.arguments_.id_col
-        return contribution_frame(ahead, self.best_epochs_, memory, names, id_name)
+        fitted, data, state = self.fitted_, self.fitted_.data, self._state_after(X)
+        future = data.read_future(X_future, state.ids, state.last_times, fitted.horizon)
+        parts = fitted.contributions(state, future)
+        columns = {name: np.moveaxis(part, 2, 1).ravel() for name, part in parts.items()}
+        names, steps = data.layout.target_names, range(1, fitted.horizon + 1)
+        if len(state.ids) * len(names) == 1:
+            return pd.DataFrame(columns, index=pd.Index(steps, name="step"))
+        levels = [fitted.arguments.id_col, "target", "step"]
+        index = pd.MultiIndex.from_product([state.ids, names, steps], names=levels)
+        return pd.DataFrame(columns, index=index)
 
     def summary(self) -> NetworkSummary:
         """Summary of the fit, its accuracy and its recurrence features; print the result."""
         check_is_fitted(self, "fitted_")
-        return summarise(self)
-
-    def _header(self) -> dict[str, Any]:
-        return header_of(self)
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return arrays_of(self)
-
-    def _revive(
-        self,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        ids: pd.Index,
-        last_times: np.ndarray,
-    ) -> Memory:
-        revive(self, header, arrays, len(ids))
-        return revived_memory(arrays, ids, last_times, self.settings_.boxcox)
-
-    @property
-    def interval_guarantee_(self) -> str:
-        """Guarantee of the prediction intervals, and the assumptions behind it."""
-        return guarantee(self)
-
-    @property
-    def best_epoch_(self) -> int:
-        """The epoch whose parameters are kept, of several networks the largest."""
-        return max(self.best_epochs_)
-
-    @property
-    def network_active_(self) -> bool:
-        """Whether a network takes part in the forecasts: not where epoch 0 was best."""
-        return self.best_epoch_ > 0
-
-    @property
-    def inactive_networks_(self) -> dict[int, str]:
-        """Networks, counted from 1, that contribute nothing to the forecasts, and why."""
-        return {
-            number: reason_of_inactivity(self, number)
-            for number, best in enumerate(self.best_epochs_, start=1)
-            if best == 0
-        }
+        readable = self.network_active_ and self.network_.matrix_names
+        features = recurrence_features(self) if readable else None
+        return summarise(self.fitted_, self.state_, features)
 
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer of every network.
@@ -366,3 +280,76 @@ class RecurrentForecaster(Forecaster[Memory]):
         if not all(isinstance(member.rnn, CellStack) for member in members):
             return None
         return [share.numpy() for member in members for share in block_shares(member, self.sample_)]
+
+    def _fitted_model(self) -> FittedNetworks:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
+
+    @property
+    def settings_(self) -> Settings:
+        """All arguments as they were used."""
+        return self._fitted_model().settings
+
+    @property
+    def model_(self) -> ForecastModel:
+        """Local level, linear path, network and effect of columns known ahead."""
+        return self._fitted_model().model
+
+    @property
+    def network_(self) -> RecurrentNetwork | Ensemble:
+        """Recurrent network, an ensemble of several."""
+        return self._fitted_model().model.network
+
+    @property
+    def calibration_(self) -> Calibration:
+        """Errors of the validation part, of which intervals are made."""
+        return self._fitted_model().calibration
+
+    @property
+    def history_(self) -> list[dict[str, float]]:
+        """Losses and learning rate of every epoch."""
+        return self._fitted_model().history
+
+    @property
+    def linear_path_(self) -> dict[str, Any]:
+        """Form of the linear path; empty without one."""
+        return self._fitted_model().linear_path
+
+    @property
+    def validation_(self) -> pd.DataFrame:
+        """Root mean squared error by step on the validation part."""
+        return self._fitted_model().validation
+
+    @property
+    def sample_(self) -> Tensor:
+        """Inputs of the network, by which blocks are judged."""
+        return self._fitted_model().sample
+
+    @property
+    def sample_length_(self) -> int:
+        """Rows of the longest series fitted to."""
+        return self._fitted_model().sample_length
+
+    @property
+    def best_epochs_(self) -> list[int]:
+        """Epoch of each network whose parameters are kept; 0 is the start."""
+        return self._fitted_model().best_epochs
+
+    @property
+    def best_epoch_(self) -> int:
+        """The epoch whose parameters are kept, of several networks the largest."""
+        return max(self.best_epochs_)
+
+    @property
+    def network_active_(self) -> bool:
+        """Whether a network takes part in the forecasts: not where epoch 0 was best."""
+        return self.best_epoch_ > 0
+
+    @property
+    def inactive_networks_(self) -> dict[int, str]:
+        """Networks, counted from 1, that contribute nothing to the forecasts, and why."""
+        return {
+            number: reason_of_inactivity(self.fitted_, number)
+            for number, best in enumerate(self.best_epochs_, start=1)
+            if best == 0
+        }

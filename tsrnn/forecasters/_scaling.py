@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from tsrnn.contract import number
 from tsrnn.data import Panel, Scaler
+
+Values = TypeVar("Values", np.ndarray, Tensor)
 
 FARTHEST = 1e30  # from the mean in units of the scale: float32 ends at 3e38
 SMALLEST_SCALE = 0.02  # in standard deviations: a season that repeats exactly is not blown up
@@ -41,17 +45,24 @@ class Scaling:
 
     def transform(self, values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
         """Standardise rows (N, C + E) of all series."""
-        n_targets = self.constant.shape[1]
-        return np.hstack(
-            [
-                self.target.transform(boxcox(values[:, :n_targets], self.boxcox), indptr),
-                self.exog.transform(values[:, n_targets:]),
-            ]
-        )
+        location, scale = self.target.location, self.target.scale
+        exog, lengths = np.concatenate([self.exog.location, self.exog.scale]), np.diff(indptr)
+        location, scale = np.repeat(location, lengths, 0), np.repeat(scale, lengths, 0)
+        return standardised(values, location, scale, exog, self.boxcox)
 
     def back(self, values: np.ndarray) -> np.ndarray:
         """Return transformed targets to the units of the data."""
         return inverse_boxcox(values, self.boxcox)
+
+    def replaced(self, series: np.ndarray, new: Scaling) -> Scaling:
+        """Scaling with some series, by number or by a mask, as they are in `new`."""
+        target = Scaler(self.target.location.copy(), self.target.scale.copy())
+        copied = replace(
+            self, target=target, constant=self.constant.copy(), deviation=self.deviation.copy()
+        )
+        target.location[series], target.scale[series] = new.target.location, new.target.scale
+        copied.constant[series], copied.deviation[series] = new.constant, new.deviation
+        return copied
 
     def select(self, series: np.ndarray) -> Scaling:
         """Scaling of some series."""
@@ -130,6 +141,68 @@ def _naive_error(values: np.ndarray, indptr: np.ndarray, season: int) -> np.ndar
     return sums / np.maximum(lengths - lag, 1)[:, None]
 
 
+# Not shared with `fit_scaling`: it sums ragged rows by their bounds, a program masks padded ones.
+def scale_padded(
+    targets: Tensor, alive: Tensor, season: int, exponent: float | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Scaling of series by their own rows on tensors, as `fit_scaling` has it.
+
+    Parameters
+    ----------
+    targets : Tensor of shape (S, T, C)
+    alive : boolean Tensor of shape (S, T)
+        Rows that are there, the first ones. The others may hold any positive number.
+    season : int
+    exponent : float, optional
+        Exponent of the transformation of the targets.
+
+    Returns
+    -------
+    location, scale, varies : Tensor of shape (S, C)
+        Of transformed targets; the scale of a series without rows is 0. `varies` is 1 or 0.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.forecasters import scale_padded
+    >>> targets = torch.tensor([[[1.0], [3.0], [5.0], [7.0]]])
+    >>> location, scale, _ = scale_padded(targets, torch.tensor([[True, True, True, False]]), 1)
+    >>> location.tolist(), round(scale.item(), 6)
+    ([[3.0]], 2.0)
+    """
+    alive = alive[..., None]
+    count, values = alive.sum(1), boxcox(targets, exponent)
+
+    def extremes(of: Tensor) -> tuple[Tensor, Tensor]:
+        low = torch.where(alive, of, torch.inf).amin(1)
+        return low, torch.where(alive, of, -torch.inf).amax(1)
+
+    def mean_change(of: Tensor, lag: int) -> Tensor:
+        # Led by `lag` rows, so that no shape depends on whether there are as many.
+        n_series, steps, columns = of.shape
+        before = torch.cat([of.new_zeros(n_series, lag, columns), of], 1)[:, :steps]
+        there = alive & (torch.arange(steps) >= lag)[:, None]
+        changes = torch.where(there, (of - before).abs(), 0.0)
+        return changes.sum(1) / (count - lag).clamp(min=1)
+
+    lowest, highest = extremes(targets)
+    varies = (highest > lowest).to(targets.dtype)
+    low, high = extremes(values)
+    mean = torch.where(alive, values, 0.0).sum(1) / count
+    mean = torch.minimum(torch.maximum(mean, low), high)  # rounding could leave a constant
+    # Squares of very large or small values leave the range of floats.
+    peak = torch.maximum(high - mean, mean - low)
+    peak = torch.where(peak > 0, peak, 1.0)
+    relative = torch.where(alive, (values - mean[:, None]) / peak[:, None], 0.0)
+    deviation = peak * (relative.square().sum(1) / count).sqrt()
+    deviation = torch.where((high > low) & (deviation > 0), deviation, 1.0)
+    scaled = (values - mean[:, None]) / deviation[:, None]
+    seasonal = count >= 2 * season
+    errors = torch.where(seasonal, mean_change(scaled, season), mean_change(scaled, 1))
+    errors = torch.where(varies > 0, errors.clamp(min=SMALLEST_SCALE), 1.0)
+    return mean, torch.where(count > 0, deviation * errors, 0.0), varies
+
+
 def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
     """Rows of a panel on the scale of the network.
 
@@ -192,20 +265,56 @@ def boxcox_lambda(use_boxcox: Any) -> float | None:
     return exponent
 
 
-def boxcox(values: np.ndarray, exponent: float | None) -> np.ndarray:
-    r"""Transform positive values.
+def standardised(
+    rows: Values, location: Values, scale: Values, exog: Values | None, exponent: float | None
+) -> Values:
+    """Rows on the scale of the network, of arrays or of tensors.
+
+    Parameters
+    ----------
+    rows : ndarray or Tensor of shape (..., C + E)
+        In the units of the data.
+    location, scale : ndarray or Tensor that broadcasts to (..., C)
+        Of transformed targets.
+    exog : ndarray or Tensor of shape (2, E), or None
+        Location and scale of the exogenous columns, None where there are none.
+    exponent : float or None
+        That of the transformation of Box and Cox.
+
+    Returns
+    -------
+    ndarray or Tensor of shape (..., C + E)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.forecasters import standardised
+    >>> rows, of_exog = np.array([[100.0, 7.0]]), np.array([[5.0], [2.0]])
+    >>> standardised(rows, np.array([90.0]), np.array([20.0]), of_exog, None).tolist()
+    [[0.5, 1.0]]
+    """
+    n_targets = location.shape[-1]
+    targets = (boxcox(rows[..., :n_targets], exponent) - location) / scale
+    if exog is None:
+        return targets
+    others = (rows[..., n_targets:] - exog[0]) / exog[1]
+    return _library(rows).concatenate([targets, others], -1)
+
+
+def boxcox(values: Values, exponent: float | None) -> Values:
+    r"""Transform positive values of an array or a tensor.
 
     .. math:: x = (y^\lambda - 1) / \lambda, \qquad x = \log y \text{ for } \lambda = 0
 
     Parameters
     ----------
-    values : ndarray
+    values : ndarray or Tensor
     exponent : float or None
         Exponent :math:`\lambda` from 0 to 1; None for no transformation.
 
     Returns
     -------
-    ndarray
+    ndarray or Tensor
 
     Examples
     --------
@@ -216,24 +325,25 @@ def boxcox(values: np.ndarray, exponent: float | None) -> np.ndarray:
     """
     if exponent is None:
         return values
+    of = _library(values)
     if exponent == 0:
-        return np.log(values)
+        return of.log(values)
     # By expm1: the difference y ** exponent - 1 has no digits where the exponent is small.
-    return np.expm1(exponent * np.log(values)) / exponent
+    return of.expm1(exponent * of.log(values)) / exponent
 
 
-def inverse_boxcox(values: np.ndarray, exponent: float | None) -> np.ndarray:
+def inverse_boxcox(values: Values, exponent: float | None) -> Values:
     """Undo `boxcox`; values below the transform of zero become zero.
 
     Parameters
     ----------
-    values : ndarray
+    values : ndarray or Tensor
     exponent : float or None
         That of the transformation.
 
     Returns
     -------
-    ndarray
+    ndarray or Tensor
 
     Examples
     --------
@@ -244,9 +354,15 @@ def inverse_boxcox(values: np.ndarray, exponent: float | None) -> np.ndarray:
     """
     if exponent is None:
         return values
+    of = _library(values)
     if exponent == 0:
-        return np.exp(values)
-    return np.maximum(exponent * values + 1, 0) ** (1 / exponent)
+        return of.exp(values)
+    return of.clip(exponent * values + 1, 0, None) ** (1 / exponent)
+
+
+def _library(values: np.ndarray | Tensor) -> Any:
+    """Library of an array or a tensor, whose functions have the same names."""
+    return torch if isinstance(values, Tensor) else np
 
 
 def check_positive(panel: Panel) -> None:

@@ -13,7 +13,6 @@ from tsrnn.interpret import (
     WIDTH,
     feature_section,
     reading_of,
-    recurrence_features,
     section,
     two_columns,
     wrapped,
@@ -21,31 +20,11 @@ from tsrnn.interpret import (
 from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:
-    from tsrnn.forecasters._recurrent import RecurrentForecaster
+    from tsrnn.forecasters._fitted import FittedNetworks
     from tsrnn.forecasters._settings import Settings
+    from tsrnn.forecasters._state import RecurrentState
 
 UNBOUNDED = ("relu", "identity")
-
-_GUARANTEES = {
-    "conformal": (
-        "Intervals: split conformal, per step, from the forecast errors of the validation part "
-        "scaled by the local spread. They cover with the stated probability if these errors and "
-        "future ones are exchangeable; for a time series that is an approximation. {errors}"
-    ),
-    "gaussian": (
-        "Intervals: Gaussian, per step, with the root mean square of the forecast errors of the "
-        "validation part scaled by the local spread. They hold if the errors are normal."
-    ),
-    "quantile": (
-        "Intervals: quantiles of the forecast errors as functions of the state, learned with the "
-        "network. They carry no guarantee; see the validation part or a backtest for coverage."
-    ),
-    "student-t": (
-        "Intervals: Student's t with a scale and degrees of freedom that depend on the state, "
-        "learned with the network by maximum likelihood. They hold if errors are of that form "
-        "and carry no guarantee otherwise."
-    ),
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,16 +69,18 @@ class NetworkSummary(Summary):
         return "\n".join(parts)
 
 
-def summarise(forecaster: RecurrentForecaster) -> NetworkSummary:
-    """Build the summary of a fitted forecaster."""
-    settings, memory, model = forecaster.settings_, forecaster.state_, forecaster.model_
-    history, linear = forecaster.history_, forecaster.linear_path_
+def summarise(
+    fitted: FittedNetworks, state: RecurrentState, features: pd.DataFrame | None
+) -> NetworkSummary:
+    """Build the summary of fitted networks, with their recurrence features if they have any."""
+    settings, data, linear = fitted.settings, fitted.data, fitted.linear_path
+    history = fitted.history
     facts: dict[str, object] = {
-        "Series": len(memory.ids),
-        "Rows": int(memory.n_rows.sum()),
-        "Targets": len(forecaster._panel_shape[0].target_names),
-        "Exogenous": len(forecaster._panel_shape[1]),
-        "Frequency": forecaster.freq_,
+        "Series": len(state.ids),
+        "Rows": int(state.n_rows.sum()),
+        "Targets": data.n_targets,
+        "Exogenous": len(data.exog_names),
+        "Frequency": data.freq,
         "Horizon": settings.horizon,
         "Input size": settings.input_size,
         "Validation rows": settings.val_size,
@@ -111,10 +92,10 @@ def summarise(forecaster: RecurrentForecaster) -> NetworkSummary:
         label = name.replace("_", " ").capitalize()
         facts[label] = value.name if isinstance(value, Cell) else value
     facts["Aggregation"] = settings.aggregation
-    facts["Parameters"] = sum(p.numel() for p in model.parameters())
+    facts["Parameters"] = sum(p.numel() for p in fitted.model.parameters())
     facts["Ridge towards"] = linear["prior"] if linear else "no linear path"
     if linear.get("varying"):
-        facts["Varying with lags"] = ", ".join(map(str, model.seasons))
+        facts["Varying with lags"] = ", ".join(map(str, fitted.model.seasons))
     if linear.get("reverting"):
         facts["Reverts to mean"] = "yes"
     if settings.boxcox is not None:
@@ -123,12 +104,10 @@ def summarise(forecaster: RecurrentForecaster) -> NetworkSummary:
         facts["Networks"] = settings.n_estimators
     longest = max((int(entry["epoch"]) for entry in history), default=0)
     refit = ", refit" if settings.refit else ""
-    facts["Best epoch"] = f"{forecaster.best_epoch_} of {longest}{refit}"
+    facts["Best epoch"] = f"{max(fitted.best_epochs)} of {longest}{refit}"
     rate = history[-1]["learning_rate"] if history else float("nan")
     facts["Last learning rate"] = f"{rate:.1e}"
-    readable = forecaster.network_active_ and model.network.matrix_names
-    features = recurrence_features(forecaster) if readable else None
-    notes = [guarantee(forecaster)]
+    notes = [fitted.guarantee]
     if features is not None:
         notes.append(reading_of(features))
         explosive = int((features["modulus"] > 1).sum())
@@ -136,23 +115,21 @@ def summarise(forecaster: RecurrentForecaster) -> NetworkSummary:
             notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
     if longest >= settings.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
-    title = f"{type(forecaster).__name__} Results"
-    return NetworkSummary(
-        title, composition(forecaster), facts, forecaster.validation_, features, notes
-    )
+    title = f"{fitted.arguments.class_name} Results"
+    return NetworkSummary(title, composition(fitted), facts, fitted.validation, features, notes)
 
 
-def composition(forecaster: RecurrentForecaster) -> str:
+def composition(fitted: FittedNetworks) -> str:
     """Sentence on the parts of the forecasts, and the validation error with and without networks.
 
     The error without is that of the local level and the linear path as they were estimated in
     closed form, before any network was trained.
     """
-    parts, inactive = _parts_but_network(forecaster.settings_), forecaster.inactive_networks_
-    size = forecaster.settings_.n_estimators
+    parts, size = _parts_but_network(fitted.settings), fitted.settings.n_estimators
+    inactive = [str(number) for number, best in enumerate(fitted.best_epochs, 1) if best == 0]
     networks = "the network" if size == 1 else f"the mean of {size} networks"
-    if not forecaster.network_active_:
-        epochs = _epochs(forecaster, 1) if size == 1 else "their"
+    if not any(fitted.best_epochs):
+        epochs = _epochs(fitted, 1) if size == 1 else "their"
         if not parts:
             return (
                 f"Forecasts: {networks}, at the random start: none of {epochs} epochs was better."
@@ -163,8 +140,8 @@ def composition(forecaster: RecurrentForecaster) -> str:
         )
     text = f"Forecasts: {', '.join(parts)} and {networks}." if parts else f"Forecasts: {networks}."
     if inactive:
-        text += f" Of these {len(inactive)} contribute nothing: {', '.join(map(str, inactive))}."
-    rmse = forecaster.validation_
+        text += f" Of these {len(inactive)} contribute nothing: {', '.join(inactive)}."
+    rmse = fitted.validation
     if not parts:
         return text
     before = rmse["linear path" if "linear path" in rmse else "level"]
@@ -177,25 +154,12 @@ def composition(forecaster: RecurrentForecaster) -> str:
     )
 
 
-def guarantee(forecaster: RecurrentForecaster) -> str:
-    """Guarantee of the intervals; of conformal ones, with the largest levels."""
-    counts = np.isfinite(forecaster.calibration_.errors).sum(1)
-    fewest = counts[counts.any((1, 2))].min((0, 2))  # a series without errors takes those of all
-    first, last = int(fewest[0]), int(fewest[-1])
-    errors = (
-        f"With {first} errors of the first step and {last} of the last, levels of up to "
-        f"{100 * first / (first + 1):.3g} and {100 * last / (last + 1):.3g} percent can be "
-        "guaranteed, n / (n + 1) of n errors."
-    )
-    return _GUARANTEES[forecaster.settings_.intervals].format(errors=errors)
-
-
-def reason_of_inactivity(forecaster: RecurrentForecaster, number: int) -> str:
+def reason_of_inactivity(fitted: FittedNetworks, number: int) -> str:
     """Reason why a network contributes nothing, with what forecasts in its place, and advice."""
-    settings, name = forecaster.settings_, type(forecaster).__name__
+    settings, name = fitted.settings, fitted.arguments.class_name
     network = "the network" if settings.n_estimators == 1 else f"network {number}"
     parts = _parts_but_network(settings)
-    if forecaster.network_active_:
+    if any(fitted.best_epochs):
         instead = "it adds nothing to the others"
     elif parts:
         instead = f"{' and '.join(parts)} alone forecast"
@@ -206,7 +170,7 @@ def reason_of_inactivity(forecaster: RecurrentForecaster, number: int) -> str:
         "than for the best forecast."
     )
     return (
-        f"{network} of this {name} has learned nothing: none of its {_epochs(forecaster, number)} "
+        f"{network} of this {name} has learned nothing: none of its {_epochs(fitted, number)} "
         "epochs was better on the validation part than the start (best epoch 0), so "
         f"{instead}, and "
         "its recurrent matrices are random start values. More rows or series, or a smaller "
@@ -221,9 +185,9 @@ def _parts_but_network(settings: Settings) -> list[str]:
     return [part for part, there in named.items() if there]
 
 
-def _epochs(forecaster: RecurrentForecaster, number: int) -> int:
+def _epochs(fitted: FittedNetworks, number: int) -> int:
     """Count the epochs for which a network was trained."""
-    return sum(entry.get("network", 1) == number for entry in forecaster.history_)
+    return sum(entry.get("network", 1) == number for entry in fitted.history)
 
 
 def _accuracy_lines(table: pd.DataFrame) -> str:

@@ -14,9 +14,9 @@ from torch import Tensor
 from tsrnn.contract import check_fits
 from tsrnn.forecasters._distribution import Distribution
 from tsrnn.forecasters._linear_path import fit_linear_path
-from tsrnn.forecasters._memory import run_filter
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._state import run_filter
 from tsrnn.forecasters._units import Units, full_origins, regression_origins, some_units
 from tsrnn.training import Epoch, Processes, parameter_groups
 
@@ -164,7 +164,7 @@ class Training:
             begin = units.starts + longer_half.clamp(max=units.window - 1)
             rows, starts = full_origins(begin, ends, h, units.starts, most=ROWS_OF_START)
             target, _ = model.targets(units, rows, rows + h + 1)
-            error = target - model.without_network(units, rows, starts)
+            error = target - model.without_network(units.at(rows, starts))
             spread = units.spread[rows][:, None]
             varies = (spread > 0).expand_as(error)
             squares = torch.where(varies, error / spread, 0.0).square().sum(0)
@@ -259,7 +259,7 @@ def losses(
         On the standardised scale.
     known : boolean Tensor of shape (..., h, 1)
     """
-    forecast = model.parts(units, rows, starts, states).total()
+    forecast = model.forecast(units, rows, starts, states)
     target, known = model.targets(units, rows, ends)
     error = target - forecast
     if loss == "mse":

@@ -7,7 +7,9 @@ target by target.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -83,14 +85,11 @@ class Units:
 
     def inputs(self, rows: Tensor) -> Tensor:
         """Inputs of the network at some rows: (..., C + E)."""
-        c = self.n_targets
-        spread = self.spread[rows]
-        deviation = self.values[rows][..., :c] - self.level[rows][..., :c]
-        # A spread of zero belongs to a constant stretch, whose deviation is zero as well.
-        return torch.cat(
-            [deviation / torch.where(spread > 0, spread, torch.ones_like(spread)),
-             self.values[rows][..., c:]], -1,
-        )  # fmt: skip
+        return network_inputs(self.values[rows], self.level[rows], self.spread[rows])
+
+    def at(self, rows: Tensor, starts: Tensor) -> Windows:
+        """Windows that end at some rows; `starts` are the first rows of their units."""
+        return Windows(self.level[rows], self.spread[rows], lambda: self.lags(rows, starts))
 
     def lags(self, rows: Tensor, starts: Tensor) -> Tensor:
         """Deviations from the level over the window that ends at each row.
@@ -114,6 +113,97 @@ class Units:
         lagged = self.values[lag_rows.clamp(min=0)].movedim(-1, -2)
         deviation = lagged - self.level[rows][..., None]
         return torch.where(known[..., None, :], deviation, torch.zeros_like(deviation)).flatten(-2)
+
+
+class Windows(NamedTuple):
+    """Windows of the last W rows, each up to a row that is forecast from.
+
+    Attributes
+    ----------
+    level, spread : Tensor of shape (..., C + E) and (..., C)
+        As in `Units`, at the last row of each window.
+    lags : callable
+        Returns the deviations from the level, as `Units.lags`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.forecasters import Windows
+    >>> rows = torch.tensor([[[0.0], [1.0], [3.0]]])
+    >>> known, varies = torch.tensor([[2]]), torch.tensor([[1.0]])
+    >>> windows = Windows.of(rows, known, varies, local_level=True)
+    >>> windows.level.tolist(), windows.lags().tolist()
+    ([[2.0]], [[0.0, -1.0, 1.0]])
+    """
+
+    level: Tensor
+    spread: Tensor
+    lags: Callable[[], Tensor]
+
+    @classmethod
+    def of(cls, rows: Tensor, count: Tensor, varies: Tensor, *, local_level: bool) -> Windows:
+        """Windows of the last rows of units, each by itself.
+
+        Parameters
+        ----------
+        rows : Tensor of shape (U, W, C + E)
+            Standardised; those not known come first.
+        count : Tensor of shape (U, 1)
+            How many are known.
+        varies : Tensor of shape (U, C)
+            1, or 0 for units without variation.
+        local_level : bool
+            As in `make_units`.
+        """
+        known = torch.arange(rows.shape[1]) >= rows.shape[1] - count
+        level, spread = torch.zeros_like(rows[:, -1]), varies
+        if local_level:
+            # `window_moments` adds up whole panels row by row; of one window two passes are exact.
+            # From the last row, so that a constant window has its value as level and no spread.
+            away = torch.where(known[..., None], rows - rows[:, -1:], 0.0)
+            mean = away.sum(1) / count
+            centred = torch.where(known[..., None], away - mean[:, None], 0.0)
+            level = rows[:, -1] + mean
+            spread = floored_spread(centred.square().sum(1) / count, varies)
+
+        def lags() -> Tensor:
+            deviations = rows - level[:, None]
+            return torch.where(known[..., None], deviations, 0.0).mT.flatten(1)
+
+        return cls(level, spread, lags)
+
+
+def floored_spread(variance: Tensor, varies: Tensor) -> Tensor:
+    """Local spread (..., C) from the variances of all columns; with a floor where it `varies`."""
+    return (variance[..., : varies.shape[-1]] + (SPREAD_FLOOR * varies) ** 2).sqrt()
+
+
+def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
+    """Inputs of the network.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (..., C + E)
+        Standardised.
+    level, spread : Tensor of shape (..., C + E) and (..., C)
+        Local level and spread of these rows.
+
+    Returns
+    -------
+    Tensor of shape (..., C + E)
+        Targets as deviations from their level over their spread; exogenous columns as they are.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.forecasters import network_inputs
+    >>> network_inputs(torch.tensor([3.0, 5.0]), torch.tensor([2.0, 0.0]), torch.tensor([0.5]))
+    tensor([2., 5.])
+    """
+    c = spread.shape[-1]
+    # A spread of zero belongs to a constant stretch, whose deviation is zero as well.
+    scale = torch.where(spread > 0, spread, torch.ones_like(spread))
+    return torch.cat([(rows[..., :c] - level[..., :c]) / scale, rows[..., c:]], -1)
 
 
 def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings: Settings) -> Units:
@@ -196,17 +286,36 @@ def make_units(
     if local_level:
         moments = window_moments(rows.numpy(), bounds.numpy(), window)
         level, variance = (torch.from_numpy(part) for part in moments)
-        spread = (variance[:, :n_targets] + (SPREAD_FLOOR * varies) ** 2).sqrt()
+        spread = floored_spread(variance, varies)
     else:
         level, spread = torch.zeros_like(rows), varies
     return Units(rows, level, spread, bounds, window, n_targets)
 
 
-def by_series(values: np.ndarray, n_series: int) -> np.ndarray:
-    """Values of series (S, h, C) from those of units (U, h, C')."""
-    if len(values) == n_series:
-        return values
-    return np.moveaxis(values[..., 0].reshape(n_series, -1, values.shape[1]), 1, 2)
+def by_series(values: Any, per_series: int) -> Any:
+    """Arrange values of units by series.
+
+    Parameters
+    ----------
+    values : ndarray or Tensor of shape (S * G, h, c, ...)
+    per_series : int
+        Units G of a series: 1, or one a target.
+
+    Returns
+    -------
+    ndarray or Tensor of shape (S, h, C, ...)
+        With C = G c targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.forecasters import by_series
+    >>> by_series(np.array([[[1], [2]], [[3], [4]]]), 2).tolist()
+    [[[1, 3], [2, 4]]]
+    """
+    h, c, *rest = values.shape[1:]
+    grouped = values.reshape(-1, per_series, h, c, *rest).swapaxes(1, 2)
+    return grouped.reshape(-1, h, per_series * c, *rest)
 
 
 def window_moments(

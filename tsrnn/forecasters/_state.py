@@ -1,0 +1,172 @@
+"""State of series after their last rows, and the filter that carries it through rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from tsrnn.data import Panel
+from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._scaling import Scaling
+from tsrnn.forecasters._units import Units
+
+POSITIONS_AT_ONCE = 2**17  # rows of all units that run together, for memory
+STEPS_AT_ONCE = 4096
+
+Visit = Callable[[Tensor, Tensor, Tensor], None]
+
+
+@dataclass(frozen=True)
+class RecurrentState:
+    """State of every series after its last row: enough to continue, not its whole past.
+
+    Attributes
+    ----------
+    ids : pandas.Index of shape (S,)
+    fitted : integer ndarray of shape (S,)
+        Positions among the series fitted to; -1 for others.
+    last_times : ndarray of shape (S,)
+    n_rows : integer ndarray of shape (S,)
+        Rows seen so far.
+    scaling : Scaling
+    tail : list of S ndarrays of shape (<= W, C + E)
+        Last rows, in the units of the data.
+    hidden : Tensor of shape (layers, U, state_size)
+        State of the network of each unit: series by series, target by target.
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elec_equip
+    >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
+    >>> state = model.fit(load_elec_equip()).state_
+    >>> state.n_rows.tolist() == [len(load_elec_equip())], state.units_per_series
+    (True, 1)
+    """
+
+    ids: pd.Index
+    fitted: np.ndarray
+    last_times: np.ndarray
+    n_rows: np.ndarray
+    scaling: Scaling
+    tail: list[np.ndarray]
+    hidden: Tensor
+
+    @classmethod
+    def after(
+        cls, panel: Panel, fitted: np.ndarray, scaling: Scaling, hidden: Tensor, window: int
+    ) -> RecurrentState:
+        """State after a panel, of which the last `window` rows of each series are kept."""
+        end = panel.tail(window)
+        rows = np.hstack([end.values, end.exog])
+        bounds = zip(end.indptr[:-1], end.indptr[1:], strict=True)
+        tail = [rows[low:high].copy() for low, high in bounds]
+        return cls(panel.ids, fitted, panel.last_times, panel.lengths, scaling, tail, hidden)
+
+    @property
+    def target_scale(self) -> np.ndarray:
+        """Standard deviation of each target in the training part, (S, C)."""
+        return self.scaling.deviation
+
+    @property
+    def units_per_series(self) -> int:
+        """Units of forecasting of a series: 1, or one a target."""
+        return self.hidden.shape[1] // len(self.ids)
+
+    @property
+    def fitted_units(self) -> np.ndarray:
+        """Positions (U,) of the units among those fitted to; -1 for units of other series."""
+        numbers = self._unit_numbers(self.fitted).numpy().reshape(len(self.ids), -1)
+        return np.where(self.fitted[:, None] < 0, -1, numbers).ravel()
+
+    def replaced(self, series: np.ndarray, new: RecurrentState) -> RecurrentState:
+        """State with some series, by number, as they stand in `new`."""
+        last_times, n_rows, tail = self.last_times.copy(), self.n_rows.copy(), list(self.tail)
+        last_times[series], n_rows[series] = new.last_times, new.n_rows
+        for i, rows in zip(series, new.tail, strict=True):
+            tail[i] = rows
+        hidden = self.hidden.clone()
+        hidden[:, self._unit_numbers(series)] = new.hidden
+        return replace(self, last_times=last_times, n_rows=n_rows, tail=tail, hidden=hidden)
+
+    def select(self, series: np.ndarray) -> RecurrentState:
+        """State of some series."""
+        names = ("ids", "fitted", "last_times", "n_rows")
+        return RecurrentState(
+            **{name: getattr(self, name)[series] for name in names},
+            scaling=self.scaling.select(series),
+            tail=[self.tail[i] for i in series],
+            hidden=self.hidden[:, self._unit_numbers(series)],
+        )
+
+    def rows_with(self, panel: Panel) -> list[np.ndarray]:
+        """Last rows of each series and those of a panel of the same series after them."""
+        rows = np.hstack([panel.values, panel.exog])
+        bounds = zip(self.tail, panel.indptr[:-1], panel.indptr[1:], strict=True)
+        return [np.vstack([old, rows[low:high]]) for old, low, high in bounds]
+
+    def _unit_numbers(self, series: np.ndarray) -> Tensor:
+        """Numbers of the units of some series."""
+        per_series = self.units_per_series
+        return torch.as_tensor((series[:, None] * per_series + np.arange(per_series)).ravel())
+
+
+@torch.no_grad()
+def run_filter(
+    model: ForecastModel,
+    units: Units,
+    first: Tensor,
+    hidden: Tensor | None = None,
+    *,
+    begin: Tensor | None = None,
+    visit: Visit | None = None,
+) -> Tensor:
+    """Carry the hidden state through every unit and forecast from chosen rows.
+
+    Parameters
+    ----------
+    model : ForecastModel
+    units : Units
+    first : integer Tensor of shape (U,)
+        Row from which on `visit` is called.
+    hidden : Tensor of shape (layers, U, state_size), optional
+        State before row `begin`; by default that of a series without a past.
+    begin : integer Tensor of shape (U,), optional
+        First row to run over; by default the first of each unit.
+    visit : callable, optional
+        ``visit(rows, unit, states)`` with rows (n,), the unit of each and the outputs of the
+        last layer after them (n, hidden). Called on parts of the rows, in any order.
+
+    Returns
+    -------
+    Tensor of shape (layers, U, state_size)
+        State after the last row.
+    """
+    begin = units.starts if begin is None else begin
+    ends = units.indptr[1:]
+    network = model.network
+    hidden = (network.initial_state(len(units)) if hidden is None else hidden).clone()
+    order = torch.argsort(ends - begin, stable=True)  # units of similar length run together
+    while len(order):
+        longest = min(int((ends - begin)[order[-1]]), STEPS_AT_ONCE)
+        count = max(1, POSITIONS_AT_ONCE // max(longest, 1))
+        group, order = order[-count:], order[:-count]
+        for offset in range(0, int((ends - begin)[group].max()), STEPS_AT_ONCE):
+            start, end = begin[group] + offset, ends[group][:, None]
+            lengths = (ends[group] - start).clamp(min=0, max=STEPS_AT_ONCE)
+            rows = start[:, None] + torch.arange(int(lengths.max()))
+            rows = torch.minimum(rows, end - 1)  # the last row, repeated after a unit's end
+            x = units.inputs(rows).to(hidden.dtype)
+            states, hidden[:, group] = network.run(x, hidden[:, group], lengths)
+            if visit is not None:
+                wanted = rows >= first[group][:, None]
+                wanted &= torch.arange(rows.shape[1]) < lengths[:, None]
+                if bool(wanted.any()):
+                    owner = group[:, None].expand_as(rows)
+                    visit(rows[wanted], owner[wanted], states[wanted])
+    return hidden
