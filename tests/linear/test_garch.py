@@ -14,13 +14,11 @@ from tsrnn.linear.garch._density import DENSITIES, Student
 from tsrnn.linear.garch._filter import VarianceState, initial_memory
 from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._inference import (
-    fourth_moment_root,
     half_life,
-    persistence,
+    second_moment_root,
     unconditional_variance,
 )
-from tsrnn.linear.garch._results import state_of
-from tsrnn.linear.garch._specification import Model, UnivariateMean
+from tsrnn.linear.garch._specification import Model, UnivariateMean, persistence
 from tsrnn.linear.garch._volatility import VOLATILITIES
 
 DAYS = pd.bdate_range("2015-01-01", periods=900)
@@ -106,11 +104,9 @@ def test_intervals_cover_what_the_model_draws(distribution):
     y = model.simulate(300, params)
     model.filter(y, params)
     table = model.predict(8, level=[50, 90])
-    future = GARCH(distribution=distribution, random_state=2)
     # Many futures of the same past: its last state, then fresh draws.
-    made = future._model()
-    z = made.density.draw(np.random.default_rng(9), (8, 20_000), np.array([params[4:]]))
-    paths = simulate_garch(made, np.array([params]), state_of(model.state_), z).y[0]
+    rng = np.random.default_rng(9)
+    paths = model.fitted_.simulate(model.state_, 8, 20_000, None, rng)[:, 0, :, 0].T
     for level in (50, 90):
         low, high = (table[f"y-{end}-{level}"].to_numpy()[:, None] for end in ("lo", "hi"))
         covered = ((paths > low) & (paths < high)).mean(1)
@@ -121,7 +117,7 @@ def test_intervals_cover_what_the_model_draws(distribution):
 def test_updates_equal_a_filter_over_all_rows(returns, long):
     for kwargs in ({"mean": "ar", "mean_order": [1, 3], "vol": "gjr"}, {"mean": "arma"}):
         model = GARCH(**kwargs).fit(returns[:700])
-        whole = GARCH(initial_variance=float(model.state_.arrays["presample"][0, 0]), **kwargs)
+        whole = GARCH(initial_variance=float(model.fitted_.constants["presample"][0]), **kwargs)
         whole.filter(returns, model.params_)
         for part in (returns[700:701], returns[701:900]):
             model.update(part)
@@ -270,9 +266,9 @@ def test_calls_are_refused_with_what_to_do(returns):
         model.predict_variance(3, method="analytic")
     with pytest.raises(ValueError, match="method must be one of"):
         model.predict_variance(3, method="exact")
-    with pytest.raises(ValueError, match="variance must be given"):
+    with pytest.raises(ValueError, match="initial_variance must be a number"):
         GARCH().simulate(10, [0.0, 0.1, 0.2, 0.8])
-    assert len(GARCH().simulate(10, [0.0, 0.1, 0.2, 0.8], variance=1.0)) == 10
+    assert len(GARCH(initial_variance=1.0).simulate(10, [0.0, 0.1, 0.2, 0.8])) == 10
     with pytest.raises(ValueError, match="takes no exogenous"):
         GARCH(target="r").fit(pd.DataFrame({"r": returns, "x": returns}))
 
@@ -283,13 +279,13 @@ def test_moments_against_closed_forms():
     alpha, beta = params[:, 1], params[:, 2]
     np.testing.assert_allclose(persistence(garch, params), alpha + beta)
     np.testing.assert_allclose(
-        fourth_moment_root(garch, params), (alpha + beta) ** 2 + 2 * alpha**2
+        second_moment_root(garch, params), (alpha + beta) ** 2 + 2 * alpha**2
     )
     gjr = Model(UnivariateMean(False), VOLATILITIES["gjr"], DENSITIES["t"], 1, 1)
     params = np.array([[0.1, 0.05, 0.1, 0.8, 6.0], [0.1, 0.05, 0.1, 0.8, 3.9]])
     kurtosis = Student().kurtosis(params[:1, 4:])[0]
     expected = 0.8**2 + 0.8 * (0.1 + 0.1) + kurtosis * (0.05**2 + 0.05 * 0.1 + 0.1**2 / 2)
-    np.testing.assert_allclose(fourth_moment_root(gjr, params), [expected, np.inf])
+    np.testing.assert_allclose(second_moment_root(gjr, params), [expected, np.inf])
     second = Model(UnivariateMean(False), VOLATILITIES["garch"], DENSITIES["normal"], 2, 1)
     params = np.array([[0.1, 0.1, 0.0, 0.8], [0.1, 0.0, 0.15, 0.8]])
     assert half_life(second, params)[0] == pytest.approx(math.log(0.5) / math.log(0.9))
@@ -312,7 +308,7 @@ def test_moments_of_a_second_order_model_are_those_of_simulations():
     )
     # E h_t^2 approaches its limit by the root to the power of t.
     second = (found.variance[:, :, 0] ** 2).mean(0)
-    root = fourth_moment_root(model, params[:1])[0]
+    root = second_moment_root(model, params[:1])[0]
     gap = second[-1] - second[:6]
     assert (gap[1:] / gap[:-1]).mean() == pytest.approx(root, abs=0.1)
 

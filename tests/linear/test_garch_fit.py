@@ -8,7 +8,7 @@ import pytest
 
 from tsrnn.linear._inference import covariance
 from tsrnn.linear.garch._density import DENSITIES
-from tsrnn.linear.garch._filter import VarianceState, initial_memory
+from tsrnn.linear.garch._filter import resting_state
 from tsrnn.linear.garch._fit import fit_garch, garch_at
 from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._inference import resting_variance
@@ -21,6 +21,8 @@ TRUE = {
     "garch": [0.05, 0.1, 0.08, 0.85],
     "gjr": [0.05, 0.1, 0.04, 0.1, 0.83],
     "egarch": [0.05, 0.02, 0.15, -0.08, 0.95],
+    "avgarch": [0.05, 0.1, 0.1, 0.85],
+    "tgarch": [0.05, 0.1, 0.05, 0.1, 0.83],
 }
 
 
@@ -33,10 +35,7 @@ def model_of(vol="garch", density="normal", mean=True, p=1, q=1, lags=(), n_ma=0
 def simulated(model, params, n, steps, seed=0):
     """Series (n, steps) of a model."""
     rows = np.tile(np.array(params, float), (n, 1))
-    begin = VarianceState(
-        initial_memory(model, rows, resting_variance(model, rows)),
-        np.zeros((n, model.mean.n_dropped)),
-    )
+    begin = resting_state(model, rows, resting_variance(model, rows))
     z = model.density.draw(np.random.default_rng(seed), (steps + 200, 1), rows[:, model.shape_part])
     return simulate_garch(model, rows, begin, z).y[:, 200:, 0]
 
@@ -50,7 +49,7 @@ def arch_fit(y, model):
     oracle = arch.arch_model(
         y, mean="AR" if model.mean.lags else "Constant", lags=list(model.mean.lags) or 0,
         vol="EGARCH" if model.vol.log else "GARCH", p=model.p, o=leverage, q=model.q,
-        dist=model.density.name, rescale=False,
+        power=2 * (model.vol.power or 1), dist=model.density.name, rescale=False,
     )  # fmt: skip
     return oracle.fit(disp="off", show_warning=False, tol=1e-10)
 

@@ -28,6 +28,10 @@ MEANS = {
 }
 ARMA = UnivariateMean(True, (1, 2), 2)
 NU = 6.5
+SHOCKS = {
+    "garch": [0.1], "gjr": [0.05, 0.08], "egarch": [0.15, -0.06], "avgarch": [0.1],
+    "tgarch": [0.05, 0.08],
+}  # fmt: skip
 
 
 def model_of(vol="garch", density="normal", mean=MEANS["Constant"], p=1, q=1, padded=False):
@@ -39,11 +43,11 @@ def params_of(model, scale=1.0):
     p, q = model.p, model.q
     mean = [0.05 * math.sqrt(scale)] * model.mean.constant
     mean += [0.1, -0.05][: len(model.mean.lags)] + [0.2, 0.1][: model.mean.n_ma]
-    shocks = {"garch": [0.1], "gjr": [0.05, 0.08], "egarch": [0.15, -0.06]}[model.vol.name]
+    shocks = SHOCKS[model.vol.name]
     spread = [s / (i + 1) for s in shocks for i in range(p)]
     spread += [0.75 / (i + 1) / 1.5 ** (q - 1) for i in range(q)]
     persistence = sum(0.75 / (i + 1) / 1.5 ** (q - 1) for i in range(q))
-    omega = (1 - persistence) * math.log(scale) if model.vol.log else 0.1 * scale
+    omega = (1 - persistence) * math.log(scale) if model.vol.log else 0.1 * scale**model.vol.power
     return np.array([*mean, omega, *spread, *[NU] * len(model.density.names)])
 
 
@@ -52,7 +56,8 @@ def arch_model(y, model, mean):
     leverage = model.p if len(model.vol.coefficients) == 2 else 0
     return arch.arch_model(
         y, mean=mean, lags=lags, vol="EGARCH" if model.vol.log else "GARCH",
-        p=model.p, o=leverage, q=model.q, dist=model.density.name, rescale=False,
+        p=model.p, o=leverage, q=model.q, power=2 * (model.vol.power or 1),
+        dist=model.density.name, rescale=False,
     )  # fmt: skip
 
 
@@ -104,25 +109,26 @@ def loop(model, params, y, presample):
     omega, beta, shape = params[model.omega], params[model.beta], params[model.shape_part]
     coefficients = [params[model.shock_coefficients(s)] for s in range(len(model.vol.coefficients))]
     e, g, shocks, total = [], [], [], 0.0
-    before = torch.log(presample) if model.vol.log else presample
+    before = {0: torch.log(presample), 0.5: torch.sqrt(presample), 1: presample}[model.vol.power]
     for t in range(model.mean.n_dropped, len(y)):
         mean = sum(c) + sum(a * y[t - lag] for a, lag in zip(phi, model.mean.lags, strict=True))
         mean = mean + sum(b * e[-j - 1] for j, b in enumerate(theta) if j < len(e))
         e.append(y[t] - mean)
         now = omega
         for i in range(model.p):
-            expected = [w * presample for w in model.vol.expected]
+            expected = [w * before for w in model.vol.expected]
             past = shocks[-i - 1] if i < len(shocks) else expected
             now = now + sum(a[i] * s for a, s in zip(coefficients, past, strict=True))
         for j in range(model.q):
             now = now + beta[j] * (g[-j - 1] if j < len(g) else before)
         g.append(now)
-        h = torch.exp(now) if model.vol.log else now
+        h = {0: torch.exp(now), 0.5: now**2, 1: now}[model.vol.power]
         if model.vol.log:
             z = e[-1] / torch.sqrt(h)
             shocks.append([z.abs() - math.sqrt(2 / math.pi), z])
         else:
-            shocks.append([e[-1] ** 2, e[-1] ** 2 * (e[-1] < 0)][: len(coefficients)])
+            size = e[-1].abs() ** (2 * model.vol.power)
+            shocks.append([size, size * (e[-1] < 0)][: len(coefficients)])
         if model.density.names:
             scale = torch.sqrt(h * (shape[0] - 2) / shape[0])
             density = torch.distributions.StudentT(shape[0], torch.zeros_like(h), scale)
@@ -132,15 +138,26 @@ def loop(model, params, y, presample):
     return total
 
 
+def mean_size(shape):
+    """Expectation of the absolute value of a normal number or a t of variance one, in torch."""
+    if not len(shape):
+        return math.sqrt(2 / math.pi)
+    log_ratio = torch.lgamma((shape - 1) / 2) - torch.lgamma(shape / 2)
+    return torch.sqrt((shape - 2) / math.pi) * torch.exp(log_ratio)
+
+
 def presample_loop(model, kind, params, y, fixed):
     """Presample variance by its definition."""
     if kind == "unconditional":
         weights = np.zeros(len(model.names))
         for s, expected in enumerate(model.vol.expected):
             weights[model.shock_coefficients(s)] = expected
+        weights = torch.tensor(weights)
+        if model.vol.power == 0.5:
+            weights = weights * mean_size(params[model.shape_part])
         weights[model.beta] = 1.0
-        level = params[model.omega] / (1 - (params * torch.tensor(weights)).sum())
-        return torch.exp(level) if model.vol.log else level
+        level = params[model.omega] / (1 - (params * weights).sum())
+        return {0: torch.exp(level), 0.5: level**2, 1: level}[model.vol.power]
     if kind == "fcp":
         first, part = model.mean.n_dropped, params[model.mean_part]
         columns = [torch.ones_like(y[first:])] * model.mean.constant
@@ -157,6 +174,7 @@ CASES = [
     ("garch", "normal", "Zero", "sample"),
     ("gjr", "t", "AR", "fcp"),
     ("egarch", "normal", "AR", 2.0),
+    ("tgarch", "t", "AR", 2.0),
 ]
 
 
@@ -172,7 +190,8 @@ def test_derivatives_equal_those_of_a_loop(vol, density, mean, kind):
 
 
 @pytest.mark.parametrize(
-    ("vol", "order"), [("garch", (2, 1)), ("gjr", (1, 2)), ("gjr", (2, 0)), ("egarch", (2, 1))]
+    ("vol", "order"),
+    [("garch", (2, 1)), ("gjr", (1, 2)), ("gjr", (2, 0)), ("egarch", (2, 1)), ("tgarch", (2, 2))],
 )
 def test_derivatives_of_higher_orders_and_arma_means(vol, order):
     check_derivatives(model_of(vol, "normal", ARMA, *order), series(40), "backcast")
@@ -263,7 +282,16 @@ def test_moments_and_quantiles_of_densities(density):
     shape = np.full((1, len(density.names)), 7.0)
     z = density.draw(np.random.default_rng(0), (400_000,), shape)[0]
     assert abs(z.var() - 1) < 0.02
-    assert abs(np.abs(z).mean() - density.mean_size(shape)[0]) < 5e-3
+    size = density.mean_size(shape)
+    assert abs(np.abs(z).mean() - size.value[0]) < 5e-3
+    theta = torch.tensor(shape[0], requires_grad=True)
+    if density.names:
+        (slope,) = torch.autograd.grad(mean_size(theta), theta, create_graph=True)
+        np.testing.assert_allclose(size.slope, slope.item(), rtol=1e-12)
+        (bend,) = torch.autograd.grad(slope, theta)
+        # the trigamma function of torch has some nine digits
+        np.testing.assert_allclose(size.bend, bend.item(), rtol=1e-8)
+    np.testing.assert_allclose(size.value, float(mean_size(theta)), rtol=1e-14)
     assert abs(np.mean(z < density.quantile(0.9, shape)[0]) - 0.9) < 3e-3
     expected = {"normal": 3.0, "t": 3 + 6 / 3}[density.name]
     np.testing.assert_allclose(density.kurtosis(shape), expected)

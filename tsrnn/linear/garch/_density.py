@@ -15,11 +15,8 @@ from torch import Tensor
 Fields = tuple[Tensor, ...]
 
 
-class Constant(NamedTuple):
-    """Part of an observation's log-likelihood that its shape alone decides, with derivatives.
-
-    Each of shape (N,).
-    """
+class ByShape(NamedTuple):
+    """Quantity that the shape alone decides, with its derivatives; each of shape (N,)."""
 
     value: np.ndarray
     slope: np.ndarray
@@ -49,7 +46,7 @@ class Density(ABC):
         """Log-density of a residual but for its constant; z2 is its square over h."""
 
     @abstractmethod
-    def constant(self, shape: np.ndarray) -> Constant:
+    def constant(self, shape: np.ndarray) -> ByShape:
         """Constant that `log_kernel` leaves out."""
 
     @abstractmethod
@@ -61,8 +58,8 @@ class Density(ABC):
         """Fourth moment of shape (N,), inf where there is none."""
 
     @abstractmethod
-    def mean_size(self, shape: np.ndarray) -> np.ndarray:
-        """Expectation of the absolute value, shape (N,)."""
+    def mean_size(self, shape: np.ndarray) -> ByShape:
+        """Expectation of the absolute value."""
 
     @abstractmethod
     def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
@@ -85,9 +82,9 @@ class Normal(Density):
     def log_kernel(self, z2: Tensor, log_h: Tensor, shape: Fields) -> Tensor:
         return -0.5 * (log_h + z2)
 
-    def constant(self, shape: np.ndarray) -> Constant:
+    def constant(self, shape: np.ndarray) -> ByShape:
         zero = np.zeros(len(shape))
-        return Constant(zero - 0.5 * math.log(2 * math.pi), zero, zero)
+        return ByShape(zero - 0.5 * math.log(2 * math.pi), zero, zero)
 
     def information(self, shape: np.ndarray) -> UnitInformation:
         ones, zeros = np.ones(len(shape)), np.zeros(len(shape))
@@ -96,8 +93,9 @@ class Normal(Density):
     def kurtosis(self, shape: np.ndarray) -> np.ndarray:
         return np.full(len(shape), 3.0)
 
-    def mean_size(self, shape: np.ndarray) -> np.ndarray:
-        return np.full(len(shape), math.sqrt(2 / math.pi))
+    def mean_size(self, shape: np.ndarray) -> ByShape:
+        zero = np.zeros(len(shape))
+        return ByShape(zero + math.sqrt(2 / math.pi), zero, zero)
 
     def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
         return np.full(len(shape), special.ndtri(probability))
@@ -125,10 +123,10 @@ class Student(Density):
         (nu,) = shape
         return -0.5 * (log_h + (nu + 1) * torch.log(1 + z2 / (nu - 2)))
 
-    def constant(self, shape: np.ndarray) -> Constant:
+    def constant(self, shape: np.ndarray) -> ByShape:
         nu = shape[:, 0]
         a, b, c = (nu + 1) / 2, nu / 2, nu - 2
-        return Constant(
+        return ByShape(
             special.gammaln(a) - special.gammaln(b) - 0.5 * np.log(np.pi * c),
             0.5 * (special.psi(a) - special.psi(b) - 1 / c),
             0.25 * (special.polygamma(1, a) - special.polygamma(1, b)) + 0.5 / c**2,
@@ -153,10 +151,14 @@ class Student(Density):
         nu = shape[:, 0]
         return np.where(nu > 4, 3 + 6 / np.where(nu > 4, nu - 4, 1.0), np.inf)
 
-    def mean_size(self, shape: np.ndarray) -> np.ndarray:
+    def mean_size(self, shape: np.ndarray) -> ByShape:
         nu = shape[:, 0]
-        ratio = np.exp(special.gammaln((nu - 1) / 2) - special.gammaln(nu / 2))
-        return np.sqrt((nu - 2) / np.pi) * ratio
+        a, b, c = (nu - 1) / 2, nu / 2, nu - 2
+        value = np.sqrt(c / np.pi) * np.exp(special.gammaln(a) - special.gammaln(b))
+        # of its logarithm
+        slope = 0.5 * (1 / c + special.psi(a) - special.psi(b))
+        bend = 0.25 * (special.polygamma(1, a) - special.polygamma(1, b)) - 0.5 / c**2
+        return ByShape(value, value * slope, value * (bend + slope**2))
 
     def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
         nu = shape[:, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from tsrnn.kernels import Lanes, recurrence, sums
 from tsrnn.linear.garch._prepare import Presample, design
-from tsrnn.linear.garch._specification import AUXILIARY, Model
+from tsrnn.linear.garch._specification import AUXILIARY, Model, expected_params
 
 _CELLS = 2**24  # numbers of a chunk's states: 128 MB
 
@@ -61,9 +62,16 @@ def _states(
 
 
 def initial_memory(model: Model, params: np.ndarray, presample: np.ndarray) -> np.ndarray:
-    """Memory (N, n_memory) that follows from presample variances (N,)."""
+    """State (N, n_memory) that follows from presample variances (N,)."""
     fixed = Presample(model, "fixed", presample, np.zeros((len(params), 1, 1)))
-    return fixed.memory(params, 0).value
+    return fixed.state(params, 0).value
+
+
+def resting_state(model: Model, params: np.ndarray, variance: np.ndarray) -> VarianceState:
+    """State of N units after variances (N,), shocks at their expectation and values of zero."""
+    at_rest = replace(model, vol=replace(model.vol, before=()))
+    memory = initial_memory(at_rest, expected_params(model, params), variance)
+    return VarianceState(memory, np.zeros((len(params), model.mean.n_dropped)))
 
 
 def begin_garch(

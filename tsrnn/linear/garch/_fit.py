@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._estimates import Estimates, concatenated
 from tsrnn.linear._optimise import AGREE, Evaluation, Optimum, agreement_of, maximise
-from tsrnn.linear.garch._inference import estimates_of, joined_estimates, no_estimates
+from tsrnn.linear.garch._inference import estimates_of
 from tsrnn.linear.garch._likelihood import Likelihood
 from tsrnn.linear.garch._prepare import (
     Presample,
@@ -27,7 +28,8 @@ from tsrnn.linear.garch._specification import (
     admissible,
     box,
     face,
-    persistence_weights,
+    past_weights,
+    persistence,
 )
 from tsrnn.linear.garch._start import MeanStart, drawn_starts, grid_starts, mean_start
 
@@ -88,10 +90,13 @@ class Optima(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """Standardised series with all that their likelihoods need besides the order.
+    """Units that are fitted together, with all that their likelihoods need.
 
     Parameters
     ----------
+    model : Model
+    units : integer ndarray of shape (n,)
+        Their numbers among all units.
     sample : Sample
     mean : MeanStart
     presample : Presample
@@ -101,8 +106,12 @@ class Problem:
     n_starts : int or None
         Starts of every unit, besides nested optima; None for as many as have turned out to
         matter.
+    optima : dict
+        Optima of this model and those nested in it, as they are needed.
     """
 
+    model: Model
+    units: np.ndarray
     sample: Sample
     mean: MeanStart
     presample: Presample
@@ -111,9 +120,10 @@ class Problem:
     optima: dict[Model, Optima] = field(default_factory=dict)
 
     def select(self, units: np.ndarray) -> Problem:
-        """Problem of some units, by number."""
+        """Problem of some units, by their number in this one."""
         return replace(
             self,
+            units=self.units[units],
             sample=self.sample.select(units),
             mean=MeanStart(*(part[units] for part in self.mean)),
             presample=self.presample.select(units),
@@ -126,6 +136,60 @@ class Problem:
         return Likelihood(model, self.sample.inputs, self.sample.n_obs, presample)
 
 
+def problems(
+    model: Model,
+    y: np.ndarray,
+    lengths: np.ndarray,
+    initial_variance: str | float,
+    stationary: bool,
+    n_starts: int | None = None,
+) -> Iterator[tuple[Problem | None, dict[int, str]]]:
+    """Problems of series (N, T), and reasons why other series cannot be fitted."""
+    spread = spread_of(y, lengths)
+    reasons = refusals(model, lengths, spread)
+    yield None, {i: reason for i, reason in enumerate(reasons) if reason}
+    usable = np.flatnonzero([not reason for reason in reasons])
+    # Series are independent: as many at a time as memory allows, each in a lane for every start.
+    several = n_starts is not None or max(model.p, model.q) > 1
+    lanes = max(n_starts or 0, _MOST_STARTS) if several else 1
+    size = max(1, _NUMBERS // (lanes * y.shape[1]))
+    for i in range(0, len(usable), size):
+        units = usable[i : i + size]
+        rows = slice(None) if len(units) == len(y) else units  # all of them need no copy
+        sample = sample_of(model, y[rows], lengths[rows], Spread(*(part[rows] for part in spread)))
+        mean = mean_start(model, sample)
+        presample = presample_of(model, sample, initial_variance, mean.first, mean.variance)
+        yield Problem(model, units, sample, mean, presample, stationary, n_starts), {}
+
+
+def problem_at(
+    model: Model, y: np.ndarray, lengths: np.ndarray, initial_variance: str | float
+) -> Problem:
+    """Problem of all series (N, T) as they are, to be evaluated at parameters that are given."""
+    n, n_obs = len(y), lengths - model.mean.n_dropped
+    sample = Sample(design(model, y, lengths), n_obs, np.zeros(n), np.ones(n))
+    mean = mean_start(model, sample)
+    presample = presample_of(model, sample, initial_variance, mean.first, mean.variance)
+    return Problem(model, np.arange(n), sample, mean, presample, False, None)
+
+
+def optima_at(problem: Problem, params: np.ndarray) -> Optima:
+    """Counterpart of `highest_maxima` with parameters (N, k)."""
+    n = len(params)
+    zero, none = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
+    value = problem.likelihood(problem.model).values(params, np.arange(n))
+    return Optima(
+        params, value, zero, ~none, np.zeros(params.shape, dtype=bool), zero - 1, none, zero, zero
+    )
+
+
+def inferred(problem: Problem, optima: Optima) -> Fit:
+    """Estimates of a problem's units, in the units of the data."""
+    at = problem.likelihood(problem.model).curvatures(optima.params)
+    estimates = estimates_of(problem.model, problem.sample, optima, at)
+    return Fit(estimates, problem.presample.level(optima.params) * problem.sample.scale**2)
+
+
 def fit_garch(
     model: Model,
     y: np.ndarray,
@@ -135,30 +199,17 @@ def fit_garch(
     n_starts: int | None = None,
 ) -> Fit:
     """Fit to series (N, T), of which the first `lengths` (N,) values count."""
-    spread = spread_of(y, lengths)
-    reasons = refusals(model, lengths, spread)
-    usable = np.flatnonzero([not reason for reason in reasons])
-    # Series are independent: as many at a time as memory allows, each in a lane for every start.
-    several = n_starts is not None or max(model.p, model.q) > 1
-    lanes = max(n_starts or 0, _MOST_STARTS) if several else 1
-    size = max(1, _NUMBERS // (lanes * y.shape[1]))
-    parts = []
-    for i in range(0, len(usable), size):
-        units = usable[i : i + size]
-        rows = slice(None) if len(units) == len(y) else units  # all of them need no copy
-        sample = sample_of(model, y[rows], lengths[rows], Spread(*(part[rows] for part in spread)))
-        mean = mean_start(model, sample)
-        presample = presample_of(model, sample, initial_variance, mean.first, mean.variance)
-        problem = Problem(sample, mean, presample, stationary, n_starts)
-        optima = highest_maxima(problem, model)
-        at = problem.likelihood(model).curvatures(optima.params)
-        estimates = estimates_of(model, sample, optima, at)
-        parts.append(Fit(estimates, presample.level(optima.params) * sample.scale**2))
-    estimates = joined_estimates([f.estimates for f in parts]) if parts else no_estimates(model)
-    why = {i: reason for i, reason in enumerate(reasons) if reason}
-    before = np.full(len(y), np.nan)
-    before[usable] = np.concatenate([np.empty(0), *(part.presample for part in parts)])
-    return Fit(estimates.placed(len(y), usable, why), before)
+    reasons: dict[int, str] = {}
+    parts, units = [Fit(Estimates.empty(model.names), np.empty(0))], [np.empty(0, np.int64)]
+    for problem, refused in problems(model, y, lengths, initial_variance, stationary, n_starts):
+        reasons |= refused
+        if problem is not None:
+            parts.append(inferred(problem, highest_maxima(problem, model)))
+            units.append(problem.units)
+    fitted, presample = np.concatenate(units), np.full(len(y), np.nan)
+    presample[fitted] = np.concatenate([part.presample for part in parts])
+    estimates = concatenated([part.estimates for part in parts])
+    return Fit(estimates.placed(len(y), fitted, reasons), presample)
 
 
 def garch_at(
@@ -169,17 +220,8 @@ def garch_at(
     initial_variance: str | float,
 ) -> Fit:
     """Log-likelihood of series (N, T) at parameters (N, k) in the place of a fit."""
-    n, n_obs = len(y), lengths - model.mean.n_dropped
-    sample = Sample(design(model, y, lengths), n_obs, np.zeros(n), np.ones(n))
-    mean = mean_start(model, sample)
-    presample = presample_of(model, sample, initial_variance, mean.first, mean.variance)
-    at = Likelihood(model, sample.inputs, sample.n_obs, presample).curvatures(params)
-    zero, none = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
-    optima = Optima(
-        params, at.value, zero, ~none, np.zeros(params.shape, dtype=bool), zero - 1, none,
-        zero, zero,
-    )  # fmt: skip
-    return Fit(estimates_of(model, sample, optima, at), presample.level(params))
+    problem = problem_at(model, y, lengths, initial_variance)
+    return inferred(problem, optima_at(problem, params))
 
 
 def highest_maxima(problem: Problem, model: Model) -> Optima:
@@ -201,7 +243,7 @@ def highest_maxima(problem: Problem, model: Model) -> Optima:
         constant[:, model.vol_part] = 0.0
         constant[:, model.omega] = 0.0 if model.vol.log else 1.0
         gain = 2 * (optima.value - likelihood.values(constant, np.arange(n)))
-        doubt = ~(gain > _STRONG) | model.vol.log | ~optima.converged
+        doubt = ~(gain > _STRONG) | model.vol.kinked | ~optima.converged
         if model.vol.without_leverage is not None:
             smaller = highest_maxima(problem, replace(model, vol=model.vol.without_leverage))
             doubt |= smaller.value > optima.value
@@ -276,7 +318,7 @@ def _highest_of(
     lanes = likelihood if count == 1 else likelihood.select(np.tile(np.arange(n), count))
     optima = _search(model, lanes, box(model), starts.reshape(count * n, -1))
     if problem.stationary and not model.vol.log:
-        beyond = optima.params @ persistence_weights(model) > 1
+        beyond = persistence(model, optima.params) > 1
         optima = _on_face(model, lanes, optima, beyond)
     ends = [optima.select(np.arange(i * n, (i + 1) * n)) for i in range(count)]
     best = ends[0]
@@ -307,7 +349,7 @@ def _not_below(
     """
     part = likelihood.select(units)
     end = _search(model, part, box(model), params[units], stationary=True)
-    near = end.params @ persistence_weights(model) > 1 - _NEAR_FACE
+    near = persistence(model, end.params) > 1 - _NEAR_FACE
     end = _on_face(model, part, end, near & ~end.converged)
     before = optima.select(units)
     end = end._replace(starts=before.starts, agreement=np.ones_like(before.agreement))
@@ -329,7 +371,7 @@ def _search(
         at = coordinates.pulled(params, at, exact)
         legal = admissible(model, coordinates, values)
         if stationary:
-            legal &= params @ persistence_weights(model) <= 1 + _ROUNDING
+            legal &= persistence(model, params) <= 1 + _ROUNDING
         return at._replace(value=np.where(legal, at.value, -np.inf))
 
     lower, upper = coordinates.lower, coordinates.upper
@@ -355,7 +397,7 @@ def _search(
 
 def _has_kinks(model: Model) -> bool:
     """Whether the likelihood has kinks: of absolute residuals, in the parameters of a mean."""
-    return model.vol.log and bool(model.mean.names)
+    return model.vol.kinked and bool(model.mean.names)
 
 
 def _optima_of(coordinates: Coordinates, best: Optimum) -> Optima:
@@ -374,13 +416,13 @@ def _on_face(model: Model, likelihood: Likelihood, optima: Optima, beyond: np.nd
     """Search once more, on the face where the persistence is one, for units beyond it."""
     if not beyond.any():
         return optima
-    weight, result = persistence_weights(model), optima
+    weight, result = past_weights(model), optima
     # The largest of alpha and beta follows from the others: it is furthest from its bound.
     dropped = np.where(beyond, (optima.params * (weight == 1.0)).argmax(1), -1)
     for j in np.unique(dropped[beyond]):
         units = np.flatnonzero(dropped == j)
         start = optima.params[units]
-        start[:, weight != 0] /= (start @ weight)[:, None]
+        start[:, weight != 0] /= persistence(model, start)[:, None]
         end = _search(model, likelihood.select(units), face(model, box(model), j), start)
         end = end._replace(
             iterations=end.iterations + optima.iterations[units], dropped=np.full(len(units), j)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.linear.garch._filter import VarianceState
+from tsrnn.linear.garch._inference import shock_covariances, transition
 from tsrnn.linear.garch._specification import Model, Step
 
 _NUMBERS = 2**23  # of the paths of a chunk of units: 64 MB
@@ -19,27 +20,56 @@ def expected_mean(model: Model, params: np.ndarray, state: VarianceState, h: int
     """Expected values (N, h), with residuals of zero from now on."""
     mean, part = model.mean, model.mean_part
     columns = torch.from_numpy(np.array(params.T)).unbind(0)[part]
-    memory = tuple(torch.tensor(state.memory.T))[: mean.n_ma]
+    part_of_past = tuple(torch.tensor(state.memory.T))[: mean.n_ma]
     past = list(torch.tensor(state.recent.T))
     zero = torch.zeros(len(params), dtype=torch.float64)
     for _ in range(h):
         lagged = tuple(past[-lag] for lag in mean.lags)
-        past.append(zero + mean.predicted(memory, lagged, columns))
-        memory = mean.advance(memory, zero, columns)
+        past.append(zero + mean.predicted(part_of_past, lagged, columns))
+        part_of_past = mean.advance(part_of_past, zero, columns)
     return torch.stack(past[-h:], 1).numpy()
 
 
 def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
     """Expected variances (N, h), of a recursion of logarithms for a single step."""
     vol, n_ma = model.vol, model.mean.n_ma
+    if vol.power == 0.5:
+        return _expected_squares(model, params, state.memory[:, n_ma:], h)
     columns = torch.from_numpy(np.array(params.T)).unbind(0)[model.vol_part]
-    memory = tuple(torch.tensor(state.memory.T))[n_ma:]
+    fields = tuple(torch.tensor(state.memory.T))[n_ma:]
     variances = []
     for _ in range(h):
-        variances.append(vol.variance(memory)[0])
-        shocks = tuple(weight * memory[0] for weight in vol.expected)
-        memory = vol.advance(memory, shocks, columns, (model.p, model.q))
+        variances.append(vol.variance(fields)[0])
+        shocks = tuple(weight * fields[0] for weight in vol.expected)
+        fields = vol.advance(fields, shocks, columns, (model.p, model.q))
     return torch.stack(variances, 1).numpy()
+
+
+def _expected_squares(model: Model, params: np.ndarray, first: np.ndarray, h: int) -> np.ndarray:
+    r"""Expected squares (N, h) of a recursion of roots, after a state (N, r).
+
+    With :math:`s_{t+1} = A_t s_t + \omega` the companion form, moments of first and second order
+    follow :math:`E s_{t+1} = E[A_t] E s_t + \omega` and
+    :math:`E s_{t+1} s_{t+1}' = E[A_t M A_t'] + E[A_t s_t] \omega' + \omega E[A_t s_t]' +
+    \omega \omega'` with :math:`M = E s_t s_t'`, of which the first element is :math:`E h_t`.
+    """
+    mean, news = transition(model, params)
+    joint, omega = shock_covariances(model, params), params[:, model.omega]
+    second = first[:, :, None] * first[:, None, :]
+    expected = np.empty((len(params), h))
+    for k in range(h):
+        expected[:, k] = second[:, 0, 0]
+        carried = np.einsum("nij,nj->ni", mean, first)
+        second = mean @ second @ mean.swapaxes(1, 2)
+        for s, t in np.ndindex(joint.shape[1:]):  # shocks enter by the first column alone
+            size = joint[:, s, t] * expected[:, k]
+            second += size[:, None, None] * news[s][:, :, :1] * news[t][:, None, :, 0]
+        second[:, 0, :] += omega[:, None] * carried
+        second[:, :, 0] += omega[:, None] * carried
+        second[:, 0, 0] += omega**2
+        first = carried
+        first[:, 0] += omega
+    return expected
 
 
 def analytic_quantiles(
@@ -68,12 +98,12 @@ def impulse_responses(model: Model, params: np.ndarray, h: int) -> np.ndarray:
     shock = torch.ones(len(params), dtype=torch.float64)
     zero = torch.zeros_like(shock)
     params_without_constant = (*(zero for _ in range(mean.constant)), *columns[mean.constant :])
-    memory = mean.advance((zero,) * mean.n_ma, shock, params_without_constant)
+    part_of_past = mean.advance((zero,) * mean.n_ma, shock, params_without_constant)
     past = [zero] * mean.n_dropped + [shock]
     for _ in range(h - 1):
         lagged = tuple(past[-lag] for lag in mean.lags)
-        past.append(zero + mean.predicted(memory, lagged, params_without_constant))
-        memory = mean.advance(memory, zero, params_without_constant)
+        past.append(zero + mean.predicted(part_of_past, lagged, params_without_constant))
+        part_of_past = mean.advance(part_of_past, zero, params_without_constant)
     return torch.stack(past[mean.n_dropped :], 1).numpy()
 
 
@@ -177,14 +207,14 @@ def _walk(
     """Values and variances (N, paths) of one step after the other."""
     columns = torch.from_numpy(np.array(params.T))[..., None].unbind(0)
     shape = (len(params), z.shape[2])
-    memory = tuple(field[:, None].expand(shape) for field in torch.tensor(state.memory.T))
+    fields = tuple(field[:, None].expand(shape) for field in torch.tensor(state.memory.T))
     past = [y[:, None].expand(shape) for y in torch.tensor(state.recent.T)]
     step, mean = Step(model), model.mean
     for t in range(z.shape[1]):
-        h, _ = model.vol.variance(memory[mean.n_ma :])
+        h, _ = model.vol.variance(fields[mean.n_ma :])
         e = torch.sqrt(h) * z[:, t]
         lagged = tuple(past[-lag] for lag in mean.lags)
-        y = e + mean.predicted(memory[: mean.n_ma], lagged, columns[model.mean_part])
-        memory = step.remembered(memory, e, h, columns)
+        y = e + mean.predicted(fields[: mean.n_ma], lagged, columns[model.mean_part])
+        fields = step.advance(fields, e, h, columns)
         past.append(y)
         yield y, h

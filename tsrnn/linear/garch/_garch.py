@@ -1,47 +1,45 @@
-"""GARCH models behind the forecaster contract."""
+"""GARCH models and their results: variances over time and ahead, persistence, simulation."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
+import torch
+from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
+    Arguments,
+    FittedData,
     choice,
-    flag,
-    level_name,
     positive_integer,
+    real_array,
     seed_of,
-    target_scales,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
-from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
-from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._results import Results
-from tsrnn.linear._state import LinearState
-from tsrnn.linear.garch._filter import VarianceState, advance_garch, begin_garch, filter_garch
-from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
-from tsrnn.linear.garch._forecast import (
-    analytic_quantiles,
-    expected_mean,
-    simulate_garch,
-    simulated_quantiles,
+from tsrnn.linear._arguments import burn_of
+from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._family import Family
+from tsrnn.linear._frames import given_params, in_shape_of_data
+from tsrnn.linear.garch._family import GARCHFamily, draw_innovations, garch_family
+from tsrnn.linear.garch._filter import resting_state
+from tsrnn.linear.garch._forecast import simulate_garch
+from tsrnn.linear.garch._inference import (
+    half_life,
+    resting_variance,
+    transition,
+    unconditional_variance,
 )
-from tsrnn.linear.garch._inference import half_life, persistence, unconditional_variance
-from tsrnn.linear.garch._prepare import rows_of, units_of
-from tsrnn.linear.garch._results import VarianceResults, state_of
-from tsrnn.linear.garch._specification import NU, Model, initial_variance_of, model_of
-from tsrnn.linear.garch._volatility import EGARCH_TSP
+from tsrnn.linear.garch._prepare import units_of
+from tsrnn.linear.garch._specification import Model, Step, persistence
 
-INTERVALS = ("simulated", "analytic")
-LARGEST_NU = NU[1] * (1 - 1e-9)  # at the bound, which stands for the normal distribution
+METHODS = ("auto", "analytic", "simulation", "bootstrap")
 
 
 @with_shared_arguments
-class GARCH(VarianceResults):
+class GARCH(LinearForecaster):
     r"""GARCH, GJR-GARCH and EGARCH by maximum likelihood, one series or many.
 
     .. math::
@@ -136,10 +134,8 @@ class GARCH(VarianceResults):
     """
 
     column_name: ClassVar[str] = "GARCH"
-    _guarantee: ClassVar[str] = (
-        "Simulated, the parameters taken as known. Holds if the model and the distribution of its "
-        "innovations are right."
-    )
+    offers: ClassVar[frozenset[str]] = frozenset({"sample_paths", "predict_variance"})
+    family_class: ClassVar[type[Family]] = GARCHFamily
 
     def __init__(
         self,
@@ -169,245 +165,195 @@ class GARCH(VarianceResults):
         self.n_simulations = n_simulations
         self.n_starts = n_starts
 
-    def _fit_panel(self, panel: Panel) -> LinearState:
-        model, (y, lengths) = self._model_for(panel), units_of(panel)
-        arguments = self.arguments_
-        initial, n_starts = self._initial_variance(model), arguments.n_starts
-        n_starts = None if n_starts is None else positive_integer("n_starts", n_starts)
-        return self._remember(
-            panel, fit_garch(model, y, lengths, initial, arguments.stationary, n_starts)
-        )
+    def _family(self, arguments: Arguments, data: FittedData) -> GARCHFamily:
+        return garch_family(arguments, data.n_targets)
 
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
-        model, (y, lengths) = self._model_for(panel), units_of(panel)
-        self._check_long_enough(panel, 1)
-        initial = self._initial_variance(model)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fitted = garch_at(model, y, lengths, params, initial)
-        bad = np.flatnonzero(~np.isfinite(fitted.estimates.loglik))
-        if len(bad):
-            raise ValueError(
-                f"params must give positive, finite variances; those of unit {bad[0]}, "
-                f"{dict(zip(model.names, params[bad[0]].tolist(), strict=True))}, do not"
-            )
-        return self._remember(panel, fitted)
+    @property
+    def persistence_(self) -> pd.Series:
+        r"""Sum of :math:`\alpha_i + \gamma_i / 2` and :math:`\beta_j`; "egarch": of the betas."""
+        return self._derived(persistence, "persistence")
 
-    def _remember(self, panel: Panel, fitted: Fit) -> LinearState:
-        """Keep the estimates, and return the memory of the series."""
-        self._set_estimates(fitted.estimates)
-        return self._memory(panel, fitted.estimates.params, fitted.presample)
+    @property
+    def half_life_(self) -> pd.Series:
+        """Steps in which half a deviation of the (log-)variance from its mean is gone."""
+        return self._derived(half_life, "half_life")
 
-    def _memory_of(self, panel: Panel) -> LinearState:
-        self._check_long_enough(panel, 0)
-        presample = self.state_.arrays["presample"][self._series_of(panel.ids)]
-        return self._memory(panel, self._params_of(panel.ids), presample.reshape(-1))
+    @property
+    def unconditional_variance_(self) -> pd.Series:
+        """Variance of the residuals; inf where there is none."""
+        return self._derived(unconditional_variance, "unconditional_variance")
 
-    def _memory(self, panel: Panel, params: np.ndarray, presample: np.ndarray) -> LinearState:
-        state = begin_garch(self._model_for(panel), params, presample, *units_of(panel))
-        arrays = _by_series(panel.n_series, state) | {
-            "presample": presample.reshape(panel.n_series, -1)
-        }
-        return LinearState(panel.ids, panel.last_times, target_scales(panel), arrays)
+    def conditional_volatility(self, df: Any = None) -> Any:
+        r"""Conditional standard deviations :math:`\sqrt{h_t}` within the data.
 
-    def _advance(self, memory: LinearState, panel: Panel) -> LinearState:
-        params = self._params_of(memory.ids)
-        state = advance_garch(self._model_for(panel), params, state_of(memory), *units_of(panel))
-        arrays = memory.arrays | _by_series(panel.n_series, state)
-        return LinearState(memory.ids, panel.last_times, memory.target_scale, arrays)
+        Parameters
+        ----------
+        df : frame, optional
+            Data in place of those fitted to.
 
-    def _forecast(
-        self, memory: LinearState, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        model, params, state = self._model(), self._params_of(memory.ids), state_of(memory)
-        forecasts = {"": expected_mean(model, params, state, h)}
-        if levels:
-            ends = [0.5 + sign * level / 200 for level in levels for sign in (-1, 1)]
-            names = [f"-{end}-{level_name(level)}" for level in levels for end in ("lo", "hi")]
-            quantiles = self._quantiles(model, params, state, h, ends)
-            forecasts |= dict(zip(names, quantiles, strict=True))
-        n_series = len(memory.ids)
-        return {
-            name: values.reshape(n_series, -1, h).swapaxes(1, 2)
-            for name, values in forecasts.items()
-        }
+        Returns
+        -------
+        frame
+            In the shape of the data; a column ``volatility`` in a long frame. NaN in the first
+            rows, which lags of y take out of the likelihood.
+        """
+        panel = self._data(df)
+        units = self.fitted_.units_of(panel.ids)
+        volatility = np.sqrt(self._current_family.residuals_and_variances(panel, units)[1])
+        return in_shape_of_data(panel, volatility, "volatility")
 
-    def _draw_paths(
+    def predict_variance(self, h: int | None = None, X: Any = None, method: str = "auto") -> Any:
+        """Forecasts of the variance of the residuals.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+        method : {"auto", "analytic", "simulation", "bootstrap"}
+            Expectations in closed form, which "egarch" has for the first step only; means of
+            simulated paths; or of paths with innovations drawn from the standardised
+            residuals of the data fitted to. "auto" is "analytic" where that exists.
+
+        Returns
+        -------
+        frame
+            In the shape of the data; a column ``variance`` in a long frame.
+
+        Raises
+        ------
+        ValueError
+            If the method does not exist for this model or horizon.
+        """
+        options: dict[str, Any] = {"method": choice("method", method, METHODS)}
+        if method == "bootstrap":
+            check_is_fitted(self, "fitted_")
+            ids = self.state_.ids if X is None else self._read(X).ids
+            options["residuals"] = self._standardised_residuals(ids)
+        return self._variance_frame(h, X, **options)
+
+    def news_impact(self, z: Any = None) -> pd.DataFrame:
+        r"""Variance after a shock, all before it being at rest (Engle and Ng, 1993).
+
+        Parameters
+        ----------
+        z : array_like, optional
+            Standardised residuals; by default 81 from -4 to 4.
+
+        Returns
+        -------
+        DataFrame
+            :math:`h_{t+1}` with a row a residual and a column a unit, from an :math:`h_t` at
+            which the recursion rests: :math:`\omega / (1 - P)` with the persistence P, or its
+            exponential for "egarch". NaN for a unit whose recursion does not rest anywhere.
+        """
+        sizes = np.linspace(-4, 4, 81) if z is None else real_array("z", z).reshape(-1)
+        params, model = self.estimates_.params, self._current_family.model
+        columns = torch.from_numpy(np.array(params.T))[..., None].unbind(0)
+        at_rest = resting_state(model, params, resting_variance(model, params)).memory
+        fields = tuple(torch.from_numpy(np.array(at_rest.T))[..., None].unbind(0))
+        h, _ = model.vol.variance(fields[model.mean.n_ma :])
+        e = torch.sqrt(h) * torch.from_numpy(sizes)
+        after = Step(model).advance(fields, e, h, columns)
+        variance = model.vol.variance(after[model.mean.n_ma :])[0].numpy()
+        return pd.DataFrame(variance.T, index=pd.Index(sizes, name="z"), columns=self.units_)
+
+    def simulate(
         self,
-        memory: LinearState,
-        h: int,
         n: int,
-        future: np.ndarray | None,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Paths (n, S, h, C) with innovations of the model's distribution from the state on."""
-        model, params = self._model(), self._params_of(memory.ids)
-        z = np.full((len(params), h, n), np.nan)
-        for i in np.flatnonzero(np.isfinite(params).all(1)):
-            z[i] = model.density.draw(rng, (h, n), params[i : i + 1, model.shape_part])[0]
-        paths = simulate_garch(model, params, state_of(memory), z).y
-        return paths.reshape(len(memory.ids), -1, h, n).transpose(3, 0, 2, 1)
+        params: Any = None,
+        burn: int = 500,
+        random_state: Any = None,
+    ) -> pd.DataFrame:
+        """Draw series from the model.
 
-    def _quantiles(
-        self, model: Model, params: np.ndarray, state: VarianceState, h: int, ends: list[float]
-    ) -> np.ndarray:
-        given = self.arguments_
-        intervals = choice("intervals", given.intervals, INTERVALS)
-        if h == 1 or (intervals == "analytic" and not model.vol.log):
-            return analytic_quantiles(model, params, state, h, ends)
-        if intervals == "analytic":
+        Parameters
+        ----------
+        n : int
+            Rows.
+        params : Series, dict or array_like, optional
+            Parameters by name or in order; by default those fitted, of all units. With them
+            the model need not be fitted.
+        burn : int, default 500
+            Rows drawn before and thrown away. Variances begin where their recursion rests; where
+            it rests nowhere, at the presample variance of the fit, with `params` at a number
+            given as `initial_variance`.
+        random_state : int, numpy random generator or None
+            By default that of the fit.
+
+        Returns
+        -------
+        DataFrame
+            A column a unit, ``y`` where parameters are given.
+
+        Raises
+        ------
+        ValueError
+            If an argument cannot be used, or the recursion rests nowhere and there is no
+            variance to begin at.
+        """
+        n, burn, family = positive_integer("n", n), burn_of(burn), self._current_family
+        model, before = family.model, family.initial_variance
+        if params is None:
+            units, rows = self.units_, self.estimates_.params
+            presample = self.fitted_.constants["presample"]
+        else:
+            units = pd.Index(["y"])
+            rows = given_params(params, units, model.names)
+            presample = np.full(1, np.nan if isinstance(before, str) else before)
+        start = resting_variance(model, rows)
+        start = np.where(np.isfinite(start), start, presample)
+        if not (np.isfinite(start) | np.isnan(rows).any(1)).all():
             raise ValueError(
-                "vol='egarch' has no analytic forecasts of variances beyond the first step; take "
-                "intervals='simulated', or h=1"
+                "initial_variance must be a number to begin at: with a persistence of one or "
+                f"more, the recursion rests nowhere; got {before!r}"
             )
-        shape = h, positive_integer("n_simulations", given.n_simulations)
-        return simulated_quantiles(model, params, state, shape, seed_of(given.random_state), ends)
+        given = self.arguments_.random_state if random_state is None else random_state
+        rng = np.random.default_rng(seed_of(given))
+        z = draw_innovations(model, rows, (n + burn, 1), rng)
+        y = simulate_garch(model, rows, resting_state(model, rows, start), z).y[:, burn:, 0]
+        return pd.DataFrame(y.T, columns=units)
 
-    def _in_sample(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-        e, h = self._residuals_and_variances(panel)
-        return panel.values - e, e / np.sqrt(h)
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of the variances, for `tsrnn.recurrence_features`.
 
-    def _residuals_and_variances(self, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals and conditional variances, each (rows, C), at the estimates."""
-        presample = self.state_.arrays["presample"][self._series_of(panel.ids)].reshape(-1)
-        params = self._params_of(panel.ids)
-        e, h = filter_garch(self._model_for(panel), params, presample, *units_of(panel))
-        return rows_of(panel, e), rows_of(panel, h)
+        Returns
+        -------
+        list of one dict
+            "variance", shape (U, r, r) with r = max(p, q): the companion matrix of
+            :math:`\alpha_i + \gamma_i / 2 + \beta_i`, by which forecasts of the variance move
+            ("egarch": of :math:`\beta_i`, by which the logarithm does); for orders (1, 1) it is the
+            persistence. "beta": that of :math:`\beta_i`, the network's own recurrence, by which
+            squared residuals are forgotten. No such entry where q is 0, and for "egarch".
+        """
+        estimates, model = self.estimates_, self._current_family.model
+        params = estimates.params[estimates.fitted]
+        blocks = {"variance": transition(model, params)[0]}
+        if model.q and not model.vol.log:
+            beta = np.tile(np.eye(model.q, k=1), (len(params), 1, 1))
+            beta[:, :, 0] += params[:, model.beta]
+            blocks["beta"] = beta
+        return [blocks]
 
-    def _restriction_to(self, smaller: Results) -> Restriction | None:
-        if not isinstance(smaller, GARCH):
-            return None
-        model, small = self._model(), smaller._model()
-        mean, inner = model.mean, small.mean
-        lags = model.p - small.p, model.q - small.q
-        mean_lags = len(mean.lags) - len(inner.lags), mean.n_ma - inner.n_ma
-        nested = (
-            min(*lags, mean_lags[1], mean.constant - inner.constant) >= 0
-            and set(inner.lags) <= set(mean.lags)
-            and small.vol in (model.vol, model.vol.without_leverage)
-            and set(small.density.names) <= set(model.density.names)
-            and not (self.arguments_.stationary and not smaller.arguments_.stationary)
+    def _standardised_residuals(self, ids: pd.Index) -> np.ndarray:
+        """Standardised residuals (S C, T) of the data fitted to, for series of these ids."""
+        panel, fitted = self._data(None), self.fitted_
+        residuals = units_of(panel, fitted.in_sample(panel)[1], fill=np.nan)[0]
+        by_series = residuals.reshape(len(panel.ids), -1, residuals.shape[1])
+        chosen = by_series[fitted.data.series_of(ids, fitted.arguments.class_name)]
+        return chosen.reshape(-1, residuals.shape[1])
+
+    def _derived(self, function: Callable[[Model, np.ndarray], np.ndarray], name: str) -> pd.Series:
+        estimates = self.estimates_
+        values = np.full(len(estimates.params), np.nan)
+        values[estimates.fitted] = function(
+            self._current_family.model, estimates.params[estimates.fitted]
         )
-        if not nested:
-            return None
-        normal = model.density != small.density
-        # Shocks of a lag more are two in a GJR model: alpha and alpha + gamma, both not negative.
-        positive = 0 if model.vol.log else lags[0] * len(model.vol.coefficients) + lags[1]
-        return Restriction(
-            boundary=positive + normal,
-            reason=COMMON_FACTORS if min(lags) > 0 or min(mean_lags) > 0 else "",
-            reached=self._fitted().params[:, -1] >= LARGEST_NU if normal else None,
-        )
+        return self._series(values, name)
 
-    def _initial_variance(self, model: Model) -> str | float:
-        return initial_variance_of(self.arguments_.initial_variance, model.mean, model.vol.name)
-
-    def _model(self, padded: bool = False) -> Model:
-        given = self.arguments_
-        variance = given.distribution, given.vol
-        return model_of(given.order, given.mean, given.mean_order, *variance, padded)
-
-    def _model_for(self, panel: Panel) -> Model:
-        """The model, with a mark of the ends of series where these differ."""
-        flag("stationary", self.arguments_.stationary)
-        model = self._model(padded=len(np.unique(panel.lengths)) > 1)
-        initial = self.arguments_.initial_variance
-        zero_residuals = model.vol.log and isinstance(initial, str) and initial == "tsp"
-        return replace(model, vol=EGARCH_TSP) if zero_residuals else model
-
-    def _params_of(self, ids: pd.Index) -> np.ndarray:
-        """Parameters (S C, k) of the units of some series."""
-        params, k = self.estimates_.params, len(self.estimates_.names)
-        return params.reshape(len(self.state_.ids), -1, k)[self._series_of(ids)].reshape(-1, k)
-
-    def _check_long_enough(self, panel: Panel, more: int) -> None:
-        least = self._model().mean.n_dropped + more
-        short = np.flatnonzero(panel.lengths < least)
-        if len(short):
-            raise ValueError(
-                f"lags of y need at least {least} rows of each series; series "
-                f"{panel.ids[short[0]]!r} has {panel.lengths[short[0]]}"
-            )
-
-    def _param_names(self) -> tuple[str, ...]:
-        return self._model().names
-
-    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        model, n = self._model(), len(self._panel_shape[0].target_names)
-        return {
-            "memory": ("float64", (n, model.n_memory)),
-            "recent": ("float64", (n, model.mean.n_dropped)),
-            "presample": ("float64", (n,)),
-        }
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        given, model = self.arguments_, self._model()
-        choice("intervals", given.intervals, INTERVALS)
-        positive_integer("n_simulations", given.n_simulations)
-        self._initial_variance(model)
-        flag("stationary", given.stationary)
-
-    def _model_name(self) -> str:
-        model = self._model()
-        return f"{model.vol.title}({model.p}, {model.q}), {self.arguments_.mean} mean"
-
-    def _recursion(self, unit: int) -> Recursion:
-        model, params = self._model(), self.estimates_.params[unit]
-        if model.vol.log:
-            raise ValueError(
-                "an EGARCH is no linear network: its input, the standardised residual, depends on "
-                "its state. GARCH and GJR-GARCH are: use vol='garch' or 'gjr'"
-            )
-        r, expected = model.n_vol, np.array(model.vol.expected)
-        inputs = [padded(params[model.shock_coefficients(s)], r) for s in range(len(expected))]
-        equation = DifferenceEquation(
-            padded(params[model.beta], r)[:, None, None],
-            np.stack(inputs, 1)[:, None],
-            params[[model.omega]],
-        )
-        before = self.state_.arrays["presample"].reshape(-1)[unit]
-        return Recursion(equation, np.array([before]), before * expected)
-
-    @classmethod
-    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
-        names = ("alpha", "gamma")[: equation.inputs.shape[2]]
-        lags = range(1, len(equation.recurrent) + 1)
-        return {
-            "omega": equation.intercept[0],
-            **{
-                f"{name}[{i}]": equation.inputs[i - 1, 0, s]
-                for s, name in enumerate(names)
-                for i in lags
-            },
-            **{f"beta[{i}]": equation.recurrent[i - 1, 0, 0] for i in lags},
-        }
-
-    def _n_arma(self) -> int:
-        mean = self._model().mean
-        return len(mean.lags) + mean.n_ma
-
-    def _conventions(self) -> dict[str, str]:
-        return {"Presample variance": str(self.arguments_.initial_variance)}
-
-    def _facts(self, unit: int) -> dict[str, object]:
-        distribution = {"normal": "normal", "t": "Student's t"}[self.arguments_.distribution]
-        row = self.estimates_.params[unit : unit + 1]
-        if not np.isfinite(row).all():
-            return {"Distribution": distribution}
-        model = self._model()
-        if not row[0, model.omega + 1 : model.beta.start].any():  # beta is not identified
-            return {"Distribution": distribution, "Persistence": "none: no effect of shocks"}
-        return {
-            "Distribution": distribution,
-            "Persistence": f"{persistence(model, row)[0]:.4f}",
-            "Half-life": f"{half_life(model, row)[0]:.4g}",
-            "Uncond. variance": f"{unconditional_variance(model, row)[0]:.5g}",
-        }
-
-
-def _by_series(n_series: int, state: VarianceState) -> dict[str, np.ndarray]:
-    """Arrays with the series as their first axis."""
-    return {
-        name: np.array(array).reshape(n_series, len(array) // n_series, array.shape[-1])
-        for name, array in state._asdict().items()
-    }
+    @property
+    def _current_family(self) -> GARCHFamily:
+        """Family of the fit; before one, that of the arguments."""
+        fitted = vars(self).get("fitted_")
+        return garch_family(self.arguments_) if fitted is None else cast(GARCHFamily, fitted.family)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr
 
-from tsrnn.linear._estimates import BY_UNIT, Estimates
+from tsrnn.linear._estimates import Estimates
 from tsrnn.linear.garch._likelihood import Curvatures
 from tsrnn.linear.garch._prepare import Sample, to_user
-from tsrnn.linear.garch._specification import NU, SMALLEST_OMEGA, Model, persistence_weights
+from tsrnn.linear.garch._specification import (
+    NU,
+    SMALLEST_OMEGA,
+    Model,
+    expected_params,
+    persistence,
+    persistence_with_derivatives,
+)
 from tsrnn.linear.garch._volatility import MEAN_SIZE
 
 if TYPE_CHECKING:
@@ -32,13 +38,14 @@ def estimates_of(model: Model, sample: Sample, optima: Optima, at: Curvatures) -
     reduced = inverse @ reductions(model, optima)
     fixed, messages = fixed_and_messages(model, params, optima, sample.first_autocorrelation())
     transposed = reduced.swapaxes(1, 2)
+    hessian = at.hessian - _curvature_of_the_face(model, optima, at.gradient)
     return Estimates(
         names=model.names,
         params=params,
         loglik=at.value - sample.n_obs * np.log(sample.scale),
         n_obs=sample.n_obs,
         gradient=np.einsum("nij,nj->ni", transposed, at.gradient),
-        hessian=transposed @ at.hessian @ reduced,
+        hessian=transposed @ hessian @ reduced,
         opg=transposed @ at.opg @ reduced,
         information=transposed @ at.information @ reduced,
         iterations=optima.iterations,
@@ -48,28 +55,6 @@ def estimates_of(model: Model, sample: Sample, optima: Optima, at: Curvatures) -
         starts=optima.starts,
         agreement=optima.agreement,
     )
-
-
-def no_estimates(model: Model) -> Estimates:
-    """Estimates of no unit."""
-    k, none = len(model.names), np.empty(0)
-    square = np.empty((0, k, k))
-    return Estimates(
-        names=model.names, params=np.empty((0, k)), loglik=none, n_obs=none.astype(np.int64),
-        gradient=np.empty((0, k)), hessian=square, opg=square, information=square,
-        iterations=none.astype(np.int64), converged=none.astype(bool),
-        fixed=np.empty((0, k), bool), messages=(),
-        starts=none.astype(np.int64), agreement=none.astype(np.int64),
-    )  # fmt: skip
-
-
-def joined_estimates(parts: list[Estimates]) -> Estimates:
-    """Estimates of units one below the other."""
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_UNIT
-    }
-    messages = tuple(texts for part in parts for texts in part.messages)
-    return replace(parts[0], **arrays, messages=messages)
 
 
 def reductions(model: Model, optima: Optima) -> np.ndarray:
@@ -85,10 +70,22 @@ def reductions(model: Model, optima: Optima) -> np.ndarray:
         for a, gamma in zip(alpha, np.arange(k)[model.shock_coefficients(s)], strict=True):
             at_bound = optima.at_bound[:, gamma]
             result[at_bound, gamma] = -np.eye(k)[a]
-    weight = persistence_weights(model)
-    for i in np.flatnonzero(optima.dropped >= 0):
+    held = np.flatnonzero(optima.dropped >= 0)
+    _, slopes, _ = persistence_with_derivatives(model, optima.params[held])
+    for i, weight in zip(held, slopes, strict=True):
         j = optima.dropped[i]
         result[i, j] = -(np.where(np.arange(k) == j, 0.0, weight) @ result[i]) / weight[j]
+    return result
+
+
+def _curvature_of_the_face(model: Model, optima: Optima, gradient: np.ndarray) -> np.ndarray:
+    """Second derivative (N, k, k) of a persistence held at one, times its multiplier."""
+    n, k = optima.params.shape
+    result, held = np.zeros((n, k, k)), np.flatnonzero(optima.dropped >= 0)
+    _, slopes, bends = persistence_with_derivatives(model, optima.params[held])
+    j = optima.dropped[held]
+    multiplier = gradient[held, j] / slopes[np.arange(len(held)), j]
+    result[held] = multiplier[:, None, None] * bends
     return result
 
 
@@ -102,11 +99,11 @@ def fixed_and_messages(
     fixed = optima.at_bound.copy()
     integrated = np.asarray(optima.dropped >= 0)
     fixed[np.flatnonzero(integrated), optima.dropped[integrated]] = True
-    flat = np.asarray(~params[:, model.omega + 1 : model.beta.start].any(1))
+    flat = np.asarray(~params[:, model.shock_part].any(1))
     fixed[flat, model.omega] = True
     fixed[flat, model.beta] = True
     messages = [_bound_messages(model, *rows) for rows in zip(optima.at_bound, params, strict=True)]
-    moments = fourth_moment_root(model, params), persistence(model, params)
+    moments = second_moment_root(model, params), persistence(model, params)
     for i, texts in enumerate(messages):
         if flat[i]:
             texts.append(
@@ -142,7 +139,8 @@ def _bound_messages(model: Model, at_bound: np.ndarray, params: np.ndarray) -> l
     for i in np.flatnonzero(at_bound):
         name = model.names[i]
         if name == "omega":
-            what = f"is at its bound, {SMALLEST_OMEGA:g} of the variance of the series"
+            unit = "standard deviation" if model.vol.power == 0.5 else "variance"
+            what = f"is at its bound, {SMALLEST_OMEGA:g} of the {unit} of the series"
         elif name == "nu":
             end = NU[int(params[i] > sum(NU) / 2)]
             what = f"is at its bound, {end:g}"
@@ -172,6 +170,11 @@ def _moment_messages(
         return texts
     if level >= 1 and not known:
         texts.append(f"the persistence is {level:.6g}: there is no unconditional variance")
+    elif not root < 1 and not known and model.vol.power == 0.5:
+        texts.append(
+            f"the persistence is {level:.6g}, but that of the square of the recursion is "
+            f"{root:.6g}: there is no unconditional variance"
+        )
     elif not root < 1 and not known:
         texts.append(
             "the fourth moment of the residuals is not finite: autocorrelations of squares and "
@@ -185,19 +188,14 @@ def _moment_messages(
     return texts
 
 
-def persistence(model: Model, params: np.ndarray) -> np.ndarray:
-    r""":math:`\sum_i (\alpha_i + \gamma_i / 2) + \sum_j \beta_j`, of logarithms
-    :math:`\sum_j \beta_j`; parameters (N, k) to (N,)."""  # noqa: D205, D209
-    return params @ persistence_weights(model)
-
-
 def half_life(model: Model, params: np.ndarray) -> np.ndarray:
     r"""Steps :math:`\log(1/2) / \log \rho` in which half a deviation of the variance is gone.
 
-    :math:`\rho` is the largest root of the recursion of its forecasts, the persistence for
-    orders (1, 1); inf from one on, NaN at zero or below.
+    Or of its transform that follows the recursion. :math:`\rho` is the largest root of the
+    recursion of its forecasts, the persistence for orders (1, 1); inf from one on, NaN at zero
+    or below.
     """
-    rho = np.abs(np.linalg.eigvals(transition(model, params)[0])).max(1)
+    rho = _largest_root(transition(model, params)[0])
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = np.log(0.5) / np.log(rho)
     return np.where(rho > 1 - _ROUNDING, np.inf, np.where(rho > 0, steps, np.nan))
@@ -206,13 +204,16 @@ def half_life(model: Model, params: np.ndarray) -> np.ndarray:
 def unconditional_variance(model: Model, params: np.ndarray) -> np.ndarray:
     r"""Variance of the residual, inf where there is none.
 
-    :math:`\omega / (1 - P)` with the persistence P. For logarithms and normal innovations, with
-    :math:`\psi_i` the weights of past shocks in :math:`\log h_t`,
-    :math:`\prod_i E \exp(\psi_i' s_{t-i})` times what omega gives; for Student's t, inf.
+    :math:`\omega / (1 - P)` with the persistence P. For roots, the limit of the second moments
+    of the recursion. For logarithms and normal innovations, with :math:`\psi_i` the weights of
+    past shocks in :math:`\log h_t`, :math:`\prod_i E \exp(\psi_i' s_{t-i})` times what omega
+    gives; for Student's t, inf.
     """
     if not model.vol.log:
-        resting = resting_variance(model, params)
-        return np.where(np.isnan(resting), np.inf, resting)
+        limit = resting_variance(model, params)
+        if model.vol.power == 0.5:
+            limit = _limit_of_squares(model, params)
+        return np.where(np.isnan(limit), np.inf, limit)
     if model.density.names:
         return np.full(len(params), np.inf)
     return np.array([_exponential_variance(model, row) for row in params])
@@ -222,7 +223,27 @@ def resting_variance(model: Model, params: np.ndarray) -> np.ndarray:
     """Variance (N,) at which the recursion stays without news; NaN where there is none."""
     slack = 1 - persistence(model, params)
     level = params[:, model.omega] / np.where(slack > _ROUNDING, slack, np.nan)
-    return np.exp(level) if model.vol.log else level
+    return model.vol.restored(level)
+
+
+def _limit_of_squares(model: Model, params: np.ndarray) -> np.ndarray:
+    r"""Limit (N,) of the second moment of the recursion, NaN where there is none.
+
+    With the companion form :math:`s_{t+1} = A_t s_t + \omega e_1`, :math:`E s` and
+    :math:`E[s \otimes s]` are those that stay as they are.
+    """
+    moves, limit = _second_moments(model, params), np.full(len(params), np.nan)
+    fine = np.flatnonzero(_largest_root(moves) < 1)
+    omega, mean, r = params[fine, model.omega], transition(model, params[fine])[0], model.n_vol
+    unit = np.eye(r)[0]
+    level = np.linalg.solve(np.eye(r) - mean, omega[:, None, None] * unit[:, None])
+    carried = (mean @ level)[..., 0]
+    constant = unit[:, None] * carried[:, None, :] + carried[:, :, None] * unit
+    constant += omega[:, None, None] * np.outer(unit, unit)
+    constant *= omega[:, None, None]
+    second = np.linalg.solve(np.eye(r * r) - moves[fine], constant.reshape(-1, r * r, 1))
+    limit[fine] = second[:, 0, 0]
+    return limit
 
 
 def _exponential_variance(model: Model, row: np.ndarray) -> float:
@@ -249,40 +270,65 @@ def _log_moment(a: float, b: float) -> float:
     return float(np.logaddexp(*both) - a * MEAN_SIZE)
 
 
-def fourth_moment_root(model: Model, params: np.ndarray) -> np.ndarray:
-    r"""Largest root of the recursion of :math:`E h_t^2`, shape (N,): below one, and only then,
-    :math:`E e_t^4` is finite. NaN for a recursion of logarithms.
+def second_moment_root(model: Model, params: np.ndarray) -> np.ndarray:
+    r"""Largest root (N,) of the recursion of :math:`E g_t^2`; NaN for logarithms.
 
-    With :math:`s_{t+1} = A_t s_t + \omega` the companion form of the variance, it is that of
+    Below one, and only then, :math:`E e_t^4` is finite, of a recursion of roots
+    :math:`E e_t^2`. With :math:`s_{t+1} = A_t s_t + \omega e_1` the companion form, it is that of
     :math:`E[A_t \otimes A_t]`; for GARCH(1,1), :math:`(\alpha + \beta)^2 + (\kappa - 1)
     \alpha^2` with the kurtosis :math:`\kappa` of the innovations.
-    """  # noqa: D205
+    """
     if model.vol.log:
         return np.full(len(params), np.nan)
-    kurtosis = model.density.kurtosis(params[:, model.shape_part])
-    finite = np.isfinite(kurtosis)
-    mean, news = transition(model, params)
+    root, moved = _largest_root(_second_moments(model, params)), params[:, model.shock_part] != 0
+    finite = np.isfinite(_mean_square_size(model, params))
+    return np.where(finite | ~moved.any(1), root, np.inf)
+
+
+def _second_moments(model: Model, params: np.ndarray) -> np.ndarray:
+    """Expectation (N, r², r²) of a Kronecker product of the transition with itself."""
+    (mean, news), joint = transition(model, params), shock_covariances(model, params)
     second = _kron(mean, mean)
-    for s, weight in enumerate(model.vol.expected):
-        for r, other in enumerate(model.vol.expected):
-            # Shocks are z² h, or that where z < 0: products of two have half the moments then.
-            joint = np.where(finite, kurtosis, 0.0) * min(weight, other) - weight * other
-            second = second + joint[:, None, None] * _kron(news[s], news[r])
-    root = np.abs(np.linalg.eigvals(second)).max(1)
-    moved = (params[:, model.omega + 1 : model.beta.start] != 0).any(1)
-    return np.where(finite | ~moved, root, np.inf)
+    for s, t in np.ndindex(joint.shape[1:]):
+        second = second + joint[:, s, t, None, None] * _kron(news[s], news[t])
+    return second
+
+
+def shock_covariances(model: Model, params: np.ndarray) -> np.ndarray:
+    """Covariances (N, shocks, shocks) of shocks in units of g; as if of size 0 if not finite."""
+    square, size = _mean_square_size(model, params), np.ones(len(params))
+    if model.vol.power == 0.5:
+        size = model.density.mean_size(params[:, model.shape_part]).value
+    weight = np.array(model.vol.expected)
+    # Shocks are powers of |z|, or those where z < 0: products of two have half the moments then.
+    joint = np.where(np.isfinite(square), square, 0.0)[:, None, None]
+    expected = size[:, None] * weight
+    joint = joint * np.minimum(weight[:, None], weight)
+    return joint - expected[:, :, None] * expected[:, None, :]
+
+
+def _mean_square_size(model: Model, params: np.ndarray) -> np.ndarray:
+    """Expectation (N,) of the squared size of a shock: of z⁴, or z² for a root."""
+    if model.vol.power == 0.5:
+        return np.ones(len(params))
+    return model.density.kurtosis(params[:, model.shape_part])
+
+
+def _largest_root(matrices: np.ndarray) -> np.ndarray:
+    return np.abs(np.linalg.eigvals(matrices)).max(1)
 
 
 def transition(model: Model, params: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Expected transition (N, r, r) of the memory of the variance, and the matrix of each shock."""
+    """Expected transition (N, r, r) of the state of the variance, and the matrix of each shock."""
     n, r = len(params), model.n_vol
     mean = np.tile(np.eye(r, k=1), (n, 1, 1))
     mean[:, : model.q, 0] += params[:, model.beta]
     news = []
+    by_size = expected_params(model, params)
     for s, expected in enumerate(model.vol.expected):
-        matrix = np.zeros((n, r, r))
-        matrix[:, : model.p, 0] = params[:, model.shock_coefficients(s)]
-        mean += expected * matrix
+        matrix, coefficients = np.zeros((n, r, r)), model.shock_coefficients(s)
+        matrix[:, : model.p, 0] = params[:, coefficients]
+        mean[:, : model.p, 0] += expected * by_size[:, coefficients]
         news.append(matrix)
     return mean, news
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tsrnn.kernels import Lanes, Running, Sums, sums
 from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.garch._density import Constant
+from tsrnn.linear.garch._density import ByShape
 from tsrnn.linear.garch._prepare import Presample
 from tsrnn.linear.garch._specification import Model
 
@@ -85,7 +85,7 @@ class Likelihood:
         terms: tuple[str, ...],
         products: tuple[tuple[str, str | None], ...] = (),
     ) -> Sums:
-        initial = self._presample.select(units).memory(params, order)
+        initial = self._presample.select(units).state(params, order)
         return sums(
             self.model.cell,
             lanes,
@@ -98,7 +98,7 @@ class Likelihood:
             dd_initial=initial.second,
         )
 
-    def _constant(self, params: np.ndarray) -> Constant:
+    def _constant(self, params: np.ndarray) -> ByShape:
         return self.model.density.constant(params[:, self.model.shape_part])
 
     def _derivatives(

@@ -11,7 +11,8 @@ from tsrnn.data import Panel
 from tsrnn.linear.garch._specification import (
     MOVING,
     Model,
-    persistence_weights,
+    past_weights,
+    persistence_with_derivatives,
     shock_weights,
 )
 
@@ -182,7 +183,7 @@ def to_user(model: Model, centre: np.ndarray, scale: np.ndarray) -> tuple[np.nda
         matrix[:, model.omega, model.beta] = -log_variance[:, None]
         offset[:, model.omega] = log_variance
     else:
-        matrix[:, model.omega, model.omega] = scale**2
+        matrix[:, model.omega, model.omega] = scale ** (2 * model.vol.power)
     return matrix, offset
 
 
@@ -195,7 +196,7 @@ class Quantity(NamedTuple):
 
 
 class Initial(NamedTuple):
-    """Memory before the first observation, with the derivatives that are not zero."""
+    """State before the first observation, with the derivatives that are not zero."""
 
     value: np.ndarray  # (N, n_memory)
     first: dict[tuple[int, int], np.ndarray]
@@ -208,7 +209,8 @@ class Presample:
 
     ========================= ========================================================
     "backcast"                :math:`\sum_t w_t e_t^2` over the first 75 residuals at the
-                              starting values, :math:`w_t \propto 0.94^t`, as in arch
+                              starting values, :math:`w_t \propto 0.94^t`, of a root
+                              :math:`(\sum_t w_t |e_t|)^2`; as in arch
     "sample"                  mean of :math:`e_t^2` at the starting values
     "fcp"                     mean of :math:`e_t^2` at the current mean (Fiorentini,
                               Calzolari and Panattoni, 1996)
@@ -216,8 +218,8 @@ class Presample:
     "tsp"                     as "fcp", after residuals of zero; for logarithms
     ========================= ========================================================
 
-    A recursion of logarithms starts from the logarithm of the first three, and from the
-    unconditional mean of log h.
+    A recursion of roots or logarithms starts from those of the first three, and from the
+    unconditional mean of :math:`\sigma` or :math:`\log h`.
 
     Parameters
     ----------
@@ -238,17 +240,16 @@ class Presample:
         """Presample variance of some units."""
         return Presample(self.model, self.kind, self.fixed[units], self.moments[units])
 
-    def variance(self, params: np.ndarray) -> Quantity:
-        """Presample h, or log h, at parameters (N, k)."""
+    def transformed(self, params: np.ndarray) -> Quantity:
+        """Presample g, the transform of h, at parameters (N, k)."""
         if self.kind == "unconditional":
             return _unconditional(self.model, params)
         h = self._mean_square(params) if self.kind in MOVING else Quantity(self.fixed)
-        return _log(h) if self.model.vol.log else h
+        return _transformed(self.model, h)
 
     def level(self, params: np.ndarray) -> np.ndarray:
-        """Presample variances (N,) at parameters, of logarithms too."""
-        value = self.variance(params).value
-        return np.exp(value) if self.model.vol.log else value
+        """Presample variances (N,) at parameters."""
+        return self.model.vol.restored(self.transformed(params).value)
 
     def _mean_square(self, params: np.ndarray) -> Quantity:
         """Mean squared residual, quadratic in the parameters of the mean."""
@@ -261,14 +262,14 @@ class Presample:
         bend[:, part, part] = 2 * self.moments[:, 1:, 1:]
         return Quantity((weights * product).sum(1), slope, bend)
 
-    def memory(self, params: np.ndarray, order: int) -> Initial:
-        """Memory before the first observation and its derivatives up to an order."""
-        model, before, moving = self.model, self.variance(params), self._moving()
+    def state(self, params: np.ndarray, order: int) -> Initial:
+        """State before the first observation and its derivatives up to an order."""
+        model, before, moving = self.model, self.transformed(params), self._moving()
         value = np.zeros((len(params), model.n_memory))
         first: dict[tuple[int, int], np.ndarray] = {}
         second: dict[tuple[int, int, int], np.ndarray] = {}
         for j in range(model.n_vol):
-            field, weight = model.mean.n_ma + j, persistence_weights(model, j)
+            field, weight = model.mean.n_ma + j, past_weights(model, j)
             offset = shock_weights(model, j)
             offset[model.omega] = j == 0
             part = _product(params, weight, offset, before)
@@ -288,8 +289,9 @@ class Presample:
         if self.kind in MOVING:
             moving[model.mean_part] = True
         elif self.kind == "unconditional":
-            moving = persistence_weights(model) != 0
+            moving = past_weights(model) != 0
             moving[model.omega] = True
+            moving[model.shape_part] = model.vol.power == 0.5  # by E|z|
         return moving
 
 
@@ -314,24 +316,29 @@ def _pairs(weight: np.ndarray, moving: np.ndarray) -> list[tuple[int, int]]:
 
 def _unconditional(model: Model, params: np.ndarray) -> Quantity:
     r""":math:`\omega / (1 - P)`; NaN where the persistence P is not below one."""
-    weight = persistence_weights(model)
-    slack = 1 - params @ weight
-    slack = np.where(slack > 0, slack, np.nan)
+    share, weight, curved = persistence_with_derivatives(model, params)
+    slack = np.where(share < 1, 1 - share, np.nan)
     unit = np.zeros(params.shape[1])
     unit[model.omega] = 1.0
     value = params[:, model.omega] / slack
     slope = (unit + value[:, None] * weight) / slack[:, None]
-    crossed = slope[:, :, None] * weight
-    return Quantity(value, slope, (crossed + crossed.swapaxes(1, 2)) / slack[:, None, None])
+    crossed = slope[:, :, None] * weight[:, None, :]
+    bend = crossed + crossed.swapaxes(1, 2) + value[:, None, None] * curved
+    return Quantity(value, slope, bend / slack[:, None, None])
 
 
-def _log(h: Quantity) -> Quantity:
-    value = np.log(h.value)
+def _transformed(model: Model, h: Quantity) -> Quantity:
+    """Transform of a variance, with derivatives."""
+    value = model.vol.transformed(h.value)
     if h.slope is None or h.bend is None:
         return Quantity(value)
-    slope = h.slope / h.value[:, None]
-    bend = h.bend / h.value[:, None, None] - slope[:, :, None] * slope[:, None, :]
-    return Quantity(value, slope, bend)
+    if model.vol.power == 1:
+        return h
+    # slopes of log h and of its root, and the share of their squares in the second derivative
+    per, share = (h.value, 1.0) if model.vol.log else (2 * value, 1 / value[:, None, None])
+    slope = h.slope / per[:, None]
+    square = slope[:, :, None] * slope[:, None, :]
+    return Quantity(value, slope, h.bend / per[:, None, None] - share * square)
 
 
 def presample_of(
@@ -345,16 +352,19 @@ def presample_of(
     if not isinstance(kind, str):
         kind, fixed = "fixed", float(kind) / sample.scale**2
     else:
-        fixed = backcast(first**2, sample.n_obs) if kind == "backcast" else variance
+        fixed = variance
+        if kind == "backcast":
+            sizes = np.abs(first) if model.vol.power == 0.5 else first**2
+            fixed = backcast(sizes, sample.n_obs) ** (2 if model.vol.power == 0.5 else 1)
     moments = mean_moments(model, sample) if kind in MOVING else np.zeros((len(sample.n_obs), 1, 1))
     return Presample(model, kind, fixed, moments)
 
 
-def backcast(squares: np.ndarray, n_obs: np.ndarray) -> np.ndarray:
-    """Exponentially weighted mean of the first squared residuals."""
-    most = squares.shape[1]
+def backcast(sizes: np.ndarray, n_obs: np.ndarray) -> np.ndarray:
+    """Exponentially weighted mean of the first residuals, squared or absolute."""
+    most = sizes.shape[1]
     weights = np.where(np.arange(most) < n_obs[:, None], _DECAY ** np.arange(most), 0.0)
-    return (weights * squares).sum(1) / weights.sum(1)
+    return (weights * sizes).sum(1) / weights.sum(1)
 
 
 def mean_moments(model: Model, sample: Sample) -> np.ndarray:

@@ -15,7 +15,7 @@ from tsrnn.contract import choice, number, positive_integer
 from tsrnn.kernels import Cell
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.garch._density import DENSITIES, Density
+from tsrnn.linear.garch._density import DENSITIES, ByShape, Density
 from tsrnn.linear.garch._volatility import VOLATILITIES, Volatility
 
 Fields = tuple[Tensor, ...]
@@ -24,7 +24,7 @@ MEANS = ("constant", "zero", "ar", "arma")
 INITIAL_VARIANCES = ("backcast", "sample", "fcp", "unconditional", "tsp")
 MOVING = ("fcp", "tsp")  # with the parameters of the mean
 AUXILIARY = ("l", "log_h", "e", "h", "w")
-SMALLEST_OMEGA = 1e-8  # of the variance of the series, as in arch
+SMALLEST_OMEGA = 1e-8  # of the variance of the series, or of its root, as in arch
 LARGEST_LOG_BETA = 1 - 1e-8  # below one, where the logarithm of the variance is stationary
 NU = (2.05, 500.0)  # as in arch: below there is hardly a variance, above hardly a difference
 
@@ -74,6 +74,11 @@ class Model:
         """Slice of the q coefficients of the lagged variance."""
         return slice(self.vol_part.stop - self.q, self.vol_part.stop)
 
+    @cached_property
+    def shock_part(self) -> slice:
+        """Slice of the coefficients of all shocks."""
+        return slice(self.omega + 1, self.beta.start)
+
     def shock_coefficients(self, s: int) -> slice:
         """Slice of the p coefficients of shock s."""
         start = self.omega + 1 + s * self.p
@@ -81,18 +86,18 @@ class Model:
 
     @cached_property
     def n_vol(self) -> int:
-        """Memory fields of the variance."""
+        """State fields of the variance."""
         return max(self.p, self.q)
 
     @cached_property
     def n_memory(self) -> int:
-        """Memory fields: those of the mean, then those of the variance."""
+        """State fields: those of the mean, then those of the variance."""
         return self.mean.n_ma + self.n_vol
 
     @cached_property
     def cell(self) -> Cell:
-        """The recurrence, in memory fields and then `AUXILIARY` ones that it does not read."""
-        memory = (
+        """The recurrence, in state fields and then `AUXILIARY` ones that it does not read."""
+        state = (
             *(f"m{i + 1}" for i in range(self.mean.n_ma)),
             *(f"s{i + 1}" for i in range(self.n_vol)),
         )
@@ -105,46 +110,46 @@ class Model:
             m=len(inputs),
             p=len(params),
             step=step,
-            names=((*memory, *AUXILIARY), inputs, tuple(f"p_{name}" for name in params)),
+            names=((*state, *AUXILIARY), inputs, tuple(f"p_{name}" for name in params)),
         )
 
 
 @dataclass(frozen=True)
 class Step:
-    """One observation: residual, variance, log-likelihood, and the memory after it."""
+    """One observation: residual, variance, log-likelihood, and the state after it."""
 
     model: Model
 
-    def __call__(self, state: Fields, inputs: Fields, params: Fields) -> Fields:
-        """Return the new memory and the auxiliary fields."""
+    def __call__(self, fields: Fields, inputs: Fields, params: Fields) -> Fields:
+        """Return the new state and the auxiliary fields."""
         if not self.model.padded:
-            return self._observed(state, inputs, params)
+            return self._observed(fields, inputs, params)
         *inputs_, observed = inputs
-        new = self._observed(state, tuple(inputs_), params)
+        new = self._observed(fields, tuple(inputs_), params)
         n, there = self.model.n_memory, observed > 0.5
-        kept = (torch.where(there, a, b) for a, b in zip(new[:n], state, strict=False))
+        kept = (torch.where(there, a, b) for a, b in zip(new[:n], fields, strict=False))
         return (*kept, *(torch.where(there, field, 0.0) for field in new[n:]))
 
-    def _observed(self, state: Fields, inputs: Fields, params: Fields) -> Fields:
+    def _observed(self, fields: Fields, inputs: Fields, params: Fields) -> Fields:
         model = self.model
-        memory = state[: model.n_memory]
-        h, log_h = model.vol.variance(memory[model.mean.n_ma :])
+        state = fields[: model.n_memory]
+        h, log_h = model.vol.variance(state[model.mean.n_ma :])
         predicted = model.mean.predicted(
-            memory[: model.mean.n_ma], inputs[1:], params[model.mean_part]
+            state[: model.mean.n_ma], inputs[1:], params[model.mean_part]
         )
         e = inputs[0] - predicted
         w = 1 / h
         loglik = model.density.log_kernel(e * e * w, log_h, params[model.shape_part])
-        return (*self.remembered(memory, e, h, params), loglik, log_h, e, h, w)
+        return (*self.advance(state, e, h, params), loglik, log_h, e, h, w)
 
-    def remembered(self, memory: Fields, e: Tensor, h: Tensor, params: Fields) -> Fields:
-        """Memory after a residual whose variance is h."""
+    def advance(self, state: Fields, e: Tensor, h: Tensor, params: Fields) -> Fields:
+        """State after a residual whose variance is h."""
         model, n_ma = self.model, self.model.mean.n_ma
         shocks = model.vol.shocks(e, h)
         order = (model.p, model.q)
         return (
-            *model.mean.advance(memory[:n_ma], e, params[model.mean_part]),
-            *model.vol.advance(memory[n_ma:], shocks, params[model.vol_part], order),
+            *model.mean.advance(state[:n_ma], e, params[model.mean_part]),
+            *model.vol.advance(state[n_ma:], shocks, params[model.vol_part], order),
         )
 
 
@@ -155,7 +160,7 @@ class UnivariateMean:
     .. math:: y_t = c + \sum_i \phi_i y_{t-i} + \sum_j \theta_j e_{t-j} + e_t
 
     A step reads y and its lags as inputs. The contribution of past residuals to later means is
-    the memory: field j holds the part of :math:`\sum_i \theta_i e_{t-i}` that is known j steps
+    the state: field j holds the part of :math:`\sum_i \theta_i e_{t-i}` that is known j steps
     before, zero at the start.
 
     Parameters
@@ -170,6 +175,15 @@ class UnivariateMean:
     constant: bool
     lags: tuple[int, ...] = ()
     n_ma: int = 0
+
+    @property
+    def kind(self) -> str:
+        """Name of the mean, one of `MEANS`."""
+        if self.n_ma:
+            return "arma"
+        if self.lags:
+            return "ar"
+        return "constant" if self.constant else "zero"
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -186,22 +200,26 @@ class UnivariateMean:
         """First observations that have not all lags, and are left out of the likelihood."""
         return max(self.lags, default=0)
 
-    def predicted(self, memory: Fields, lagged: Fields, params: Fields) -> Tensor | float:
-        """Conditional mean from the memory and the lags of y."""
+    def predicted(self, state: Fields, lagged: Fields, params: Fields) -> Tensor | float:
+        """Conditional mean from the state and the lags of y."""
         constant = [*params[: self.constant]]
         slopes = params[self.constant : self.constant + len(self.lags)]
         terms = constant + [phi * y for phi, y in zip(slopes, lagged, strict=True)]
-        return sum([*terms[1:], *memory[:1]], start=terms[0]) if terms else sum(memory[:1])
+        return sum([*terms[1:], *state[:1]], start=terms[0]) if terms else sum(state[:1])
 
-    def advance(self, memory: Fields, e: Tensor, params: Fields) -> Fields:
-        """Memory after a residual."""
+    def advance(self, state: Fields, e: Tensor, params: Fields) -> Fields:
+        """State after a residual."""
         theta = params[len(params) - self.n_ma :]
         new = [theta_j * e for theta_j in theta]
-        return tuple(a + b for a, b in zip(new, memory[1:], strict=False)) + tuple(new[-1:])
+        return tuple(a + b for a, b in zip(new, state[1:], strict=False)) + tuple(new[-1:])
 
 
-def persistence_weights(model: Model, first: int = 0) -> np.ndarray:
-    """Weights (k,) whose product with the parameters is the persistence, from a lag on."""
+def past_weights(model: Model, first: int = 0) -> np.ndarray:
+    """Weights (k,) whose product with the parameters is the effect of a past from a lag on.
+
+    That of a past in which shocks and recursion stood at one. For a recursion of the variance
+    or its logarithm it is the persistence.
+    """
     weight = np.zeros(len(model.names))
     for s, expected in enumerate(model.vol.expected):
         weight[model.shock_coefficients(s)][first:] = expected
@@ -210,7 +228,7 @@ def persistence_weights(model: Model, first: int = 0) -> np.ndarray:
 
 
 def shock_weights(model: Model, first: int) -> np.ndarray:
-    """Weights (k,) whose product with the parameters is the sum of presample shocks from a lag on.
+    """Weights (k,) whose product with the parameters is the sum of shocks before, from a lag on.
 
     Zero where shocks are at their expectation, which is zero for a logarithm.
     """
@@ -218,6 +236,48 @@ def shock_weights(model: Model, first: int) -> np.ndarray:
     for s, shock in enumerate(model.vol.before):
         weight[model.shock_coefficients(s)][first:] = shock
     return weight
+
+
+def expected_params(model: Model, params: np.ndarray) -> np.ndarray:
+    r"""Parameters (N, k), coefficients of shocks times the expectation of their size.
+
+    That of :math:`|z|^{2 \lambda}`: one for the variance, :math:`E |z|` for its root.
+    """
+    if model.vol.power != 0.5:
+        return params
+    expected = params.copy()
+    expected[:, model.shock_part] *= _mean_size(model, params).value[:, None]
+    return expected
+
+
+def persistence(model: Model, params: np.ndarray) -> np.ndarray:
+    r"""Share (N,) of a deviation of the transformed variance that is expected to last.
+
+    :math:`\sum_i (\alpha_i + \gamma_i / 2) + \sum_j \beta_j`, with :math:`\alpha` and
+    :math:`\gamma` times :math:`E |z|` for a root; of logarithms :math:`\sum_j \beta_j`.
+    """
+    return expected_params(model, params) @ past_weights(model)
+
+
+def persistence_with_derivatives(
+    model: Model, params: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Persistence (N,) with slopes (N, k) and second derivatives (N, k, k)."""
+    (n, k), weight, shocks = params.shape, past_weights(model), model.shock_part
+    slope, bend = np.tile(weight, (n, 1)), np.zeros((n, k, k))
+    if model.vol.power == 0.5:
+        size, shape = _mean_size(model, params), model.shape_part
+        share = params[:, shocks] @ weight[shocks]
+        slope[:, shocks] *= size.value[:, None]
+        slope[:, shape] = (size.slope * share)[:, None]
+        bend[:, shocks, shape] = (size.slope[:, None] * weight[shocks])[:, :, None]
+        bend[:, shape, shocks] = bend[:, shocks, shape].swapaxes(1, 2)
+        bend[:, shape, shape] = (size.bend * share)[:, None, None]
+    return persistence(model, params), slope, bend
+
+
+def _mean_size(model: Model, params: np.ndarray) -> ByShape:
+    return model.density.mean_size(params[:, model.shape_part])
 
 
 def model_of(
@@ -280,17 +340,19 @@ def _mean_lags(value: Any) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Coordinates:
-    r"""Natural parameters :math:`\theta = A c + b`, with nu the inverse of its coordinate.
+    r"""Coordinates c, of which natural parameters are functions by way of :math:`A c + b`.
 
     Leverage is estimated as alpha and alpha + gamma, both not negative; nu as 1/nu, in which
-    the likelihood is closer to a parabola.
+    the likelihood is closer to a parabola; shocks of a root with coefficients times E|z|, in
+    which persistence is linear.
 
     Parameters
     ----------
+    model : Model
     matrix : ndarray of shape (k, d)
+        A.
     offset : ndarray of shape (k,)
-    inverted : slice
-        Where nu stands among natural parameters.
+        b.
     lower, upper : ndarray of shape (d,)
     kept : integer ndarray of shape (d,)
         Natural parameter that each coordinate belongs to.
@@ -299,9 +361,9 @@ class Coordinates:
         others imply.
     """
 
+    model: Model
     matrix: np.ndarray
     offset: np.ndarray
-    inverted: slice
     lower: np.ndarray
     upper: np.ndarray
     kept: np.ndarray
@@ -309,34 +371,67 @@ class Coordinates:
 
     def natural(self, coordinates: np.ndarray) -> np.ndarray:
         """Natural parameters (n, k) of coordinates (n, d)."""
-        params = coordinates @ self.matrix.T + self.offset
-        params[:, self.inverted] = 1 / params[:, self.inverted]
+        params, shape = coordinates @ self.matrix.T + self.offset, self.model.shape_part
+        params[:, shape] = 1 / params[:, shape]
+        if self._sized:
+            params[:, self.model.shock_part] /= _mean_size(self.model, params).value[:, None]
         return params
 
     def of(self, params: np.ndarray) -> np.ndarray:
         """Coordinates (n, d) of natural parameters (n, k), in the box."""
-        linear = params - self.offset
-        linear[:, self.inverted] = 1 / params[:, self.inverted]
+        linear, shape = expected_params(self.model, params) - self.offset, self.model.shape_part
+        linear[:, shape] = 1 / params[:, shape]
         return np.clip(linear @ np.linalg.pinv(self.matrix).T, self.lower, self.upper)
 
     def jacobian(self, params: np.ndarray) -> np.ndarray:
         """Derivatives (n, k, d) of natural parameters."""
-        result = np.tile(self.matrix, (len(params), 1, 1))
-        nu = params[:, self.inverted]
-        result[:, self.inverted] *= -(nu**2)[:, :, None]
+        result, shape = np.tile(self.matrix, (len(params), 1, 1)), self.model.shape_part
+        nu = params[:, shape]
+        result[:, shape] *= -(nu**2)[:, :, None]
+        if self._sized:
+            size, shocks = _mean_size(self.model, params), self.model.shock_part
+            result[:, shocks] /= size.value[:, None, None]
+            by_inverse = nu**2 * (size.slope / size.value)[:, None]  # of log E|z|, negative
+            result[:, shocks] += np.einsum(
+                "ns,nv,vd->nsd", params[:, shocks], by_inverse, self.matrix[shape]
+            )
         return result
+
+    @property
+    def _sized(self) -> bool:
+        """Whether coefficients of shocks are estimated times E|z|."""
+        return self.model.vol.power == 0.5
 
     def pulled(self, params: np.ndarray, at: Evaluation, exact: bool) -> Evaluation:
         """Evaluation in these coordinates, of one in natural parameters."""
         jacobian = self.jacobian(params)
         with np.errstate(invalid="ignore", over="ignore"):  # where values are not finite either
             curvature = jacobian.swapaxes(1, 2) @ at.curvature @ jacobian
-            if exact and self.inverted.stop > self.inverted.start:
-                rows = self.matrix[self.inverted]
-                bend = 2 * params[:, self.inverted] ** 3 * at.gradient[:, self.inverted]
+            if exact and self.model.density.names:
+                shape = self.model.shape_part
+                rows = self.matrix[shape]
+                bend = 2 * params[:, shape] ** 3 * at.gradient[:, shape]
                 curvature -= np.einsum("ns,si,sj->nij", bend, rows, rows)
+                if self._sized:
+                    curvature -= self._bend_of_shocks(params, at.gradient)
             gradient = np.einsum("nk,nkd->nd", at.gradient, jacobian)
         return Evaluation(at.value, gradient, curvature)
+
+    def _bend_of_shocks(self, params: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Second derivatives (n, d, d) of the coefficients of shocks, by slopes (n, k).
+
+        A coefficient is a / m(1 / x) with its coordinate a, m = E|z|, and x = 1 / nu.
+        """
+        shocks, shape = self.model.shock_part, self.model.shape_part
+        size, nu = _mean_size(self.model, params), params[:, -1]
+        first = size.slope / size.value
+        second = size.bend / size.value - first**2
+        by_x, by_x_twice = nu**2 * first, -(nu**3) * (2 * first + nu * second)
+        row, by_shock = self.matrix[shape][0], gradient[:, shocks] @ self.matrix[shocks]
+        crossed = (by_x / size.value)[:, None, None] * by_shock[:, :, None] * row
+        share = (gradient[:, shocks] * params[:, shocks]).sum(1)
+        twice = (share * (by_x**2 + by_x_twice))[:, None, None] * np.outer(row, row)
+        return crossed + crossed.swapaxes(1, 2) + twice
 
 
 def box(model: Model) -> Coordinates:
@@ -357,12 +452,12 @@ def box(model: Model) -> Coordinates:
             matrix[leverage, alpha] = -np.eye(model.p)
     shape = model.shape_part
     lower[shape], upper[shape] = 1 / NU[1], 1 / NU[0]
-    return Coordinates(matrix, np.zeros(k), shape, lower, upper, np.arange(k))
+    return Coordinates(model, matrix, np.zeros(k), lower, upper, np.arange(k))
 
 
 def face(model: Model, whole: Coordinates, dropped: int) -> Coordinates:
     """Coordinates on the face of stationarity, where the persistence is one."""
-    weight = whole.matrix.T @ persistence_weights(model)
+    weight = whole.matrix.T @ past_weights(model)
     kept = np.arange(len(weight)) != dropped
     inside = np.eye(len(weight))[:, kept]
     inside[dropped] = -weight[kept] / weight[dropped]

@@ -131,9 +131,10 @@ def _candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
 
     A kind is a level of the persistence; with several lags of the variance, whether it is high
     and whether they share beta or the last has it all, between which there are maxima of their
-    own. Omega is for a variance of one, or for a logarithm of it of one.
+    own. Omega is for a transformed variance of one.
     """
     p, q, vol = model.p, model.q, model.vol
+    expected = _expected_shocks(model)
     grid = _FINE if whole else _COARSE
     leverages = [grid.log_gammas if vol.log else grid.gammas] * (len(vol.coefficients) - 1)
     shapes = [np.full(q, 1 / q)] if q else [np.empty(0)]
@@ -144,7 +145,7 @@ def _candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
         shapes, grid.levels, grid.alphas, *leverages
     ):
         shocks = [alpha, *leverage]
-        share_of_shocks = float(np.dot(vol.expected, shocks))
+        share_of_shocks = float(np.dot(expected, shocks))
         beta = level - share_of_shocks if q else 0.0
         if not q and not vol.log:
             shocks = [level * shock / share_of_shocks for shock in shocks]
@@ -159,11 +160,11 @@ def _candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
 def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
     """Starts (count, N, k) drawn at random, the same for all units in every fit."""
     rng, (p, q, vol) = np.random.default_rng(0), (model.p, model.q, model.vol)
-    rows = []
+    rows, expected = [], _expected_shocks(model)
     for _ in range(count):
         level, alpha = rng.uniform(0.3, 0.99), rng.uniform(0.01, 0.3)
         sizes = [alpha, *rng.uniform(-0.1 if vol.log else 0.0, 0.1, len(vol.coefficients) - 1)]
-        share_of_shocks = float(np.dot(vol.expected, sizes))
+        share_of_shocks = float(np.dot(expected, sizes))
         shares = [rng.dirichlet(np.ones(p)) for _ in sizes]
         share = rng.dirichlet(np.ones(q)) if q else np.empty(0)
         beta = max(level - share_of_shocks, 0.0) * share
@@ -173,11 +174,17 @@ def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
     return _with_mean(model, mean, np.array(rows)).swapaxes(0, 1)
 
 
+def _expected_shocks(model: Model) -> np.ndarray:
+    """Expectation of the shocks, in units of the transformed variance."""
+    size = model.density.mean_size(np.full((1, len(model.density.names)), _NU)).value[0]
+    return np.array(model.vol.expected) * (size if model.vol.power == 0.5 else 1.0)
+
+
 def _with_mean(model: Model, mean: MeanStart, rows: np.ndarray) -> np.ndarray:
     """Parameters (N, c, k) of c candidates for a variance of one, with those of the mean."""
     params = np.empty((len(mean.params), len(rows), len(model.names)))
     params[:, :, model.mean_part] = mean.params[:, None]
     params[:, :, model.omega :] = rows
     variance = mean.variance[:, None]
-    params[:, :, model.omega] *= np.log(variance) if model.vol.log else variance
+    params[:, :, model.omega] *= model.vol.transformed(variance)
     return params

@@ -1,4 +1,4 @@
-"""Recursions of the variance: GARCH, GJR-GARCH, EGARCH. A further one is an entry in the table."""
+"""Recursions of the variance, its root or its logarithm: each is an entry in the table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,13 +17,14 @@ MEAN_SIZE = math.sqrt(2 / math.pi)  # of the absolute value of a standard normal
 
 @dataclass(frozen=True)
 class Volatility:
-    r"""A linear recursion for the variance or its logarithm, driven by shocks.
+    r"""Linear recursion for a transform of the variance, driven by shocks.
 
     .. math:: g_t = \omega + \sum_{i=1}^p a_i' s_{t-i} + \sum_{j=1}^q \beta_j g_{t-j}
 
-    with :math:`g_t = h_t` or :math:`\log h_t` and s the `shocks`, functions of the residual and
-    its variance. It runs in companion form: field k of the memory is the part of
-    :math:`g_{t+k}` that is known before :math:`e_t`, so that field 0 is :math:`g_t`.
+    with :math:`g_t = h_t^\lambda`, or :math:`\log h_t` for :math:`\lambda = 0`, and s the
+    `shocks`, functions of the residual and its variance. It runs in companion form: field k of
+    the state is the part of :math:`g_{t+k}` that is known before :math:`e_t`, so that field 0 is
+    :math:`g_t`.
 
     Parameters
     ----------
@@ -31,11 +33,14 @@ class Volatility:
     coefficients : tuple of str
         Greek names of the coefficients of the shocks, ``("alpha", "gamma")``.
     shocks : callable
-        ``shocks(e, h) -> tuple`` of tensors.
+        ``shocks(e, h) -> tuple`` of tensors. They scale as g does, those of a logarithm not at
+        all.
     expected : tuple of float
-        Expectation of the shocks given the past, in units of h.
-    log : bool
-        Whether g is the logarithm of the variance.
+        Expectation of the shocks given the past, in units of that of
+        :math:`|e|^{2 \lambda}`.
+    power : {1, 0.5, 0}
+        :math:`\lambda`: the recursion is of the variance, its root or its logarithm. With a
+        power, coefficients are not negative, nor sums of the first and another one.
     before : tuple of float
         Shocks before the first observation, for a logarithm; their expectation if empty.
     even : bool
@@ -50,7 +55,7 @@ class Volatility:
     coefficients: tuple[str, ...]
     shocks: Callable[[Tensor, Tensor], Fields]
     expected: tuple[float, ...]
-    log: bool = False
+    power: float = 1.0
     before: tuple[float, ...] = ()
     even: bool = False
     without_leverage: Volatility | None = None
@@ -60,21 +65,45 @@ class Volatility:
         greek = [*((name, p) for name in self.coefficients), ("beta", q)]
         return ("omega", *(f"{name}[{i + 1}]" for name, n in greek for i in range(n)))
 
-    def variance(self, memory: Fields) -> tuple[Tensor, Tensor]:
+    @property
+    def log(self) -> bool:
+        """Whether the recursion is of the logarithm of the variance."""
+        return self.power == 0
+
+    @property
+    def kinked(self) -> bool:
+        """Whether shocks have a kink at a residual of zero: absolute values, as not of squares."""
+        return self.power < 1
+
+    def transformed(self, h: np.ndarray) -> np.ndarray:
+        """Transform g of variances."""
+        if self.log:
+            return np.log(h)
+        return h if self.power == 1 else np.sqrt(h)
+
+    def restored(self, g: np.ndarray) -> np.ndarray:
+        """Variances of which g is the transform."""
+        if self.log:
+            return np.exp(g)
+        return g if self.power == 1 else g * g
+
+    def variance(self, state: Fields) -> tuple[Tensor, Tensor]:
         """Return h and log h of this step."""
-        g = memory[0]
-        return (torch.exp(g), g) if self.log else (g, torch.log(g))
+        g = state[0]
+        if self.log:
+            return torch.exp(g), g
+        return (g, torch.log(g)) if self.power == 1 else (g * g, 2 * torch.log(g))
 
     def advance(
-        self, memory: Fields, shocks: Fields, params: Fields, order: tuple[int, int]
+        self, state: Fields, shocks: Fields, params: Fields, order: tuple[int, int]
     ) -> Fields:
-        """Memory after the shocks of a step."""
+        """State after the shocks of a step."""
         (p, q), (omega, *rest) = order, params
         new = []
-        for k in range(len(memory)):
+        for k in range(len(state)):
             terms = [rest[s * p + k] * shock for s, shock in enumerate(shocks) if k < p]
-            terms += [rest[len(shocks) * p + k] * memory[0]] if k < q else []
-            terms += [memory[k + 1]] if k + 1 < len(memory) else []
+            terms += [rest[len(shocks) * p + k] * state[0]] if k < q else []
+            terms += [state[k + 1]] if k + 1 < len(state) else []
             new.append(sum(terms, start=omega) if k == 0 else sum(terms[1:], start=terms[0]))
         return tuple(new)
 
@@ -85,6 +114,14 @@ def _squares(e: Tensor, h: Tensor) -> Fields:
 
 def _squares_by_sign(e: Tensor, h: Tensor) -> Fields:
     return e * e, torch.where(e < 0, e * e, 0.0)
+
+
+def _sizes(e: Tensor, h: Tensor) -> Fields:
+    return (torch.abs(e),)
+
+
+def _sizes_by_sign(e: Tensor, h: Tensor) -> Fields:
+    return torch.abs(e), torch.where(e < 0, -e, 0.0)
 
 
 def _size_and_sign(e: Tensor, h: Tensor) -> Fields:
@@ -104,12 +141,25 @@ r""":math:`h_t = \omega + \sum_i (\alpha_i + \gamma_i 1[e_{t-i} < 0]) e_{t-i}^2
 + \sum_j \beta_j h_{t-j}` (Glosten, Jagannathan and Runkle, 1993)."""
 
 EGARCH = Volatility(
-    "egarch", "EGARCH", ("alpha", "gamma"), _size_and_sign, expected=(0.0, 0.0), log=True
+    "egarch", "EGARCH", ("alpha", "gamma"), _size_and_sign, expected=(0.0, 0.0), power=0
 )
 r""":math:`\log h_t = \omega + \sum_i \alpha_i (|z_{t-i}| - \sqrt{2/\pi}) + \gamma_i z_{t-i}
 + \sum_j \beta_j \log h_{t-j}` with :math:`z_t = e_t / \sqrt{h_t}` (Nelson, 1991)."""
 
+AVGARCH = Volatility(
+    "avgarch", "AVGARCH", ("alpha",), _sizes, expected=(1.0,), power=0.5, even=True
+)
+r""":math:`\sigma_t = \omega + \sum_i \alpha_i |e_{t-i}| + \sum_j \beta_j \sigma_{t-j}`
+(Taylor, 1986; Schwert, 1989)."""
+
+TGARCH = Volatility(
+    "tgarch", "TGARCH", ("alpha", "gamma"), _sizes_by_sign, expected=(1.0, 0.5), power=0.5,
+    without_leverage=AVGARCH,
+)  # fmt: skip
+r""":math:`\sigma_t = \omega + \sum_i (\alpha_i + \gamma_i 1[e_{t-i} < 0]) |e_{t-i}|
++ \sum_j \beta_j \sigma_{t-j}` (Zakoian, 1994)."""
+
 EGARCH_TSP = replace(EGARCH, before=(-MEAN_SIZE, 0.0))
 """EGARCH after residuals of zero, as TSP has it."""
 
-VOLATILITIES = {volatility.name: volatility for volatility in (GARCH, GJR, EGARCH)}
+VOLATILITIES = {volatility.name: volatility for volatility in (GARCH, GJR, EGARCH, AVGARCH, TGARCH)}

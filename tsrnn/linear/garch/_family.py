@@ -1,0 +1,363 @@
+"""Family of GARCH models: a mean, a recursion of the variance and a density."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tsrnn.contract import Arguments, choice, flag, level_name, positive_integer, seed_of
+from tsrnn.data import Panel
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._family import Arrays, Family, Units
+from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
+from tsrnn.linear.garch._filter import VarianceState, advance_garch, begin_garch, filter_garch
+from tsrnn.linear.garch._fit import (
+    Optima,
+    Problem,
+    highest_maxima,
+    inferred,
+    optima_at,
+    problem_at,
+    problems,
+)
+from tsrnn.linear.garch._forecast import (
+    analytic_quantiles,
+    expected_mean,
+    expected_variance,
+    simulate_garch,
+    simulated_quantiles,
+    simulated_variance,
+)
+from tsrnn.linear.garch._inference import half_life, unconditional_variance
+from tsrnn.linear.garch._prepare import rows_of, units_of
+from tsrnn.linear.garch._specification import (
+    NU,
+    Model,
+    initial_variance_of,
+    model_of,
+    persistence,
+)
+from tsrnn.linear.garch._volatility import EGARCH_TSP
+
+INTERVALS = ("simulated", "analytic")
+LARGEST_NU = NU[1] * (1 - 1e-9)  # at the bound, which stands for the normal distribution
+_DISTRIBUTIONS = {"normal": "normal", "t": "Student's t"}
+
+
+@dataclass(frozen=True)
+class GARCHFamily(Family):
+    """GARCH at given orders: units are series of one target, as many together as memory allows.
+
+    Attributes
+    ----------
+    model : Model
+    n_targets : int
+        Targets of a series.
+    initial_variance : str or float
+    stationary : bool
+        Whether the persistence is held at one.
+    n_starts : int or None
+        Starts of every unit; None for as many as needed.
+    intervals : {"simulated", "analytic"}
+    n_simulations : int
+        Paths of a unit.
+    random_state : int, numpy random generator or None
+        Of these paths.
+    """
+
+    model: Model
+    n_targets: int = 1
+    initial_variance: str | float = "backcast"
+    stationary: bool = True
+    n_starts: int | None = None
+    intervals: str = "simulated"
+    n_simulations: int = 2000
+    random_state: Any = None
+
+    guarantee: ClassVar[str] = (
+        "Simulated, the parameters taken as known. Holds if the model and the distribution of its "
+        "innovations are right."
+    )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.names
+
+    @property
+    def title(self) -> str:
+        model = self.model
+        return f"{model.vol.title}({model.p}, {model.q}), {model.mean.kind} mean"
+
+    @property
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        n, model = self.n_targets, self.model
+        return {"memory": (n, model.n_memory), "recent": (n, model.mean.n_dropped)}
+
+    @property
+    def constant_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"presample": (self.n_targets,)}
+
+    @property
+    def conventions(self) -> dict[str, str]:
+        return {"Presample variance": str(self.initial_variance)}
+
+    @property
+    def n_arma(self) -> int:
+        return len(self.model.mean.lags) + self.model.mean.n_ma
+
+    def prepare(
+        self, panel: Panel, given: np.ndarray | None
+    ) -> Iterator[tuple[Problem | None, dict[int, str]]]:
+        model, initial = self._model_of(panel), self.initial_variance
+        if given is None:
+            yield from problems(model, *units_of(panel), initial, self.stationary, self.n_starts)
+            return
+        _check_lengths(panel, np.arange(panel.n_series), model.mean.n_dropped + 1)
+        yield problem_at(model, *units_of(panel), initial), {}
+
+    def search(self, sample: Problem, verbose: int) -> Optima:
+        return highest_maxima(sample, sample.model)
+
+    def given(self, sample: Problem, params: np.ndarray) -> Optima:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            optima = optima_at(sample, params)
+        bad = np.flatnonzero(~np.isfinite(optima.value))
+        if len(bad):
+            raise ValueError(
+                f"params must give positive, finite variances; those of unit {bad[0]}, "
+                f"{dict(zip(self.names, params[bad[0]].tolist(), strict=True))}, do not"
+            )
+        return optima
+
+    def infer(self, sample: Problem, optimum: Optima) -> tuple[Estimates, Arrays]:
+        fit = inferred(sample, optimum)
+        return fit.estimates, {"presample": fit.presample}
+
+    def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        model, known = self._model_of(panel), np.unique(units.fitted // self.n_targets)
+        _check_lengths(panel, known, model.mean.n_dropped)
+        presample = units.constants["presample"]
+        return _by_series(
+            panel.n_series, begin_garch(model, units.params, presample, *units_of(panel))
+        )
+
+    def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        before = _by_unit(state)
+        after = advance_garch(self._model_of(panel), units.params, before, *units_of(panel))
+        return _by_series(panel.n_series, after)
+
+    def forecast(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        h: int,
+        levels: list[float],
+        exog: np.ndarray | None,
+    ) -> dict[str, np.ndarray]:
+        past, model, params = _by_unit(state), self.model, units.params
+        forecasts = {"": expected_mean(model, params, past, h)}
+        if levels:
+            ends = [0.5 + sign * level / 200 for level in levels for sign in (-1, 1)]
+            if h == 1 or (self.intervals == "analytic" and not model.vol.log):
+                quantiles = analytic_quantiles(model, params, past, h, ends)
+            elif self.intervals == "analytic":
+                raise self._no_closed_form("intervals='simulated', or h=1")
+            else:
+                shape, seed = (h, self.n_simulations), seed_of(self.random_state)
+                quantiles = simulated_quantiles(model, params, past, shape, seed, ends)
+            names = [f"-{end}-{level_name(level)}" for level in levels for end in ("lo", "hi")]
+            forecasts |= dict(zip(names, quantiles, strict=True))
+        return {
+            name: values.reshape(len(steps), -1, h).swapaxes(1, 2)
+            for name, values in forecasts.items()
+        }
+
+    def simulate(
+        self,
+        state: Arrays,
+        units: Units,
+        steps: np.ndarray,
+        shape: tuple[int, int],
+        exog: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        n, h = shape
+        z = draw_innovations(self.model, units.params, (h, n), rng)
+        paths = simulate_garch(self.model, units.params, _by_unit(state), z).y
+        return paths.reshape(len(steps), -1, h, n).transpose(3, 0, 2, 1)
+
+    def variances(
+        self,
+        state: Arrays,
+        units: Units,
+        h: int,
+        method: str = "auto",
+        residuals: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Forecasts (S, h, C) of variances; a bootstrap draws from standardised residuals."""
+        past, model, params = _by_unit(state), self.model, units.params
+        closed = h == 1 or not model.vol.log
+        if method == "analytic" and not closed:
+            raise self._no_closed_form("method='simulation' or 'bootstrap'")
+        if method in ("auto", "analytic") and closed:
+            variance = expected_variance(model, params, past, h)
+        else:
+            shape, seed = (h, self.n_simulations), seed_of(self.random_state)
+            variance = simulated_variance(model, params, past, shape, seed, residuals)
+        return variance.reshape(len(variance) // self.n_targets, -1, h).swapaxes(1, 2)
+
+    def in_sample(
+        self, panel: Panel, units: Units, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        e, h = self.residuals_and_variances(panel, units)
+        return panel.values - e, e / np.sqrt(h)
+
+    def residuals_and_variances(self, panel: Panel, units: Units) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals and conditional variances, each (rows, C)."""
+        presample = units.constants["presample"]
+        e, h = filter_garch(self._model_of(panel), units.params, presample, *units_of(panel))
+        return rows_of(panel, e), rows_of(panel, h)
+
+    def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
+        model, row = self.model, params[None]
+        facts: dict[str, object] = {"Distribution": _DISTRIBUTIONS[model.density.name]}
+        if not np.isfinite(row).all():
+            return facts
+        if not row[0, model.shock_part].any():  # beta is not identified
+            return facts | {"Persistence": "none: no effect of shocks"}
+        return facts | {
+            "Persistence": f"{persistence(model, row)[0]:.4f}",
+            "Half-life": f"{half_life(model, row)[0]:.4g}",
+            "Uncond. variance": f"{unconditional_variance(model, row)[0]:.5g}",
+        }
+
+    def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
+        if not isinstance(smaller, GARCHFamily):
+            return None
+        model, small = self.model, smaller.model
+        mean, inner = model.mean, small.mean
+        lags = model.p - small.p, model.q - small.q
+        mean_lags = len(mean.lags) - len(inner.lags), mean.n_ma - inner.n_ma
+        nested = (
+            min(*lags, mean_lags[1], mean.constant - inner.constant) >= 0
+            and set(inner.lags) <= set(mean.lags)
+            and small.vol in (model.vol, model.vol.without_leverage)
+            and set(small.density.names) <= set(model.density.names)
+            and not (self.stationary and not smaller.stationary)
+        )
+        if not nested:
+            return None
+        normal = model.density != small.density
+        # Shocks of a lag more are two in a GJR model: alpha and alpha + gamma, both not negative.
+        positive = 0 if model.vol.log else lags[0] * len(model.vol.coefficients) + lags[1]
+        return Restriction(
+            boundary=positive + normal,
+            reason=COMMON_FACTORS if min(lags) > 0 or min(mean_lags) > 0 else "",
+            reached=params[:, -1] >= LARGEST_NU if normal else None,
+        )
+
+    def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
+        model = self.model
+        if model.vol.log:
+            raise ValueError(
+                "an EGARCH is no linear network: its input, the standardised residual, depends on "
+                "its state. GARCH and GJR-GARCH are: use vol='garch' or 'gjr'"
+            )
+        r, expected = model.n_vol, np.array(model.vol.expected)
+        inputs = [padded(params[model.shock_coefficients(s)], r) for s in range(len(expected))]
+        equation = DifferenceEquation(
+            padded(params[model.beta], r)[:, None, None],
+            np.stack(inputs, 1)[:, None],
+            params[[model.omega]],
+        )
+        before = model.vol.transformed(constants["presample"])
+        return Recursion(equation, np.array([before]), before * expected)
+
+    @classmethod
+    def named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        names = ("alpha", "gamma")[: equation.inputs.shape[2]]
+        lags = range(1, len(equation.recurrent) + 1)
+        return {
+            "omega": equation.intercept[0],
+            **{
+                f"{name}[{i}]": equation.inputs[i - 1, 0, s]
+                for s, name in enumerate(names)
+                for i in lags
+            },
+            **{f"beta[{i}]": equation.recurrent[i - 1, 0, 0] for i in lags},
+        }
+
+    def _model_of(self, panel: Panel) -> Model:
+        """Model with a mark of the ends of series where these differ."""
+        return replace(self.model, padded=len(np.unique(panel.lengths)) > 1)
+
+    def _no_closed_form(self, instead: str) -> ValueError:
+        return ValueError(
+            f"vol={self.model.vol.name!r} has no analytic forecasts of variances beyond the first "
+            f"step; take {instead}"
+        )
+
+
+def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
+    """Family of the constructor arguments, which are checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one of them is not legal.
+    """
+    model = model_of(
+        arguments.order, arguments.mean, arguments.mean_order, arguments.distribution,
+        arguments.vol, False,
+    )  # fmt: skip
+    intervals = choice("intervals", arguments.intervals, INTERVALS)
+    n_simulations = positive_integer("n_simulations", arguments.n_simulations)
+    initial = initial_variance_of(arguments.initial_variance, model.mean, model.vol.name)
+    if initial == "tsp":
+        model = replace(model, vol=EGARCH_TSP)
+    stationary, n_starts = flag("stationary", arguments.stationary), arguments.n_starts
+    if n_starts is not None:
+        n_starts = positive_integer("n_starts", n_starts)
+    return GARCHFamily(
+        model, n_targets, initial, stationary, n_starts, intervals, n_simulations,
+        arguments.random_state,
+    )  # fmt: skip
+
+
+def draw_innovations(
+    model: Model, params: np.ndarray, shape: tuple[int, int], rng: np.random.Generator
+) -> np.ndarray:
+    """Innovations (N, *shape), unit after unit; NaN for one without parameters."""
+    z = np.full((len(params), *shape), np.nan)
+    for i in np.flatnonzero(np.isfinite(params).all(1)):
+        z[i] = model.density.draw(rng, shape, params[i : i + 1, model.shape_part])[0]
+    return z
+
+
+def _check_lengths(panel: Panel, series: np.ndarray, least: int) -> None:
+    """Refuse panels of which one of these series is too short for the lags of the mean."""
+    short = series[panel.lengths[series] < least]
+    if len(short):
+        raise ValueError(
+            f"lags of y need at least {least} rows of each series; series "
+            f"{panel.ids[short[0]]!r} has {panel.lengths[short[0]]}"
+        )
+
+
+def _by_unit(state: Arrays) -> VarianceState:
+    """State of all units of a state by series."""
+    arrays = (state[name] for name in VarianceState._fields)
+    return VarianceState(*(a.reshape(a.shape[0] * a.shape[1], a.shape[2]) for a in arrays))
+
+
+def _by_series(n_series: int, state: VarianceState) -> Arrays:
+    """Arrays with the series as their first axis."""
+    return {
+        name: np.array(array).reshape(n_series, len(array) // n_series, array.shape[-1])
+        for name, array in state._asdict().items()
+    }
