@@ -44,6 +44,10 @@ class Units(NamedTuple):
         constants = {name: array[units] for name, array in self.constants.items()}
         return Units(self.params[units], constants)
 
+    def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
+        """Parameters (k,) and constants of one unit."""
+        return self.params[i], {name: array[i] for name, array in self.constants.items()}
+
 
 class CannotFitError(ValueError):
     """Reason why the units of a sample have no estimates."""
@@ -166,7 +170,7 @@ class Family(ABC):
         exog: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C) from a state on, of a shape (n, h); NaN where there are no parameters."""
+        """Paths (n, S, h, C) after a state, of a shape (n, h); NaN where a unit was not fitted."""
 
     @abstractmethod
     def in_sample(
