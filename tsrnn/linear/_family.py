@@ -170,7 +170,7 @@ class Family(ABC):
         exog: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C) after a state, of a shape (n, h); NaN where a unit was not fitted."""
+        """Paths (n, S, h, C) from a state on; NaN where there are no parameters."""
 
     @abstractmethod
     def in_sample(
