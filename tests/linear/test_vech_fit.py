@@ -1,18 +1,24 @@
 """The optimum: recovered parameters, units, order of the series, structures, bad input."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
+from tsrnn.data import read_panel
+from tsrnn.linear._fitted import estimate
 from tsrnn.linear._inference import covariance
 from tsrnn.linear._mean import Mean
 from tsrnn.linear.vech._filter import CovarianceState
-from tsrnn.linear.vech._fit import fit_vech, vech_at
 from tsrnn.linear.vech._forecast import draw_vech
 from tsrnn.linear.vech._inference import canonical, face_covariance, natural_params, ranks
 from tsrnn.linear.vech._likelihood import derivatives
 from tsrnn.linear.vech._prepare import Sample
 from tsrnn.linear.vech._specification import Model, Specification
 from tsrnn.linear.vech._structure import pairs, unvech
+from tsrnn.linear.vech._vecm_garch import VECHFamily
 
 A = np.array([[0.35, 0.05], [-0.05, 0.3]])
 G = np.array([[0.88, 0.02], [0.0, 0.9]])
@@ -36,8 +42,20 @@ def simulated(spec, params, steps, seed):
     return draw_vech(model, state, innovations)[200:]
 
 
-def fit(spec, y):
-    return fit_vech(spec, [y], np.random.default_rng(0), 0)
+def panel_of(series):
+    parts = [pd.DataFrame({"unique_id": i, "ds": range(len(y))}) for i, y in enumerate(series)]
+    panel = read_panel(pd.concat(parts).assign(y=0.0))
+    return replace(panel, values=np.vstack(series))
+
+
+def fit(spec, *series):
+    """Return estimates and constants of some series."""
+    return estimate(VECHFamily(spec, 0), panel_of(series))
+
+
+def evaluate(spec, series, params):
+    """Return estimates at given parameters, a row a series."""
+    return estimate(VECHFamily(spec), panel_of(series), params)[0]
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +69,17 @@ def bekk(returns):
 
 
 def test_bekk_is_recovered(bekk):
-    estimates = bekk.estimates
+    estimates, _ = bekk
     assert estimates.converged.all()
     # Two, and the optimum of the scalar model.
-    assert bekk.estimates.starts == bekk.estimates.agreement == [3]
+    assert estimates.starts == estimates.agreement == [3]
     errors = np.sqrt(np.diagonal(covariance(estimates, "hessian")[0]))
     assert np.all(np.abs(estimates.params[0] - TRUE) < 4 * errors)
     assert np.all(errors < 0.2)
 
 
 def test_kinds_of_errors_agree_where_the_model_is_right():
-    estimates = fit(spec_of(starts=1), simulated(spec_of(), TRUE, 10_000, 1)).estimates
+    estimates, _ = fit(spec_of(starts=1), simulated(spec_of(), TRUE, 10_000, 1))
     errors = np.sqrt(np.diagonal(covariance(estimates, "hessian")[0]))
     assert np.all(np.abs(estimates.params[0] - TRUE) < 4 * errors)
     for kind in ("opg", "information", "robust", "bollerslev-wooldridge"):
@@ -70,24 +88,25 @@ def test_kinds_of_errors_agree_where_the_model_is_right():
 
 
 def test_the_gradient_vanishes_at_the_optimum(bekk, returns):
-    given = vech_at(spec_of(), [returns], bekk.estimates.params)
-    np.testing.assert_allclose(given.estimates.gradient, 0.0, atol=1e-6)
-    np.testing.assert_allclose(given.estimates.loglik, bekk.estimates.loglik, rtol=1e-13)
+    best, _ = bekk
+    given = evaluate(spec_of(), [returns], best.params)
+    np.testing.assert_allclose(given.gradient, 0.0, atol=1e-6)
+    np.testing.assert_allclose(given.loglik, best.loglik, rtol=1e-13)
     step = 1e-4
     for j in range(len(TRUE)):
-        moved = np.repeat(bekk.estimates.params, 2, 0)
+        moved = np.repeat(best.params, 2, 0)
         moved[:, j] += [step, -step]
-        both = vech_at(spec_of(), [returns, returns], moved).estimates
-        assert (both.loglik < bekk.estimates.loglik).all()
+        both = evaluate(spec_of(), [returns, returns], moved)
+        assert (both.loglik < best.loglik).all()
         slope = (both.gradient[0] - both.gradient[1]) / (2 * step)
-        np.testing.assert_allclose(slope, bekk.estimates.hessian[0, j], rtol=1e-4, atol=1e-2)
+        np.testing.assert_allclose(slope, best.hessian[0, j], rtol=1e-4, atol=1e-2)
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 @pytest.mark.parametrize("kind", ["bekk", "scalar"])
 def test_units_do_not_matter(returns, kind, unit):
     spec = spec_of(kind, mean="constant", starts=1)
-    one, other = fit(spec, returns).estimates, fit(spec, returns * [unit, 1.0]).estimates
+    one, other = fit(spec, returns)[0], fit(spec, returns * [unit, 1.0])[0]
     shift = len(returns) * np.log(unit)
     np.testing.assert_allclose(other.loglik + shift, one.loglik, rtol=1e-12)
     if kind == "bekk":
@@ -104,20 +123,20 @@ def test_units_do_not_matter(returns, kind, unit):
 
 
 def test_order_of_the_series_does_not_matter(bekk, returns):
-    turned = fit(spec_of(), returns[:, ::-1])
-    np.testing.assert_allclose(turned.estimates.loglik, bekk.estimates.loglik, rtol=1e-12)
-    ours, others = (e.estimates.params[0][-8:].reshape(2, 2, 2) for e in (bekk, turned))
+    best, (turned, _) = bekk[0], fit(spec_of(), returns[:, ::-1])
+    np.testing.assert_allclose(turned.loglik, best.loglik, rtol=1e-12)
+    ours, others = (e.params[0][-8:].reshape(2, 2, 2) for e in (best, turned))
     np.testing.assert_allclose(np.abs(others[:, ::-1, ::-1]), np.abs(ours), rtol=1e-5, atol=1e-7)
 
 
 def test_larger_structures_fit_better(returns, bekk):
-    values = {kind: fit(spec_of(kind), returns).estimates for kind in
+    values = {kind: fit(spec_of(kind), returns)[0] for kind in
               ("scalar", "diagonal", "full")}  # fmt: skip
     assert all(e.converged.all() for e in values.values())
     scalar, diagonal, full = (e.loglik[0] for e in values.values())
     assert scalar <= diagonal + 1e-8
     assert diagonal <= full + 1e-8
-    assert bekk.estimates.loglik[0] <= full + 1e-8
+    assert bekk[0].loglik[0] <= full + 1e-8
 
 
 @pytest.mark.parametrize("targeting", [False, True])
@@ -129,7 +148,7 @@ def test_one_series_is_garch(targeting):
     for t in range(800):
         h = 0.1 + (0.1 * y[t - 1] ** 2 if t else 0.1) + 0.8 * h
         y[t] = np.sqrt(h) * rng.standard_normal()
-    found = [fit(spec_of(kind, 1, targeting=targeting), y[:, None]).estimates
+    found = [fit(spec_of(kind, 1, targeting=targeting), y[:, None])[0]
              for kind in ("scalar", "diagonal", "full")]  # fmt: skip
     for estimates in found[1:]:
         np.testing.assert_allclose(estimates.params, found[0].params, rtol=1e-6)
@@ -146,12 +165,12 @@ def test_one_series_is_garch(targeting):
 def test_errors_on_the_boundary_are_those_of_the_rank(returns, kind):
     """A diagonal model of rank one is a diagonal BEKK; its errors by the delta method."""
     spec = spec_of(kind, starts=1)
-    found = fit(spec, returns)
-    estimates = found.estimates
-    low = ranks(spec, found.factors[0])
+    estimates, constants = fit(spec, returns)
+    factors = constants["factors"][0]
+    low = ranks(spec, factors)
     assert any("on the boundary" in words for words in estimates.messages[0])
     for cov_kind in ("hessian", "robust"):
-        cov = face_covariance(spec, estimates, found.factors[0], cov_kind)
+        cov = face_covariance(spec, estimates, factors, cov_kind)
         roots = np.linalg.eigvalsh((cov + cov.T) / 2)
         assert np.isfinite(cov).all()
         assert roots[0] > -1e-8 * roots[-1]
@@ -168,10 +187,10 @@ def test_an_interior_optimum_has_the_usual_errors():
     theta = np.array([0.10, 0.05, 0.10])
     phi = np.array([0.80, 0.70, 0.80])
     y = simulated(spec, np.concatenate([[0.1, 0.05, 0.1], theta, phi]), 4000, 3)
-    found = fit(spec, y)
-    assert ranks(spec, found.factors[0]) == [2, 2]
-    usual = covariance(found.estimates, "robust")[0]
-    face = face_covariance(spec, found.estimates, found.factors[0], "robust")
+    estimates, constants = fit(spec, y)
+    assert ranks(spec, constants["factors"][0]) == [2, 2]
+    usual = covariance(estimates, "robust")[0]
+    face = face_covariance(spec, estimates, constants["factors"][0], "robust")
     np.testing.assert_allclose(face, usual, rtol=1e-4, atol=1e-9)
 
 
@@ -180,7 +199,7 @@ def test_without_arch_effects_phi_has_no_error():
     y = np.random.default_rng(3).uniform(-1, 1, (400, 2))
     y *= 1 + 0.3 * (np.arange(400) % 2)[:, None]  # neighbours of large squares are small ones
     spec = spec_of("scalar")
-    estimates = fit(spec, y).estimates
+    estimates, _ = fit(spec, y)
     assert estimates.converged.all()
     np.testing.assert_allclose(unvech(estimates.params[0, :3]), y.T @ y / 400, rtol=1e-7)
     np.testing.assert_array_equal(estimates.params[0, 3:], 0.0)
@@ -201,8 +220,8 @@ def test_signs_are_the_same_from_every_start():
 @pytest.mark.parametrize("kind", ["scalar", "bekk"])
 def test_targeting_hits_its_target(returns, kind):
     spec = spec_of(kind, targeting=True, starts=1)
-    found = fit(spec, returns)
-    model = spec.model(found.estimates.params[0], found.presample[0])
+    estimates, constants = fit(spec, returns)
+    model = spec.model(estimates.params[0], constants["presample"][0])
     stationary = np.linalg.solve(np.eye(3) - model.theta.sum(0) - model.phi.sum(0), model.constant)
     covariance_ = returns.T @ returns / len(returns)
     np.testing.assert_allclose(unvech(stationary), covariance_, rtol=1e-9)
@@ -219,28 +238,29 @@ def test_targeting_hits_its_target(returns, kind):
 )
 def test_a_bad_series_does_not_cost_the_others(returns, spoil, message):
     spec = spec_of("bekk", starts=1)
-    with pytest.raises(ValueError, match=message):
-        fit_vech(spec, [spoil(returns)], np.random.default_rng(0), 0)
-    found = fit_vech(spec, [spoil(returns), returns], np.random.default_rng(0), 0)
-    assert list(found.estimates.fitted) == [False, True]
-    assert np.isnan(found.estimates.params[0]).all()
-    np.testing.assert_allclose(found.estimates.loglik[1], fit(spec, returns).estimates.loglik[0])
+    alone, _ = fit(spec, spoil(returns))
+    estimates, _ = fit(spec, spoil(returns), returns)
+    assert re.search(message, alone.messages[0][0])
+    assert alone.messages[0] == estimates.messages[0]
+    assert list(estimates.fitted) == [False, True]
+    assert np.isnan(estimates.params[0]).all()
+    np.testing.assert_allclose(estimates.loglik[1], fit(spec, returns)[0].loglik[0])
 
 
 def test_higher_orders_converge(returns):
     for order in ((2, 1), (1, 0), (1, 2)):
-        found = fit(spec_of("bekk", order=order, starts=1), returns[:500])
-        assert found.estimates.converged.all()
-        assert found.estimates.names[-1] == f"{'AG'[order[1] > 0]}{max(order[1], 1)}[2,2]"
+        estimates, _ = fit(spec_of("bekk", order=order, starts=1), returns[:500])
+        assert estimates.converged.all()
+        assert estimates.names[-1] == f"{'AG'[order[1] > 0]}{max(order[1], 1)}[2,2]"
 
 
 def test_a_model_that_is_not_stationary_says_so(returns):
     spec = spec_of("scalar")
-    given = vech_at(spec, [returns], np.array([[0.1, 0.0, 0.1, 0.2, 0.85]]))
-    assert "1.0500, not below one" in given.estimates.messages[0][0]
+    given = evaluate(spec, [returns], np.array([[0.1, 0.0, 0.1, 0.2, 0.85]]))
+    assert "1.0500, not below one" in given.messages[0][0]
     radius = Specification(**{**vars(spec), "stationary": True})
     noise = simulated(spec, np.array([0.01, 0.0, 0.01, 0.15, 0.845]), 600, 2)
-    params = fit(radius, noise).estimates.params[0]
+    params = fit(radius, noise)[0].params[0]
     assert params[-2:].sum() < 1
 
 

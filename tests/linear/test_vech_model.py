@@ -101,9 +101,9 @@ def test_forecasts_are_those_of_the_recursions(model, frame):
 
 
 def test_forecast_variance_is_that_of_simulated_paths(model):
-    memory = model.state_
-    one = model._model(0)
-    state = CovarianceState(*(memory.arrays[name][0] for name in CovarianceState._fields))
+    family, arrays = model.fitted_.family, model.state_.arrays
+    one = family.model(*model.fitted_.unit(0))
+    state = CovarianceState(**{name: array[0] for name, array in arrays.items()})
     rng, h, many = np.random.default_rng(0), 3, 20_000
     past = np.repeat(state.squares[0][None], many, 0)
     before = np.repeat(state.states[0][None], many, 0)
@@ -115,7 +115,7 @@ def test_forecast_variance_is_that_of_simulated_paths(model):
         past = vech(errors[:, k, :, None] * errors[:, k, None])
     y = paths(np.repeat(state.history[None], many, 0), np.repeat(one.intercept[None], many, 0),
               np.repeat(one.lags[None], many, 0), errors)  # fmt: skip
-    found = model._forecasts(memory, h)
+    found = family.forecasts(arrays, model.fitted_.units_of(model.state_.ids), h)
     for k in range(h):
         np.testing.assert_allclose(np.cov(y[:, k].T), found.total[0, k], rtol=0.06, atol=0.01)
 
@@ -137,8 +137,8 @@ def test_filter_gives_the_same_state(model, frame):
 def test_volatility_response_is_the_change_of_the_forecast(model):
     shock = np.array([2.0, -1.0])
     found = matrices(model.volatility_response(shock, 3), "response")
-    one, memory = model._model(0), model.state_
-    state = CovarianceState(*(memory.arrays[name][0] for name in CovarianceState._fields))
+    one = model.fitted_.family.model(*model.fitted_.unit(0))
+    state = CovarianceState(**{name: array[0] for name, array in model.state_.arrays.items()})
     before = forecast_vech(
         type(one)(*(a[None] for a in one)), CovarianceState(*(a[None] for a in state)), 4
     )

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Derivatives(NamedTuple):
+    """Log-likelihood of one unit at some parameters.
+
+    Attributes
+    ----------
+    value : float
+    gradient : array of shape (k,)
+    hessian, opg, information : array of shape (k, k)
+        Second derivatives, sum of outer products of scores, expected information.
+    """
+
+    value: float
+    gradient: np.ndarray
+    hessian: np.ndarray
+    opg: np.ndarray
+    information: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,24 @@ class Estimates:
         return cls(
             names, rows, np.empty(0), numbers, rows, square, square, square, numbers,
             np.empty(0, bool), np.empty((0, k), bool), (), numbers, numbers,
+        )  # fmt: skip
+
+    @classmethod
+    def of_unit(
+        cls, names: tuple[str, ...], params: np.ndarray, n_obs: int, at: Derivatives, **search: Any
+    ) -> Estimates:
+        """Estimates (k,) of one unit; `search` are the fields that tell of the search, if any."""
+        about: dict[str, Any] = {
+            "iterations": np.zeros(1, np.int64),
+            "converged": np.ones(1, bool),
+            "fixed": np.zeros((1, len(params)), bool),
+            "messages": ((),),
+            "starts": np.zeros(1, np.int64),
+            "agreement": np.zeros(1, np.int64),
+        }
+        return cls(
+            names, params[None], np.array([at.value]), np.array([n_obs]), at.gradient[None],
+            at.hessian[None], at.opg[None], at.information[None], **about | search,
         )  # fmt: skip
 
     @property

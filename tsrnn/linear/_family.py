@@ -44,6 +44,10 @@ class Units(NamedTuple):
         constants = {name: array[units] for name, array in self.constants.items()}
         return Units(self.params[units], constants)
 
+    def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
+        """Parameters (k,) and constants of one unit."""
+        return self.params[i], {name: array[i] for name, array in self.constants.items()}
+
 
 class CannotFitError(ValueError):
     """Reason why the units of a sample have no estimates."""

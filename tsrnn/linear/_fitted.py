@@ -73,7 +73,8 @@ def estimate(
             else:
                 optimum = family.given(sample, given[sample.units])
             part, known = family.infer(sample, optimum)
-        except CannotFitError as error:
+        # A matrix that cannot be factored says as much as a family that refuses.
+        except (CannotFitError, np.linalg.LinAlgError) as error:
             reasons |= dict.fromkeys(sample.units.tolist(), f"{error}.")
         else:
             units.append(sample.units)
@@ -209,8 +210,7 @@ class FittedLinear(FittedModel[LinearState]):
 
     def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
         """Parameters (k,) and constants of a unit."""
-        constants = {name: array[i] for name, array in self.constants.items()}
-        return self.estimates.params[i], constants
+        return Units(self.estimates.params, self.constants).unit(i)
 
     def _steps_to(self, ids: pd.Index, times: np.ndarray) -> np.ndarray:
         """Rows (S,) from the first one fitted to to those of these times."""

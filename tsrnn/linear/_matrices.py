@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -55,10 +55,11 @@ class MatrixFamily(Family):
         "tails."
     )
 
-    @property
-    @abstractmethod
-    def n(self) -> int:
-        """Number of targets."""
+    if TYPE_CHECKING:  # a field or a property of the subclass
+
+        @property
+        def n(self) -> int:
+            """Number of targets."""
 
     @abstractmethod
     def paths(self, panel: Panel, units: Units) -> dict[int, Path]:
@@ -88,7 +89,10 @@ class MatrixFamily(Family):
         exog: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
         ahead = self.forecasts(state, units, h)
-        return normal_forecasts(ahead.mean, np.diagonal(ahead.total, axis1=2, axis2=3), levels)
+        # A mean without parameters, zero, is no forecast of a series that could not be fitted.
+        fitted = np.isfinite(units.params).all(1)[:, None, None]
+        mean = np.where(fitted, ahead.mean, np.nan)
+        return normal_forecasts(mean, np.diagonal(ahead.total, axis1=2, axis2=3), levels)
 
     def variances(self, state: Arrays, units: Units, h: int) -> np.ndarray:
         """Forecasts (S, h, n) of the diagonal of the covariance."""
@@ -124,7 +128,27 @@ class MatrixFamily(Family):
 
 
 class MatrixForecaster(LinearForecaster):
-    """Base of the models whose conditional covariance is a matrix; not to be used by itself."""
+    """Base of the models whose conditional covariance is a matrix; not to be used by itself.
+
+    A subclass has its arguments, and answers `_family(arguments, data)`: the family of models that
+    they describe, such as a `CovarianceFamily` of one's own.
+
+    Parameters
+    ----------
+    cov_type : {"hessian", "opg", "information", "robust", "bollerslev-wooldridge", \
+            "arch-robust"}
+        Kind of standard errors.
+    random_state, verbose
+        As in all forecasters.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+        As in all forecasters.
+
+    Examples
+    --------
+    >>> from tsrnn.linear import ARMA, VECMGARCH, MatrixForecaster
+    >>> [issubclass(model, MatrixForecaster) for model in (VECMGARCH, ARMA)]
+    [True, False]
+    """
 
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths", "predict_variance"})
 

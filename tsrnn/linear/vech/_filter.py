@@ -10,7 +10,7 @@ from tsrnn.linear._matrices import Path
 from tsrnn.linear._mean import residuals
 from tsrnn.linear.vech._density import squares
 from tsrnn.linear.vech._likelihood import states
-from tsrnn.linear.vech._specification import Model
+from tsrnn.linear.vech._specification import Model, Specification
 from tsrnn.linear.vech._structure import unvech
 
 
@@ -32,18 +32,11 @@ class CovarianceState(NamedTuple):
     states: np.ndarray
 
 
-def filter_vech(
-    model: Model, values: np.ndarray, presample: np.ndarray
-) -> tuple[Path, CovarianceState]:
-    """Run over a series (T, n) from its start."""
-    return advance_vech(model, begin_vech(model, values, presample), values[len(model.lags) :])
-
-
-def begin_vech(model: Model, values: np.ndarray, presample: np.ndarray) -> CovarianceState:
-    """State before the first row that has all its lags in a series (T, n)."""
-    p, q = len(model.theta), len(model.phi)
-    history = values[: len(model.lags)]
-    return CovarianceState(history, np.tile(presample, (p, 1)), np.tile(presample, (q, 1)))
+def begin_vech(spec: Specification, history: np.ndarray, presample: np.ndarray) -> CovarianceState:
+    """State after the first rows (m, n) of a series, those that the lags of the mean take."""
+    return CovarianceState(
+        history, np.tile(presample, (spec.p, 1)), np.tile(presample, (spec.q, 1))
+    )
 
 
 def advance_vech(

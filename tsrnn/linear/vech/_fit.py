@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
-from tsrnn.linear._estimates import BY_UNIT, Estimates
+from tsrnn.contract import seed_of
+from tsrnn.data import Panel
+from tsrnn.linear._estimates import Derivatives, Estimates
+from tsrnn.linear._family import Arrays, CannotFitError
 from tsrnn.linear._optimise import Evaluate, Optimum, agreement_of, maximise
 from tsrnn.linear.vech._inference import (
     at_limit,
@@ -29,23 +30,22 @@ _ROUGH, _ROUGH_ITER = 1e-4, 100  # how far every start is followed; the best of 
 _MAX_ITER = 300
 
 
-class Fit(NamedTuple):
-    """Estimates of S series with their factors and presample values; the axis S is absent for one.
+class SeriesSample(NamedTuple):
+    """A series made ready, and the seed of its starting values.
 
     Attributes
     ----------
-    estimates : Estimates
-    factors : array of shape (S, kf)
-        The coordinates of estimation, the mean's coefficients in front.
-    presample : array of shape (S, N)
+    units : integer array of shape (1,)
+    prepared : Prepared
+    seed : int
     """
 
-    estimates: Estimates
-    factors: np.ndarray
-    presample: np.ndarray
+    units: np.ndarray
+    prepared: Prepared
+    seed: int
 
 
-class _Optimum(NamedTuple):
+class Search(NamedTuple):
     """Highest maximum of one series.
 
     Attributes
@@ -64,93 +64,34 @@ class _Optimum(NamedTuple):
     agreement: int
 
 
-def fit_vech(
-    spec: Specification,
-    series: Sequence[np.ndarray],
-    rng: np.random.Generator,
-    verbose: int,
-    names: Sequence[object] | None = None,
-) -> Fit:
-    """Estimate each of the series (T_i, n); one that cannot be fitted is NaN and says why."""
-    seeds = rng.integers(2**32, size=len(series)).tolist()
-
-    def fit_one(i: int) -> Fit:
-        data = prepare(spec, series[i])
-        check_size(spec, len(data.sample.response))
-        optimum = _highest_maximum(spec, data, seeds[i], {}, verbose)
-        params, lane = optimum.params, optimum.lane
-        converged = bool(lane.converged[0])
-        without_errors = fixed(spec, params)
-        if at_limit(spec, params, converged):
-            without_errors[len(without_errors) - spec.natural.n_dynamics :] = True
-        texts = messages(spec, params, converged, optimum.starts, optimum.agreement)
-        estimates = replace(
-            _estimates_at(spec, data, natural_params(spec, params)),
-            iterations=lane.iterations,
-            converged=lane.converged,
-            fixed=without_errors[None],
-            messages=(texts,),
-            starts=np.array([optimum.starts]),
-            agreement=np.array([optimum.agreement]),
-        )
-        factors = params * data.units(spec.factors)
-        return Fit(_with_beta(spec, estimates, data), factors, data.presample)
-
-    return _series_by_series(range(len(series)) if names is None else names, fit_one, verbose)
-
-
-def vech_at(
-    spec: Specification,
-    series: Sequence[np.ndarray],
-    params: np.ndarray,
-    names: Sequence[object] | None = None,
-) -> Fit:
-    """Log-likelihood of the series at natural parameters (S, k) in the place of a fit."""
-
-    def evaluate_one(i: int) -> Fit:
-        estimated, beta = spec.apart(params[i])
-        data = prepare(spec, series[i], beta)
-        estimates = _estimates_at(spec, data, estimated / data.units(spec.natural))
-        factors = np.full(data.sample.n_mean + spec.factors.size, np.nan)
-        return Fit(_with_beta(spec, estimates, data), factors, data.presample)
-
-    return _series_by_series(range(len(series)) if names is None else names, evaluate_one, 0)
-
-
-def _series_by_series(names: Sequence[object], fit_one: Callable[[int], Fit], verbose: int) -> Fit:
-    """Fits of one series each, by number, put together; NaN for those that are refused."""
-    n_series = len(names)
-    fits: dict[int, Fit] = {}
-    reasons: dict[int, str] = {}
-    for i in tqdm(range(n_series), "fit", disable=not verbose, leave=False):
+def samples(
+    spec: Specification, panel: Panel, given: np.ndarray | None, random_state: Any
+) -> Iterator[tuple[SeriesSample | None, dict[int, str]]]:
+    """Samples of one series each, and reasons not to fit the others."""
+    seeds = [0] * panel.n_series
+    if given is None:  # drawn before the first search, so that no series depends on another
+        rng = np.random.default_rng(seed_of(random_state))
+        seeds = rng.integers(2**32, size=panel.n_series).tolist()
+    for i, seed in enumerate(seeds):
         try:
-            fits[i] = fit_one(i)
+            beta = None if given is None else spec.apart(given[i])[1]
+            prepared = prepare(spec, panel.series(i), beta)
+            if given is None:
+                check_size(spec, len(prepared.sample.response))
         except ValueError as error:
-            reasons[i] = f"{error}."
-    if not fits:
-        raise ValueError(f"no series could be fitted; {names[0]!r}: {reasons[0]}")
-    fitted, parts = np.array(list(fits)), [fit.estimates for fit in fits.values()]
-    by_unit: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_UNIT
-    }
-    texts = tuple(part.messages[0] for part in parts)
-    estimates = replace(parts[0], **by_unit, messages=texts).placed(n_series, fitted, reasons)
-    arrays = []
-    for name in ("factors", "presample"):
-        rows = np.array([getattr(fit, name) for fit in fits.values()], dtype=np.float64)
-        arrays.append(np.full((n_series, *rows.shape[1:]), np.nan))
-        arrays[-1][fitted] = rows
-    return Fit(estimates, *arrays)
+            yield None, {i: f"{error}."}
+        else:
+            yield SeriesSample(np.array([i]), prepared, seed), {}
 
 
-def _highest_maximum(
+def highest_maximum(
     spec: Specification,
     data: Prepared,
     seed: int,
-    optima: dict[Specification, _Optimum],
+    optima: dict[Specification, Search],
     verbose: int,
-) -> _Optimum:
-    """Highest maximum from several starts, optima of the nested models among them.
+) -> Search:
+    """Highest maximum of one series, from several starts, optima of the nested models among them.
 
     A search has its own generator of the same seed whether the model is the one wanted or nested
     in it, so that both end at the same optimum. `optima` are those of the models searched so far.
@@ -161,7 +102,7 @@ def _highest_maximum(
     begin = starts(spec.kind, (spec.p, spec.q), sample, data.coefficients, spec.targeting,
                    spec.n_starts, rng, verbose)  # fmt: skip
     nested = {
-        small: _highest_maximum(small, data, seed, optima, verbose)
+        small: highest_maximum(small, data, seed, optima, verbose)
         for small in nested_specifications(spec)
     }
     embedded = [embedded_factors(small, spec, best.params) for small, best in nested.items()]
@@ -171,14 +112,14 @@ def _highest_maximum(
     tried = maximise(evaluate, begin, tol=_ROUGH, max_iter=_ROUGH_ITER, progress=bar)
     best = int(np.argmax(tried.value))
     if not np.isfinite(tried.value[best]):
-        raise ValueError("no starting value has covariances that are positive definite")
+        raise CannotFitError("no starting value has covariances that are positive definite")
     lane = _finished(spec, evaluate, tried.params[best], "Newton" if verbose else "")
     for params, inner in zip(embedded, nested.values(), strict=True):
         if inner.lane.value[0] > lane.value[0]:
             lane = maximise(evaluate, params[None], scoring=0, max_iter=_MAX_ITER)
     lane = lane._replace(iterations=tried.iterations[[best]] + lane.iterations)
     agreement = int(agreement_of(tried.value[:, None])[0])
-    optima[spec] = _Optimum(canonical(spec, lane.params[0]), lane, len(tried.value), agreement)
+    optima[spec] = Search(canonical(spec, lane.params[0]), lane, len(tried.value), agreement)
     return optima[spec]
 
 
@@ -199,32 +140,45 @@ def _finished(
     return maximise(evaluate, start, lower=-bound, upper=bound, max_iter=_MAX_ITER)
 
 
-def _estimates_at(spec: Specification, data: Prepared, params: np.ndarray) -> Estimates:
-    """Estimates of one series, in the user's units, at natural parameters of its sample."""
-    structure = spec.natural
-    at = derivatives(structure, data.sample, params)
+def estimates_of(
+    spec: Specification, sample: SeriesSample, optimum: Search | np.ndarray
+) -> tuple[Estimates, Arrays]:
+    """Estimates in the units of the data at the end of a search, or at natural parameters (k,).
+
+    With them come the factors, the coordinates of estimation, and the presample values.
+    """
+    data = sample.prepared
+    searched: dict[str, Any] = {}
+    if isinstance(optimum, Search):
+        factors, lane = optimum.params, optimum.lane
+        params, converged = natural_params(spec, factors), bool(lane.converged[0])
+        without_errors = fixed(spec, factors)
+        if at_limit(spec, factors, converged):
+            without_errors[len(without_errors) - spec.natural.n_dynamics :] = True
+        texts = messages(spec, factors, converged, optimum.starts, optimum.agreement)
+        searched = {
+            "iterations": lane.iterations,
+            "converged": lane.converged,
+            "fixed": without_errors[None],
+            "starts": np.array([optimum.starts]),
+            "agreement": np.array([optimum.agreement]),
+        }
+        factors = factors * data.units(spec.factors)
+    else:
+        params, texts = optimum, tuple(persistence_messages(spec, optimum))
+        factors = np.full(data.sample.n_mean + spec.factors.size, np.nan)
+    at = derivatives(spec.natural, data.sample, params)
     if at is None:
-        raise ValueError("the covariances are not positive definite at these parameters")
-    units = data.units(structure)
+        raise CannotFitError("the covariances are not positive definite at these parameters")
+    units = data.units(spec.natural)
     squares = np.outer(units, units)
-    return Estimates(
-        names=spec.own_names,
-        params=(params * units)[None],
-        loglik=np.array([at.value + data.shift]),
-        n_obs=np.array([len(data.sample.response)]),
-        gradient=(at.gradient / units)[None],
-        hessian=(at.hessian / squares)[None],
-        opg=(at.opg / squares)[None],
-        information=(at.information / squares)[None],
-        iterations=np.array([0]),
-        converged=np.array([True]),
-        fixed=np.zeros((1, len(params)), dtype=bool),
-        messages=(tuple(persistence_messages(spec, params)),),
-        starts=np.array([0]),
-        agreement=np.array([0]),
+    at = Derivatives(
+        at.value + data.shift, at.gradient / units, at.hessian / squares, at.opg / squares,
+        at.information / squares,
+    )  # fmt: skip
+    estimates = Estimates.of_unit(
+        spec.own_names, params * units, len(data.sample.response), at, messages=(texts,), **searched
     )
-
-
-def _with_beta(spec: Specification, estimates: Estimates, data: Prepared) -> Estimates:
-    """Estimates with the cointegrating vectors, which the likelihood takes as known."""
-    return estimates.with_held(spec.relation_names, spec.mean.elements(data.beta)[None])
+    # The likelihood takes the cointegrating vectors as known.
+    estimates = estimates.with_held(spec.relation_names, spec.mean.elements(data.beta)[None])
+    return estimates, {"factors": factors[None], "presample": data.presample[None]}

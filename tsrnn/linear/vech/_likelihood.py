@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels import cells, recurrence
+from tsrnn.linear._estimates import Derivatives
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.vech._density import (
     Density,
@@ -34,6 +35,7 @@ from tsrnn.linear.vech._density import (
     symmetric,
 )
 from tsrnn.linear.vech._prepare import Sample
+from tsrnn.linear.vech._specification import Model
 from tsrnn.linear.vech._structure import Coefficients, Structure, coefficients
 
 _UNROLLED = 8  # largest dimension that is compiled with its lanes side by side
@@ -66,24 +68,6 @@ def evaluation(
     return evaluate
 
 
-class Derivatives(NamedTuple):
-    """The log-likelihood of one series at some parameters.
-
-    Attributes
-    ----------
-    value : float
-    gradient : array of shape (k,)
-    hessian, opg, information : array of shape (k, k)
-        Second derivatives, sum of outer products of scores, expected information.
-    """
-
-    value: float
-    gradient: np.ndarray
-    hessian: np.ndarray
-    opg: np.ndarray
-    information: np.ndarray
-
-
 def derivatives(structure: Structure, sample: Sample, params: np.ndarray) -> Derivatives | None:
     """Everything that inference needs; None where a covariance is not definite."""
     run = forward(structure, sample, params)
@@ -101,7 +85,7 @@ def derivatives(structure: Structure, sample: Sample, params: np.ndarray) -> Der
     )
 
 
-def persistence(coefs: Coefficients) -> float:
+def persistence(coefs: Coefficients | Model) -> float:
     """Spectral radius of the recursion of expected covariances: stationary below one."""
     return float(np.abs(np.linalg.eigvals(forecast_companion(coefs.theta, coefs.phi))).max())
 

@@ -1,38 +1,203 @@
-"""The vech model and its restrictions behind the forecaster contract."""
+"""The vech model and its restrictions: the family and its estimator."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
+    Arguments,
+    FittedData,
     choice,
     flag,
     positive_integer,
-    seed_of,
-    target_scales,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
+from tsrnn.linear._covariance import SerialFamily
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._family import Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._matrices import Forecast, MatrixForecaster, Path
+from tsrnn.linear._matrices import Forecast, MatrixForecaster
 from tsrnn.linear._mean import Mean
-from tsrnn.linear._multivariate import check_long_enough, series_of
-from tsrnn.linear._results import Results
-from tsrnn.linear._state import LinearState
-from tsrnn.linear.vech._filter import CovarianceState, advance_vech, begin_vech, filter_vech
-from tsrnn.linear.vech._fit import Fit, fit_vech, vech_at
+from tsrnn.linear.vech._filter import CovarianceState, advance_vech, begin_vech
+from tsrnn.linear.vech._fit import Search, SeriesSample, estimates_of, highest_maximum, samples
 from tsrnn.linear.vech._forecast import draw_vech, forecast_vech, impulse_vech
 from tsrnn.linear.vech._inference import face_covariance, on_face
-from tsrnn.linear.vech._likelihood import companion, forecast_companion
+from tsrnn.linear.vech._likelihood import companion, forecast_companion, persistence
 from tsrnn.linear.vech._specification import Model, Specification, is_nested_kind
 from tsrnn.linear.vech._structure import STRUCTURES, Linear, n_variables, natural
+
+
+@dataclass(frozen=True)
+class VECHFamily(SerialFamily):
+    """Vech model of one structure at given orders.
+
+    Attributes
+    ----------
+    spec : Specification
+    random_state : int, numpy random generator or None
+        Source of the starting values.
+    """
+
+    spec: Specification
+    random_state: Any = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.spec.names
+
+    @property
+    def title(self) -> str:
+        spec = self.spec
+        name = "BEKK" if spec.kind == "bekk" else f"{spec.kind} vech"
+        return f"{name}({spec.p}, {spec.q}), {spec.mean.kind} mean"
+
+    @property
+    def n(self) -> int:
+        return self.spec.n
+
+    @property
+    def n_lags(self) -> int:
+        return self.spec.mean.n_lags
+
+    @property
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        n, pairs = self.n, self.n * (self.n + 1) // 2
+        return {
+            "history": (self.n_lags, n),
+            "squares": (self.spec.p, pairs),
+            "states": (self.spec.q, pairs),
+        }
+
+    @property
+    def constant_shapes(self) -> dict[str, tuple[int, ...]]:
+        pairs = self.n * (self.n + 1) // 2
+        return {
+            "presample": (pairs,),
+            "factors": (len(self.spec.mean_names) + self.spec.factors.size,),
+        }
+
+    @property
+    def conventions(self) -> dict[str, str]:
+        return {
+            "Distribution": "normal",
+            "Constant": "targeted" if self.spec.targeting else "estimated",
+            "Presample": "mean square",
+        }
+
+    @property
+    def n_arma(self) -> int:
+        return self.n_lags * self.n
+
+    def prepare(
+        self, panel: Panel, given: np.ndarray | None
+    ) -> Iterator[tuple[SeriesSample | None, dict[int, str]]]:
+        return samples(self.spec, panel, given, self.random_state)
+
+    def search(self, sample: SeriesSample, verbose: int) -> Search:
+        return highest_maximum(self.spec, sample.prepared, sample.seed, {}, verbose)
+
+    def given(self, sample: SeriesSample, params: np.ndarray) -> np.ndarray:
+        estimated, _ = self.spec.apart(params[0])
+        return estimated / sample.prepared.units(self.spec.natural)
+
+    def infer(self, sample: SeriesSample, optimum: Search | np.ndarray) -> tuple[Estimates, Arrays]:
+        return estimates_of(self.spec, sample, optimum)
+
+    def begin(self, history: np.ndarray, params: np.ndarray, constants: Arrays) -> Arrays:
+        return begin_vech(self.spec, history, constants["presample"])._asdict()
+
+    def run(
+        self, values: np.ndarray, params: np.ndarray, constants: Arrays, state: Arrays
+    ) -> tuple[np.ndarray, np.ndarray, Arrays]:
+        path, end = advance_vech(self.model(params, constants), CovarianceState(**state), values)
+        return path.errors, path.covariances, end._asdict()
+
+    def draw_paths(
+        self, z: np.ndarray, params: np.ndarray, constants: Arrays, state: Arrays
+    ) -> np.ndarray:
+        model, last = self.model(params, constants), CovarianceState(**state)
+        return np.stack([draw_vech(model, last, innovations) for innovations in z])
+
+    def forecasts(self, state: Arrays, units: Units, h: int) -> Forecast:
+        models = [self.model(*units.unit(i)) for i in range(len(units.params))]
+        model = Model(*(np.array(part) for part in zip(*models, strict=True)))
+        return forecast_vech(model, CovarianceState(**state), h)
+
+    def model(self, params: np.ndarray, constants: Arrays) -> Model:
+        """Coefficients of a unit."""
+        return self.spec.model(params, constants["presample"])
+
+    def covariance(self, estimates: Estimates, constants: Arrays, kind: str) -> np.ndarray:
+        result, k = super().covariance(estimates, constants, kind), len(self.spec.own_names)
+        for i, factors in enumerate(constants["factors"]):
+            if np.isfinite(factors).all() and on_face(self.spec, factors):
+                unit = estimates.select(np.array([i])).first(k)
+                result[i, :k, :k] = face_covariance(self.spec, unit, factors, kind)
+        return result
+
+    def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
+        if not np.isfinite(params).all():
+            return {}
+        return {"Spectral radius": f"{persistence(self.model(params, constants)):.4f}"}
+
+    def notes(self) -> list[str]:
+        return self.spec.mean.notes(self.spec.targets)
+
+    def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
+        if not isinstance(smaller, VECHFamily):
+            return None
+        spec, small = self.spec, smaller.spec
+        lags = spec.p - small.p, spec.q - small.q
+        nested = (
+            min(lags) >= 0
+            and is_nested_kind(small.kind, spec.kind)
+            and set(small.mean_names) <= set(spec.mean_names)
+            and not (spec.stationary and not small.stationary)
+        )
+        if not nested:
+            return None
+        reason = ""
+        if small.relation_names != spec.relation_names:
+            reason = "the number of cointegrating relations has Johansen's distribution"
+        elif min(lags) > 0:
+            reason = COMMON_FACTORS
+        elif max(lags) > 0 and spec.kind != "scalar":
+            reason = "coefficients of a lag more are positive semidefinite, and zero is their edge"
+        elif spec.kind != small.kind and spec.kind != "bekk":
+            reason = (
+                f"coefficients of structure {small.kind!r} are on the edge of the positive "
+                f"semidefinite ones of structure {spec.kind!r}"
+            )
+        return Restriction(boundary=sum(lags), reason=reason, known=spec.relation_names)
+
+    def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
+        model, before = self.model(params, constants), constants["presample"]
+        r = max(len(model.theta), len(model.phi))
+        equation = DifferenceEquation(padded(model.phi, r), padded(model.theta, r), model.constant)
+        return Recursion(equation, before, before)
+
+    @classmethod
+    def named(cls, equation: DifferenceEquation) -> dict[str, float]:
+        r, size = equation.recurrent.shape[:2]
+        full = natural("full", n_variables(size), r, r, targeting=False)
+        values = (equation.intercept, *equation.inputs, *equation.recurrent)
+        blocks = [block for block in full.blocks if isinstance(block, Linear)]  # all of them
+        params = [block.params(value) for block, value in zip(blocks, values, strict=True)]
+        return dict(zip(full.names, np.concatenate(params), strict=True))
+
+    @classmethod
+    def outputs_of(cls, layer: ParaRNN) -> int:
+        return layer.input_size
 
 
 @with_shared_arguments
@@ -142,6 +307,7 @@ class VECMGARCH(MatrixForecaster):
     """
 
     column_name: ClassVar[str] = "VECMGARCH"
+    family_class: ClassVar[type[Family]] = VECHFamily
 
     def __init__(
         self,
@@ -195,13 +361,12 @@ class VECMGARCH(MatrixForecaster):
             If the shock has another shape, or a unit must be named or has no parameters.
         """
         check_is_fitted(self, "fitted_")
-        i, spec, h = self._usable(unit), self._specification(), positive_integer("h", h)
-        e = _shock_of(shock, spec.n)
-        memory = self.state_.select(np.array([i]))
-        now = self._forecasts(memory, 1).covariance[0, 0]
-        matrices = impulse_vech(self._model(i), now, e, h)
-        rows, columns = np.triu_indices(spec.n)
-        targets = np.array(spec.targets, dtype=object)
+        i, family, h = self._usable(unit), self._vech, positive_integer("h", h)
+        e, state = _shock_of(shock, family.n), self.state_.select(np.array([i]))
+        now = family.forecasts(state.arrays, self.fitted_.units_of(state.ids), 1).covariance[0, 0]
+        matrices = impulse_vech(family.model(*self.fitted_.unit(i)), now, e, h)
+        rows, columns = np.triu_indices(family.n)
+        targets = np.array(family.spec.targets, dtype=object)
         return pd.DataFrame(
             {
                 "step": np.repeat(np.arange(1, h + 1), len(rows)),
@@ -232,11 +397,10 @@ class VECMGARCH(MatrixForecaster):
             If a unit must be named or has no parameters.
         """
         check_is_fitted(self, "fitted_")
-        model = self._model(self._usable(unit))
-        radius = np.abs(np.linalg.eigvals(forecast_companion(model.theta, model.phi))).max()
+        model = self._vech.model(*self.fitted_.unit(self._usable(unit)))
         return {
             "b": model.constant, "theta": model.theta, "phi": model.phi,
-            "persistence": np.array(radius),
+            "persistence": np.array(persistence(model)),
         }  # fmt: skip
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
@@ -250,7 +414,9 @@ class VECMGARCH(MatrixForecaster):
             network's own recurrence, by which products of residuals are forgotten. No such entry
             where q is 0.
         """
-        models = [self._model(int(i)) for i in np.flatnonzero(self._fitted().fitted)]
+        check_is_fitted(self, "fitted_")
+        fitted = np.flatnonzero(self.estimates_.fitted).tolist()
+        models = [self._vech.model(*self.fitted_.unit(i)) for i in fitted]
         blocks = {
             "covariance": np.stack([forecast_companion(model.theta, model.phi) for model in models])
         }
@@ -258,230 +424,33 @@ class VECMGARCH(MatrixForecaster):
             blocks["Phi"] = np.stack([companion(list(model.phi)) for model in models])
         return [blocks]
 
-    def _fit_panel(self, panel: Panel) -> LinearState:
-        rng = np.random.default_rng(seed_of(self.arguments_.random_state))
-        series, names = series_of(panel), list(panel.ids)
-        return self._remember(
-            panel, fit_vech(self._specification(), series, rng, self.arguments_.verbose, names)
-        )
-
-    def _filter_panel(self, panel: Panel, params: np.ndarray) -> LinearState:
-        series, names = series_of(panel), list(panel.ids)
-        return self._remember(panel, vech_at(self._specification(), series, params, names))
-
-    def _remember(self, panel: Panel, fitted: Fit) -> LinearState:
-        self._set_estimates(fitted.estimates)
-        arrays = fitted._asdict()
-        del arrays["estimates"]
-        return self._memory(panel, fitted.estimates.params, arrays)
-
-    def _memory_of(self, panel: Panel) -> LinearState:
-        check_long_enough(panel, self._specification().mean.n_lags)
-        chosen = self._series_of(panel.ids)
-        arrays = {name: array[chosen] for name, array in self.state_.arrays.items()}
-        return self._memory(panel, self._fitted().params[chosen], arrays)
-
-    def _memory(
-        self, panel: Panel, params: np.ndarray, arrays: dict[str, np.ndarray]
-    ) -> LinearState:
-        spec, ends = self._specification(), []
-        for i, row in enumerate(params):
-            presample = arrays["presample"][i]
-            model = spec.model(row, presample)
-            values = panel.series(i)
-            if np.isnan(row).any():  # not fitted: it may even be too short to run over
-                values = np.full((spec.mean.n_lags, spec.n), np.nan)
-            ends.append(filter_vech(model, values, presample)[1])
-        return LinearState(
-            panel.ids, panel.last_times, target_scales(panel), arrays | _stacked(ends)
-        )
-
-    def _advance(self, memory: LinearState, panel: Panel) -> LinearState:
-        old = [memory.arrays[name] for name in CovarianceState._fields]
-        chosen = self._series_of(memory.ids)
-        state = _stacked([
-            advance_vech(
-                self._model(k), CovarianceState(*(array[i] for array in old)), panel.series(i)
-            )[1]
-            for i, k in enumerate(chosen)
-        ])  # fmt: skip
-        return LinearState(memory.ids, panel.last_times, memory.target_scale, memory.arrays | state)
-
-    def _forecasts(self, memory: LinearState, h: int) -> Forecast:
-        models = [self._model(i) for i in self._series_of(memory.ids)]
-        model = Model(*(np.array(part) for part in zip(*models, strict=True)))
-        state = CovarianceState(*(memory.arrays[name] for name in CovarianceState._fields))
-        return forecast_vech(model, state, h)
-
-    def _paths(self, panel: Panel) -> dict[int, Path]:
-        check_long_enough(panel, self._specification().mean.n_lags)
-        usable, presample = self._fitted().fitted, self.state_.arrays["presample"]
-        return {
-            i: filter_vech(self._model(k), panel.series(i), presample[k])[0]
-            for i, k in enumerate(self._series_of(panel.ids))
-            if usable[k]
-        }
-
-    def _draw_ahead(
-        self, memory: LinearState, h: int, n: int, rng: np.random.Generator
-    ) -> np.ndarray:
-        shape, paths = (n, h, memory.target_scale.shape[1]), []
-        for i, k in enumerate(self._series_of(memory.ids)):
-            model, z = self._model(k), rng.standard_normal(shape)
-            arrays = (memory.arrays[name][i] for name in CovarianceState._fields)
-            state = CovarianceState(*arrays)
-            paths.append([draw_vech(model, state, innovations) for innovations in z])
-        return np.array(paths)
-
     def _usable(self, unit: Any) -> int:
         """Number of a unit that has parameters."""
         i = self._unit_number(unit)
-        if not self._fitted().fitted[i]:
+        if not self.estimates_.fitted[i]:
             raise ValueError(
                 f"unit {self.units_[i]!r} could not be fitted and has no parameters; messages_ "
                 "says why"
             )
         return i
 
-    def _recursion(self, unit: int) -> Recursion:
-        model = self._model(unit)
-        r = max(len(model.theta), len(model.phi))
-        before = self.state_.arrays["presample"][unit]
-        equation = DifferenceEquation(padded(model.phi, r), padded(model.theta, r), model.constant)
-        return Recursion(equation, before, before)
+    @property
+    def _vech(self) -> VECHFamily:
+        return cast(VECHFamily, self.fitted_.family)
 
-    @classmethod
-    def _outputs_of(cls, layer: ParaRNN) -> int:
-        return layer.input_size
-
-    @classmethod
-    def _named(cls, equation: DifferenceEquation) -> dict[str, float]:
-        r, size = equation.recurrent.shape[:2]
-        full = natural("full", n_variables(size), r, r, targeting=False)
-        values = (equation.intercept, *equation.inputs, *equation.recurrent)
-        blocks = [block for block in full.blocks if isinstance(block, Linear)]  # all of them
-        params = [block.params(value) for block, value in zip(blocks, values, strict=True)]
-        return dict(zip(full.names, np.concatenate(params), strict=True))
-
-    def _draw(
-        self,
-        params: np.ndarray,
-        series: np.ndarray,
-        rows: tuple[int, int],
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        spec, arrays, draws = self._specification(), self.state_.arrays, []
-        for row, i in zip(params, series, strict=True):
-            presample = arrays["presample"][i]
-            model = spec.model(row, presample)
-            state = begin_vech(model, np.zeros((spec.mean.n_lags, spec.n)), presample)
-            innovations = rng.standard_normal((sum(rows), spec.n))
-            draws.append(draw_vech(model, state, innovations)[rows[1] :])
-        return np.stack(draws, 1)
-
-    def _covariance(self, cov_type: str | None) -> np.ndarray:
-        result = super()._covariance(cov_type)
-        spec, estimates = self._specification(), self._fitted()
-        kind = self.arguments_.cov_type if cov_type is None else cov_type
-        for i, factors in enumerate(self.state_.arrays["factors"]):
-            if np.isfinite(factors).all() and on_face(spec, factors):
-                k = len(spec.own_names)
-                unit = estimates.select(np.array([i])).first(k)
-                result[i, :k, :k] = face_covariance(spec, unit, factors, kind)
-        return result
-
-    def _model(self, i: int) -> Model:
-        arrays = self.state_.arrays
-        params = self._fitted().params[i]
-        return self._specification().model(params, arrays["presample"][i])
-
-    def _specification(self) -> Specification:
-        given = self.arguments_
-        p, q = order_of("order", given.order, "p lags of e e' and q lags of H")
-        return Specification(
-            kind=choice("structure", given.structure, STRUCTURES),
+    def _family(self, arguments: Arguments, data: FittedData) -> VECHFamily:
+        p, q = order_of("order", arguments.order, "p lags of e e' and q lags of H")
+        spec = Specification(
+            kind=choice("structure", arguments.structure, STRUCTURES),
             p=p,
             q=q,
-            targeting=flag("targeting", given.targeting),
-            mean=Mean(given.mean, given.mean_order, given.coint_rank),
-            targets=tuple(self._panel_shape[0].target_names),
-            stationary=flag("stationary", given.stationary),
-            n_starts=positive_integer("n_starts", given.n_starts),
+            targeting=flag("targeting", arguments.targeting),
+            mean=Mean(arguments.mean, arguments.mean_order, arguments.coint_rank),
+            targets=tuple(data.layout.target_names),
+            stationary=flag("stationary", arguments.stationary),
+            n_starts=positive_integer("n_starts", arguments.n_starts),
         )
-
-    def _restriction_to(self, smaller: Results) -> Restriction | None:
-        if not isinstance(smaller, VECMGARCH):
-            return None
-        spec, small = self._specification(), smaller._specification()
-        lags = spec.p - small.p, spec.q - small.q
-        nested = (
-            min(lags) >= 0
-            and is_nested_kind(small.kind, spec.kind)
-            and set(small.mean_names) <= set(spec.mean_names)
-            and not (spec.stationary and not small.stationary)
-        )
-        if not nested:
-            return None
-        reason = ""
-        if small.relation_names != spec.relation_names:
-            reason = "the number of cointegrating relations has Johansen's distribution"
-        elif min(lags) > 0:
-            reason = COMMON_FACTORS
-        elif max(lags) > 0 and spec.kind != "scalar":
-            reason = "coefficients of a lag more are positive semidefinite, and zero is their edge"
-        elif spec.kind != small.kind and spec.kind != "bekk":
-            reason = (
-                f"coefficients of structure {small.kind!r} are on the edge of the positive "
-                f"semidefinite ones of structure {spec.kind!r}"
-            )
-        return Restriction(boundary=sum(lags), reason=reason, known=spec.relation_names)
-
-    def _param_names(self) -> tuple[str, ...]:
-        return self._specification().names
-
-    def _state_shapes(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        spec = self._specification()
-        n, pairs = spec.n, spec.n * (spec.n + 1) // 2
-        shapes = {
-            "history": (spec.mean.n_lags, n),
-            "squares": (spec.p, pairs),
-            "states": (spec.q, pairs),
-            "presample": (pairs,),
-            "factors": (len(spec.mean_names) + spec.factors.size,),
-        }
-        return {name: ("float64", shape) for name, shape in shapes.items()}
-
-    def _model_name(self) -> str:
-        spec = self._specification()
-        name = "BEKK" if spec.kind == "bekk" else f"{spec.kind} vech"
-        return f"{name}({spec.p}, {spec.q}), {spec.mean.kind} mean"
-
-    def _n_arma(self) -> int:
-        return self._specification().mean.n_lags * len(self._panel_shape[0].target_names)
-
-    def _conventions(self) -> dict[str, str]:
-        return {
-            "Distribution": "normal",
-            "Constant": "targeted" if self.arguments_.targeting else "estimated",
-            "Presample": "mean square",
-        }
-
-    def _notes(self, unit: int) -> list[str]:
-        spec = self._specification()
-        return spec.mean.notes(spec.targets)
-
-    def _facts(self, unit: int) -> dict[str, object]:
-        facts: dict[str, object] = {}
-        if np.isfinite(self._fitted().params[unit]).all():
-            radius = self.coefficients(self.units_[unit])["persistence"]
-            facts["Spectral radius"] = f"{radius:.4f}"
-        return facts
-
-
-def _stacked(parts: list[CovarianceState]) -> dict[str, np.ndarray]:
-    """States of all series by name."""
-    names = CovarianceState._fields
-    return {name: np.array([getattr(part, name) for part in parts]) for name in names}
+        return VECHFamily(spec, arguments.random_state)
 
 
 def _shock_of(shock: Any, n: int) -> np.ndarray:
