@@ -119,11 +119,11 @@ def advance_dcc(
     errors = np.array([residuals(y, c, a) for y, c, a in zip(whole, intercepts, lags, strict=True)])
     model, walk = spec.step.model(), walk_of(spec, parts, state)
     rows, variances = parts.variance_rows, state.variances
-    one = np.ones(len(rows), dtype=np.int64)
+    lengths = np.ones(len(rows), dtype=np.int64)
     for t in range(values.shape[1]):
         e = errors[:, t].reshape(-1, 1)
         walk.step((e[:, 0] / np.sqrt(variances.memory[:, 0])).reshape(-1, n))
-        variances = advance_garch(model, rows, variances, e, one)
+        variances = advance_garch(model, rows, variances, e, lengths)
     history = whole[:, whole.shape[1] - state.history.shape[1] :]
     variance = variances.memory.reshape(state.variance.shape)
     return CorrelationState(history, variance, walk.outer, walk.q)
