@@ -73,15 +73,15 @@ class ConditionalCorrelation(MatrixForecaster):
         Returns
         -------
         list of one dict
-            "variance", shape (S n, r, r): the companion matrices by chosen forecasts of variances
+            "variance", shape (S n, r, r): the companion matrices by which forecasts of variances
             move, as those of `GARCH`, series by series and target by target. With dynamic
-            correlations "correlation", (S, r, r): that of :math:`a_i + b_i`, by chosen forecasts of
+            correlations "correlation", (S, r, r): that of :math:`a_i + b_i`, by which forecasts of
             :math:`Q` return to its mean.
         """
-        spec, estimates = self._correlation_family.spec, self.estimates_
+        estimates = self.estimates_
+        spec = cast(CorrelationFamily, self.fitted_.family).spec
         parts = spec.parts(estimates.params[estimates.fitted])
-        variance = parts.variance.reshape(-1, parts.variance.shape[2])
-        blocks = {"variance": transition(spec.step.model(), variance)[0]}
+        blocks = {"variance": transition(spec.step.model(), parts.variance_rows)[0]}
         p, q = parts.a.shape[1], parts.b.shape[1]
         if p:
             matrices = np.tile(np.eye(max(p, q), k=1), (len(parts.a), 1, 1))
@@ -129,10 +129,6 @@ class ConditionalCorrelation(MatrixForecaster):
         # Before the base class, which knows kinds of standard errors that are none of these models.
         choice("cov_type", arguments.cov_type, COVARIANCES)
         super()._check(arguments, panel)
-
-    @property
-    def _correlation_family(self) -> CorrelationFamily:
-        return cast(CorrelationFamily, self.fitted_.family)
 
 
 def constancy_statistic(z: np.ndarray, lags: int) -> float:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from tsrnn.linear._matrices import Path
 from tsrnn.linear._mean import residuals
 from tsrnn.linear._multivariate import scaled_to_unit_diagonal
-from tsrnn.linear.dcc._likelihood import constants, run_correlations
+from tsrnn.linear.dcc._likelihood import correlations_at
 from tsrnn.linear.dcc._specification import Parts, Specification
 from tsrnn.linear.garch._filter import (
     VarianceState,
@@ -69,7 +68,7 @@ def filter_dcc(
         row[: len(values)] = values
     units, unit_lengths = e[:, :-1].swapaxes(1, 2).reshape(-1, longest), np.repeat(lengths, n)
     model = spec.step.model(padded=len(np.unique(lengths)) > 1)
-    rows = parts.variance.reshape(len(units), -1), presample.reshape(-1)
+    rows = parts.variance_rows, presample.reshape(-1)
     h = np.ones_like(e)
     if longest:
         variance = filter_garch(model, *rows, units, unit_lengths)[1]
@@ -77,11 +76,7 @@ def filter_dcc(
         h[:, :-1] = variance.reshape(len(e), n, -1).swapaxes(1, 2)
     variance_state = begin_garch(model, *rows, units, unit_lengths).memory.reshape(len(e), n, -1)
     observed = np.arange(longest + 1) < lengths[:, None]
-    path = run_correlations(
-        torch.from_numpy(e / np.sqrt(h)), torch.from_numpy(observed), constants(parts.a),
-        constants(parts.b), corrected=spec.order.corrected,
-        target=torch.from_numpy(parts.target)[:, None],
-    )  # fmt: skip
+    path = correlations_at(parts, spec.order, e / np.sqrt(h), observed)
     q, driver = path.q.value.numpy(), path.driver.value[:, :, 0].numpy()
     paths = [
         Path(e[i, :end], covariances_of(h[i, :end], scaled_to_unit_diagonal(q[i, :end])))
@@ -123,12 +118,12 @@ def advance_dcc(
     whole = np.concatenate([state.history, values], 1)
     errors = np.array([residuals(y, c, a) for y, c, a in zip(whole, intercepts, lags, strict=True)])
     model, walk = spec.step.model(), walk_of(spec, parts, state)
-    rows = parts.variance.reshape(-1, parts.variance.shape[2])
-    variances, one = state.variances, np.ones(len(rows), dtype=np.int64)
+    rows, variances = parts.variance_rows, state.variances
+    lengths = np.ones(len(rows), dtype=np.int64)
     for t in range(values.shape[1]):
         e = errors[:, t].reshape(-1, 1)
         walk.step((e[:, 0] / np.sqrt(variances.memory[:, 0])).reshape(-1, n))
-        variances = advance_garch(model, rows, variances, e, one)
+        variances = advance_garch(model, rows, variances, e, lengths)
     history = whole[:, whole.shape[1] - state.history.shape[1] :]
     variance = variances.memory.reshape(state.variance.shape)
     return CorrelationState(history, variance, walk.outer, walk.q)

@@ -24,8 +24,7 @@ def forecast_dcc(spec: Specification, parts: Parts, state: CorrelationState, h: 
     s, n = len(state.history), spec.n
     intercept, lags = spec.level_forms(parts)
     mean = mean_paths(state.history, intercept, lags, np.zeros((s, h, n)))
-    rows = parts.variance.reshape(s * n, -1)
-    variance = expected_variance(spec.step.model(), rows, state.variances, h)
+    variance = expected_variance(spec.step.model(), parts.variance_rows, state.variances, h)
     variance = variance.reshape(s, n, h).swapaxes(1, 2)
     walk, correlation = walk_of(spec, parts, state), np.empty((s, h, n, n))
     for k in range(h):
@@ -52,7 +51,7 @@ def draw_dcc(
     steps, (s, n) = sum(rows), parts.variance.shape[:2]
     walk = Walk(parts.target, parts.a, parts.b, spec.order.corrected)
     z = walk.draw(generator.standard_normal((s, steps, n)))
-    model, variance = spec.step.model(), parts.variance.reshape(s * n, -1)
+    model, variance = spec.step.model(), parts.variance_rows
     start = resting_variance(model, variance)
     if not np.isfinite(start).all():
         raise ValueError(
@@ -83,9 +82,8 @@ def draw_ahead(
     lanes = np.repeat(np.arange(s), paths)
     walk = walk_of(spec, parts.select(lanes), state.select(lanes))
     z = walk.draw(shocks.reshape(s * paths, h, n))
-    rows = parts.variance.reshape(s * n, -1)
     by_unit = z.reshape(s, paths, h, n).transpose(0, 3, 2, 1).reshape(s * n, h, paths)
-    errors = simulate_garch(spec.step.model(), rows, state.variances, by_unit).y
+    errors = simulate_garch(spec.step.model(), parts.variance_rows, state.variances, by_unit).y
     errors = errors.reshape(s, n, h, paths).transpose(0, 3, 2, 1)
     intercepts, lags = spec.level_forms(parts)
     history = np.broadcast_to(state.history[:, None], (s, paths, *state.history.shape[1:]))

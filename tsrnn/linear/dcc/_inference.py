@@ -26,6 +26,7 @@ from tsrnn.linear.dcc._fit import CorrelationOptima
 from tsrnn.linear.dcc._likelihood import (
     constants,
     correlation_density,
+    correlations_at,
     run_correlations,
     variables,
 )
@@ -88,13 +89,11 @@ def estimates_at(spec: Specification, sample: Sample, params: np.ndarray) -> Est
     """
     parts, equations, (s, k) = spec.parts(params), sample.equations, params.shape
     with np.errstate(invalid="ignore", divide="ignore"):
-        z, observed = torch.from_numpy(equations.z), torch.from_numpy(sample.design.observed)
-        path = run_correlations(
-            z, observed, constants(parts.a), constants(parts.b), corrected=spec.order.corrected,
-            target=torch.from_numpy(parts.target)[:, None],
-        )  # fmt: skip
+        z, observed = equations.z, sample.design.observed
+        path = correlations_at(parts, spec.order, z, observed)
+        added = correlation_density(path, torch.from_numpy(z), torch.from_numpy(observed))
         loglik = equations.estimates.loglik.reshape(s, spec.n).sum(1)
-        loglik = loglik + correlation_density(path, z, observed).value.sum(1).numpy()
+        loglik = loglik + added.value.sum(1).numpy()
     if not np.isfinite(loglik).all():
         bad = int(np.flatnonzero(~np.isfinite(loglik))[0])
         raise ValueError(f"params must give positive, finite variances; those of unit {bad} do not")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tsrnn.kernels import Cell, recurrence
 from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.dcc._specification import Order
+from tsrnn.linear.dcc._specification import Order, Parts
 
 _NUMBERS = 2**18  # matrix elements over time that are worked on together: 2 MB, in the cache
 
@@ -116,6 +116,17 @@ def run_correlations(
         return CorrelationPath(s, s.map(lambda x: x.expand(-1, z.shape[1], -1, -1)), driver)
     q = s + filtered(_weighted(a, outer - s), b)
     return CorrelationPath(s, q, driver)
+
+
+def correlations_at(
+    parts: Parts, order: Order, z: np.ndarray, observed: np.ndarray
+) -> CorrelationPath:
+    """Recursion at given parameters, the correlations S among them."""
+    target = torch.from_numpy(parts.target)[:, None]
+    return run_correlations(
+        torch.from_numpy(z), torch.from_numpy(observed), constants(parts.a), constants(parts.b),
+        corrected=order.corrected, target=target,
+    )  # fmt: skip
 
 
 def _target(outer: TensorJet, observed: Tensor, shift: Tensor | None) -> TensorJet:

@@ -181,6 +181,11 @@ class Parts(NamedTuple):
     b: np.ndarray
     beta: np.ndarray
 
+    @property
+    def variance_rows(self) -> np.ndarray:
+        """Parameters of the variances, a row an equation, (S n, k)."""
+        return self.variance.reshape(-1, self.variance.shape[2])
+
     def select(self, series: np.ndarray) -> Parts:
         """Parameters of some series, by number."""
         return Parts(*(part[series] for part in self))
