@@ -14,7 +14,7 @@ from statsmodels.tsa.statespace import sarimax
 from statsmodels.tsa.stattools import kpss
 
 from tsrnn.baselines._file import MOST_LAGS
-from tsrnn.baselines._fitted import counts, is_count
+from tsrnn.baselines._fitted import count, counts
 from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import (
     StandardizedForecaster,
@@ -70,16 +70,12 @@ class SARIMAX(StateSpaceForecaster):
         Whether the polynomials are restricted so.
     max_iter : int, default 50
         Iterations of the optimiser.
-    standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
-        As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
-        `known_ahead`.
+    known_ahead : str or list of str, optional
+        Exogenous columns are regressors; to forecast, name all.
+    **shared
+        As in all forecasters.
 
     Notes
     -----
@@ -109,8 +105,6 @@ class SARIMAX(StateSpaceForecaster):
     """
 
     column_name: ClassVar[str] = "SARIMAX"
-    takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
     def __init__(
         self,
@@ -182,8 +176,7 @@ class SARIMAXModel(StateSpaceModel):
 
     def fewest(self, rows: Rows) -> int:
         (p, d, q), (P, D, Q, s) = self.order, self.seasonal_order
-        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
-        n_params = p + q + P + Q + len(self.trend.replace("n", "")) + n_exog + 1
+        n_params = p + q + P + Q + len(self.trend.replace("n", "")) + rows.n_exog + 1
         return n_params + d + D * s + 2
 
     def orders(self, fitted: Fitted) -> str:
@@ -224,17 +217,14 @@ class AutoARIMA(StandardizedForecaster):
     criterion : {"aicc", "aic", "bic"}
     max_iter : int, default 50
         Iterations of the optimiser for one model.
-    standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood; the tests close up the
         gaps.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
-        As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
-        `known_ahead`. The tests look at what least squares on them leave.
+    known_ahead : str or list of str, optional
+        Exogenous columns are regressors; to forecast, name all. The tests look at what least
+        squares on them leave.
+    **shared
+        As in all forecasters.
 
     Notes
     -----
@@ -286,17 +276,14 @@ class AutoARIMA(StandardizedForecaster):
         self.max_iter = max_iter
 
     def _settings(self, arguments: Arguments, data: FittedData) -> ARIMASearch:
-        names = ("max_p", "max_q", "max_P", "max_Q", "d", "D")
-        for name in names:
-            value = getattr(arguments, name)
-            if not (is_count(value) or (name in "dD" and value is None)):
-                raise ValueError(f"{name} must be an integer of at least 0; got {value!r}")
+        largest = {n: count(n, getattr(arguments, n)) for n in ("max_p", "max_q", "max_P", "max_Q")}
+        d, D = (count(name, getattr(arguments, name), optional=True) for name in ("d", "D"))
         season = season_steps(arguments.season_length, data)
         return ARIMASearch(
             season,
-            arguments.d,
-            arguments.D,
-            (arguments.max_p, arguments.max_q, arguments.max_P, arguments.max_Q),
+            d,
+            D,
+            tuple(largest.values()),
             choice("criterion", arguments.criterion, CRITERIA),
             positive_integer("max_iter", arguments.max_iter),
             implied=arguments.season_length is None and season > 1,
@@ -310,7 +297,7 @@ class ARIMASearch(StateSpaceModel):
     season: int
     d: int | None
     D: int | None
-    largest: tuple[int, int, int, int]  # p, q, P, Q
+    largest: tuple[int, ...]  # p, q, P, Q
     criterion: str
     max_iter: int = 50
 
@@ -341,10 +328,8 @@ class ARIMASearch(StateSpaceModel):
     def fewest(self, rows: Rows) -> int:
         p, q, P, Q = self.largest
         d, D = (1 if number is None else number for number in (self.d, self.D))
-        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
-        if self.season < 2:
-            return p + q + d + n_exog + 6
-        return p + q + d + n_exog + P + Q + (max(P, Q, 1) + D) * self.season + 6
+        fewest = p + q + d + rows.n_exog + 6
+        return fewest if self.season < 2 else fewest + P + Q + (max(P, Q, 1) + D) * self.season
 
     def seasonless(self) -> ARIMASearch | None:
         return replace(self, season=1, implied=False) if self.implied else None

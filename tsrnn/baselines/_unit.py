@@ -36,6 +36,11 @@ class Rows(NamedTuple):
     exog: np.ndarray | None = None
     offset: int = 0
 
+    @property
+    def n_exog(self) -> int:
+        """Number of regressors."""
+        return 0 if self.exog is None else self.exog.shape[1]
+
 
 class Ahead(NamedTuple):
     """Forecasts of one unit.
@@ -98,6 +103,24 @@ class Fitted:
         return texts if self.converged else (*texts, "the optimiser did not converge")
 
 
+class Unit(NamedTuple):
+    """One unit to be forecast.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        Parameters of the forecast.
+    rows : Rows
+        Rows to forecast after.
+    future : ndarray of shape (h, n) or None
+        Regressors of the steps ahead.
+    """
+
+    fitted: Fitted
+    rows: Rows
+    future: np.ndarray | None = None
+
+
 class UnitModel(ABC):
     """Model of one unit. It holds its settings alone, as it is sent to other processes."""
 
@@ -112,15 +135,11 @@ class UnitModel(ABC):
         """Estimate parameters."""
 
     @abstractmethod
-    def ahead(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
-        """Forecasts after `rows` at the parameters of `fitted`; `future` is (h, n)."""
+    def ahead(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
+        """Forecasts of h steps."""
 
-    def paths(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
-    ) -> np.ndarray:
-        """Paths (n, h) or (n, h, C) that continue `rows`; `future` is (h, exogenous)."""
+    def paths(self, unit: Unit, h: int, n: int, seed: int) -> np.ndarray:
+        """Paths (n, h) or (n, h, C) that continue the rows."""
         raise NotImplementedError
 
     @abstractmethod

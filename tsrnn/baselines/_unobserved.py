@@ -69,9 +69,8 @@ class Components(StateSpaceModel):
         return self.level != WITHOUT_LEVEL
 
     def fewest(self, rows: Rows) -> int:
-        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
         seasons = (self.seasonal or 0) * (1 + self.implied)  # unasked, where it is seen twice
-        return 6 + seasons + 6 * self.cycle + 2 * (self.autoregressive or 0) + n_exog
+        return 6 + seasons + 6 * self.cycle + 2 * (self.autoregressive or 0) + rows.n_exog
 
     def seasonless(self) -> Components | None:
         return replace(self, seasonal=None, implied=False) if self.implied else None
@@ -121,16 +120,12 @@ class UnobservedComponents(StateSpaceForecaster):
         Order of an autoregression among the components.
     max_iter : int, default 50
         Iterations of the optimiser.
-    standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
-        As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
-        `known_ahead`.
+    known_ahead : str or list of str, optional
+        Exogenous columns are regressors; to forecast, name all.
+    **shared
+        As in all forecasters.
 
     Notes
     -----
@@ -159,8 +154,6 @@ class UnobservedComponents(StateSpaceForecaster):
     """
 
     column_name: ClassVar[str] = "UnobservedComponents"
-    takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
     def __init__(
         self,
