@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from tsrnn.baselines._rows import season_steps
-from tsrnn.baselines._statespace import ScaledModel, StandardizedForecaster, fitted_of
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, normal, season_too_long
+from tsrnn.baselines._statespace import LONGEST, ScaledModel, StandardizedForecaster, fitted_of
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, normal
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -35,9 +35,9 @@ class SmoothingModel(ScaledModel):
     trend: str | None
     damped_trend: bool
     seasonal: str | None
-    season: int
     n_simulations: int
     seed: int
+    longest: ClassVar[float] = LONGEST
 
     def build(self, rows: Rows, start: str = "estimated") -> Any:
         """Statsmodels' model of the rows."""
@@ -57,11 +57,8 @@ class SmoothingModel(ScaledModel):
     def fewest(self, rows: Rows) -> int:
         return max(10, 2 * self.season + 2 if self.seasonal else 0)
 
-    def seasonless(self) -> SmoothingModel | None:
+    def seasonless(self) -> Self | None:
         return replace(self, seasonal=None, implied=False) if self.implied else None
-
-    def season_left_out(self, rows: Rows) -> str:
-        return season_too_long(self.season, self.implied) or super().season_left_out(rows)
 
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
         results = self.build(rows).fit(disp=False)
@@ -211,7 +208,7 @@ class ETS(StandardizedForecaster):
         self.season_length = season_length
         self.n_simulations = n_simulations
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> SmoothingModel:
+    def _model(self, arguments: Arguments, data: FittedData) -> SmoothingModel:
         season = season_steps(arguments.season_length, data)
         seasonal = arguments.seasonal
         if seasonal is not None and choice("seasonal", seasonal, ("auto", *KINDS)) == "auto":
@@ -230,8 +227,9 @@ class ETS(StandardizedForecaster):
             trend,
             bool(arguments.damped_trend),
             seasonal,
-            season,
             positive_integer("n_simulations", arguments.n_simulations),
             seed_of(arguments.random_state),
+            standardize=flag("standardize", arguments.standardize),
+            season=season,
             implied=implied,
         )

@@ -254,7 +254,6 @@ class UnitForecaster(Classical[RowsState]):
     """
 
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths"})
-    least_targets: ClassVar[int] = 1
     fitted_: FittedUnits
 
     def __init__(self, *, n_jobs: int = 1, **shared: Any) -> None:
@@ -340,12 +339,12 @@ class UnitForecaster(Classical[RowsState]):
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> tuple[FittedUnits, RowsState]:
-        if data.n_targets < self.least_targets:
+        model, state = self._model(arguments, data), RowsState.of(panel)
+        if model.multivariate and data.n_targets < 2:
             raise ValueError(
-                f"{type(self).__name__} needs at least {self.least_targets} targets; got "
+                f"{type(self).__name__} needs at least 2 targets; got "
                 f"{list(panel.target_names)}. Name them by target=[...]"
             )
-        model, state = self._model(arguments, data), RowsState.of(panel)
         tasks = [(model, rows) for rows in unit_rows(model, state)]
         estimates = tuple(in_processes(arguments, estimate_unit, tasks))
         horizon = self._horizon(arguments, data.layout)
@@ -364,14 +363,14 @@ class UnitForecaster(Classical[RowsState]):
         estimates = {name: array for name, array in arrays.items() if name.startswith(ESTIMATES)}
         rows = {name: array for name, array in arrays.items() if name not in estimates}
         state = RowsState.from_file(rows, data, last_times)
-        if data.n_targets < self.least_targets:
-            raise refuse("layout.target_names", f"at least {self.least_targets}", data.n_targets)
         for name, value in arguments.as_dict().items():
             if name in ORDERS:
                 check_lags(value, max(MOST_LAGS, len(state.values)), name)
         with as_saved("params"):
             model = self._model(arguments, data)
             job_count(arguments.n_jobs)
+        if model.multivariate and data.n_targets < 2:
+            raise refuse("layout.target_names", "at least 2", data.n_targets)
         fitted = estimates_from_file(header, estimates, model, unit_rows(model, state))
         first = state.first_times
         return FittedUnits(arguments, data, header["horizon"], model, fitted, first), state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,7 +124,7 @@ class SARIMAX(StateSpaceForecaster):
         self.enforce_invertibility = enforce_invertibility
         self.max_iter = max_iter
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> SARIMAXModel:
+    def _model(self, arguments: Arguments, data: FittedData) -> SARIMAXModel:
         seasonal = (0, 0, 0, 0) if arguments.seasonal_order is None else arguments.seasonal_order
         seasonal = counts("seasonal_order", seasonal, "(P, D, Q, s)", 4)
         if any(seasonal[:3]) and seasonal[3] < 2:
@@ -138,6 +138,7 @@ class SARIMAX(StateSpaceForecaster):
             flag("enforce_stationarity", arguments.enforce_stationarity),
             flag("enforce_invertibility", arguments.enforce_invertibility),
             positive_integer("max_iter", arguments.max_iter),
+            standardize=flag("standardize", arguments.standardize),
         )
 
 
@@ -275,17 +276,18 @@ class AutoARIMA(StandardizedForecaster):
         self.criterion = criterion
         self.max_iter = max_iter
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> ARIMASearch:
+    def _model(self, arguments: Arguments, data: FittedData) -> ARIMASearch:
         largest = {n: count(n, getattr(arguments, n)) for n in ("max_p", "max_q", "max_P", "max_Q")}
         d, D = (count(name, getattr(arguments, name), optional=True) for name in ("d", "D"))
         season = season_steps(arguments.season_length, data)
         return ARIMASearch(
-            season,
             d,
             D,
             tuple(largest.values()),
             choice("criterion", arguments.criterion, CRITERIA),
             positive_integer("max_iter", arguments.max_iter),
+            standardize=flag("standardize", arguments.standardize),
+            season=season,
             implied=arguments.season_length is None and season > 1,
         )
 
@@ -294,7 +296,6 @@ class AutoARIMA(StandardizedForecaster):
 class ARIMASearch(StateSpaceModel):
     """Seasonal ARIMA model whose orders are chosen."""
 
-    season: int
     d: int | None
     D: int | None
     largest: tuple[int, ...]  # p, q, P, Q
@@ -330,9 +331,6 @@ class ARIMASearch(StateSpaceModel):
         d, D = (1 if number is None else number for number in (self.d, self.D))
         fewest = p + q + d + rows.n_exog + 6
         return fewest if self.season < 2 else fewest + P + Q + (max(P, Q, 1) + D) * self.season
-
-    def seasonless(self) -> ARIMASearch | None:
-        return replace(self, season=1, implied=False) if self.implied else None
 
     def choose(self, rows: Rows) -> dict[str, Any]:
         best, lowest, reason = None, np.inf, ""

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,10 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from tsrnn.baselines._fitted import UnitForecaster
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, UnitModel, normal
 from tsrnn.contract import (
-    Arguments,
-    FittedData,
     Kind,
-    flag,
     listed,
     positive,
     real,
@@ -30,6 +27,7 @@ from tsrnn.contract import (
 REGRESSOR = re.compile(r"(?:^|\.)x(\d+)(?:\.|$)")  # in names of coefficients
 WITHOUT_UNIT = ("ar.", "ma.", "frequency.", "damping.")  # names of such parameters begin so
 ORIGIN = "origin"  # in a spec: the mean that was subtracted from scaled rows
+LONGEST = 24  # steps of a season of which each is a state, as in R's forecast package
 MOST_STATES = 2000  # of a model in a file: matrices are of their square
 
 
@@ -43,7 +41,9 @@ class ScaledModel(UnitModel):
     """
 
     standardize: bool = True  # else the library is given the rows as they are
+    season: int = 1  # steps of a season; 1 for none
     implied: bool = False  # whether the season is that of the frequency
+    longest: ClassVar[float] = np.inf  # steps of a season that is taken without being asked for
 
     @abstractmethod
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
@@ -62,6 +62,17 @@ class ScaledModel(UnitModel):
     @abstractmethod
     def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
         """Factor of each parameter (k,) of scaled rows in the unit of the data."""
+
+    def seasonless(self) -> Self | None:
+        return replace(self, season=1, implied=False) if self.implied else None
+
+    def season_left_out(self, rows: Rows) -> str:
+        if self.implied and self.season > self.longest:
+            return (
+                f"no season: that of the frequency has {self.season} steps, and more than "
+                f"{self.longest} are taken only when asked for"
+            )
+        return super().season_left_out(rows)
 
     def spec_kind(self, rows: Rows) -> Kind:
         kinds: dict[str, Kind] = {"scale": positive}
@@ -154,14 +165,6 @@ class StandardizedForecaster(UnitForecaster):
     def __init__(self, *, standardize: bool = True, **shared: Any) -> None:
         super().__init__(**shared)
         self.standardize = standardize
-
-    @abstractmethod
-    def _settings(self, arguments: Arguments, data: FittedData) -> ScaledModel:
-        """Model with the arguments of the class, checked."""
-
-    def _model(self, arguments: Arguments, data: FittedData) -> ScaledModel:
-        standardize = flag("standardize", arguments.standardize)
-        return replace(self._settings(arguments, data), standardize=standardize)
 
 
 class StateSpaceModel(ScaledModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +32,6 @@ NAMES = ("b0", "alpha", "sigma2")
 class TwoLines(ScaledModel):
     """The theta method with given settings."""
 
-    season: int
     deseasonalize: bool
     use_test: bool
     method: str
@@ -52,9 +51,6 @@ class TwoLines(ScaledModel):
 
     def fewest(self, rows: Rows) -> int:
         return max(6, 2 * self.season if self.adjusts else 0)
-
-    def seasonless(self) -> TwoLines | None:
-        return replace(self, season=1, implied=False) if self.implied else None
 
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
         results = ThetaModel(
@@ -199,14 +195,15 @@ class Theta(StandardizedForecaster):
         self.method = method
         self.theta = theta
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> TwoLines:
+    def _model(self, arguments: Arguments, data: FittedData) -> TwoLines:
         season = season_steps(arguments.season_length, data)
         adjusts = flag("deseasonalize", arguments.deseasonalize)
         return TwoLines(
-            season,
             adjusts,
             flag("use_test", arguments.use_test),
             choice("method", arguments.method, METHODS),
             number("theta", arguments.theta, lowest=1, open_=False),
+            standardize=flag("standardize", arguments.standardize),
+            season=season,
             implied=arguments.season_length is None and adjusts and season > 1,
         )

@@ -17,7 +17,6 @@ from tsrnn.contract import Kind, seed_of
 
 SEASONLESS = "seasonless"  # in the spec of a unit that is without the season of the frequency
 STARTING = "starting"  # in messages of statsmodels on values that the optimiser starts from
-LONGEST = 24  # steps of a season that is taken without being asked for, as in R's forecast package
 
 
 class Rows(NamedTuple):
@@ -187,16 +186,6 @@ class UnitModel(ABC):
         if len(still):
             return f"is constant, {seen.reshape(len(seen), -1)[0, still[0]]:g}. Drop it"
         return ""
-
-
-def season_too_long(season: int, implied: bool) -> str:
-    """Message that a season of the frequency is too long to be taken unasked; else empty."""
-    if not implied or season <= LONGEST:
-        return ""
-    return (
-        f"no season: that of the frequency has {season} steps, and more than {LONGEST} are taken "
-        "only when asked for"
-    )
 
 
 def observed(rows: Rows) -> np.ndarray:

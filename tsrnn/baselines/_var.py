@@ -86,7 +86,6 @@ class VAR(UnitForecaster):
     """
 
     column_name: ClassVar[str] = "VAR"
-    least_targets: ClassVar[int] = 2
     takes_exog: ClassVar[bool] = True
 
     def __init__(
@@ -284,7 +283,6 @@ class VARMAX(StateSpaceForecaster):
     """
 
     column_name: ClassVar[str] = "VARMAX"
-    least_targets: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -302,7 +300,7 @@ class VARMAX(StateSpaceForecaster):
         self.measurement_error = measurement_error
         self.max_iter = max_iter
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> VARMAXModel:
+    def _model(self, arguments: Arguments, data: FittedData) -> VARMAXModel:
         order = counts("order", arguments.order, "(p, q)", 2)
         if not any(order):
             raise ValueError(f"order=(p, q) needs a lag of either; got {arguments.order!r}")
@@ -312,6 +310,7 @@ class VARMAX(StateSpaceForecaster):
             choice("error_cov_type", arguments.error_cov_type, COVARIANCES),
             flag("measurement_error", arguments.measurement_error),
             positive_integer("max_iter", arguments.max_iter),
+            standardize=flag("standardize", arguments.standardize),
         )
 
 

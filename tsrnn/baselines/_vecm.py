@@ -242,7 +242,6 @@ class VECM(UnitForecaster):
     """
 
     column_name: ClassVar[str] = "VECM"
-    least_targets: ClassVar[int] = 2
 
     def __init__(
         self,
