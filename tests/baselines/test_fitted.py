@@ -104,9 +104,9 @@ class TestFailures:
         model = SARIMAX(trend="c").fit(panel)
         ahead = SARIMAXModel.ahead
 
-        def flawed(self, fitted, rows, *arguments):
-            found = ahead(self, fitted, rows, *arguments)
-            return found._replace(mean=found.mean * bad) if len(rows.y) == 72 else found
+        def flawed(self, unit, *arguments):
+            found = ahead(self, unit, *arguments)
+            return found._replace(mean=found.mean * bad) if len(unit.rows.y) == 72 else found
 
         monkeypatch.setattr(SARIMAXModel, "ahead", flawed)
         with pytest.warns(UserWarning, match="cannot forecast 1 of 3 units, 'b'.*not finite"):

@@ -378,7 +378,7 @@ def all_answers(model, example):
         static = inspect.getattr_static(type(model), name)
         if isinstance(static, property):
             found[name] = answer(lambda m, name=name: getattr(m, name), model)
-        elif callable(getattr(type(model), name)) and hasattr(model, name):
+        elif inspect.isfunction(getattr(type(model), name)) and hasattr(model, name):
             assert name in questions, f"tests/contract/conftest.py has no question for {name}"
             found[name] = answer(questions[name], model)
     found["save"] = answer(saved_content, model)

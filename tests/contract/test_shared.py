@@ -60,6 +60,35 @@ def test_own_arguments_come_first_with_their_own_defaults():
     assert found["order"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
+def test_arguments_are_described_where_they_are_shared():
+    @with_shared_arguments
+    class Described(CommonArguments):
+        """Class with an order.
+
+        Parameters
+        ----------
+        order : int
+            Of its own.
+        freq : str
+            Other than elsewhere.
+        **shared
+            As in all forecasters.
+
+        Examples
+        --------
+        """
+
+        def __init__(self, order, **shared):
+            super().__init__(**shared)
+            self.order = order
+
+    lines = inspect.cleandoc(Described.__doc__).splitlines()
+    assert [line for line in lines if "freq" in line] == ["freq : str"]
+    assert lines[lines.index("verbose : int") + 2 :][:2] == ["", "Examples"]
+    heads = {line.partition(" : ")[0] for line in lines if " : " in line}
+    assert {"order", *COMMON} == heads - {"id_col, time_col"} | {"id_col", "time_col"}
+
+
 def test_every_argument_reaches_the_class_that_stores_it():
     given = {name: object() for name in inspect.signature(Own).parameters}
     assert vars(Own(**given)) == given

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from arch import arch_model
 
-from tsrnn.baselines._fitted import UnitForecaster, is_count
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel
+from tsrnn.baselines._fitted import UnitForecaster, count, is_count
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, UnitModel
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -68,8 +68,7 @@ class VolatilityModel(UnitModel):
 
     def fewest(self, rows: Rows) -> int:
         lags = max(self.lags) if isinstance(self.lags, tuple) else self.lags
-        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
-        return 2 * lags + n_exog + self.p + self.o + self.q + 10
+        return 2 * lags + rows.n_exog + self.p + self.o + self.q + 10
 
     def spec_kind(self, rows: Rows) -> Kind:
         return record({"scale": positive})
@@ -91,53 +90,44 @@ class VolatilityModel(UnitModel):
             converged=results.convergence_flag == 0,
         )
 
-    def ahead(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
-        scale = fitted.spec["scale"]
-        model, forecast = self.forecast(fitted, rows, future, h, simulated=bool(levels))
+    def ahead(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
+        params, scale = unit.fitted.params, unit.fitted.spec["scale"]
+        model, forecast = self.forecast(unit, h, simulated=bool(levels))
         mean = forecast.mean.to_numpy()[-1] / scale
         if not levels:
             return Ahead(mean, {})
         error = np.sqrt(forecast.variance.to_numpy()[-1]) / scale
-        shape = fitted.params[len(fitted.params) - model.distribution.num_params :]
+        shape = params[len(params) - model.distribution.num_params :]
         ends = {}
         for level in levels:
             low, high = model.distribution.ppf([0.5 - level / 200, 0.5 + level / 200], shape)
             ends[level] = mean + low * error, mean + high * error
         return Ahead(mean, ends)
 
-    def variance(self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int) -> np.ndarray:
+    def variance(self, unit: Unit, h: int) -> np.ndarray:
         """Forecasts (h,) of the variance of the residuals."""
-        _, forecast = self.forecast(fitted, rows, future, h, simulated=True)
-        return forecast.residual_variance.to_numpy()[-1] / fitted.spec["scale"] ** 2
+        _, forecast = self.forecast(unit, h, simulated=True)
+        return forecast.residual_variance.to_numpy()[-1] / unit.fitted.spec["scale"] ** 2
 
-    def forecast(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, simulated: bool
-    ) -> tuple[Any, Any]:
-        """Arch's model and its forecasts at the parameters of `fitted`.
+    def forecast(self, unit: Unit, h: int, simulated: bool) -> tuple[Any, Any]:
+        """Arch's model and its forecasts.
 
         Variances are simulated where they have no closed form, if they are asked for.
         """
-        model = self.build(rows, fitted.spec["scale"])
-        closed = h == 1 or self.closed
-        ahead = {} if future is None else {"x": future.T[:, None]}
-        return model, model.fix(fitted.params).forecast(
-            horizon=h,
-            method="analytic" if closed else "simulation",
-            simulations=self.n_simulations if simulated else 1,
-            **ahead,
-        )
+        method = "analytic" if h == 1 or self.closed else "simulation"
+        return self.ahead_by(method, unit, h, self.n_simulations if simulated else 1)
 
-    def paths(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
-    ) -> np.ndarray:
-        model = replace(self, seed=seed).build(rows, fitted.spec["scale"])
-        ahead = {} if future is None else {"x": future.T[:, None]}
-        forecast = model.fix(fitted.params).forecast(
-            horizon=h, method="simulation", simulations=n, **ahead
-        )
-        return forecast.simulations.values[-1] / fitted.spec["scale"]
+    def ahead_by(self, method: str, unit: Unit, h: int, n: int) -> tuple[Any, Any]:
+        """Arch's model and its forecasts by a method, from n simulations."""
+        fitted, rows, future = unit
+        model = self.build(rows, fitted.spec["scale"])
+        x = {} if future is None else {"x": future.T[:, None]}
+        results = model.fix(fitted.params)
+        return model, results.forecast(horizon=h, method=method, simulations=n, **x)
+
+    def paths(self, unit: Unit, h: int, n: int, seed: int) -> np.ndarray:
+        _, forecast = replace(self, seed=seed).ahead_by("simulation", unit, h, n)
+        return forecast.simulations.values[-1] / unit.fitted.spec["scale"]
 
     @property
     def closed(self) -> bool:
@@ -188,13 +178,10 @@ class ArchModel(UnitForecaster):
     n_simulations : int, default 1000
         Paths of which variances are means where these have no closed form: "EGARCH" and
         "APARCH", and a power other than 2, beyond the first step. They are drawn by `random_state`.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
-    random_state, verbose
+    known_ahead : str or list of str, optional
+        Exogenous columns are regressors, of the means that have them; to forecast, name all.
+    **shared
         As in all forecasters.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        As in all forecasters. Exogenous columns, for the means that have regressors, are all to
-        be named in `known_ahead`.
 
     Notes
     -----
@@ -254,10 +241,7 @@ class ArchModel(UnitForecaster):
 
     def _model(self, arguments: Arguments, data: FittedData) -> VolatilityModel:
         mean = choice("mean", arguments.mean, MEANS)
-        orders = {name: getattr(arguments, name) for name in ("p", "o", "q")}
-        for name, value in orders.items():
-            if not is_count(value):
-                raise ValueError(f"{name} must be an integer of at least 0; got {value!r}")
+        orders = {name: count(name, getattr(arguments, name)) for name in ("p", "o", "q")}
         if bool(data.exog_names) != (mean in WITH_REGRESSORS):
             raise ValueError(
                 f"mean must be one of {WITH_REGRESSORS} for data with exogenous columns and of the "

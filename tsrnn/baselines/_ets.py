@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from tsrnn.baselines._rows import season_steps
-from tsrnn.baselines._statespace import ScaledModel, StandardizedForecaster, fitted_of
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal, season_too_long
+from tsrnn.baselines._statespace import LONGEST, ScaledModel, StandardizedForecaster, fitted_of
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, normal
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -35,9 +35,9 @@ class SmoothingModel(ScaledModel):
     trend: str | None
     damped_trend: bool
     seasonal: str | None
-    season: int
     n_simulations: int
     seed: int
+    longest: ClassVar[float] = LONGEST
 
     def build(self, rows: Rows, start: str = "estimated") -> Any:
         """Statsmodels' model of the rows."""
@@ -57,11 +57,8 @@ class SmoothingModel(ScaledModel):
     def fewest(self, rows: Rows) -> int:
         return max(10, 2 * self.season + 2 if self.seasonal else 0)
 
-    def seasonless(self) -> SmoothingModel | None:
+    def seasonless(self) -> Self | None:
         return replace(self, seasonal=None, implied=False) if self.implied else None
-
-    def season_left_out(self, rows: Rows) -> str:
-        return season_too_long(self.season, self.implied) or super().season_left_out(rows)
 
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
         results = self.build(rows).fit(disp=False)
@@ -69,14 +66,12 @@ class SmoothingModel(ScaledModel):
         params = np.append(fitted.params, results.mse)
         return replace(fitted, names=(*fitted.names, SIGMA2), params=params), 0
 
-    def run(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
-        results = self.smoothed(fitted, rows)
+    def run(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
+        results = self.smoothed(unit)
         mean = np.asarray(results.forecast(h))
         if not levels:
             return Ahead(mean, {})
-        sigma = float(np.sqrt(fitted.params[-1]))
+        sigma = float(np.sqrt(unit.fitted.params[-1]))
         if results.model.short_name in VARIANCES_KNOWN:
             relative = results._relative_forecast_variance(np.arange(1, h + 1))
             return normal(mean, sigma * np.sqrt(relative), levels)
@@ -93,12 +88,13 @@ class SmoothingModel(ScaledModel):
         powers = [float(kinds.get(name.partition(".")[0]) == "add") for name in fitted.names]
         return scale ** np.array([*powers[:-1], 2.0 if self.error == "add" else 0.0])
 
-    def smoothed(self, fitted: Fitted, rows: Rows) -> Any:
-        """Statsmodels' results of the rows at the smoothing parameters of `fitted`.
+    def smoothed(self, unit: Unit) -> Any:
+        """Statsmodels' results of the rows at the smoothing parameters.
 
-        From the initial states of `fitted` where the rows begin where it began, else from
+        From the initial states estimated where the rows begin where those did, else from
         statsmodels' heuristic ones.
         """
+        fitted, rows, _ = unit
         params = fitted.params[:-1]
         if not rows.offset:
             return self.build(rows).smooth(params)
@@ -107,18 +103,13 @@ class SmoothingModel(ScaledModel):
         return model.smooth(np.append(params[:n], model.start_params[n:]))
 
     def draw(
-        self,
-        fitted: Fitted,
-        rows: Rows,
-        future: np.ndarray | None,
-        shape: tuple[int, int],
-        generator: np.random.Generator,
+        self, unit: Unit, shape: tuple[int, int], generator: np.random.Generator
     ) -> np.ndarray:
-        errors = np.sqrt(fitted.params[-1]) * generator.standard_normal(shape[::-1])
-        return simulated(self.smoothed(fitted, rows), errors).T
+        errors = np.sqrt(unit.fitted.params[-1]) * generator.standard_normal(shape[::-1])
+        return simulated(self.smoothed(unit), errors).T
 
     def page(self, fitted: Fitted, rows: Rows) -> str:
-        return str(self.smoothed(fitted, rows).summary())
+        return str(self.smoothed(Unit(fitted, rows)).summary())
 
     def orders(self, fitted: Fitted) -> str:
         trend = (self.trend or "n")[0].upper() + "d" * self.damped_trend
@@ -164,14 +155,7 @@ class ETS(StandardizedForecaster):
     n_simulations : int, default 1000
         Paths of which intervals are quantiles where a variance is not known: models with a
         multiplicative part. They are drawn by `random_state`, at `predict`.
-    standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
-    random_state, verbose
-        As in all forecasters.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    **shared
         As in all forecasters.
 
     Notes
@@ -224,7 +208,7 @@ class ETS(StandardizedForecaster):
         self.season_length = season_length
         self.n_simulations = n_simulations
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> SmoothingModel:
+    def _model(self, arguments: Arguments, data: FittedData) -> SmoothingModel:
         season = season_steps(arguments.season_length, data)
         seasonal = arguments.seasonal
         if seasonal is not None and choice("seasonal", seasonal, ("auto", *KINDS)) == "auto":
@@ -243,8 +227,9 @@ class ETS(StandardizedForecaster):
             trend,
             bool(arguments.damped_trend),
             seasonal,
-            season,
             positive_integer("n_simulations", arguments.n_simulations),
             seed_of(arguments.random_state),
+            standardize=flag("standardize", arguments.standardize),
+            season=season,
             implied=implied,
         )

@@ -22,7 +22,9 @@ from tsrnn.contract import (
     text,
 )
 
-NUMBERS = ("n_rows", "loglik", "aic", "bic", "converged")
+NUMBERS: dict[str, type[Any]] = {
+    "n_rows": int, "loglik": float, "aic": float, "bic": float, "converged": bool,
+}  # fmt: skip
 ESTIMATES = "estimates."  # before the names of arrays
 # Arguments that are orders, or of which orders are chosen up to.
 ORDERS = (
@@ -95,19 +97,14 @@ def estimates_from_file(
         required = f"rows up to those of each series, {lengths.tolist()[:8]}"
         raise refuse("the array 'estimates.n_rows'", required, counts.tolist()[:8])
     params = np.split(arrays[ESTIMATES + "params"], ends[:-1])
-    numbers = {name: arrays[ESTIMATES + name].tolist() for name in NUMBERS}
     estimates = tuple(
         Fitted(
             names=names[i],
             params=params[i],
             spec=header["specs"][i],
-            n_rows=int(numbers["n_rows"][i]),
-            loglik=numbers["loglik"][i],
-            aic=numbers["aic"][i],
-            bic=numbers["bic"][i],
-            converged=bool(numbers["converged"][i]),
             messages=tuple(header["messages"][i]),
             reason=header["reasons"][i],
+            **{name: kind(arrays[ESTIMATES + name][i]) for name, kind in NUMBERS.items()},
         )
         for i in range(n)
     )

@@ -33,7 +33,7 @@ from tsrnn.baselines._rows import (
     listed,
     series_named,
 )
-from tsrnn.baselines._unit import SEASONLESS, Ahead, Fitted, Rows, UnitModel
+from tsrnn.baselines._unit import SEASONLESS, Ahead, Fitted, Rows, Unit, UnitModel
 from tsrnn.contract import (
     Arguments,
     Classical,
@@ -81,23 +81,6 @@ class FittedUnits(FittedRows):
         "That of statsmodels or arch: asymptotic, the parameters taken as known. Holds if the "
         "model is right."
     )
-
-    @classmethod
-    def estimated(
-        cls, arguments: Arguments, data: FittedData, horizon: int, model: UnitModel, rows: RowsState
-    ) -> FittedUnits:
-        """Model estimated from the rows of every unit, with warnings of units that were not.
-
-        Raises
-        ------
-        ValueError
-            If no unit could be fitted.
-        """
-        units = unit_rows(model, rows, np.zeros(len(rows.ids), int))
-        estimates = in_processes(arguments, estimate_unit, [(model, unit) for unit in units])
-        fitted = cls(arguments, data, horizon, model, tuple(estimates), rows.first_times)
-        fitted.warn_of_estimates()
-        return fitted
 
     @property
     def units(self) -> pd.Index:
@@ -157,9 +140,9 @@ class FittedUnits(FittedRows):
             i, j = divmod(place, self.per_series)
             fitted = self.estimates[series[i] * self.per_series + j]
             if not fitted.reason:
-                ahead = None if future is None else future[i]
+                unit = Unit(fitted, rows, None if future is None else future[i])
                 seed = () if seeds is None else (seeds[place],)
-                tasks.append((question, model, fitted, rows, ahead, *arguments, *seed))
+                tasks.append((question, model, unit, *arguments, *seed))
                 places.append(place)
         done = in_processes(self.arguments, ask_unit, tasks)
         answers: list[Any] = [None] * (len(state.ids) * self.per_series)
@@ -229,8 +212,7 @@ class FittedUnits(FittedRows):
         fitted = self.estimates[i]
         if fitted.reason:
             return f"The unit {fitted.reason}"
-        rows = unit_rows(self.model, state, np.zeros(len(state.ids), int))[i]
-        n = fitted.n_rows
+        rows, n = unit_rows(self.model, state)[i], fitted.n_rows
         rows = Rows(rows.y[:n], None if rows.exog is None else rows.exog[:n])
         with recorded():
             page = self.model.estimated(fitted).page(fitted, rows)
@@ -265,14 +247,13 @@ class UnitForecaster(Classical[RowsState]):
 
     Parameters
     ----------
-    n_jobs : int
-        Processes that share the units; -1 takes all cores.
+    n_jobs : int, default 1
+        Processes that share the series; -1 takes all cores.
     **shared
-        All other arguments are those of `CommonArguments`.
+        As in all forecasters.
     """
 
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths"})
-    least_targets: ClassVar[int] = 1
     fitted_: FittedUnits
 
     def __init__(self, *, n_jobs: int = 1, **shared: Any) -> None:
@@ -293,12 +274,8 @@ class UnitForecaster(Classical[RowsState]):
     def params_(self) -> pd.DataFrame:
         """Estimated parameters, a row a unit; NaN where a unit has no parameter of a name."""
         units, estimates = self.units_, self.fitted_.estimates
-        columns = list(dict.fromkeys(name for fitted in estimates for name in fitted.names))
-        values = np.full((len(units), len(columns)), np.nan)
-        place = {name: j for j, name in enumerate(columns)}
-        for i, fitted in enumerate(estimates):
-            values[i, [place[name] for name in fitted.names]] = fitted.params
-        return pd.DataFrame(values, index=units, columns=columns)
+        rows = [dict(zip(unit.names, unit.params, strict=True)) for unit in estimates]
+        return pd.DataFrame(rows, index=units)
 
     @property
     def loglik_(self) -> pd.Series:
@@ -362,14 +339,18 @@ class UnitForecaster(Classical[RowsState]):
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> tuple[FittedUnits, RowsState]:
-        if data.n_targets < self.least_targets:
+        model, state = self._model(arguments, data), RowsState.of(panel)
+        if model.multivariate and data.n_targets < 2:
             raise ValueError(
-                f"{type(self).__name__} needs at least {self.least_targets} targets; got "
+                f"{type(self).__name__} needs at least 2 targets; got "
                 f"{list(panel.target_names)}. Name them by target=[...]"
             )
-        model, state = self._model(arguments, data), RowsState.of(panel)
+        tasks = [(model, rows) for rows in unit_rows(model, state)]
+        estimates = tuple(in_processes(arguments, estimate_unit, tasks))
         horizon = self._horizon(arguments, data.layout)
-        return FittedUnits.estimated(arguments, data, horizon, model, state), state
+        fitted = FittedUnits(arguments, data, horizon, model, estimates, state.first_times)
+        fitted.warn_of_estimates()
+        return fitted, state
 
     def _from_file(
         self,
@@ -382,24 +363,23 @@ class UnitForecaster(Classical[RowsState]):
         estimates = {name: array for name, array in arrays.items() if name.startswith(ESTIMATES)}
         rows = {name: array for name, array in arrays.items() if name not in estimates}
         state = RowsState.from_file(rows, data, last_times)
-        if data.n_targets < self.least_targets:
-            raise refuse("layout.target_names", f"at least {self.least_targets}", data.n_targets)
         for name, value in arguments.as_dict().items():
             if name in ORDERS:
                 check_lags(value, max(MOST_LAGS, len(state.values)), name)
         with as_saved("params"):
             model = self._model(arguments, data)
             job_count(arguments.n_jobs)
-        units = unit_rows(model, state, np.zeros(len(data.ids), int))
-        fitted = estimates_from_file(header, estimates, model, units)
+        if model.multivariate and data.n_targets < 2:
+            raise refuse("layout.target_names", "at least 2", data.n_targets)
+        fitted = estimates_from_file(header, estimates, model, unit_rows(model, state))
         first = state.first_times
         return FittedUnits(arguments, data, header["horizon"], model, fitted, first), state
 
 
-def unit_rows(model: UnitModel, state: RowsState, offsets: np.ndarray) -> list[Rows]:
+def unit_rows(model: UnitModel, state: RowsState, offsets: np.ndarray | None = None) -> list[Rows]:
     """Rows of every unit of a state, whose series begin `offsets` (S,) steps after the first."""
     units = []
-    for i, offset in enumerate(offsets):
+    for i, offset in enumerate(np.zeros(len(state.ids), int) if offsets is None else offsets):
         values, exog = state.values[state.rows(i)], state.exog[state.rows(i)]
         known = exog if exog.shape[1] else None
         targets = [values] if model.multivariate else list(values.T)
@@ -448,12 +428,7 @@ def estimate_unit(model: UnitModel, rows: Rows) -> Fitted:
 
 
 def ask_unit(
-    question: str,
-    model: UnitModel,
-    fitted: Fitted,
-    rows: Rows,
-    future: np.ndarray | None,
-    *arguments: Any,
+    question: str, model: UnitModel, unit: Unit, *arguments: Any
 ) -> tuple[Any, list[str], str]:
     """Ask a model about a unit, by the name of its method.
 
@@ -469,7 +444,7 @@ def ask_unit(
     texts: list[str] = []
     try:
         with recorded() as texts:
-            answer = getattr(model.estimated(fitted), question)(fitted, rows, future, *arguments)
+            answer = getattr(model.estimated(unit.fitted), question)(unit, *arguments)
     except Exception as error:  # of whatever kind the library raises
         return None, texts, f"{type(error).__name__}: {error}"
     if not is_finite(answer):
@@ -483,6 +458,14 @@ def is_finite(answer: Ahead | np.ndarray) -> bool:
         return bool(np.isfinite(answer).all())
     parts = [answer.mean, *(end for ends in answer.ends.values() for end in ends)]
     return all(bool(np.isfinite(part).all()) for part in parts)
+
+
+def count(name: str, value: Any, optional: bool = False) -> Any:
+    """Argument that is an integer of at least 0, or None where it is optional."""
+    if not (is_count(value) or (optional and value is None)):
+        or_none = ", or None" * optional
+        raise ValueError(f"{name} must be an integer of at least 0{or_none}; got {value!r}")
+    return value
 
 
 def counts(name: str, value: Any, what: str, n: int) -> tuple[int, ...]:

@@ -156,6 +156,7 @@ class NaiveMethod(Classical[RowsState]):
 
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths"})
     _rule: ClassVar[type[Rule]]
+    fitted_: FittedNaive
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
@@ -270,9 +271,7 @@ class SeasonalNaive(NaiveMethod):
     ----------
     season_length : int, optional
         Steps m of a season; by frequency where it is None. 1 is the naive method.
-    random_state, verbose
-        As in all forecasters.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    **shared
         As in all forecasters.
 
     References
@@ -428,9 +427,7 @@ class Naive2(NaiveMethod):
     ----------
     season_length : int, optional
         Steps m of a season; by frequency where it is None.
-    random_state, verbose
-        As in all forecasters.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    **shared
         As in all forecasters.
 
     Notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from statsmodels.tsa.statespace import sarimax
 from statsmodels.tsa.stattools import kpss
 
 from tsrnn.baselines._file import MOST_LAGS
-from tsrnn.baselines._fitted import counts, is_count
+from tsrnn.baselines._fitted import count, counts
 from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import (
     StandardizedForecaster,
@@ -70,16 +70,12 @@ class SARIMAX(StateSpaceForecaster):
         Whether the polynomials are restricted so.
     max_iter : int, default 50
         Iterations of the optimiser.
-    standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
-        As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
-        `known_ahead`.
+    known_ahead : str or list of str, optional
+        Exogenous columns are regressors; to forecast, name all.
+    **shared
+        As in all forecasters.
 
     Notes
     -----
@@ -109,8 +105,6 @@ class SARIMAX(StateSpaceForecaster):
     """
 
     column_name: ClassVar[str] = "SARIMAX"
-    takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
     def __init__(
         self,
@@ -130,7 +124,7 @@ class SARIMAX(StateSpaceForecaster):
         self.enforce_invertibility = enforce_invertibility
         self.max_iter = max_iter
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> SARIMAXModel:
+    def _model(self, arguments: Arguments, data: FittedData) -> SARIMAXModel:
         seasonal = (0, 0, 0, 0) if arguments.seasonal_order is None else arguments.seasonal_order
         seasonal = counts("seasonal_order", seasonal, "(P, D, Q, s)", 4)
         if any(seasonal[:3]) and seasonal[3] < 2:
@@ -144,6 +138,7 @@ class SARIMAX(StateSpaceForecaster):
             flag("enforce_stationarity", arguments.enforce_stationarity),
             flag("enforce_invertibility", arguments.enforce_invertibility),
             positive_integer("max_iter", arguments.max_iter),
+            standardize=flag("standardize", arguments.standardize),
         )
 
 
@@ -182,8 +177,7 @@ class SARIMAXModel(StateSpaceModel):
 
     def fewest(self, rows: Rows) -> int:
         (p, d, q), (P, D, Q, s) = self.order, self.seasonal_order
-        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
-        n_params = p + q + P + Q + len(self.trend.replace("n", "")) + n_exog + 1
+        n_params = p + q + P + Q + len(self.trend.replace("n", "")) + rows.n_exog + 1
         return n_params + d + D * s + 2
 
     def orders(self, fitted: Fitted) -> str:
@@ -224,17 +218,14 @@ class AutoARIMA(StandardizedForecaster):
     criterion : {"aicc", "aic", "bic"}
     max_iter : int, default 50
         Iterations of the optimiser for one model.
-    standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood; the tests close up the
         gaps.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
-        As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
-        `known_ahead`. The tests look at what least squares on them leave.
+    known_ahead : str or list of str, optional
+        Exogenous columns are regressors; to forecast, name all. The tests look at what least
+        squares on them leave.
+    **shared
+        As in all forecasters.
 
     Notes
     -----
@@ -285,20 +276,18 @@ class AutoARIMA(StandardizedForecaster):
         self.criterion = criterion
         self.max_iter = max_iter
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> ARIMASearch:
-        names = ("max_p", "max_q", "max_P", "max_Q", "d", "D")
-        for name in names:
-            value = getattr(arguments, name)
-            if not (is_count(value) or (name in "dD" and value is None)):
-                raise ValueError(f"{name} must be an integer of at least 0; got {value!r}")
+    def _model(self, arguments: Arguments, data: FittedData) -> ARIMASearch:
+        largest = {n: count(n, getattr(arguments, n)) for n in ("max_p", "max_q", "max_P", "max_Q")}
+        d, D = (count(name, getattr(arguments, name), optional=True) for name in ("d", "D"))
         season = season_steps(arguments.season_length, data)
         return ARIMASearch(
-            season,
-            arguments.d,
-            arguments.D,
-            (arguments.max_p, arguments.max_q, arguments.max_P, arguments.max_Q),
+            d,
+            D,
+            tuple(largest.values()),
             choice("criterion", arguments.criterion, CRITERIA),
             positive_integer("max_iter", arguments.max_iter),
+            standardize=flag("standardize", arguments.standardize),
+            season=season,
             implied=arguments.season_length is None and season > 1,
         )
 
@@ -307,10 +296,9 @@ class AutoARIMA(StandardizedForecaster):
 class ARIMASearch(StateSpaceModel):
     """Seasonal ARIMA model whose orders are chosen."""
 
-    season: int
     d: int | None
     D: int | None
-    largest: tuple[int, int, int, int]  # p, q, P, Q
+    largest: tuple[int, ...]  # p, q, P, Q
     criterion: str
     max_iter: int = 50
 
@@ -341,13 +329,8 @@ class ARIMASearch(StateSpaceModel):
     def fewest(self, rows: Rows) -> int:
         p, q, P, Q = self.largest
         d, D = (1 if number is None else number for number in (self.d, self.D))
-        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
-        if self.season < 2:
-            return p + q + d + n_exog + 6
-        return p + q + d + n_exog + P + Q + (max(P, Q, 1) + D) * self.season + 6
-
-    def seasonless(self) -> ARIMASearch | None:
-        return replace(self, season=1, implied=False) if self.implied else None
+        fewest = p + q + d + rows.n_exog + 6
+        return fewest if self.season < 2 else fewest + P + Q + (max(P, Q, 1) + D) * self.season
 
     def choose(self, rows: Rows) -> dict[str, Any]:
         best, lowest, reason = None, np.inf, ""

@@ -7,18 +7,15 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.baselines._fitted import UnitForecaster
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, UnitModel, normal
 from tsrnn.contract import (
-    Arguments,
-    FittedData,
     Kind,
-    flag,
     listed,
     positive,
     real,
@@ -30,6 +27,7 @@ from tsrnn.contract import (
 REGRESSOR = re.compile(r"(?:^|\.)x(\d+)(?:\.|$)")  # in names of coefficients
 WITHOUT_UNIT = ("ar.", "ma.", "frequency.", "damping.")  # names of such parameters begin so
 ORIGIN = "origin"  # in a spec: the mean that was subtracted from scaled rows
+LONGEST = 24  # steps of a season of which each is a state, as in R's forecast package
 MOST_STATES = 2000  # of a model in a file: matrices are of their square
 
 
@@ -43,25 +41,20 @@ class ScaledModel(UnitModel):
     """
 
     standardize: bool = True  # else the library is given the rows as they are
+    season: int = 1  # steps of a season; 1 for none
     implied: bool = False  # whether the season is that of the frequency
+    longest: ClassVar[float] = np.inf  # steps of a season that is taken without being asked for
 
     @abstractmethod
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
         """Estimates of scaled rows, and how many first rows the likelihood leaves out."""
 
     @abstractmethod
-    def run(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
+    def run(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
         """Forecasts after scaled rows, at the parameters of scaled rows."""
 
     def draw(
-        self,
-        fitted: Fitted,
-        rows: Rows,
-        future: np.ndarray | None,
-        shape: tuple[int, int],
-        generator: np.random.Generator,
+        self, unit: Unit, shape: tuple[int, int], generator: np.random.Generator
     ) -> np.ndarray:
         """Paths (n, h) or (n, h, C) after scaled rows, for shape = (n, h)."""
         raise NotImplementedError
@@ -69,6 +62,17 @@ class ScaledModel(UnitModel):
     @abstractmethod
     def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
         """Factor of each parameter (k,) of scaled rows in the unit of the data."""
+
+    def seasonless(self) -> Self | None:
+        return replace(self, season=1, implied=False) if self.implied else None
+
+    def season_left_out(self, rows: Rows) -> str:
+        if self.implied and self.season > self.longest:
+            return (
+                f"no season: that of the frequency has {self.season} steps, and more than "
+                f"{self.longest} are taken only when asked for"
+            )
+        return super().season_left_out(rows)
 
     def spec_kind(self, rows: Rows) -> Kind:
         kinds: dict[str, Kind] = {"scale": positive}
@@ -100,28 +104,22 @@ class ScaledModel(UnitModel):
             bic=fitted.bic + 2 * jacobian,
         )
 
-    def ahead(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
-        scale = np.asarray(fitted.spec["scale"])
-        ahead = self.run(*self.in_scale(fitted, rows, future), h, levels)
+    def ahead(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
+        scale = np.asarray(unit.fitted.spec["scale"])
+        ahead = self.run(self.in_scale(unit), h, levels)
         ends = {level: (low * scale, high * scale) for level, (low, high) in ahead.ends.items()}
         return Ahead(ahead.mean * scale, ends)
 
-    def paths(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
-    ) -> np.ndarray:
-        generator = np.random.default_rng(seed)
-        drawn = self.draw(*self.in_scale(fitted, rows, future), (n, h), generator)
-        return drawn * np.asarray(fitted.spec["scale"])
+    def paths(self, unit: Unit, h: int, n: int, seed: int) -> np.ndarray:
+        drawn = self.draw(self.in_scale(unit), (n, h), np.random.default_rng(seed))
+        return drawn * np.asarray(unit.fitted.spec["scale"])
 
-    def in_scale(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None
-    ) -> tuple[Fitted, Rows, np.ndarray | None]:
+    def in_scale(self, unit: Unit) -> Unit:
         """Parameters, rows and regressors ahead in units of the scales."""
+        fitted, rows, future = unit
         params = self.scaled_params(fitted)
         ahead = None if future is None else future / fitted.spec["exog_scale"]
-        return replace(fitted, params=params), scaled(rows, fitted.spec), ahead
+        return Unit(replace(fitted, params=params), scaled(rows, fitted.spec), ahead)
 
     def scale_of(self, y: np.ndarray) -> np.ndarray:
         """Scale () or (C,) of rows (T,) or (T, C): standard deviations, or 1, as of constants."""
@@ -157,23 +155,16 @@ class StandardizedForecaster(UnitForecaster):
 
     Parameters
     ----------
-    standardize : bool
-        Whether statsmodels is given targets and regressors divided by their standard deviations.
+    standardize : bool, default True
+        Whether statsmodels is given the data in units of their standard deviations, as its result
+        depends on the unit. With False numbers are those of a direct call on the same data.
     **shared
-        All other arguments are those of `UnitForecaster`.
+        As in all forecasters.
     """
 
     def __init__(self, *, standardize: bool = True, **shared: Any) -> None:
         super().__init__(**shared)
         self.standardize = standardize
-
-    @abstractmethod
-    def _settings(self, arguments: Arguments, data: FittedData) -> ScaledModel:
-        """Model with the arguments of the class, checked."""
-
-    def _model(self, arguments: Arguments, data: FittedData) -> ScaledModel:
-        standardize = flag("standardize", arguments.standardize)
-        return replace(self._settings(arguments, data), standardize=standardize)
 
 
 class StateSpaceModel(ScaledModel):
@@ -234,32 +225,24 @@ class StateSpaceModel(ScaledModel):
         model = self.build(self.less_origin(rows, spec)[0], spec)
         return model.fit(disp=False, cov_type="none", maxiter=self.max_iter)
 
-    def run(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
-        _, forecast, origin = self.forecast(fitted, rows, future, h)
+    def run(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
+        _, forecast, origin = self.forecast(unit, h)
         return normal(forecast.predicted_mean + origin, forecast.se_mean, levels)
 
-    def forecast(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int
-    ) -> tuple[Any, Any, float]:
+    def forecast(self, unit: Unit, h: int) -> tuple[Any, Any, float]:
         """Statsmodels' results of the filter, their forecast, and what was subtracted from rows."""
+        fitted, rows, future = unit
         less, origin = self.less_origin(rows, fitted.spec)
         results = self.build(less, fitted.spec).filter(fitted.params, cov_type="none")
         forecast = results.get_forecast(h, **({} if future is None else {"exog": future}))
         return results, forecast, origin
 
     def draw(
-        self,
-        fitted: Fitted,
-        rows: Rows,
-        future: np.ndarray | None,
-        shape: tuple[int, int],
-        generator: np.random.Generator,
+        self, unit: Unit, shape: tuple[int, int], generator: np.random.Generator
     ) -> np.ndarray:
         """Forecasts plus errors: of the state after the rows, of its shocks, of observation."""
         n, h = shape
-        results, forecast, origin = self.forecast(fitted, rows, future, h)
+        results, forecast, origin = self.forecast(unit, h)
         names = ("transition", "selection", "state_cov", "design", "obs_cov")
         T, R, Q, Z, H = (np.atleast_3d(results.model.ssm[name])[..., -1] for name in names)
 
@@ -273,9 +256,9 @@ class StateSpaceModel(ScaledModel):
         mean = np.asarray(forecast.predicted_mean) + origin
         return mean + np.stack(errors, 1).reshape(n, *mean.shape)
 
-    def transition(self, fitted: Fitted, rows: Rows, future: np.ndarray | None) -> np.ndarray:
+    def transition(self, unit: Unit) -> np.ndarray:
         """Transition matrix (r, r) of the state."""
-        fitted, rows, _ = self.in_scale(fitted, rows, None)
+        fitted, rows, _ = self.in_scale(unit)
         model = self.build(self.less_origin(rows, fitted.spec)[0], fitted.spec)
         model.update(fitted.params)
         return np.atleast_3d(model.ssm["transition"])[..., -1]
@@ -342,6 +325,9 @@ class StateSpaceModel(ScaledModel):
 
 class StateSpaceForecaster(StandardizedForecaster):
     """Base of the forecasters of which all units have one state space; not to be used by itself."""
+
+    takes_exog: ClassVar[bool] = True
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
         """Transition matrices of the fitted state spaces, for `tsrnn.recurrence_features`.

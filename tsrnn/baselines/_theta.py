@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from statsmodels.tsa.forecasting.theta import ThetaModel, ThetaModelResults
 
 from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import ScaledModel, StandardizedForecaster
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, normal
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, normal
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -32,7 +32,6 @@ NAMES = ("b0", "alpha", "sigma2")
 class TwoLines(ScaledModel):
     """The theta method with given settings."""
 
-    season: int
     deseasonalize: bool
     use_test: bool
     method: str
@@ -53,9 +52,6 @@ class TwoLines(ScaledModel):
     def fewest(self, rows: Rows) -> int:
         return max(6, 2 * self.season if self.adjusts else 0)
 
-    def seasonless(self) -> TwoLines | None:
-        return replace(self, season=1, implied=False) if self.implied else None
-
     def solve(self, rows: Rows) -> tuple[Fitted, int]:
         results = ThetaModel(
             rows.y,
@@ -69,11 +65,9 @@ class TwoLines(ScaledModel):
         params = np.r_[np.asarray(results.params), results.sigma2, indices]
         return Fitted(names, params, {"method": results.model.method[:3]}), 0
 
-    def run(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
-        results = self.results(fitted, rows)
-        _, alpha, sigma2 = fitted.params[:3]
+    def run(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
+        results = self.results(unit.fitted, unit.rows)
+        _, alpha, sigma2 = unit.fitted.params[:3]
         error = np.sqrt((1 + np.arange(h) * (1 + (alpha - 1) ** 2)) * sigma2)
         return normal(np.asarray(results.forecast(h, self.theta)), error, levels)
 
@@ -144,14 +138,7 @@ class Theta(StandardizedForecaster):
         Decomposition; "auto" is multiplicative for positive series.
     theta : float, default 2.0
         Curvature of the second line, at least 1.
-    standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
-    random_state, verbose
-        As in all forecasters.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    **shared
         As in all forecasters.
 
     Notes
@@ -208,14 +195,15 @@ class Theta(StandardizedForecaster):
         self.method = method
         self.theta = theta
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> TwoLines:
+    def _model(self, arguments: Arguments, data: FittedData) -> TwoLines:
         season = season_steps(arguments.season_length, data)
         adjusts = flag("deseasonalize", arguments.deseasonalize)
         return TwoLines(
-            season,
             adjusts,
             flag("use_test", arguments.use_test),
             choice("method", arguments.method, METHODS),
             number("theta", arguments.theta, lowest=1, open_=False),
+            standardize=flag("standardize", arguments.standardize),
+            season=season,
             implied=arguments.season_length is None and adjusts and season > 1,
         )

@@ -17,7 +17,6 @@ from tsrnn.contract import Kind, seed_of
 
 SEASONLESS = "seasonless"  # in the spec of a unit that is without the season of the frequency
 STARTING = "starting"  # in messages of statsmodels on values that the optimiser starts from
-LONGEST = 24  # steps of a season that is taken without being asked for, as in R's forecast package
 
 
 class Rows(NamedTuple):
@@ -35,6 +34,11 @@ class Rows(NamedTuple):
     y: np.ndarray
     exog: np.ndarray | None = None
     offset: int = 0
+
+    @property
+    def n_exog(self) -> int:
+        """Number of regressors."""
+        return 0 if self.exog is None else self.exog.shape[1]
 
 
 class Ahead(NamedTuple):
@@ -98,6 +102,24 @@ class Fitted:
         return texts if self.converged else (*texts, "the optimiser did not converge")
 
 
+class Unit(NamedTuple):
+    """One unit to be forecast.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        Parameters of the forecast.
+    rows : Rows
+        Rows to forecast after.
+    future : ndarray of shape (h, n) or None
+        Regressors of the steps ahead.
+    """
+
+    fitted: Fitted
+    rows: Rows
+    future: np.ndarray | None = None
+
+
 class UnitModel(ABC):
     """Model of one unit. It holds its settings alone, as it is sent to other processes."""
 
@@ -112,15 +134,11 @@ class UnitModel(ABC):
         """Estimate parameters."""
 
     @abstractmethod
-    def ahead(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
-        """Forecasts after `rows` at the parameters of `fitted`; `future` is (h, n)."""
+    def ahead(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
+        """Forecasts of h steps."""
 
-    def paths(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
-    ) -> np.ndarray:
-        """Paths (n, h) or (n, h, C) that continue `rows`; `future` is (h, exogenous)."""
+    def paths(self, unit: Unit, h: int, n: int, seed: int) -> np.ndarray:
+        """Paths (n, h) or (n, h, C) that continue the rows."""
         raise NotImplementedError
 
     @abstractmethod
@@ -168,16 +186,6 @@ class UnitModel(ABC):
         if len(still):
             return f"is constant, {seen.reshape(len(seen), -1)[0, still[0]]:g}. Drop it"
         return ""
-
-
-def season_too_long(season: int, implied: bool) -> str:
-    """Message that a season of the frequency is too long to be taken unasked; else empty."""
-    if not implied or season <= LONGEST:
-        return ""
-    return (
-        f"no season: that of the frequency has {season} steps, and more than {LONGEST} are taken "
-        "only when asked for"
-    )
 
 
 def observed(rows: Rows) -> np.ndarray:

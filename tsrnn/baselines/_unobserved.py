@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from statsmodels.tsa.statespace import structural
 
 from tsrnn.baselines._rows import season_steps
-from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
-from tsrnn.baselines._unit import Fitted, Rows, season_too_long
+from tsrnn.baselines._statespace import LONGEST, StateSpaceForecaster, StateSpaceModel
+from tsrnn.baselines._unit import Fitted, Rows
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -41,13 +41,18 @@ class Components(StateSpaceModel):
     """Sum of unobserved components."""
 
     level: str
-    seasonal: int | None
     stochastic_seasonal: bool
     cycle: bool
     stochastic_cycle: bool
     damped_cycle: bool
     autoregressive: int | None
     max_iter: int = 50
+    longest: ClassVar[float] = LONGEST
+
+    @property
+    def seasonal(self) -> int | None:
+        """Steps of the season, if there is one."""
+        return self.season if self.season > 1 else None
 
     def build(self, rows: Rows, spec: dict[str, Any]) -> Any:
         return structural.UnobservedComponents(
@@ -69,16 +74,8 @@ class Components(StateSpaceModel):
         return self.level != WITHOUT_LEVEL
 
     def fewest(self, rows: Rows) -> int:
-        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
         seasons = (self.seasonal or 0) * (1 + self.implied)  # unasked, where it is seen twice
-        return 6 + seasons + 6 * self.cycle + 2 * (self.autoregressive or 0) + n_exog
-
-    def seasonless(self) -> Components | None:
-        return replace(self, seasonal=None, implied=False) if self.implied else None
-
-    def season_left_out(self, rows: Rows) -> str:
-        too_long = season_too_long(self.seasonal or 1, self.implied)
-        return too_long or super().season_left_out(rows)
+        return 6 + seasons + 6 * self.cycle + 2 * (self.autoregressive or 0) + rows.n_exog
 
     def orders(self, fitted: Fitted) -> str:
         seasonal = f", season {self.seasonal}" if self.seasonal else ""
@@ -121,16 +118,12 @@ class UnobservedComponents(StateSpaceForecaster):
         Order of an autoregression among the components.
     max_iter : int, default 50
         Iterations of the optimiser.
-    standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
-        As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
-        `known_ahead`.
+    known_ahead : str or list of str, optional
+        Exogenous columns are regressors; to forecast, name all.
+    **shared
+        As in all forecasters.
 
     Notes
     -----
@@ -159,8 +152,6 @@ class UnobservedComponents(StateSpaceForecaster):
     """
 
     column_name: ClassVar[str] = "UnobservedComponents"
-    takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
     def __init__(
         self,
@@ -184,15 +175,15 @@ class UnobservedComponents(StateSpaceForecaster):
         self.autoregressive = autoregressive
         self.max_iter = max_iter
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> Components:
+    def _model(self, arguments: Arguments, data: FittedData) -> Components:
         seasonal, ar = arguments.seasonal, arguments.autoregressive
         implied = isinstance(seasonal, str) and choice("seasonal", seasonal, ("auto",)) == "auto"
         if implied:
-            seasonal = season if (season := season_steps(None, data)) > 1 else None
-        elif seasonal is not None:
-            seasonal = positive_integer("seasonal", seasonal)
+            season = season_steps(None, data)
+        else:
+            season = 1 if seasonal is None else positive_integer("seasonal", seasonal)
         ar = None if ar is None else positive_integer("autoregressive", ar)
-        if seasonal == 1:
+        if season == 1 and not (implied or seasonal is None):
             raise ValueError('seasonal must be a season of at least 2 steps, "auto" or None; got 1')
         cycle = flag("cycle", arguments.cycle)
         for name in ("stochastic_cycle", "damped_cycle"):
@@ -200,12 +191,13 @@ class UnobservedComponents(StateSpaceForecaster):
                 raise ValueError(f"{name}=True needs a cycle; got cycle=False")
         return Components(
             level=choice("level", arguments.level, LEVELS),
-            seasonal=seasonal,
             stochastic_seasonal=flag("stochastic_seasonal", arguments.stochastic_seasonal),
             cycle=cycle,
             stochastic_cycle=arguments.stochastic_cycle,
             damped_cycle=arguments.damped_cycle,
             autoregressive=ar,
             max_iter=positive_integer("max_iter", arguments.max_iter),
-            implied=implied and seasonal is not None,
+            standardize=flag("standardize", arguments.standardize),
+            season=season,
+            implied=implied and season > 1,
         )

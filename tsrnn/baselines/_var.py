@@ -12,10 +12,10 @@ import numpy as np
 from statsmodels.tsa.statespace import varmax
 from statsmodels.tsa.vector_ar import var_model
 
-from tsrnn.baselines._fitted import UnitForecaster, counts, is_count
+from tsrnn.baselines._fitted import UnitForecaster, count, counts
 from tsrnn.baselines._sarimax import TRENDS
 from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, UnitModel, normal
+from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, UnitModel, normal
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -59,13 +59,10 @@ class VAR(UnitForecaster):
         too few rows to estimate from are not tried.
     trend : {"c", "n", "ct", "ctt"}
         Constant, and the number of the row from 1 and its square.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
-    random_state, verbose
+    known_ahead : str or list of str, optional
+        Exogenous columns are regressors; to forecast, name all.
+    **shared
         As in all forecasters.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
-        `known_ahead`.
 
     Notes
     -----
@@ -89,7 +86,6 @@ class VAR(UnitForecaster):
     """
 
     column_name: ClassVar[str] = "VAR"
-    least_targets: ClassVar[int] = 2
     takes_exog: ClassVar[bool] = True
 
     def __init__(
@@ -107,10 +103,9 @@ class VAR(UnitForecaster):
         self.trend = trend
 
     def _model(self, arguments: Arguments, data: FittedData) -> Autoregression:
-        lags, most = arguments.lags, arguments.max_lags
+        most = arguments.max_lags
         trend = choice("trend", arguments.trend, tuple(DETERMINISTIC))
-        if lags is not None and not is_count(lags):
-            raise ValueError(f"lags must be an integer of at least 0, or None; got {lags!r}")
+        lags = count("lags", arguments.lags, optional=True)
         if lags == 0 and trend == "n":
             raise ValueError("lags=0 needs a trend; got trend='n'")
         most = None if most is None else positive_integer("max_lags", most)
@@ -124,23 +119,17 @@ class VectorModel(UnitModel):
     multivariate: ClassVar[bool] = True
 
     @abstractmethod
-    def moments(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(self, unit: Unit, h: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Forecasts (h, k), the moving average (h + 1, k, k), covariance of the innovations."""
 
-    def ahead(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, levels: Sequence[float]
-    ) -> Ahead:
-        mean, moving, covariance = self.moments(fitted, rows, future, h)
+    def ahead(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
+        mean, moving, covariance = self.moments(unit, h)
         variance = np.diagonal(var_model.forecast_cov(moving, covariance, h), axis1=1, axis2=2)
         return normal(mean, np.sqrt(variance), levels)
 
-    def paths(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int, n: int, seed: int
-    ) -> np.ndarray:
+    def paths(self, unit: Unit, h: int, n: int, seed: int) -> np.ndarray:
         r"""Forecasts plus errors :math:`\sum_{i<k} \Psi_i e_{k-i}` of normal innovations e."""
-        mean, moving, covariance = self.moments(fitted, rows, future, h)
+        mean, moving, covariance = self.moments(unit, h)
         generator = np.random.default_rng(seed)
         e = generator.multivariate_normal(np.zeros(len(covariance)), covariance, (n, h))
         errors = np.zeros_like(e)
@@ -160,7 +149,7 @@ class Autoregression(VectorModel):
 
     def n_regressors(self, rows: Rows) -> int:
         """Regressors of an equation beside the lags."""
-        return len(DETERMINISTIC[self.trend]) + (0 if rows.exog is None else rows.exog.shape[1])
+        return len(DETERMINISTIC[self.trend]) + rows.n_exog
 
     def spec_kind(self, rows: Rows) -> Kind:
         lags = integer(0, len(rows.y)) if self.lags is None else one_of(self.lags)
@@ -201,15 +190,13 @@ class Autoregression(VectorModel):
     def names(self, rows: Rows, lags: int) -> tuple[str, ...]:
         """Names of the coefficients, equation by equation, and of the covariances."""
         numbers = range(1, rows.y.shape[1] + 1)
-        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
-        regressors = [*DETERMINISTIC[self.trend], *(f"x{i}" for i in range(1, n_exog + 1))]
+        regressors = [*DETERMINISTIC[self.trend], *(f"x{i + 1}" for i in range(rows.n_exog))]
         regressors += [f"L{lag}.y{i}" for lag in range(1, lags + 1) for i in numbers]
         coefficients = [f"y{i}.{name}" for i in numbers for name in regressors]
         return (*coefficients, *(f"cov.y{i}.y{j}" for i in numbers for j in range(1, i + 1)))
 
-    def moments(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(self, unit: Unit, h: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        fitted, rows, future = unit
         lags, k = fitted.spec["lags"], rows.y.shape[1]
         if len(rows.y) < lags:
             raise ValueError(f"forecasts need {lags} rows; there are {len(rows.y)}")
@@ -264,16 +251,12 @@ class VARMAX(StateSpaceForecaster):
     measurement_error : bool, default False
     max_iter : int, default 200
         Iterations of the optimiser.
-    standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
-        As in all forecasters. Exogenous columns are regressors; to forecast, name them all in
-        `known_ahead`.
+    known_ahead : str or list of str, optional
+        Exogenous columns are regressors; to forecast, name all.
+    **shared
+        As in all forecasters.
 
     Notes
     -----
@@ -300,9 +283,6 @@ class VARMAX(StateSpaceForecaster):
     """
 
     column_name: ClassVar[str] = "VARMAX"
-    least_targets: ClassVar[int] = 2
-    takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
     def __init__(
         self,
@@ -320,7 +300,7 @@ class VARMAX(StateSpaceForecaster):
         self.measurement_error = measurement_error
         self.max_iter = max_iter
 
-    def _settings(self, arguments: Arguments, data: FittedData) -> VARMAXModel:
+    def _model(self, arguments: Arguments, data: FittedData) -> VARMAXModel:
         order = counts("order", arguments.order, "(p, q)", 2)
         if not any(order):
             raise ValueError(f"order=(p, q) needs a lag of either; got {arguments.order!r}")
@@ -330,6 +310,7 @@ class VARMAX(StateSpaceForecaster):
             choice("error_cov_type", arguments.error_cov_type, COVARIANCES),
             flag("measurement_error", arguments.measurement_error),
             positive_integer("max_iter", arguments.max_iter),
+            standardize=flag("standardize", arguments.standardize),
         )
 
 
@@ -359,9 +340,8 @@ class VARMAXModel(StateSpaceModel):
         return int(rows.y.shape[1]) * (sum(self.order) + 1)
 
     def fewest(self, rows: Rows) -> int:
-        n_exog = 0 if rows.exog is None else rows.exog.shape[1]
         k = rows.y.shape[1]
-        return 2 * k * sum(self.order) + len(self.trend) + n_exog + k + 4
+        return 2 * k * sum(self.order) + len(self.trend) + rows.n_exog + k + 4
 
     def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
         return np.array([factor(name, scale) for name in fitted.names])

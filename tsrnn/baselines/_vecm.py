@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from statsmodels.tsa.vector_ar import var_model, vecm
 
-from tsrnn.baselines._fitted import UnitForecaster, is_count
-from tsrnn.baselines._unit import Fitted, Rows
+from tsrnn.baselines._fitted import UnitForecaster, count
+from tsrnn.baselines._unit import Fitted, Rows, Unit
 from tsrnn.baselines._var import CRITERIA, VectorModel
 from tsrnn.contract import (
     Arguments,
@@ -110,9 +110,8 @@ class ErrorCorrection(VectorModel):
             deterministic=self.deterministic,
         )
 
-    def moments(
-        self, fitted: Fitted, rows: Rows, future: np.ndarray | None, h: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(self, unit: Unit, h: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        fitted, rows, _ = unit
         lags, k = fitted.spec["lags"], rows.y.shape[1]
         if len(rows.y) <= lags:
             raise ValueError(f"forecasts need {lags + 1} rows; there are {len(rows.y)}")
@@ -217,11 +216,7 @@ class VECM(UnitForecaster):
     max_lags : int, default 8
     significance : {0.01, 0.05, 0.1}
         Level of the trace test, whose polynomial is a constant with any "c", a line with any "l".
-    n_jobs : int, default 1
-        Processes that share the series; -1 takes all cores.
-    random_state, verbose
-        As in all forecasters.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    **shared
         As in all forecasters.
 
     Notes
@@ -247,7 +242,6 @@ class VECM(UnitForecaster):
     """
 
     column_name: ClassVar[str] = "VECM"
-    least_targets: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -268,16 +262,13 @@ class VECM(UnitForecaster):
         self.significance = significance
 
     def _model(self, arguments: Arguments, data: FittedData) -> ErrorCorrection:
-        for name in ("lags", "rank"):
-            value = getattr(arguments, name)
-            if value is not None and not is_count(value):
-                raise ValueError(f"{name} must be an integer of at least 0, or None; got {value!r}")
+        lags, rank = (count(n, getattr(arguments, n), optional=True) for n in ("lags", "rank"))
         significance = arguments.significance
         if not isinstance(significance, Real) or significance not in SIGNIFICANCES:
             raise ValueError(f"significance must be 0.01, 0.05 or 0.1; got {significance!r}")
         return ErrorCorrection(
-            arguments.lags,
-            arguments.rank,
+            lags,
+            rank,
             choice("deterministic", arguments.deterministic, DETERMINISTIC),
             choice("criterion", arguments.criterion, CRITERIA),
             positive_integer("max_lags", arguments.max_lags),

@@ -6,6 +6,7 @@ import copy
 import difflib
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from types import MethodType
@@ -87,7 +88,8 @@ def with_shared_arguments(cls: Class) -> Class:
 
     They are those of the next `__init__` among the bases, to which ``**shared`` is passed on.
     scikit-learn and help() read names in the signature. An argument that is not there is refused
-    in the name of the class that was called.
+    in the name of the class that was called. Where the docstring has a parameter ``**shared``
+    "As in all forecasters.", those of the base that it does not describe itself stand there.
 
     Parameters
     ----------
@@ -114,8 +116,8 @@ def with_shared_arguments(cls: Class) -> Class:
     init = cls.__dict__["__init__"]
     parameters = inspect.signature(init).parameters.values()
     named = {p.name: p for p in parameters if p.kind is not p.VAR_KEYWORD}
-    above = super(cls, cls).__init__  # type: ignore[arg-type]
-    passed_on = inspect.signature(above).parameters.values()
+    above = next(base for base in cls.__mro__[1:] if "__init__" in vars(base))
+    passed_on = inspect.signature(above.__init__).parameters.values()  # type: ignore[misc]
     rest = {p.name: p.replace(kind=p.KEYWORD_ONLY) for p in passed_on if p.name not in named}
 
     @functools.wraps(init)
@@ -128,7 +130,22 @@ def with_shared_arguments(cls: Class) -> Class:
     whole = inspect.Signature([*named.values(), *rest.values()])
     checked.__signature__ = whole  # type: ignore[attr-defined]
     cls.__init__ = checked  # type: ignore[misc]
+    doc = inspect.cleandoc(cls.__doc__ or "")  # None under python -OO
+    if _SHARED in doc:
+        here, there = _described(doc), _described(inspect.cleandoc(above.__doc__ or ""))
+        entries = [entry for heading, entry in there.items() if heading not in here]
+        cls.__doc__ = doc.replace(_SHARED, "\n".join(entries))
     return cls
+
+
+_SHARED = "**shared\n    As in all forecasters."
+
+
+def _described(doc: str) -> dict[str, str]:
+    """Entries of the section on parameters of a docstring, by the names at their head."""
+    section = doc.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    entries = re.findall(r"^\S.*(?:\n .*)*", section, re.MULTILINE)
+    return {entry.partition("\n")[0].partition(" : ")[0]: entry for entry in entries}
 
 
 def _unexpected(called: str, name: str, legal: Iterable[str]) -> str:

@@ -84,7 +84,6 @@ class FittedModel(Protocol[S]):
     (1, 3, 1)
     """
 
-    # Attributes, not properties, of which a dataclass would take the property for a default.
     arguments: Arguments
     data: FittedData
     horizon: int

@@ -106,11 +106,11 @@ class Combination(Classical[CombinedState]):
         members by name or in their order.
     n_windows : int, default 5
         Horizons of which errors are taken to estimate weights.
-    random_state, verbose
+    known_ahead : str or list of str, optional
+        Given to members that name the same columns; one that takes no exogenous columns is not
+        shown them.
+    **shared
         As in all forecasters.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        As in all forecasters. A member is given `known_ahead` if it names the same columns; one
-        that takes no exogenous columns is not shown them.
 
     Attributes
     ----------
@@ -149,6 +149,7 @@ class Combination(Classical[CombinedState]):
     column_name: ClassVar[str] = "Combination"
     takes_exog: ClassVar[bool] = True  # of its members those that do
     not_saved: ClassVar[tuple[str, ...]] = ("forecasters",)  # they are parts of the file
+    fitted_: FittedCombination
 
     def __init__(
         self,
