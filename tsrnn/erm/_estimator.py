@@ -231,10 +231,7 @@ class SequenceEstimator(BaseEstimator):
         self.verbose = verbose
 
     network_ = of_fit("network", "Network, in evaluation mode.")
-    history_ = of_fit(
-        lambda function: [dict(epoch) for epoch in function.course.history],
-        "Losses and learning rate of every epoch.",
-    )
+    history_ = of_fit(lambda f: [*map(dict, f.course.history)], "Losses of every epoch.")
     best_epoch_ = of_fit("course.best_epoch", "Epoch whose parameters are kept.")
     validation_skill_ = of_fit("course.validation_skill", "Skill against the best constant.")
     sample_length_ = of_fit("course.sample_length", "Steps of the longest sequence.")

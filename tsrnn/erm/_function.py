@@ -58,13 +58,6 @@ class SequenceFunction(Protocol):
     and never changes: `fit` and `partial_fit` put another one in its place, at their very end, so
     that a fit that fails leaves the one before, and copies of an estimator may share it.
 
-    Attributes
-    ----------
-    arguments : tsrnn.contract.Arguments
-        Constructor arguments of the fit.
-    network : tsrnn.layers.RecurrentNetwork
-        From sequences (B, T, d_in), as they are scaled, to outputs (B, T, n_outputs).
-
     Examples
     --------
     >>> import numpy as np
@@ -79,11 +72,11 @@ class SequenceFunction(Protocol):
 
     @property
     def arguments(self) -> Arguments:
-        """Constructor arguments of the fit."""
+        """Constructor arguments of the fit, a `tsrnn.contract.Arguments`."""
 
     @property
     def network(self) -> RecurrentNetwork:
-        """Network in evaluation mode, on the CPU."""
+        """Network on the CPU: scaled sequences (B, T, d_in) to outputs (B, T, n_outputs)."""
 
     def outputs(self, X: Any) -> Any:
         """Outputs of the network, within their bounds.
@@ -126,22 +119,11 @@ class SequenceFunction(Protocol):
         arguments: Arguments,
         targets: Any,
     ) -> Self:
-        """Function that `to_file` wrote.
+        """Function of an estimator of the class `model`, from what `to_file` gave.
 
-        Parameters
-        ----------
-        fitted, arrays : dict
-            As `to_file` gave them.
-        model : str
-            Class of the estimator, for messages.
-        arguments : tsrnn.contract.Arguments
-        targets : type
-            Kind of the targets, numbers or classes.
-
-        Raises
-        ------
-        tsrnn.contract.DamagedFileError
-            Naming the field or array that is not as it was written.
+        Its arguments and the kind of its targets, `RegressionTargets` or `ClassTargets`, come with
+        the estimator. A `tsrnn.contract.DamagedFileError` names the field or array that is not as
+        it was written.
         """
 
 
@@ -163,12 +145,12 @@ class Course:
         State of the optimiser after a partial fit; not in files.
     """
 
-    n_train: int
-    n_validation: int
-    history: tuple[dict[str, float], ...]
-    best_epoch: int
-    sample_length: int
-    validation_skill: float | None
+    n_train: int = 0
+    n_validation: int = 0
+    history: tuple[dict[str, float], ...] = ()
+    best_epoch: int = 0
+    sample_length: int = 0
+    validation_skill: float | None = None
     moments: dict[Any, Any] | None = None
 
 
@@ -201,9 +183,20 @@ class FittedFunction:
     input_scaler: StandardScaler | None
     targets: Targets
     network: RecurrentNetwork
-    course: Course
-    sample: Tensor
+    course: Course = Course()
+    sample: Tensor = field(default_factory=lambda: torch.empty(0))
     risks: Mapping[str, Risk] = field(default_factory=dict)
+
+    @property
+    def reading(self) -> str:
+        """States that the head is given, see `tsrnn.erm._training.outputs`."""
+        return "every" if self.arguments.many_to_many else self.arguments.pooling
+
+    @property
+    def bounds(self) -> tuple[Tensor, Tensor] | None:
+        """Least and largest output."""
+        bound = self.arguments.bound
+        return None if bound is None else self.targets.output_bounds(bound)
 
     def outputs(self, X: Any, of: Callable[[np.ndarray], np.ndarray] | None = None) -> Any:
         """Outputs of the network, or what a function of rows (n, n_outputs) makes of them."""
@@ -219,17 +212,11 @@ class FittedFunction:
         return self.outputs(X, lambda outputs: self.targets.predictions(outputs, bound))
 
     def evaluate(self, sequences: Sequences) -> np.ndarray:
-        """Outputs of samples (N, n_outputs), or of all steps (rows, n_outputs), in float64.
-
-        Raises
-        ------
-        FloatingPointError
-            If one is not finite.
-        """
-        many, bound = self.arguments.many_to_many, self.arguments.bound
+        """Outputs of samples (N, n_outputs), or of all steps (rows, n_outputs); all are finite."""
+        many, bounds = self.arguments.many_to_many, self.bounds
         unknown = torch.zeros(len(sequences.values) if many else len(sequences))
         data = TrainingData(scaled(sequences, self.input_scaler), unknown, None, many)
-        outputs = all_outputs(self.network, data, "every" if many else self.arguments.pooling)
+        outputs = all_outputs(self.network, data, self.reading)
         finite = np.isfinite(outputs).all(1)
         if not finite.all():
             raise FloatingPointError(
@@ -238,13 +225,16 @@ class FittedFunction:
                 "of X are too far from those of the fit, or states grow without bound over the "
                 "steps. Look for such values, or leave these samples out"
             )
-        if bound is not None:
-            least, largest = self.targets.output_bounds(bound)
-            outputs = outputs.clip(least.numpy(), largest.numpy())
-        return outputs
+        return outputs if bounds is None else outputs.clip(*(bound.numpy() for bound in bounds))
 
-    def judged(self, loss: str, **parts: Samples) -> FittedFunction:
-        """Same function with its risk on parts of the samples, by name."""
+    def training_data(self, samples: Samples) -> TrainingData:
+        """Samples in the scales of the network."""
+        encoded = self.targets.encoded(samples.targets, samples.weights)
+        sequences = scaled(samples.sequences, self.input_scaler)
+        return TrainingData(sequences, encoded, samples.weights, samples.many_to_many)
+
+    def judged(self, course: Course, sample: Tensor, loss: str, **parts: Samples) -> FittedFunction:
+        """Same function after its training, with its risk on parts of the samples, by name."""
         risks = {}
         for name, samples in parts.items():
             outputs = self.evaluate(samples.sequences)
@@ -255,7 +245,7 @@ class FittedFunction:
                 loss,
                 samples.sequences.lengths if samples.many_to_many else None,
             )
-        return replace(self, risks=risks)
+        return replace(self, course=course, sample=sample, risks=risks)
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Fields of a file, JSON values by name, and its arrays."""
@@ -306,9 +296,7 @@ class FittedFunction:
         )
         names = fitted["feature_names"]
         names = None if names is None else np.array(names, dtype=object)
-        course = {name: fitted[name] for name in COURSE_FIELDS} | {
-            "history": tuple(fitted["history"])
-        }
+        course = {name: fitted[name] for name in COURSE_FIELDS}
         risks = {
             name: risk_of(arrays[f"{name}_losses"], arrays.get(f"{name}_weights"), settings.loss, 0)
             for name in ("training", "validation")
@@ -321,7 +309,7 @@ class FittedFunction:
             input_scaler,
             restored,
             network.eval(),
-            Course(**course),
+            Course(**course | {"history": tuple(fitted["history"])}),
             torch.as_tensor(arrays["sample"]),
             risks,
         )
