@@ -33,7 +33,7 @@ from tsrnn.erm._sequences import read_sequences
 from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
 from tsrnn.erm._targets import Targets, read_targets, read_weights
 from tsrnn.interpret import active_networks, block_shares, recurrence_features
-from tsrnn.layers import CellStack, check_saveable
+from tsrnn.layers import CellStack
 
 Class = TypeVar("Class", bound=type)
 
@@ -380,11 +380,8 @@ class SequenceEstimator(BaseEstimator):
         OSError
             If the file cannot be written.
         """
-        function = self._function
-        check_saveable(function.arguments.cell)
-        fitted, arrays = function.to_file()
-        header = {"class": type(self).__name__, **arguments_of(self), "fitted": fitted}
-        write_file(path, header, arrays)
+        header, arrays = self._function.to_file()
+        write_file(path, header | arguments_of(self), arrays)
 
     @classmethod
     def _restore(
@@ -394,13 +391,8 @@ class SequenceEstimator(BaseEstimator):
         record(KINDS)(header, "")
         check_argument_names(cls, header)
         estimator = cls(**saved_arguments(header))
-        estimator.fitted_ = FittedFunction.from_file(
-            header["fitted"],
-            arrays,
-            model=cls.__name__,
-            arguments=Arguments.of(estimator),
-            targets=cls._targets,
-        )
+        arguments = Arguments.of(estimator)
+        estimator.fitted_ = FittedFunction.from_file(header, arrays, arguments, cls._targets)
         return estimator
 
     @property

@@ -32,7 +32,9 @@ from tsrnn.erm._sequences import Inputs, Sequences, read_sequences
 from tsrnn.erm._settings import Settings, settings_of
 from tsrnn.erm._targets import Targets
 from tsrnn.erm._training import Samples, TrainingData, all_outputs, from_moments, scaled
-from tsrnn.layers import RecurrentNetwork
+from tsrnn.layers import RecurrentNetwork, check_saveable
+
+Arrays = dict[str, np.ndarray]
 
 NETWORK = "network."  # before the names of its parameters
 MOST_SIZE = 1000  # of an option of layers beside small arrays
@@ -106,24 +108,16 @@ class SequenceFunction(Protocol):
             (T_i, k).
         """
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Fields of a file, JSON values by name, and its arrays; arguments are not among them."""
+    def to_file(self) -> tuple[dict[str, Any], Arrays]:
+        """Header of a file, JSON values by name, without the arguments; and its arrays."""
 
     @classmethod
     def from_file(
-        cls,
-        fitted: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        *,
-        model: str,
-        arguments: Arguments,
-        targets: Any,
+        cls, header: dict[str, Any], arrays: Arrays, arguments: Arguments, targets: Any
     ) -> Self:
-        """Function of an estimator of the class `model`, from what `to_file` gave.
+        """Function that `to_file` gave, with the arguments and the kind of targets of its class.
 
-        Its arguments and the kind of its targets, `RegressionTargets` or `ClassTargets`, come with
-        the estimator. A `tsrnn.contract.DamagedFileError` names the field or array that is not as
-        it was written.
+        A `tsrnn.contract.DamagedFileError` names the field or array that is not as it was written.
         """
 
 
@@ -247,8 +241,9 @@ class FittedFunction:
             )
         return replace(self, course=course, sample=sample, risks=risks)
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Fields of a file, JSON values by name, and its arrays."""
+    def to_file(self) -> tuple[dict[str, Any], Arrays]:
+        """Header of a file and its arrays; TypeError if the cell is code of a user."""
+        check_saveable(self.arguments.cell)
         names, course = self.inputs.names, self.course
         fitted = {
             "n_features_in": self.inputs.n_features,
@@ -256,6 +251,7 @@ class FittedFunction:
             "table": self.inputs.is_table,
             "n_inputs": self.inputs.n_inputs,
             **{name: getattr(course, name) for name in COURSE_FIELDS},
+            "history": list(course.history),
             **self.targets.header(),
         }
         arrays = {"sample": self.sample.numpy()}
@@ -266,20 +262,16 @@ class FittedFunction:
             arrays[f"{name}_losses"] = risk.losses
             if risk.weights is not None:
                 arrays[f"{name}_weights"] = risk.weights
-        network = self.network.state_dict()
-        return fitted, arrays | {NETWORK + name: p.numpy() for name, p in network.items()}
+        for name, parameter in self.network.state_dict().items():
+            arrays[NETWORK + name] = parameter.numpy()
+        return {"class": self.model, "fitted": fitted}, arrays
 
     @classmethod
     def from_file(
-        cls,
-        fitted: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        *,
-        model: str,
-        arguments: Arguments,
-        targets: type[Targets],
+        cls, header: dict[str, Any], arrays: Arrays, arguments: Arguments, targets: type[Targets]
     ) -> FittedFunction:
-        """Function that `to_file` wrote; DamagedFileError if a field or array is another one."""
+        """Function that `to_file` gave; DamagedFileError if a field or array is another one."""
+        fitted = header["fitted"]
         record(KINDS | targets.kinds)(fitted, "fitted")
         settings = _settings_of_file(arguments, fitted, arrays)
         input_scaler = _scaler("input", arrays)
@@ -303,7 +295,7 @@ class FittedFunction:
             if f"{name}_losses" in arrays
         }
         return cls(
-            model,
+            header["class"],
             arguments,
             Inputs(fitted["n_features_in"], fitted["table"], names),
             input_scaler,
@@ -315,9 +307,7 @@ class FittedFunction:
         )
 
 
-def _settings_of_file(
-    arguments: Arguments, fitted: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> Settings:
+def _settings_of_file(arguments: Arguments, fitted: dict[str, Any], arrays: Arrays) -> Settings:
     """Settings that go with the fields; sizes must be borne out by the arrays."""
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
     params = arguments.as_dict()
@@ -344,7 +334,7 @@ def _settings_of_file(
 
 
 def _check_arrays(
-    arrays: dict[str, np.ndarray],
+    arrays: Arrays,
     parameters: dict[str, Tensor],
     sizes: tuple[int, int],
     *scalers: StandardScaler | None,
@@ -372,7 +362,7 @@ def _check_arrays(
             raise refuse(f"the array {name!r}", "not empty", arrays[name].shape)
 
 
-def _scaler(name: str, arrays: dict[str, np.ndarray]) -> StandardScaler | None:
+def _scaler(name: str, arrays: Arrays) -> StandardScaler | None:
     mean, scale = arrays.get(f"{name}_mean"), arrays.get(f"{name}_scale")
     if mean is None or scale is None:
         return None
