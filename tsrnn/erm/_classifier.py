@@ -69,10 +69,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     ) -> Self:
         """Go on with one epoch over these samples, at `learning_rate`, without validation.
 
-        The first call, where there was no fit, learns the classes, how inputs are standardised,
-        and draws the network. The optimiser's state is carried on from call to call, not to
-        files. An epoch is one pass over the samples given; only ratios of weights within a call
-        matter. `history_` is empty afterwards.
+        As of a `ParaRNNRegressor`, but that the first call learns the classes.
 
         Parameters
         ----------

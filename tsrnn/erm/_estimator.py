@@ -33,7 +33,7 @@ from tsrnn.erm._sequences import read_sequences
 from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
 from tsrnn.erm._targets import Targets, read_targets, read_weights
 from tsrnn.interpret import active_networks, block_shares, recurrence_features
-from tsrnn.layers import CellStack, check_saveable
+from tsrnn.layers import CellStack
 
 Class = TypeVar("Class", bound=type)
 
@@ -231,10 +231,7 @@ class SequenceEstimator(BaseEstimator):
         self.verbose = verbose
 
     network_ = of_fit("network", "Network, in evaluation mode.")
-    history_ = of_fit(
-        lambda function: [dict(epoch) for epoch in function.course.history],
-        "Losses and learning rate of every epoch.",
-    )
+    history_ = of_fit(lambda f: [*map(dict, f.course.history)], "Losses of every epoch.")
     best_epoch_ = of_fit("course.best_epoch", "Epoch whose parameters are kept.")
     validation_skill_ = of_fit("course.validation_skill", "Skill against the best constant.")
     sample_length_ = of_fit("course.sample_length", "Steps of the longest sequence.")
@@ -383,11 +380,8 @@ class SequenceEstimator(BaseEstimator):
         OSError
             If the file cannot be written.
         """
-        function = self._function
-        check_saveable(function.arguments.cell)
-        fitted, arrays = function.to_file()
-        header = {"class": type(self).__name__, **arguments_of(self), "fitted": fitted}
-        write_file(path, header, arrays)
+        header, arrays = self._function.to_file()
+        write_file(path, header | arguments_of(self), arrays)
 
     @classmethod
     def _restore(
@@ -397,13 +391,8 @@ class SequenceEstimator(BaseEstimator):
         record(KINDS)(header, "")
         check_argument_names(cls, header)
         estimator = cls(**saved_arguments(header))
-        estimator.fitted_ = FittedFunction.from_file(
-            header["fitted"],
-            arrays,
-            model=cls.__name__,
-            arguments=Arguments.of(estimator),
-            targets=cls._targets,
-        )
+        arguments = Arguments.of(estimator)
+        estimator.fitted_ = FittedFunction.from_file(header, arrays, arguments, cls._targets)
         return estimator
 
     @property

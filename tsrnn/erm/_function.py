@@ -32,7 +32,9 @@ from tsrnn.erm._sequences import Inputs, Sequences, read_sequences
 from tsrnn.erm._settings import Settings, settings_of
 from tsrnn.erm._targets import Targets
 from tsrnn.erm._training import Samples, TrainingData, all_outputs, from_moments, scaled
-from tsrnn.layers import RecurrentNetwork
+from tsrnn.layers import RecurrentNetwork, check_saveable
+
+Arrays = dict[str, np.ndarray]
 
 NETWORK = "network."  # before the names of its parameters
 MOST_SIZE = 1000  # of an option of layers beside small arrays
@@ -58,13 +60,6 @@ class SequenceFunction(Protocol):
     and never changes: `fit` and `partial_fit` put another one in its place, at their very end, so
     that a fit that fails leaves the one before, and copies of an estimator may share it.
 
-    Attributes
-    ----------
-    arguments : tsrnn.contract.Arguments
-        Constructor arguments of the fit.
-    network : tsrnn.layers.RecurrentNetwork
-        From sequences (B, T, d_in), as they are scaled, to outputs (B, T, n_outputs).
-
     Examples
     --------
     >>> import numpy as np
@@ -79,11 +74,11 @@ class SequenceFunction(Protocol):
 
     @property
     def arguments(self) -> Arguments:
-        """Constructor arguments of the fit."""
+        """Constructor arguments of the fit, a `tsrnn.contract.Arguments`."""
 
     @property
     def network(self) -> RecurrentNetwork:
-        """Network in evaluation mode, on the CPU."""
+        """Network on the CPU: scaled sequences (B, T, d_in) to outputs (B, T, n_outputs)."""
 
     def outputs(self, X: Any) -> Any:
         """Outputs of the network, within their bounds.
@@ -113,35 +108,16 @@ class SequenceFunction(Protocol):
             (T_i, k).
         """
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Fields of a file, JSON values by name, and its arrays; arguments are not among them."""
+    def to_file(self) -> tuple[dict[str, Any], Arrays]:
+        """Header of a file, JSON values by name, without the arguments; and its arrays."""
 
     @classmethod
     def from_file(
-        cls,
-        fitted: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        *,
-        model: str,
-        arguments: Arguments,
-        targets: Any,
+        cls, header: dict[str, Any], arrays: Arrays, arguments: Arguments, targets: Any
     ) -> Self:
-        """Function that `to_file` wrote.
+        """Function that `to_file` gave, with the arguments and the kind of targets of its class.
 
-        Parameters
-        ----------
-        fitted, arrays : dict
-            As `to_file` gave them.
-        model : str
-            Class of the estimator, for messages.
-        arguments : tsrnn.contract.Arguments
-        targets : type
-            Kind of the targets, numbers or classes.
-
-        Raises
-        ------
-        tsrnn.contract.DamagedFileError
-            Naming the field or array that is not as it was written.
+        A `tsrnn.contract.DamagedFileError` names the field or array that is not as it was written.
         """
 
 
@@ -163,12 +139,12 @@ class Course:
         State of the optimiser after a partial fit; not in files.
     """
 
-    n_train: int
-    n_validation: int
-    history: tuple[dict[str, float], ...]
-    best_epoch: int
-    sample_length: int
-    validation_skill: float | None
+    n_train: int = 0
+    n_validation: int = 0
+    history: tuple[dict[str, float], ...] = ()
+    best_epoch: int = 0
+    sample_length: int = 0
+    validation_skill: float | None = None
     moments: dict[Any, Any] | None = None
 
 
@@ -201,9 +177,20 @@ class FittedFunction:
     input_scaler: StandardScaler | None
     targets: Targets
     network: RecurrentNetwork
-    course: Course
-    sample: Tensor
+    course: Course = Course()
+    sample: Tensor = field(default_factory=lambda: torch.empty(0))
     risks: Mapping[str, Risk] = field(default_factory=dict)
+
+    @property
+    def reading(self) -> str:
+        """States that the head is given, see `tsrnn.erm._training.outputs`."""
+        return "every" if self.arguments.many_to_many else self.arguments.pooling
+
+    @property
+    def bounds(self) -> tuple[Tensor, Tensor] | None:
+        """Least and largest output."""
+        bound = self.arguments.bound
+        return None if bound is None else self.targets.output_bounds(bound)
 
     def outputs(self, X: Any, of: Callable[[np.ndarray], np.ndarray] | None = None) -> Any:
         """Outputs of the network, or what a function of rows (n, n_outputs) makes of them."""
@@ -219,17 +206,11 @@ class FittedFunction:
         return self.outputs(X, lambda outputs: self.targets.predictions(outputs, bound))
 
     def evaluate(self, sequences: Sequences) -> np.ndarray:
-        """Outputs of samples (N, n_outputs), or of all steps (rows, n_outputs), in float64.
-
-        Raises
-        ------
-        FloatingPointError
-            If one is not finite.
-        """
-        many, bound = self.arguments.many_to_many, self.arguments.bound
+        """Outputs of samples (N, n_outputs), or of all steps (rows, n_outputs); all are finite."""
+        many, bounds = self.arguments.many_to_many, self.bounds
         unknown = torch.zeros(len(sequences.values) if many else len(sequences))
         data = TrainingData(scaled(sequences, self.input_scaler), unknown, None, many)
-        outputs = all_outputs(self.network, data, "every" if many else self.arguments.pooling)
+        outputs = all_outputs(self.network, data, self.reading)
         finite = np.isfinite(outputs).all(1)
         if not finite.all():
             raise FloatingPointError(
@@ -238,13 +219,16 @@ class FittedFunction:
                 "of X are too far from those of the fit, or states grow without bound over the "
                 "steps. Look for such values, or leave these samples out"
             )
-        if bound is not None:
-            least, largest = self.targets.output_bounds(bound)
-            outputs = outputs.clip(least.numpy(), largest.numpy())
-        return outputs
+        return outputs if bounds is None else outputs.clip(*(bound.numpy() for bound in bounds))
 
-    def judged(self, loss: str, **parts: Samples) -> FittedFunction:
-        """Same function with its risk on parts of the samples, by name."""
+    def training_data(self, samples: Samples) -> TrainingData:
+        """Samples in the scales of the network."""
+        encoded = self.targets.encoded(samples.targets, samples.weights)
+        sequences = scaled(samples.sequences, self.input_scaler)
+        return TrainingData(sequences, encoded, samples.weights, samples.many_to_many)
+
+    def judged(self, course: Course, sample: Tensor, loss: str, **parts: Samples) -> FittedFunction:
+        """Same function after its training, with its risk on parts of the samples, by name."""
         risks = {}
         for name, samples in parts.items():
             outputs = self.evaluate(samples.sequences)
@@ -255,10 +239,11 @@ class FittedFunction:
                 loss,
                 samples.sequences.lengths if samples.many_to_many else None,
             )
-        return replace(self, risks=risks)
+        return replace(self, course=course, sample=sample, risks=risks)
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Fields of a file, JSON values by name, and its arrays."""
+    def to_file(self) -> tuple[dict[str, Any], Arrays]:
+        """Header of a file and its arrays; TypeError if the cell is code of a user."""
+        check_saveable(self.arguments.cell)
         names, course = self.inputs.names, self.course
         fitted = {
             "n_features_in": self.inputs.n_features,
@@ -266,6 +251,7 @@ class FittedFunction:
             "table": self.inputs.is_table,
             "n_inputs": self.inputs.n_inputs,
             **{name: getattr(course, name) for name in COURSE_FIELDS},
+            "history": list(course.history),
             **self.targets.header(),
         }
         arrays = {"sample": self.sample.numpy()}
@@ -276,20 +262,16 @@ class FittedFunction:
             arrays[f"{name}_losses"] = risk.losses
             if risk.weights is not None:
                 arrays[f"{name}_weights"] = risk.weights
-        network = self.network.state_dict()
-        return fitted, arrays | {NETWORK + name: p.numpy() for name, p in network.items()}
+        for name, parameter in self.network.state_dict().items():
+            arrays[NETWORK + name] = parameter.numpy()
+        return {"class": self.model, "fitted": fitted}, arrays
 
     @classmethod
     def from_file(
-        cls,
-        fitted: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        *,
-        model: str,
-        arguments: Arguments,
-        targets: type[Targets],
+        cls, header: dict[str, Any], arrays: Arrays, arguments: Arguments, targets: type[Targets]
     ) -> FittedFunction:
-        """Function that `to_file` wrote; DamagedFileError if a field or array is another one."""
+        """Function that `to_file` gave; DamagedFileError if a field or array is another one."""
+        fitted = header["fitted"]
         record(KINDS | targets.kinds)(fitted, "fitted")
         settings = _settings_of_file(arguments, fitted, arrays)
         input_scaler = _scaler("input", arrays)
@@ -306,30 +288,26 @@ class FittedFunction:
         )
         names = fitted["feature_names"]
         names = None if names is None else np.array(names, dtype=object)
-        course = {name: fitted[name] for name in COURSE_FIELDS} | {
-            "history": tuple(fitted["history"])
-        }
+        course = {name: fitted[name] for name in COURSE_FIELDS}
         risks = {
             name: risk_of(arrays[f"{name}_losses"], arrays.get(f"{name}_weights"), settings.loss, 0)
             for name in ("training", "validation")
             if f"{name}_losses" in arrays
         }
         return cls(
-            model,
+            header["class"],
             arguments,
             Inputs(fitted["n_features_in"], fitted["table"], names),
             input_scaler,
             restored,
             network.eval(),
-            Course(**course),
+            Course(**course | {"history": tuple(fitted["history"])}),
             torch.as_tensor(arrays["sample"]),
             risks,
         )
 
 
-def _settings_of_file(
-    arguments: Arguments, fitted: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> Settings:
+def _settings_of_file(arguments: Arguments, fitted: dict[str, Any], arrays: Arrays) -> Settings:
     """Settings that go with the fields; sizes must be borne out by the arrays."""
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
     params = arguments.as_dict()
@@ -356,7 +334,7 @@ def _settings_of_file(
 
 
 def _check_arrays(
-    arrays: dict[str, np.ndarray],
+    arrays: Arrays,
     parameters: dict[str, Tensor],
     sizes: tuple[int, int],
     *scalers: StandardScaler | None,
@@ -384,7 +362,7 @@ def _check_arrays(
             raise refuse(f"the array {name!r}", "not empty", arrays[name].shape)
 
 
-def _scaler(name: str, arrays: dict[str, np.ndarray]) -> StandardScaler | None:
+def _scaler(name: str, arrays: Arrays) -> StandardScaler | None:
     mean, scale = arrays.get(f"{name}_mean"), arrays.get(f"{name}_scale")
     if mean is None or scale is None:
         return None

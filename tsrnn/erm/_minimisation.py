@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.preprocessing import StandardScaler
 
 from tsrnn.contract import Arguments, seed_of
 from tsrnn.erm._function import Course, FittedFunction
@@ -19,12 +19,9 @@ from tsrnn.erm._training import (
     RiskOfSamples,
     SampleEpoch,
     Samples,
-    TrainingData,
     constant_risk,
     hold_out,
-    scaled,
 )
-from tsrnn.layers import RecurrentNetwork
 from tsrnn.training import parameter_groups
 
 SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
@@ -53,21 +50,14 @@ def minimise_risk(
     chosen, held_out = hold_out(counted, settings, strata, generator)
     training = samples.part(chosen)
     # Scales are those of the training part: held-out samples are as new as those to come.
-    targets, input_scaler, network = _start(targets, training, settings, generator)
-    data = _training_data(samples, targets, input_scaler)
-    loss, reading = settings.loss, settings.reading
+    function = _random_start(model, arguments, targets, training, settings, generator)
+    data, network, loss = function.training_data(samples), function.network, settings.loss
+    judged = held_out if len(held_out) else chosen
     history, best_epoch = train(
         network,
         SampleEpoch(data, chosen, settings.batch_size, generator),
-        loss=EmpiricalRisk(network, loss, reading),
-        validate=RiskOfSamples(
-            network,
-            data,
-            held_out if len(held_out) else chosen,
-            loss,
-            reading,
-            None if settings.bound is None else targets.output_bounds(settings.bound),
-        ),
+        loss=EmpiricalRisk(network, loss, function.reading),
+        validate=RiskOfSamples(network, data, judged, loss, function.reading, function.bounds),
         groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
         max_epochs=settings.max_epochs,
         patience=settings.patience if settings.early_stopping else None,
@@ -75,20 +65,19 @@ def minimise_risk(
         callbacks=settings.callbacks,
         verbose=settings.verbose,
     )
+    network.eval()
     skill = None
     if len(held_out) and best_epoch:
         # The network is judged by what it takes off the risk of the best constant.
         constant = constant_risk(data, chosen, held_out, loss)
         if constant > 0:
             skill = 1 - history[best_epoch - 1]["val_loss"] / constant
-    longest = int(samples.sequences.lengths.max())
-    function = FittedFunction(
-        model, arguments, samples.sequences.inputs, input_scaler, targets, network.eval(),
-        Course(len(chosen), len(held_out), tuple(history), best_epoch, longest, skill),
-        data.sample(SHARE_NUMBERS),
-    )  # fmt: skip
-    validation = {"validation": samples.part(held_out)} if len(held_out) else {}
-    return function.judged(loss, training=training, **validation)
+    longest = int(data.lengths.max())
+    course = Course(len(chosen), len(held_out), tuple(history), best_epoch, longest, skill)
+    parts = {"training": training}
+    if len(held_out):
+        parts["validation"] = samples.part(held_out)
+    return function.judged(course, data.sample(SHARE_NUMBERS), loss, **parts)
 
 
 def take_epoch(
@@ -112,42 +101,37 @@ def take_epoch(
     settings = settings_of(arguments.as_dict())
     targets, samples = _read(model, kind, settings, X, y, sample_weight, before, classes)
     # Another order of the samples at each call, and the same ones in another run.
-    seen = 0 if before is None else before.course.n_train
-    seed = seed_of(arguments.random_state) + seen
+    seed = seed_of(arguments.random_state) + (0 if before is None else before.course.n_train)
     generator = torch.Generator().manual_seed(seed % 2**63)
     counted = samples.counted()
     training = samples.part(counted)
     if before is None:
-        targets, input_scaler, network = _start(targets, training, settings, generator)
-        inputs, n_validation, moments = samples.sequences.inputs, 0, None
+        function = _random_start(model, arguments, targets, training, settings, generator)
     else:
-        inputs, input_scaler, n_validation = (
-            before.inputs,
-            before.input_scaler,
-            before.course.n_validation,
-        )
-        # Copies: other estimators may have the function before, which stays as it is.
-        network, moments = copy.deepcopy((before.network, before.course.moments))
-    data = _training_data(samples, targets, input_scaler)
+        # Copies, here and of the moments: other estimators may have the function before.
+        network = copy.deepcopy(before.network)
+        function = replace(before, arguments=arguments, network=network)
+    data, network, course = function.training_data(samples), function.network, function.course
     moments = train_for(
         network.train(),
         SampleEpoch(data, counted, settings.batch_size, generator, least_steps=1),
-        loss=EmpiricalRisk(network, settings.loss, settings.reading),
+        loss=EmpiricalRisk(network, settings.loss, function.reading),
         groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
         rates=[settings.learning_rate],
         device=settings.device,
         callbacks=settings.callbacks,
         verbose=settings.verbose,
+        moments=copy.deepcopy(course.moments),
+    )
+    network.eval()
+    # The history of a fit does not describe this network any more.
+    course = Course(
+        n_train=course.n_train + len(counted),
+        n_validation=course.n_validation,
+        sample_length=int(data.lengths.max()),
         moments=moments,
     )
-    longest = int(samples.sequences.lengths.max())
-    # The history of a fit does not describe this network any more.
-    course = Course(seen + len(counted), n_validation, (), 0, longest, None, moments)
-    function = FittedFunction(
-        model, arguments, inputs, input_scaler, targets, network.eval(), course,
-        data.sample(SHARE_NUMBERS),
-    )  # fmt: skip
-    return function.judged(settings.loss, training=training)
+    return function.judged(course, data.sample(SHARE_NUMBERS), settings.loss, training=training)
 
 
 def _read(
@@ -172,27 +156,24 @@ def _read(
     return targets, Samples(sequences, values, read_weights(sample_weight, sequences, many), many)
 
 
-def _start(
-    targets: Targets, training: Samples, settings: Settings, generator: torch.Generator
-) -> tuple[Targets, StandardScaler | None, RecurrentNetwork]:
-    """Targets and inputs with the scales of the training part, and a network at a random start."""
+def _random_start(
+    model: str,
+    arguments: Arguments,
+    targets: Targets,
+    training: Samples,
+    settings: Settings,
+    generator: torch.Generator,
+) -> FittedFunction:
+    """Network at a random start, with the scales of the training part."""
     input_scaler = None
     if settings.standardize:
         targets = targets.standardised(training.targets, training.weights)
         input_scaler = training.input_scaler()
-    network = settings.network(training.sequences.inputs.n_inputs, targets.n_outputs)
+    inputs = training.sequences.inputs
+    network = settings.network(inputs.n_inputs, targets.n_outputs)
     network.prepare(verbose=bool(settings.verbose))
     network.reset_parameters(generator)
-    return targets, input_scaler, network
-
-
-def _training_data(
-    samples: Samples, targets: Targets, input_scaler: StandardScaler | None
-) -> TrainingData:
-    """Samples in the scales of the network."""
-    encoded = targets.encoded(samples.targets, samples.weights)
-    sequences = scaled(samples.sequences, input_scaler)
-    return TrainingData(sequences, encoded, samples.weights, samples.many_to_many)
+    return FittedFunction(model, arguments, inputs, input_scaler, targets, network)
 
 
 def _check_same_network(before: Arguments, now: Arguments) -> None:

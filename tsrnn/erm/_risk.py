@@ -262,21 +262,12 @@ def risk_of_predictions(
     loss: str,
     lengths: np.ndarray | None,
 ) -> Risk:
-    """Risk of predictions of samples, or of all their steps; its standard error is of samples.
+    """Risk of predictions (n, k) of n samples, or of all their steps; the error is of samples.
 
-    The loss of a sample of steps is the weighted mean over them, its weight the sum of theirs, so
-    that the risk is the weighted mean over all steps, which training lowers.
-
-    Parameters
-    ----------
-    predictions : ndarray of shape (n, k)
-        Of classes their probabilities.
-    y : ndarray of shape (n, k), or positions of classes (n,)
-        Targets, which may be anything where they have no weight.
-    weights : ndarray of shape (n,) or None
-    loss : str
-    lengths : integer ndarray of shape (N,) or None
-        Steps of each sample, one of them at least of a weight above 0; None for one target each.
+    Of classes these are probabilities, and `y` their positions; targets of no weight may be
+    anything. With `lengths`, the steps of each sample, the loss of a sample is the weighted mean
+    over them, its weight the sum of theirs, so that the risk is the weighted mean over all steps,
+    which training lowers.
     """
     counted = np.ones(len(y), bool) if weights is None else weights > 0
     known, losses = _Predictions(predictions[counted]), np.zeros(len(y))

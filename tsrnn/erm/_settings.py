@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,9 +15,8 @@ from tsrnn.kernels import Cell
 from tsrnn.layers import AGGREGATIONS, LAYERS, LayerChoice, RecurrentNetwork, make_layer
 from tsrnn.training import LARGEST_RATE, checked_device
 
-LOSSES = ("squared_error", "absolute_error")  # of a regressor; a classifier has no such argument
-SPLITS = ("random", "last")
-POOLINGS = ("last", "mean", "max")
+Check = Callable[[str, Any], Any]
+
 MOST_SAMPLES = 2**40  # more than a batch can have
 # Cell -> its layer, and the layer's arguments beside sizes and the options given.
 CELLS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -33,17 +33,44 @@ PASSED_ON = ("block_size", "nonlinearity", "init")  # to the layer, where they a
 NOT_OPTIONS = ("input_size", "hidden_size", "num_layers", "cell", "device", "dtype", *PASSED_ON)
 
 
-@dataclass(frozen=True)
+def _choice(legal: Sequence[str]) -> Check:
+    return lambda name, value: choice(name, value, legal)
+
+
+def _optional(check: Check) -> Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+# Of an argument by name and value, as it is used; TypeError or ValueError where it is not legal.
+CHECKS: dict[str, Check] = {
+    **dict.fromkeys(("hidden_size", "n_layers", "max_epochs"), positive_integer),
+    **dict.fromkeys(("input_projection", "many_to_many", "standardize", "early_stopping"), flag),
+    "loss": _choice(("squared_error", "absolute_error")),
+    "aggregation": _choice(AGGREGATIONS),
+    "pooling": _choice(("last", "mean", "max")),
+    "validation_split": _choice(("random", "last")),
+    "bound": _optional(partial(number, lowest=0.0, open_=True)),
+    "learning_rate": partial(number, lowest=0.0, open_=True, highest=LARGEST_RATE),
+    "weight_decay": partial(number, lowest=0.0, open_=False),
+    "validation_fraction": partial(number, lowest=0.0, open_=True, highest=0.5),
+    "batch_size": _optional(lambda name, size: min(positive_integer(name, size), MOST_SAMPLES)),
+    "patience": _optional(positive_integer),
+    "device": lambda _, value: checked_device(value),
+    "callbacks": lambda _, value: () if value is None else value,
+    "verbose": lambda _, value: verbosity(value),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Constructor arguments as they are used.
 
-    Attributes that are no arguments: the `layer` that some of these describe, and the states that
-    the head is given, see `tsrnn.erm._training.outputs`.
+    The `layer` is the one that some of them describe; a classifier's loss is "log_loss".
     """
 
     layer: LayerChoice
-    loss: str
-    reading: str
+    loss: str = "log_loss"
+    pooling: str
     hidden_size: int
     n_layers: int
     aggregation: str
@@ -79,12 +106,7 @@ class Settings:
             return self.make(n_inputs, n_outputs)
 
     def network(self, n_inputs: int, n_outputs: int) -> RecurrentNetwork:
-        """Build a network on the CPU if there is memory for it.
-
-        Raises
-        ------
-        MemoryError
-        """
+        """Build a network on the CPU, or raise where there is no memory for it."""
         shapes = self.shapes(n_inputs, n_outputs).parameters()
         check_fits(
             f"a network of hidden_size={self.hidden_size} and n_layers={self.n_layers}",
@@ -103,46 +125,13 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     TypeError, ValueError
         If one is not legal; the message names it.
     """
-    sizes: dict[str, Any] = {
-        name: positive_integer(name, params[name])
-        for name in ("hidden_size", "n_layers", "max_epochs")
-    }
-    flags: dict[str, Any] = {
-        name: flag(name, params[name])
-        for name in ("input_projection", "many_to_many", "standardize", "early_stopping")
-    }
-    bound, patience, batch_size = params["bound"], params["patience"], params["batch_size"]
-    pooling = choice("pooling", params["pooling"], POOLINGS)
-    if flags["many_to_many"] and pooling != "last":
+    values = {name: check(name, params[name]) for name, check in CHECKS.items() if name in params}
+    if values["many_to_many"] and values["pooling"] != "last":
         raise ValueError(
             "pooling is for one target per sample; with many_to_many=True every step has its own: "
-            f"got pooling={pooling!r}. Leave it out"
+            f"got pooling={values['pooling']!r}. Leave it out"
         )
-    return Settings(
-        layer=layer_choice(params),
-        loss=choice("loss", params["loss"], LOSSES) if "loss" in params else "log_loss",
-        reading="every" if flags["many_to_many"] else pooling,
-        aggregation=choice("aggregation", params["aggregation"], AGGREGATIONS),
-        bound=None if bound is None else number("bound", bound, lowest=0.0, open_=True),
-        learning_rate=number(
-            "learning_rate", params["learning_rate"], lowest=0.0, open_=True, highest=LARGEST_RATE
-        ),
-        weight_decay=number("weight_decay", params["weight_decay"], lowest=0.0, open_=False),
-        batch_size=None
-        if batch_size is None
-        else min(positive_integer("batch_size", batch_size), MOST_SAMPLES),
-        validation_fraction=number(
-            "validation_fraction", params["validation_fraction"], lowest=0.0, open_=True,
-            highest=0.5,
-        ),
-        validation_split=choice("validation_split", params["validation_split"], SPLITS),
-        patience=None if patience is None else positive_integer("patience", patience),
-        device=checked_device(params["device"]),
-        callbacks=() if params["callbacks"] is None else params["callbacks"],
-        verbose=verbosity(params["verbose"]),
-        **sizes,
-        **flags,
-    )  # fmt: skip
+    return Settings(layer=layer_choice(params), **values)
 
 
 def layer_choice(params: Mapping[str, Any]) -> LayerChoice:

@@ -126,12 +126,12 @@ class RegressionTargets(Targets):
     def of(
         cls, y: np.ndarray, sequences: Sequences, many_to_many: bool, classes: Any = None
     ) -> tuple[Self, np.ndarray]:
-        values = _numbers(y, sequences, many_to_many)
+        values = _numeric(y, sequences, many_to_many)
         k = values.shape[1]
         return cls(y.shape[1:], from_moments(np.zeros(k), np.ones(k))), values
 
     def read(self, y: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
-        values = _numbers(y, sequences, many_to_many)
+        values = _numeric(y, sequences, many_to_many)
         if y.shape[1:] != self.shape:
             raise ValueError(
                 f"a target of y must have shape {self.shape}, as in the first fit; got "
@@ -251,13 +251,7 @@ class ClassTargets(Targets):
 
 
 def label_array(name: str, labels: Any) -> np.ndarray:
-    """Labels, each once and in order.
-
-    Raises
-    ------
-    TypeError
-        If they are of several types; the message calls them `name`.
-    """
+    """Labels, each once and in order; messages call them `name`."""
     try:
         return np.unique(np.asarray(labels))
     except (TypeError, ValueError) as error:
@@ -327,7 +321,7 @@ def read_weights(sample_weight: Any, sequences: Sequences, many_to_many: bool) -
     return weights / weights.max()
 
 
-def _numbers(targets: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
+def _numeric(targets: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
     """Targets in float64, two-dimensional, all of them finite."""
     if targets.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: y has {targets.dtype}")

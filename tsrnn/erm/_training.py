@@ -112,13 +112,7 @@ def from_moments(mean: np.ndarray, scale: np.ndarray) -> StandardScaler:
 
 
 def scaled(sequences: Sequences, scaler: StandardScaler | None) -> Sequences:
-    """Sequences as the network sees them.
-
-    Raises
-    ------
-    ValueError
-        If a number is too large for float32; the message says where it is.
-    """
+    """Sequences as the network sees them; numbers too large for float32 are refused."""
     values = sequences.values if scaler is None else scaler.transform(sequences.values)
     too_large = np.abs(values) > LARGEST
     if too_large.any():

@@ -1,0 +1,125 @@
+"""Fitted function apart from its estimator: one attribute, frozen, and enough by itself."""
+
+import copy
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor, SequenceFunction
+
+RNG = np.random.default_rng(5)
+ARRAY = RNG.normal(size=(12, 4, 2))
+RAGGED = [RNG.normal(size=(n, 2)) for n in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8)]
+Z = RNG.normal(size=(12, 2))
+LABELS = np.array([*"abcabcabcabc"])
+SMALL = {"hidden_size": 4, "max_epochs": 1, "random_state": 0}
+CASES = {
+    "regressor": (ParaRNNRegressor(**SMALL), ARRAY, Z),
+    "steps": (ParaRNNRegressor(**SMALL, many_to_many=True), RAGGED, [x[:, 0] for x in RAGGED]),
+    "classifier": (ParaRNNClassifier(**SMALL), RAGGED, LABELS),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    model, X, y = CASES[request.param]
+    return copy.deepcopy(model), X, y
+
+
+def flat(values):
+    return np.concatenate([*values]) if isinstance(values, list) else values
+
+
+def test_is_all_that_a_fit_sets(case):
+    model, X, y = case
+    model.fit(X, y).partial_fit(X, y)
+    assert vars(model).keys() - model.get_params().keys() == {"fitted_"}
+
+
+def test_is_a_sequence_function(case):
+    model, X, y = case
+    function = model.fit(X, y).fitted_
+    asked = [name for name in vars(SequenceFunction) if not name.startswith("_")]
+    assert {"arguments", "network", "outputs", "predict", "to_file", "from_file"} == {*asked}
+    for name in asked:
+        promised = getattr(SequenceFunction, name)
+        if inspect.isroutine(promised):
+            arguments = [*inspect.signature(promised).parameters]
+            given = [*inspect.signature(getattr(type(function), name)).parameters]
+            assert given[: len(arguments)] == arguments, name
+        assert hasattr(function, name)
+
+
+def test_needs_no_estimator(case):
+    model, X, y = case
+    function = pickle.loads(pickle.dumps(model.fit(X, y).fitted_))
+    expected = flat(model.predict(X))
+    assert_array_equal(flat(function.predict(X)), expected)
+    outputs = flat(function.outputs(X))
+    if isinstance(model, ParaRNNClassifier):
+        assert_array_equal(softmax(outputs, axis=1), model.predict_proba(X))
+    else:
+        given = model.target_scaler_.inverse_transform(outputs)
+        assert_allclose(given.reshape(expected.shape), expected)
+    header, arrays = function.to_file()
+    restored = type(function).from_file(header, arrays, function.arguments, type(function.targets))
+    assert_array_equal(flat(restored.predict(X)), expected)
+
+
+def test_does_not_change(case):
+    model, X, y = case
+    function = model.fit(X, y).fitted_
+    for part in fields(function):
+        with pytest.raises(FrozenInstanceError):
+            setattr(function, part.name, None)
+    with pytest.raises(AttributeError, match="no setter"):
+        model.network_ = None
+    model.history_.clear()
+    assert len(model.history_) == 1
+
+
+def test_a_fit_that_fails_leaves_the_same_object(case):
+    model, X, y = case
+    function = model.fit(X, y).fitted_
+    for method in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match="inconsistent numbers"):
+            method(X, y[:3])
+        assert model.fitted_ is function
+
+
+def test_a_partial_fit_leaves_the_function_before(case):
+    model, X, y = case
+    model.partial_fit(X, y)
+    function, other = model.fitted_, copy.copy(model)
+    before = copy.deepcopy(function)
+    model.partial_fit(X, y)
+    assert other.fitted_ is function is not model.fitted_
+    assert_array_equal(flat(other.predict(X)), flat(before.predict(X)))
+    for one, same in zip(function.network.parameters(), before.network.parameters(), strict=True):
+        assert torch.equal(one, same)
+    for key, state in before.course.moments.items():
+        for name, value in state.items():
+            assert torch.equal(value, function.course.moments[key][name])
+    # Both go on from there alike.
+    assert_array_equal(flat(other.partial_fit(X, y).predict(X)), flat(model.predict(X)))
+
+
+def test_without_a_fit_there_is_no_attribute(case):
+    model, X, y = case
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    fitted = [name for name in dir(type(model)) if name.endswith("_") and name[0] != "_"]
+    assert {"network_", "n_features_in_", "training_risk_"} < {*fitted}
+    callables = {"block_shares_"}
+    missing = {name for name in fitted if not hasattr(model, name)}
+    assert missing == {*fitted} - callables - {"arguments_"}
+    check_is_fitted(model.fit(X, y))
+    assert {name for name in fitted if not hasattr(model, name)} == {"feature_names_in_"}
