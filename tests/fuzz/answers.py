@@ -29,7 +29,7 @@ def check_forecast(model, data, forecast, h, levels, told):
     """Check a forecast against the data that it follows."""
     frame = pd.DataFrame if isinstance(data, pd.Series) and levels else type(data)
     assert type(forecast) is frame
-    layout, data, made = model._panel_shape[0], to_pandas(data), to_pandas(forecast)
+    layout, data, made = model.fitted_.data.layout, to_pandas(data), to_pandas(forecast)
     made = made.to_frame() if isinstance(made, pd.Series) else made
     names = [str(name) for name in made.columns]
     assert len(set(names)) == len(names)
