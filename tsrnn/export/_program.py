@@ -78,10 +78,10 @@ class Program(nn.Module):
         self.fitted, self.levels, self.step = fitted, levels, fitted.step()
         model, settings, calibration = fitted.model, fitted.settings, fitted.calibration
         n_targets, groups = fitted.data.n_targets, self.step.units_per_series
-        pooled, own = None, 0
+        pooled, own_levels = None, 0
         if levels and calibration.method not in HEADS:
             pooled = by_series(self._half_widths(np.full(groups, -1)), groups)[0]
-            own = len(levels) if len(calibration.errors) > 1 else 0
+            own_levels = len(levels) if len(calibration.errors) > 1 else 0
         self.register_buffer("pooled", pooled)
         layers, _, size = model.network.initial_state(1).shape
         self.shapes = {
@@ -91,7 +91,7 @@ class Program(nn.Module):
             "known": (1,),
             "window": (groups, settings.input_size, model.network_inputs),
             "hidden": (groups, layers, size),
-            "widths": (settings.horizon, n_targets, own),
+            "widths": (settings.horizon, n_targets, own_levels),
         }
 
     @property
@@ -224,8 +224,8 @@ class Program(nn.Module):
         scaling, n_series = state.scaling, len(state.ids)
         widths = torch.zeros(n_series, 0)
         if self.shapes["widths"][-1]:
-            own = self._half_widths(state.fitted_units)
-            widths = by_series(own, state.units_per_series).flatten(1)
+            by_unit = self._half_widths(state.fitted_units)
+            widths = by_series(by_unit, state.units_per_series).flatten(1)
         units, _ = self.fitted.units(state)
         window = units.values.new_zeros(len(units), *self.shapes["window"][1:])
         for last, (begin, end) in zip(window, pairwise(units.indptr.tolist()), strict=True):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
 from tsrnn.contract import level_name
 from tsrnn.data import Panel
@@ -33,7 +32,7 @@ def verify(run: Run, program: Program, state: RecurrentState) -> None:
     state = state.select(chosen)
     panel, future = _tails_as_panel(fitted, state), _held_future(fitted, state)
     rows, nothing = _padded(state.tail), np.zeros_like(panel.lengths)
-    others = pd.Index([f"new {i}" for i in range(len(chosen))])  # ids of none of the series
+    others = state.ids.map(lambda _: None)  # no series has this id
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said when the program was made
         memory, further = program.memory_of(state), fitted.advance(state, panel)

@@ -230,9 +230,8 @@ class FittedNetworks(FittedModel[RecurrentState]):
         place = counts.cumsum(0) - counts  # of the first origin of each unit
         points = np.full((int(counts.sum()), h, model.n_targets), np.nan)
         spreads = np.full_like(points[:, :1], np.nan)
-        ends = {} if learned else self._scaled_ends(state, levels)
-        if learned:
-            ends = {level: (points.copy(), points.copy()) for level in levels}
+        empty = {level: (points.copy(), points.copy()) for level in levels}
+        ends = empty if learned else self._scaled_ends(state, levels)
 
         def visit(rows: Tensor, unit: Tensor, states: Tensor) -> None:
             step = rows - begin[unit] + 1

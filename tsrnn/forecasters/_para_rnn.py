@@ -200,8 +200,10 @@ class ParaRNNForecaster(RecurrentForecaster):
         level and of the linear path (with the level) as they were before training, of the last
         value and of the value a season before; the unit is the mean absolute error of the naive
         forecast one season ahead on the training part, of each series.
-    state_ : Memory
+    state_ : RecurrentState
         State and last rows of every series.
+    fitted_ : FittedNetworks
+        Networks, scaling and intervals, which nothing changes after the fit.
 
     Notes
     -----

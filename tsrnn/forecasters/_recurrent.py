@@ -287,7 +287,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
 
     @property
     def settings_(self) -> Settings:
-        """All arguments as they were used."""
+        """Arguments as they were used, defaults filled in."""
         return self._fitted_model().settings
 
     @property

@@ -48,10 +48,9 @@ class Units:
     --------
     >>> from tsrnn import ParaRNNForecaster
     >>> from tsrnn.datasets import load_elec_equip
-    >>> from tsrnn.forecasters import continued_units
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
     >>> model = model.fit(load_elec_equip())
-    >>> units, _ = continued_units(model.state_, None, model.settings_)
+    >>> units, _ = model.fitted_.units(model.state_)
     >>> len(units), units.window == len(units.values)
     (1, True)
     """
