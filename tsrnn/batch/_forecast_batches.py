@@ -241,7 +241,7 @@ def _digest(request: Request) -> str:
     """Return a checksum of the model: of its file, or of its class and arguments."""
     model = request.model
     if request.fitted:
-        return joblib.hash(list(model._parts()) if isinstance(model, Forecaster) else model)
+        return joblib.hash(list(model._to_file()) if isinstance(model, Forecaster) else model)
     try:
         return joblib.hash((type(model), model.get_params(deep=False)))
     except (pickle.PicklingError, AttributeError, TypeError):  # a function without a name
