@@ -278,7 +278,6 @@ def forecaster_questions(model, example):
     """Return the questions about a fitted forecaster by method, as functions of it."""
     unit = model.units_[0] if hasattr(model, "units_") else None
     later, past = example.later, example.training[0]
-    variance = {"variance": 1.0} if example.cls is GARCH else {}  # where none is at rest
     seed = {} if "random_state" in example.arguments else {"random_state": 0}
     questions = {
         "predict": lambda m: [
@@ -299,7 +298,7 @@ def forecaster_questions(model, example):
         "residuals": lambda m: [m.residuals(), m.residuals(True, df=past)],
         "fittedvalues": lambda m: m.fittedvalues(),
         "diagnostics": lambda m: m.diagnostics(),
-        "simulate": lambda m: m.simulate(4, **variance),
+        "simulate": lambda m: m.simulate(4),
         "to_rnn": lambda m: m.to_rnn(unit),
         "rnn_start": lambda m: m.rnn_start(unit),
         "summary": lambda m: [m.summary(), *([m.summary(unit)] if unit is not None else [])],

@@ -39,7 +39,7 @@ MODELS = {
     "lru": Entry("forecasters", "LRUForecaster", "network of linear recurrences"),
     "newton": Entry("forecasters", "NewtonForecaster", "network of diagonal GRUs or LSTMs"),
     "arma": Entry("linear", "ARMA", "ARMA and ARIMA with regressors"),
-    "garch": Entry("linear", "GARCH", "GARCH, GJR-GARCH and EGARCH"),
+    "garch": Entry("linear", "GARCH", "GARCH, GJR-GARCH, EGARCH and TGARCH"),
     "varma": Entry("linear", "VARMA", "vector ARMA, several targets"),
     "ccc": Entry("linear", "CCC", "GARCH with constant correlations, several targets"),
     "dcc": Entry("linear", "DCC", "GARCH with dynamic correlations, several targets"),

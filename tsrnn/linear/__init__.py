@@ -2,8 +2,8 @@
 
 from tsrnn.linear.arma import ARMA
 from tsrnn.linear.dcc import CCC, DCC
-from tsrnn.linear.garch import GARCH
+from tsrnn.linear.garch import GARCH, VOLATILITIES, Volatility
 from tsrnn.linear.varma import VARMA
 from tsrnn.linear.vech import VECMGARCH
 
-__all__ = ["ARMA", "CCC", "DCC", "GARCH", "VARMA", "VECMGARCH"]
+__all__ = ["ARMA", "CCC", "DCC", "GARCH", "VARMA", "VECMGARCH", "VOLATILITIES", "Volatility"]
