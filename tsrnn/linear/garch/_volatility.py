@@ -56,9 +56,10 @@ class Volatility:
     Examples
     --------
     >>> from tsrnn.linear import VOLATILITIES
-    >>> [(name, volatility.power) for name, volatility in VOLATILITIES.items()]
-    [('garch', 1.0), ('gjr', 1.0), ('egarch', 0), ('avgarch', 0.5), ('tgarch', 0.5)]
-    >>> VOLATILITIES["tgarch"].names(p=1, q=1)
+    >>> tgarch = VOLATILITIES["tgarch"]
+    >>> tgarch.power, tgarch.expected
+    (0.5, (1.0, 0.5))
+    >>> tgarch.names(p=1, q=1)
     ('omega', 'alpha[1]', 'gamma[1]', 'beta[1]')
     """
 
