@@ -41,7 +41,7 @@ MODELS: dict[str, Model] = {
     "LRUForecaster": Model(_NETWORKS, "lru", "network of linear recurrences", True),
     "NewtonForecaster": Model(_NETWORKS, "newton", "network of diagonal GRUs or LSTMs", True),
     "ARMA": Model(_LINEAR, "arma", "ARMA and ARIMA with regressors", True),
-    "GARCH": Model(_LINEAR, "garch", "GARCH, GJR-GARCH and EGARCH", True),
+    "GARCH": Model(_LINEAR, "garch", "GARCH, GJR-GARCH, EGARCH and TGARCH", True),
     "VARMA": Model(_LINEAR, "varma", "vector ARMA, several targets", True),
     "CCC": Model(_LINEAR, "ccc", "GARCH with constant correlations, several targets"),
     "DCC": Model(_LINEAR, "dcc", "GARCH with dynamic correlations, several targets"),

@@ -264,7 +264,7 @@ def method_legal(example, model, name):
         "filter": {"params": {} if first is None else first.dropna().to_dict()},
         "lr_test": {"restricted": model},
         "save": {"path": io.BytesIO},
-        "simulate": {"n": 4, **({"variance": 1.0} if type(model).__name__ == "GARCH" else {})},
+        "simulate": {"n": 4},
         "wald_test": {"restrictions": None if first is None else model.params_.columns[-1]},
         "volatility_response": {"shock": [1.0, 0.0]},
         "from_rnn": {"layer": lambda: layers.LRU(1, 2)},

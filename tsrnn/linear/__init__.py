@@ -4,7 +4,7 @@ from tsrnn.linear._covariance import CovarianceFamily, normal_derivatives
 from tsrnn.linear._matrices import MatrixForecaster
 from tsrnn.linear.arma import ARMA
 from tsrnn.linear.dcc import CCC, DCC
-from tsrnn.linear.garch import GARCH
+from tsrnn.linear.garch import GARCH, VOLATILITIES, Volatility
 from tsrnn.linear.varma import VARMA
 from tsrnn.linear.vech import VECMGARCH
 
@@ -15,7 +15,9 @@ __all__ = [
     "GARCH",
     "VARMA",
     "VECMGARCH",
+    "VOLATILITIES",
     "CovarianceFamily",
     "MatrixForecaster",
+    "Volatility",
     "normal_derivatives",
 ]

@@ -145,7 +145,7 @@ _OF_CLASS: dict[str, Space] = {
     "VARMA": {"order": Order((("p", 1, 3), ("q", 0, 1)))},
     "GARCH": {
         "order": Order((("p", 1, 2), ("q", 0, 2))),
-        "vol": Choice(("garch", "gjr", "egarch")),
+        "vol": Choice(("garch", "gjr", "egarch", "tgarch")),
         "distribution": Choice(("normal", "t")),
     },
 }

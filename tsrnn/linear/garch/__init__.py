@@ -1,5 +1,6 @@
 """Univariate models of conditional variance."""
 
 from tsrnn.linear.garch._garch import GARCH
+from tsrnn.linear.garch._volatility import VOLATILITIES, Volatility
 
-__all__ = ["GARCH"]
+__all__ = ["GARCH", "VOLATILITIES", "Volatility"]

@@ -266,7 +266,7 @@ class GARCHFamily(Family):
         if model.vol.log:
             raise ValueError(
                 "an EGARCH is no linear network: its input, the standardised residual, depends on "
-                "its state. GARCH and GJR-GARCH are: use vol='garch' or 'gjr'"
+                "its state. The others are: use vol='garch', 'gjr' or 'tgarch'"
             )
         r, expected = model.n_vol, np.array(model.vol.expected)
         inputs = [padded(params[model.shock_coefficients(s)], r) for s in range(len(expected))]

@@ -40,18 +40,26 @@ METHODS = ("auto", "analytic", "simulation", "bootstrap")
 
 @with_shared_arguments
 class GARCH(LinearForecaster):
-    r"""GARCH, GJR-GARCH and EGARCH by maximum likelihood, one series or many.
+    r"""GARCH, GJR-GARCH, EGARCH and TGARCH by maximum likelihood, one series or many.
 
     .. math::
 
         y_t = \mu_t + e_t, \qquad e_t = \sqrt{h_t}\, z_t, \qquad
         h_t = \omega + \sum_{i=1}^p \alpha_i e_{t-i}^2 + \sum_{j=1}^q \beta_j h_{t-j}
 
-    with independent :math:`z_t` of variance one; ``vol="gjr"`` adds
-    :math:`\gamma_i 1[e_{t-i} < 0] e_{t-i}^2`, and ``vol="egarch"`` is
-    :math:`\log h_t = \omega + \sum_i (\alpha_i (|z_{t-i}| - \sqrt{2/\pi}) + \gamma_i z_{t-i})
-    + \sum_j \beta_j \log h_{t-j}`. In :math:`e_t^2` it is a linear recurrent network with the
-    state h (Cai et al., 2026, section 2.1; for GARCH(1,1) also Zhao et al., 2024).
+    with independent :math:`z_t` of variance one. In :math:`e_t^2` it is a linear recurrent network
+    with the state h (Cai et al., 2026, section 2.1; for GARCH(1,1) also Zhao et al., 2024).
+    Others have other shocks, or follow another function of the variance:
+
+    ============= =======================================================================
+    ``"gjr"``     :math:`h_t = \omega + \sum_i (\alpha_i + \gamma_i 1[e_{t-i} < 0]) e_{t-i}^2
+                  + \sum_j \beta_j h_{t-j}`
+    ``"tgarch"``  :math:`\sigma_t = \omega + \sum_i (\alpha_i + \gamma_i 1[e_{t-i} < 0])
+                  |e_{t-i}| + \sum_j \beta_j \sigma_{t-j}` with :math:`\sigma_t = \sqrt{h_t}`
+    ``"avgarch"`` the same without :math:`\gamma`
+    ``"egarch"``  :math:`\log h_t = \omega + \sum_i (\alpha_i (|z_{t-i}| - \sqrt{2/\pi})
+                  + \gamma_i z_{t-i}) + \sum_j \beta_j \log h_{t-j}`
+    ============= =======================================================================
 
     Every series and target is fitted by itself, all of them in one batch: Fisher scoring, then
     Newton's method, with exact derivatives of the whole likelihood. Names, parameters and
@@ -60,8 +68,8 @@ class GARCH(LinearForecaster):
     Parameters
     ----------
     order : tuple of int, default (1, 1)
-        p lags of squared residuals (alpha, and gamma) and q lags of the variance (beta), as
-        in arch.
+        p lags of the shocks (alpha, and gamma) and q lags of the variance, or of its function
+        (beta), as in arch.
     mean : {"constant", "zero", "ar", "arma"}
         Conditional mean :math:`\mu_t`. Lags of y drop as many first rows from the likelihood;
         moving averages begin with residuals of zero.
@@ -69,17 +77,20 @@ class GARCH(LinearForecaster):
         Lags of "ar", 1 by default; (p, q) of "arma", (1, 1) by default.
     distribution : {"normal", "t"}
         Of z; Student's t is scaled to a variance of one and has nu degrees of freedom.
-    vol : {"garch", "gjr", "egarch"}
+    vol : {"garch", "gjr", "egarch", "avgarch", "tgarch"}
+        Name in the table `VOLATILITIES`.
     initial_variance : {"backcast", "sample", "fcp", "unconditional", "tsp"} or float
         Variance before the first observation, and in place of the squared residuals there:
         the mean of the first 75 squared residuals at the starting values with weights
-        0.94^t, as in arch; the mean of all of them; that mean at the current parameters of
-        the mean (Fiorentini, Calzolari and Panattoni, 1996); what the current parameters
-        imply; for "egarch", that of "fcp" after residuals of zero, as TSP has it, where all others
-        put :math:`|z| - \sqrt{2/\pi}` and z at their expectation; or a number. TSP's GARCH has
-        "fcp" by default, "sample" as HINIT=OLS and "unconditional" as HINIT=STEADY.
+        0.94^t ("tgarch", "avgarch": the square of that mean of absolute residuals), as in
+        arch; the mean of all of them; that mean at the current parameters of the mean
+        (Fiorentini, Calzolari and Panattoni, 1996); what the current parameters imply, of sigma
+        or log h its mean; for "egarch", that of "fcp" after residuals of zero, as TSP has it,
+        where all others put :math:`|z| - \sqrt{2/\pi}` and z at their expectation; or a number.
+        TSP's GARCH has "fcp" by default, "sample" as HINIT=OLS and "unconditional" as
+        HINIT=STEADY.
     stationary : bool, default True
-        Hold the persistence at one where the likelihood rises beyond it ("garch", "gjr").
+        Hold the persistence at one where the likelihood rises beyond it (not of "egarch").
     intervals : {"simulated", "analytic"}
         Prediction intervals beyond the first step: quantiles of simulated paths, or the
         shape of the innovations with the variance of the forecast error, which later steps
@@ -102,18 +113,23 @@ class GARCH(LinearForecaster):
     Notes
     -----
     The likelihood of more than one lag has several maxima as a rule. The search begins from the
-    optima of the models with a lag less and, for "gjr", of the one without leverage, each found
-    in the same way, so that none of them is ever higher; and from others. No search knows that
-    there is no higher maximum.
+    optima of the models with a lag less and, for "gjr" and "tgarch", of the one without leverage,
+    each found in the same way, so that none of them is ever higher; and from others. No search
+    knows that there is no higher maximum.
 
     Intervals take the parameters as known; their coverage is the nominal one if the model is
     right, up to that and to the error of simulation. Forecasts of variances of "egarch" beyond
     the first step are means of simulated paths, whose expectation is infinite for Student's t
     unless the effect of shocks is negative.
 
-    Bounds: omega at least 1e-8 of the variance of the series, alpha, alpha + gamma and beta not
-    negative, beta at most one ("egarch": below one in absolute value), nu from 2.05 to 500. A
-    parameter on its bound has no standard error.
+    The persistence of "tgarch" is that of sigma, the expected effect of a shock on the next one.
+    Below one, the variance may still be infinite: :math:`E (\alpha |z| + \gamma |z| 1[z < 0] +
+    \beta)^2 < 1` makes it finite, for orders (1, 1). `unconditional_variance_` and the messages say
+    so.
+
+    Bounds: omega at least 1e-8 of the variance of the series, of its root for "tgarch"; alpha,
+    alpha + gamma and beta not negative, beta at most one ("egarch": below one in absolute value),
+    nu from 2.05 to 500. A parameter on its bound has no standard error.
 
     References
     ----------
@@ -123,6 +139,7 @@ class GARCH(LinearForecaster):
     Glosten, L., Jagannathan, R., Runkle, D. (1993). On the relation between the expected value
     and the volatility of the nominal excess return on stocks.
     Nelson, D. (1991). Conditional heteroskedasticity in asset returns: a new approach.
+    Zakoian, J.-M. (1994). Threshold heteroskedastic models.
 
     Examples
     --------
@@ -170,12 +187,16 @@ class GARCH(LinearForecaster):
 
     @property
     def persistence_(self) -> pd.Series:
-        r"""Sum of :math:`\alpha_i + \gamma_i / 2` and :math:`\beta_j`; "egarch": of the betas."""
+        r"""Share of a deviation that is expected to last: of h, of sigma or of log h.
+
+        Sum of :math:`\alpha_i + \gamma_i / 2`, with "tgarch" times :math:`E |z|`, and of
+        :math:`\beta_j`; "egarch": of the betas.
+        """
         return self._derived(persistence, "persistence")
 
     @property
     def half_life_(self) -> pd.Series:
-        """Steps in which half a deviation of the (log-)variance from its mean is gone."""
+        """Steps in which half a deviation of h, sigma or log h from its mean is gone."""
         return self._derived(half_life, "half_life")
 
     @property
@@ -245,8 +266,9 @@ class GARCH(LinearForecaster):
         -------
         DataFrame
             :math:`h_{t+1}` with a row a residual and a column a unit, from an :math:`h_t` at
-            which the recursion rests: :math:`\omega / (1 - P)` with the persistence P, or its
-            exponential for "egarch". NaN for a unit whose recursion does not rest anywhere.
+            which the recursion rests: :math:`\omega / (1 - P)` with the persistence P, its
+            square for "tgarch", its exponential for "egarch". NaN for a unit whose recursion does
+            not rest anywhere.
         """
         sizes = np.linspace(-4, 4, 81) if z is None else real_array("z", z).reshape(-1)
         params, model = self.estimates_.params, self._current_family.model
@@ -323,9 +345,10 @@ class GARCH(LinearForecaster):
         list of one dict
             "variance", shape (U, r, r) with r = max(p, q): the companion matrix of
             :math:`\alpha_i + \gamma_i / 2 + \beta_i`, by which forecasts of the variance move
-            ("egarch": of :math:`\beta_i`, by which the logarithm does); for orders (1, 1) it is the
-            persistence. "beta": that of :math:`\beta_i`, the network's own recurrence, by which
-            squared residuals are forgotten. No such entry where q is 0, and for "egarch".
+            ("tgarch": with shocks times :math:`E |z|`, those of its root; "egarch": of
+            :math:`\beta_i`, those of its logarithm); for orders (1, 1) it is the persistence.
+            "beta": that of :math:`\beta_i`, the network's own recurrence, by which
+            shocks are forgotten. No such entry where q is 0, and for "egarch".
         """
         estimates, model = self.estimates_, self._current_family.model
         params = estimates.params[estimates.fitted]

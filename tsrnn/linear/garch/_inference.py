@@ -70,9 +70,9 @@ def reductions(model: Model, optima: Optima) -> np.ndarray:
         for a, gamma in zip(alpha, np.arange(k)[model.shock_coefficients(s)], strict=True):
             at_bound = optima.at_bound[:, gamma]
             result[at_bound, gamma] = -np.eye(k)[a]
-    held = np.flatnonzero(optima.dropped >= 0)
-    _, slopes, _ = persistence_with_derivatives(model, optima.params[held])
-    for i, weight in zip(held, slopes, strict=True):
+    units = np.flatnonzero(optima.dropped >= 0)
+    _, slopes, _ = persistence_with_derivatives(model, optima.params[units])
+    for i, weight in zip(units, slopes, strict=True):
         j = optima.dropped[i]
         result[i, j] = -(np.where(np.arange(k) == j, 0.0, weight) @ result[i]) / weight[j]
     return result
@@ -81,11 +81,11 @@ def reductions(model: Model, optima: Optima) -> np.ndarray:
 def _curvature_of_the_face(model: Model, optima: Optima, gradient: np.ndarray) -> np.ndarray:
     """Second derivative (N, k, k) of a persistence held at one, times its multiplier."""
     n, k = optima.params.shape
-    result, held = np.zeros((n, k, k)), np.flatnonzero(optima.dropped >= 0)
-    _, slopes, bends = persistence_with_derivatives(model, optima.params[held])
-    j = optima.dropped[held]
-    multiplier = gradient[held, j] / slopes[np.arange(len(held)), j]
-    result[held] = multiplier[:, None, None] * bends
+    result, units = np.zeros((n, k, k)), np.flatnonzero(optima.dropped >= 0)
+    _, slopes, bends = persistence_with_derivatives(model, optima.params[units])
+    j = optima.dropped[units]
+    multiplier = gradient[units, j] / slopes[np.arange(len(units)), j]
+    result[units] = multiplier[:, None, None] * bends
     return result
 
 

@@ -33,11 +33,10 @@ class Volatility:
     coefficients : tuple of str
         Greek names of the coefficients of the shocks, ``("alpha", "gamma")``.
     shocks : callable
-        ``shocks(e, h) -> tuple`` of tensors. They scale as g does, those of a logarithm not at
-        all.
+        ``shocks(e, h) -> tuple`` of tensors: the size :math:`|e|^{2 \lambda}` of the residual,
+        then that size where e is negative. Of a logarithm, those of EGARCH.
     expected : tuple of float
-        Expectation of the shocks given the past, in units of that of
-        :math:`|e|^{2 \lambda}`.
+        Expectation of the shocks given the past, in units of that of the size.
     power : {1, 0.5, 0}
         :math:`\lambda`: the recursion is of the variance, its root or its logarithm. With a
         power, coefficients are not negative, nor sums of the first and another one.
@@ -48,6 +47,20 @@ class Volatility:
         variance together is zero then, as densities are symmetric (Engle, 1982).
     without_leverage : Volatility, optional
         The recursion of which this one has the coefficients and further ones.
+
+    Raises
+    ------
+    ValueError
+        If the power is another, or a shock has no expectation.
+
+    Examples
+    --------
+    >>> from tsrnn.linear import VOLATILITIES
+    >>> tgarch = VOLATILITIES["tgarch"]
+    >>> tgarch.power, tgarch.expected
+    (0.5, (1.0, 0.5))
+    >>> tgarch.names(p=1, q=1)
+    ('omega', 'alpha[1]', 'gamma[1]', 'beta[1]')
     """
 
     name: str
@@ -59,6 +72,18 @@ class Volatility:
     before: tuple[float, ...] = ()
     even: bool = False
     without_leverage: Volatility | None = None
+
+    def __post_init__(self) -> None:
+        if self.power not in (1, 0.5, 0):
+            raise ValueError(
+                "power must be 1, 0.5 or 0, of the variance, its root or its logarithm, whose "
+                f"moments are known; got {self.power!r}"
+            )
+        if len(self.expected) != len(self.coefficients):
+            raise ValueError(
+                f"expected must have a number for each coefficient of {self.coefficients}; got "
+                f"{self.expected!r}"
+            )
 
     def names(self, p: int, q: int) -> tuple[str, ...]:
         """Names of the parameters, those of a coefficient together."""
