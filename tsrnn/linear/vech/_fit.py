@@ -30,7 +30,7 @@ _ROUGH, _ROUGH_ITER = 1e-4, 100  # how far every start is followed; the best of 
 _MAX_ITER = 300
 
 
-class SeriesSample(NamedTuple):
+class PreparedSeries(NamedTuple):
     """A series made ready, and the seed of its starting values.
 
     Attributes
@@ -66,7 +66,7 @@ class Search(NamedTuple):
 
 def samples(
     spec: Specification, panel: Panel, given: np.ndarray | None, random_state: Any
-) -> Iterator[tuple[SeriesSample | None, dict[int, str]]]:
+) -> Iterator[tuple[PreparedSeries | None, dict[int, str]]]:
     """Samples of one series each, and reasons not to fit the others."""
     seeds = [0] * panel.n_series
     if given is None:  # drawn before the first search, so that no series depends on another
@@ -81,7 +81,7 @@ def samples(
         except ValueError as error:
             yield None, {i: f"{error}."}
         else:
-            yield SeriesSample(np.array([i]), prepared, seed), {}
+            yield PreparedSeries(np.array([i]), prepared, seed), {}
 
 
 def highest_maximum(
@@ -141,7 +141,7 @@ def _finished(
 
 
 def estimates_of(
-    spec: Specification, sample: SeriesSample, optimum: Search | np.ndarray
+    spec: Specification, sample: PreparedSeries, optimum: Search | np.ndarray
 ) -> tuple[Estimates, Arrays]:
     """Estimates in the units of the data at the end of a search, or at natural parameters (k,).
 
