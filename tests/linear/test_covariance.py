@@ -176,9 +176,9 @@ def test_normal_derivatives_are_those_of_differences():
 
     def at(a, b):
         slopes = np.stack([B + b * np.eye(3), C + a * np.eye(3)], axis=-1)
-        bends = np.zeros((30, 3, 3, 2, 2))
-        bends[..., 0, 1] = bends[..., 1, 0] = np.eye(3)
-        return normal_derivatives(e, A + a * B + b * C + a * b * np.eye(3), slopes, bends)
+        curvatures = np.zeros((30, 3, 3, 2, 2))
+        curvatures[..., 0, 1] = curvatures[..., 1, 0] = np.eye(3)
+        return normal_derivatives(e, A + a * B + b * C + a * b * np.eye(3), slopes, curvatures)
 
     point, step = np.array([0.1, -0.05]), 1e-5
     moves = [(at(*(point + move)), at(*(point - move))) for move in step * np.eye(2)]
@@ -189,3 +189,17 @@ def test_normal_derivatives_are_those_of_differences():
     np.testing.assert_allclose(here.hessian, hessian, rtol=1e-5, atol=1e-4)
     assert at(100.0, 0.0) is None
     assert normal_derivatives(e, A * np.nan, B[..., None], B[..., None, None]) is None
+
+
+@pytest.mark.parametrize(("method", "shapes"), [("begin", "state"), ("presample", "constant")])
+def test_arrays_that_a_family_has_not_announced_are_refused(RiskMetrics, frame, method, shapes):
+    class Family(RiskMetrics.family_class):
+        pass
+
+    class Forecaster(RiskMetrics):
+        def _family(self, arguments, data):
+            return Family(data.n_targets, None)
+
+    setattr(Family, f"{shapes}_shapes", {})
+    with pytest.raises(TypeError, match=rf"{method} must give arrays of the {shapes}_shapes {{}}"):
+        Forecaster().fit(frame)

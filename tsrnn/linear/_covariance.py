@@ -118,7 +118,16 @@ class SerialFamily(MatrixFamily):
         for i in fitted.tolist():
             values, (params, constants) = panel.series(i), units.unit(i)
             state = self.begin(values[:m], params, constants)
+            _check_shapes("begin", state, self.state_shapes)
             yield i, self.run(values[m:], params, constants, state)
+
+
+def _check_shapes(method: str, arrays: Arrays, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Refuse arrays that a family has not announced: they would not be kept or saved."""
+    came = {name: np.shape(array) for name, array in arrays.items()}
+    if came != shapes:
+        name = {"begin": "state_shapes", "presample": "constant_shapes"}[method]
+        raise TypeError(f"{method} must give arrays of the {name} {shapes}; got {came}")
 
 
 class SeriesSample(NamedTuple):
@@ -153,13 +162,14 @@ class CovarianceFamily(SerialFamily):
                                               such as `normal_derivatives`
     `begin(history, params, constants)`       state before the first row
     `run(values, params, constants, state)`   errors (T, n), covariances (T, n, n), next state
-    `ahead(h, params, constants, state)`      means (h, n) and covariances (h, n, n) expected
+    `ahead(h, params, constants, state)`      what is expected of the next h rows: means (h, n),
+                                              covariances (h, n, n) of the errors, and of y
     ========================================= =================================================
 
     and `presample(values)` with `constant_shapes`, if its likelihood takes something of a series
     as known. Standard errors, filter, intervals, simulation and files follow. A model whose mean
-    has lags of y says how many in `n_lags`, is given their rows as `history`, and answers
-    `forecasts` in place of `ahead`, as variances of its forecasts add up.
+    has lags of y says how many in `n_lags` and is given their rows as `history`; of others the two
+    covariances ahead are one.
 
     Examples
     --------
@@ -179,7 +189,8 @@ class CovarianceFamily(SerialFamily):
     ...     def run(self, values, params, constants, state):
     ...         return values, np.tile(params[0] * np.eye(2), (len(values), 1, 1)), state
     ...     def ahead(self, h, params, constants, state):
-    ...         return np.zeros((h, 2)), np.tile(params[0] * np.eye(2), (h, 1, 1))
+    ...         H = np.tile(params[0] * np.eye(2), (h, 1, 1))
+    ...         return np.zeros((h, 2)), H, H
     >>> class SphericalForecaster(MatrixForecaster):
     ...     def _family(self, arguments, data):
     ...         return Spherical()
@@ -216,16 +227,24 @@ class CovarianceFamily(SerialFamily):
     @abstractmethod
     def ahead(
         self, h: int, params: np.ndarray, constants: Arrays, state: Arrays
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Means (h, n) and covariances (h, n, n) expected after a state of a series."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Expect the next h rows of a series after a state.
+
+        Returns
+        -------
+        mean : array of shape (h, n)
+        covariance : array of shape (h, n, n)
+            Of the error of each step.
+        total : array of shape (h, n, n)
+            Of y at each step, with errors of the steps before.
+        """
 
     def forecasts(self, state: Arrays, units: Units, h: int) -> Forecast:
         steps = [
             self.ahead(h, *units.unit(i), {name: array[i] for name, array in state.items()})
             for i in range(len(units.params))
         ]
-        mean, covariance = (np.stack(part) for part in zip(*steps, strict=True))
-        return Forecast(mean, covariance, covariance)
+        return Forecast(*(np.stack(part) for part in zip(*steps, strict=True)))
 
     def prepare(
         self, panel: Panel, given: np.ndarray | None
@@ -240,6 +259,7 @@ class CovarianceFamily(SerialFamily):
             except ValueError as error:
                 yield None, {i: f"{error}."}
             else:
+                _check_shapes("presample", constants, self.constant_shapes)
                 yield SeriesSample(np.array([i]), values, constants), {}
 
     def search(self, sample: SeriesSample, verbose: int) -> Optimum:
@@ -254,7 +274,7 @@ class CovarianceFamily(SerialFamily):
             return result
 
         start, (lower, upper) = self.start(sample.values, sample.constants), self.bounds
-        optimum = maximise(evaluate, start[None], lower=lower, upper=upper)
+        optimum = maximise(evaluate, np.atleast_2d(start), lower=lower, upper=upper)
         if not np.isfinite(optimum.value[0]):
             raise CannotFitError(f"{NOT_DEFINITE}the starting values")
         return optimum
@@ -287,7 +307,7 @@ class CovarianceFamily(SerialFamily):
 
 
 def normal_derivatives(
-    errors: np.ndarray, covariances: np.ndarray, slopes: np.ndarray, bends: np.ndarray
+    errors: np.ndarray, covariances: np.ndarray, slopes: np.ndarray, curvatures: np.ndarray
 ) -> Derivatives | None:
     r"""Normal log-likelihood of errors that do not depend on the parameters, with derivatives.
 
@@ -307,7 +327,7 @@ def normal_derivatives(
         H.
     slopes : array of shape (T, n, n, k)
         Derivatives of H by the k parameters.
-    bends : array of shape (T, n, n, k, k)
+    curvatures : array of shape (T, n, n, k, k)
         Second derivatives of H.
 
     Returns
@@ -321,8 +341,8 @@ def normal_derivatives(
     >>> from tsrnn.linear import normal_derivatives
     >>> e = np.random.default_rng(0).normal(size=(100, 2))
     >>> H = np.tile((e**2).mean() * np.eye(2), (100, 1, 1))  # s I, at the best of all s
-    >>> slopes, bends = np.tile(np.eye(2), (100, 1, 1))[..., None], np.zeros((100, 2, 2, 1, 1))
-    >>> at = normal_derivatives(e, H, slopes, bends)
+    >>> slopes, curvatures = np.tile(np.eye(2), (100, 1, 1))[..., None], np.zeros((100, 2, 2, 1, 1))
+    >>> at = normal_derivatives(e, H, slopes, curvatures)
     >>> bool(abs(at.gradient[0]) < 1e-10), bool(np.isclose(at.information, -at.hessian).all())
     (True, True)
     """
@@ -342,5 +362,5 @@ def normal_derivatives(
     information = np.einsum("tabi,tbaj->ij", relative, relative) / 2
     moved = np.einsum("tabi,tb->tai", slopes, scaled)
     observed = np.einsum("tai,tab,tbj->ij", moved, precision, moved) - information
-    hessian = np.einsum("tab,tabij->ij", weights, bends) - observed
+    hessian = np.einsum("tab,tabij->ij", weights, curvatures) - observed
     return Derivatives(float(value), scores.sum(0), hessian, scores.T @ scores, information)

@@ -30,7 +30,7 @@ _ROUGH, _ROUGH_ITER = 1e-4, 100  # how far every start is followed; the best of 
 _MAX_ITER = 300
 
 
-class SeriesSample(NamedTuple):
+class PreparedSeries(NamedTuple):
     """A series made ready, and the seed of its starting values.
 
     Attributes
@@ -66,8 +66,15 @@ class Search(NamedTuple):
 
 def samples(
     spec: Specification, panel: Panel, given: np.ndarray | None, random_state: Any
-) -> Iterator[tuple[SeriesSample | None, dict[int, str]]]:
-    """Samples of one series each, and reasons not to fit the others."""
+) -> Iterator[tuple[PreparedSeries | None, dict[int, str]]]:
+    """Samples of one series each, and reasons not to fit the others.
+
+    Raises
+    ------
+    ValueError
+        If no series can be fitted.
+    """
+    reasons: dict[int, str] = {}
     seeds = [0] * panel.n_series
     if given is None:  # drawn before the first search, so that no series depends on another
         rng = np.random.default_rng(seed_of(random_state))
@@ -79,9 +86,13 @@ def samples(
             if given is None:
                 check_size(spec, len(prepared.sample.response))
         except ValueError as error:
-            yield None, {i: f"{error}."}
+            reasons[i] = f"{error}."
+            yield None, {i: reasons[i]}
         else:
-            yield SeriesSample(np.array([i]), prepared, seed), {}
+            yield PreparedSeries(np.array([i]), prepared, seed), {}
+    # Refused here, as a Hessian of n^8 / 4 elements is not to be filled with NaN.
+    if len(reasons) == panel.n_series:
+        raise ValueError(f"no series could be fitted; {panel.ids[0]!r}: {reasons[0]}")
 
 
 def highest_maximum(
@@ -141,7 +152,7 @@ def _finished(
 
 
 def estimates_of(
-    spec: Specification, sample: SeriesSample, optimum: Search | np.ndarray
+    spec: Specification, sample: PreparedSeries, optimum: Search | np.ndarray
 ) -> tuple[Estimates, Arrays]:
     """Estimates in the units of the data at the end of a search, or at natural parameters (k,).
 

@@ -29,7 +29,7 @@ from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._matrices import Forecast, MatrixForecaster
 from tsrnn.linear._mean import Mean
 from tsrnn.linear.vech._filter import CovarianceState, advance_vech, begin_vech
-from tsrnn.linear.vech._fit import Search, SeriesSample, estimates_of, highest_maximum, samples
+from tsrnn.linear.vech._fit import PreparedSeries, Search, estimates_of, highest_maximum, samples
 from tsrnn.linear.vech._forecast import draw_vech, forecast_vech, impulse_vech
 from tsrnn.linear.vech._inference import face_covariance, on_face
 from tsrnn.linear.vech._likelihood import companion, forecast_companion, persistence
@@ -100,17 +100,19 @@ class VECHFamily(SerialFamily):
 
     def prepare(
         self, panel: Panel, given: np.ndarray | None
-    ) -> Iterator[tuple[SeriesSample | None, dict[int, str]]]:
+    ) -> Iterator[tuple[PreparedSeries | None, dict[int, str]]]:
         return samples(self.spec, panel, given, self.random_state)
 
-    def search(self, sample: SeriesSample, verbose: int) -> Search:
+    def search(self, sample: PreparedSeries, verbose: int) -> Search:
         return highest_maximum(self.spec, sample.prepared, sample.seed, {}, verbose)
 
-    def given(self, sample: SeriesSample, params: np.ndarray) -> np.ndarray:
+    def given(self, sample: PreparedSeries, params: np.ndarray) -> np.ndarray:
         estimated, _ = self.spec.apart(params[0])
         return estimated / sample.prepared.units(self.spec.natural)
 
-    def infer(self, sample: SeriesSample, optimum: Search | np.ndarray) -> tuple[Estimates, Arrays]:
+    def infer(
+        self, sample: PreparedSeries, optimum: Search | np.ndarray
+    ) -> tuple[Estimates, Arrays]:
         return estimates_of(self.spec, sample, optimum)
 
     def begin(self, history: np.ndarray, params: np.ndarray, constants: Arrays) -> Arrays:
