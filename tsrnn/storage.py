@@ -95,7 +95,8 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
                 f"reads {', '.join(HOMES)}. Install a newer tsrnn"
             )
         model = getattr(import_module(HOMES[name]), name)
-        return model._restore(part, arrays, restore)
+        # members of a combination are of the format of their file
+        return model._restore({"format": header["format"]} | part, arrays, restore)
 
     try:
         return restore(header, arrays)

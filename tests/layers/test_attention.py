@@ -406,8 +406,14 @@ def test_where_the_recurrent_layer_is():
             "multiple of block_size and of n_heads.*size=8, block_size=3",
         ),
         ({"n_heads": 3}, "multiple of block_size and of n_heads; got hidden_size=8.*n_heads=3"),
-        ({"recurrent_layer": 3}, "recurrent_layer must be one of the layers 1 to 2; got 3"),
-        ({"recurrent_layer": 0}, "recurrent_layer must be one of the layers 1 to 2; got 0"),
+        (
+            {"recurrent_layer": 3},
+            "recurrent_layer must be 'all' or one of the layers 1 to 2; got 3",
+        ),
+        (
+            {"recurrent_layer": 0},
+            "recurrent_layer must be 'all' or one of the layers 1 to 2; got 0",
+        ),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1\.0"),
     ],
 )

@@ -228,6 +228,10 @@ class Frozen:
         """Constructor arguments of the last fit; as they stand where there was none."""
         return Arguments.of(self) if self._frozen is None else self._frozen
 
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        """Bring the header of a file of format 2 to the present format, in place."""
+
     def _freeze(self) -> None:
         self._frozen = Arguments.of(self)
 

@@ -30,7 +30,7 @@ from tsrnn.erm._file import COMMON, arrays_of, header_of, revive
 from tsrnn.erm._resampling import take
 from tsrnn.erm._risk import Risk, empirical_risk, risk_of_steps
 from tsrnn.erm._sequences import Sequences, read_sequences
-from tsrnn.erm._settings import Settings, settings_of
+from tsrnn.erm._settings import Settings, settings_of, update_arguments
 from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
 from tsrnn.erm._targets import read_targets, read_weights, require_targets
 from tsrnn.erm._training import (
@@ -50,8 +50,9 @@ from tsrnn.training import parameter_groups
 
 SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
 OF_THE_NETWORK = (
-    "hidden_size", "cell", "block_size", "n_layers", "nonlinearity", "layer_options",
-    "aggregation", "input_projection", "many_to_many", "pooling", "standardize",
+    "hidden_size", "cell", "block_size", "n_layers", "nonlinearity", "n_states", "window",
+    "n_heads", "engine", "layer_options", "aggregation", "input_projection", "many_to_many",
+    "pooling", "standardize",
 )  # fmt: skip
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -85,6 +86,10 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         n_layers: int = 1,
         nonlinearity: str | None = None,
         init: str | None = None,
+        n_states: int | None = None,
+        window: int | None = None,
+        n_heads: int | None = None,
+        engine: str = "auto",
         layer_options: dict[str, Any] | None = None,
         aggregation: str = "fc",
         input_projection: bool = False,
@@ -111,6 +116,10 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
         self.n_layers = n_layers
         self.nonlinearity = nonlinearity
         self.init = init
+        self.n_states = n_states
+        self.window = window
+        self.n_heads = n_heads
+        self.engine = engine
         self.layer_options = layer_options
         self.aggregation = aggregation
         self.input_projection = input_projection
@@ -172,6 +181,10 @@ class SequenceEstimator(Frozen, BaseEstimator, ABC):
     @abstractmethod
     def _set_targets(self, fitted: dict[str, Any]) -> None:
         """Restore the description of targets from the fields of a file."""
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        update_arguments(header["params"])
 
     def _strata(self, targets: np.ndarray) -> np.ndarray | None:
         """Classes whose shares a random split keeps."""

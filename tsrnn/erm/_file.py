@@ -26,6 +26,7 @@ from tsrnn.contract import (
     truth,
 )
 from tsrnn.erm._risk import Risk, risk_of
+from tsrnn.erm._settings import SIZES
 from tsrnn.erm._training import from_moments
 from tsrnn.layers import check_saveable
 
@@ -144,7 +145,7 @@ def _check_sizes(
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
     params = estimator.get_params(deep=False)
     further = params["layer_options"] if isinstance(params["layer_options"], dict) else {}
-    sizes = {f"params.{name}": params[name] for name in ("hidden_size", "block_size")}
+    sizes = {f"params.{name}": params[name] for name in ("hidden_size", *SIZES)}
     sizes |= {f"params.layer_options.{name}": value for name, value in further.items()}
     sizes |= {f"fitted.{name}": fitted[name] for name in ("n_inputs", "n_features_in")}
     for place, value in sizes.items():

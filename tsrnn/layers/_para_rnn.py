@@ -6,11 +6,12 @@ import torch
 from torch import nn
 
 from tsrnn.kernels import Cell, cells
+from tsrnn.layers._cells import check_cell
 from tsrnn.layers._checks import check_block_size, check_choice
 from tsrnn.layers._initialisation import check_chrono, draw_chrono, draw_stable, draw_uniform
 from tsrnn.layers._stack import CellStack, gate
 
-CELLS: dict[str, Callable[..., Cell]] = {
+BLOCKS: dict[str, Callable[..., Cell]] = {
     "rnn": cells.para_rnn,
     "gru": cells.para_gru,
     "lstm": cells.para_lstm,
@@ -46,7 +47,8 @@ class ParaRNN(CellStack):
     cell : {"rnn", "gru", "lstm"} or Cell
         What the blocks are: :func:`~tsrnn.kernels.cells.para_rnn`,
         :func:`~tsrnn.kernels.cells.para_gru`, :func:`~tsrnn.kernels.cells.para_lstm`, or a
-        :class:`tsrnn.kernels.Cell`, whose units take the place of blocks.
+        :class:`tsrnn.kernels.Cell`, whose units take the place of blocks. Other cells of
+        `tsrnn.layers.CELLS` have layers of their own.
     nonlinearity : {"tanh", "relu", "identity"}
         The function sigma of "rnn".
     bias : bool, default True
@@ -57,6 +59,8 @@ class ParaRNN(CellStack):
         See `reset_parameters`.
     chrono_length : float, optional
         T_max of ``init="chrono"``: the longest dependency expected, in steps, above 2.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
         As in torch.
 
@@ -81,7 +85,7 @@ class ParaRNN(CellStack):
     ------
     ValueError
         If a size is not a positive integer, `block_size` does not divide `hidden_size`,
-        or a choice is unknown.
+        a choice is unknown, or the engine cannot run the cell.
 
     Notes
     -----
@@ -116,6 +120,7 @@ class ParaRNN(CellStack):
         dropout: float = 0.0,
         init: str = "stable",
         chrono_length: float | None = None,
+        engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -130,8 +135,8 @@ class ParaRNN(CellStack):
             )
         check_chrono(init, chrono_length, bias)
         super().__init__(
-            input_size, hidden_size, num_layers, block, bias=bias, dropout=dropout, device=device,
-            dtype=dtype,
+            input_size, hidden_size, num_layers, block, bias=bias, dropout=dropout, engine=engine,
+            called=f"cell={cell!r}" if isinstance(cell, str) else None, device=device, dtype=dtype,
         )  # fmt: skip
         self.nonlinearity = nonlinearity if cell == "rnn" else None
         self.init = init
@@ -184,6 +189,7 @@ class ParaRNN(CellStack):
 
 def _block_cell(cell: str | Cell, block_size: int | None, nonlinearity: str) -> Cell:
     """Cell of a block: by name, of a block size and a nonlinearity, or the user's own."""
+    check_cell(cell, "ParaRNN")
     if isinstance(cell, Cell):
         if cell.shared or not cell.m:
             raise ValueError(
@@ -195,10 +201,6 @@ def _block_cell(cell: str | Cell, block_size: int | None, nonlinearity: str) -> 
                 f"block_size of cell {cell.name!r} is the number of its outputs, "
                 f"{cell.n_outputs}; got {block_size!r}. Leave it out"
             )
-    elif not isinstance(cell, str) or cell not in CELLS:
-        raise ValueError(
-            f"cell must be one of {tuple(CELLS)} or a tsrnn.kernels.Cell; got {cell!r}"
-        )
     check_choice("nonlinearity", nonlinearity, NONLINEARITIES)
     if cell != "rnn" and nonlinearity != "tanh":
         raise ValueError(
@@ -208,4 +210,4 @@ def _block_cell(cell: str | Cell, block_size: int | None, nonlinearity: str) -> 
     if isinstance(cell, Cell):
         return cell
     size = BLOCK_SIZE if block_size is None else block_size
-    return CELLS[cell](size, nonlinearity) if cell == "rnn" else CELLS[cell](size)
+    return BLOCKS[cell](size, nonlinearity) if cell == "rnn" else BLOCKS[cell](size)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import BlockStep, Cell, prepare_projected, projected_recurrence
+from tsrnn.kernels import (
+    BlockStep,
+    Cell,
+    check_engine,
+    prepare_projected,
+    projected_recurrence,
+)
 from tsrnn.layers._checks import (
     check_block_size,
     check_dropout,
@@ -32,6 +38,10 @@ class CellStack(LayeredRecurrent):
     bias : bool
     dropout : float
         Probability of dropping an output of a layer but the last, in training.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers.
+    called : str, optional
+        Words for the cell where an engine cannot run it.
     device, dtype
         As in torch.
 
@@ -51,7 +61,8 @@ class CellStack(LayeredRecurrent):
     Raises
     ------
     ValueError
-        If a size is not a positive integer, or outputs of the cell do not divide `hidden_size`.
+        If a size is not a positive integer, outputs of the cell do not divide `hidden_size`, or
+        the engine cannot run the cell.
 
     Notes
     -----
@@ -77,10 +88,13 @@ class CellStack(LayeredRecurrent):
         *,
         bias: bool,
         dropout: float,
+        engine: str = "auto",
+        called: str | None = None,
         device: torch.device | str | None,
         dtype: torch.dtype | None,
     ) -> None:
         super().__init__()
+        check_engine(engine, cell, called)
         check_sizes(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         hidden_size = int(hidden_size)  # multiples of it overflow in small dtypes of numpy
         self.block_size = cell.n_outputs
@@ -94,6 +108,7 @@ class CellStack(LayeredRecurrent):
         self.cell = cell
         self.bias = bias
         self.dropout = dropout
+        self.engine = engine
         self.n_blocks = hidden_size // self.block_size
         self.state_size = cell.n * self.n_blocks
         self.matrix_names = matrix_names(cell)
@@ -117,7 +132,9 @@ class CellStack(LayeredRecurrent):
             initial = x.new_zeros(len(x), self.state_size)
         start = initial.unflatten(-1, (self.cell.n, self.n_blocks))
         params = weight_hh.flatten(0, -2)
-        outputs, final = projected_recurrence(self.cell, x, weight_ih, bias, params, start, lengths)
+        outputs, final = projected_recurrence(
+            self.cell, x, weight_ih, bias, params, start, lengths, self.engine
+        )
         return outputs.flatten(-2), final.flatten(-2)
 
     def outputs(self, states: Tensor) -> Tensor:
@@ -132,8 +149,9 @@ class CellStack(LayeredRecurrent):
             if weight.device.type != "cpu":
                 return  # kernels of other devices are compiled where they are first used
             prepare_projected(
-                self.cell, weight.shape[1], bias is not None, weight.dtype, verbose=verbose
-            )
+                self.cell, weight.shape[1], bias is not None, weight.dtype, self.engine,
+                verbose=verbose,
+            )  # fmt: skip
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
         """Recurrent matrices. Parameters of a cell without matrices move like all others."""

@@ -138,7 +138,7 @@ SPACES: dict[str, Space] = {
     | {"cell": Choice(("rnn", "gru", "lstm")), "block_size": Choice((1, 2, 4, 8))},
     "LEMForecaster": _NETWORK | {"dt": Real(0.05, 1.0, log=True)},
     "LRUForecaster": _NETWORK | {"r_min": Real(0.0, 0.9)},
-    "NewtonForecaster": _NETWORK | {"cell": Choice(("gru", "lstm"))},
+    "NewtonForecaster": _NETWORK | {"cell": Choice(("newton-gru", "newton-lstm"))},
     "ARMA": {"order": Order((("p", 0, 3), ("d", 0, 1), ("q", 0, 3)))},
     "VARMA": {"order": Order((("p", 1, 3), ("q", 0, 1)))},
     "GARCH": {
@@ -148,7 +148,9 @@ SPACES: dict[str, Space] = {
     },
 }
 _WINDOWS = (1, 2, 4)  # input sizes, in horizons
-_OF_ONE_CELL = ("nonlinearity", "init", "chrono_length")  # each is a choice of some cells only
+# each is a choice of some cells only
+_OF_ONE_CELL = ("nonlinearity", "init", "chrono_length", "n_states", "window", "n_heads")
+_WITHOUT_BLOCKS = ("lru", "newton-gru", "newton-lstm")  # cells that have no block_size
 
 
 def suggest(trial: Any, forecaster: Any, space: Mapping[str, Any] | None = None) -> Any:
@@ -269,6 +271,8 @@ def default_space(forecaster: Any) -> Space:
         space["input_size"] = Choice((None, *(k * horizon for k in _WINDOWS)))
     given = _given(forecaster)
     settled = {"cell"} if given.intersection(_OF_ONE_CELL) else set()
+    if getattr(forecaster, "cell", None) in _WITHOUT_BLOCKS:
+        settled.add("block_size")
     return {
         name: _fitting(name, distribution, forecaster)
         for name, distribution in space.items()
