@@ -86,6 +86,7 @@ def layer_choice(cell: str | Cell, **options: Any) -> LayerChoice:
     for option, value in options.items():
         if value is not None and option not in _arguments(name):
             takers = [repr(c) for c, entry in CELLS.items() if option in _arguments(entry.layer)]
+            takers = ["'rnn'"] if option == "nonlinearity" else takers  # ParaRNN refuses the others
             called = cell.name if isinstance(cell, Cell) else cell
             raise ValueError(
                 f"{option} is no choice of cell={called!r}, only of {', '.join(takers)}; got "
