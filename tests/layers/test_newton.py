@@ -411,7 +411,7 @@ def test_sizes_are_shown():
             {"cell": "rnn"},
             r"cell of NewtonBlocks must be one of \('newton-gru', 'newton-lstm'\); got 'rnn'",
         ),
-        (NewtonBlocks, {"n_heads": 3}, "n_heads must divide the units .* = 4; got n_heads=3"),
+        (NewtonBlocks, {"n_heads": 3}, "n_heads must divide the width .* = 4; got n_heads=3"),
         (NewtonBlocks, {"conv_size": 0}, "conv_size must be a positive integer; got 0"),
         (NewtonBlocks, {"mlp_size": 1.5}, r"mlp_size must be a positive integer; got 1\.5"),
         (NewtonBlocks, {"hidden_size": -1}, "hidden_size must be a positive integer; got -1"),

@@ -26,7 +26,7 @@ class _NewtonStack(CellStack):
         uniform, which we take with the gain of a linear unit, uniform on
         (-sqrt(3 / in), sqrt(3 / in)); a and c are Xavier Gaussian, normal with variance
         1 / `hidden_size`; b is zero. With ``init="stable"`` recurrent matrices are contractions
-        of memories short to long, as in `ParaRNN`.
+        of half-lives short to long, as in `ParaRNN`.
         """
         for layer in range(self.num_layers):
             weight_ih, weight_hh, bias = self.weights(layer)

@@ -49,11 +49,11 @@ class NewtonBlocks(Recurrent):
     cell : {"newton-gru", "newton-lstm"}
         The recurrence: that of `NewtonGRU` or of `NewtonLSTM`.
     expansion : int, default 1
-        Units of a block, in multiples of `hidden_size`.
+        Width of a block, in multiples of `hidden_size`.
     conv_size : int, default 4
         J, the steps that the convolution sees.
     n_heads : int, default 1
-        A divisor of the number of units; 4 in the paper.
+        A divisor of the width of a block; 4 in the paper.
     mlp_size : int, optional
         Width of a and b; 8/3 `hidden_size`, rounded up, by default.
     engine : str, default "auto"
@@ -65,7 +65,7 @@ class NewtonBlocks(Recurrent):
     ----------
     cell : Cell
     units : int
-        Units of a block.
+        Width of a block.
     state_size : int
         `hidden_size` for the output, then the n * units of the recurrence's state, then the
         (J - 1) * units of the last u, oldest first.
@@ -73,8 +73,8 @@ class NewtonBlocks(Recurrent):
     Raises
     ------
     ValueError
-        If a size is not a positive integer, `n_heads` does not divide the units, or the cell
-        is unknown.
+        If a size is not a positive integer, `n_heads` does not divide the width of a
+        block, the cell is unknown, or the engine cannot run it.
 
     Notes
     -----
@@ -129,7 +129,7 @@ class NewtonBlocks(Recurrent):
         self.units = int(expansion) * hidden_size
         if self.units % n_heads:
             raise ValueError(
-                f"n_heads must divide the units of a block, expansion * hidden_size = "
+                f"n_heads must divide the width of a block, expansion * hidden_size = "
                 f"{self.units}; got n_heads={n_heads}"
             )
         self.input_size = input_size

@@ -47,7 +47,7 @@ class ParaRNN(CellStack):
     cell : {"rnn", "gru", "lstm"} or Cell
         What the blocks are: :func:`~tsrnn.kernels.cells.para_rnn`,
         :func:`~tsrnn.kernels.cells.para_gru`, :func:`~tsrnn.kernels.cells.para_lstm`, or a
-        :class:`tsrnn.kernels.Cell`, whose units take the place of blocks. Other cells of
+        :class:`tsrnn.kernels.Cell`, of which each block is one. Other cells of
         `tsrnn.layers.CELLS` have layers of their own.
     nonlinearity : {"tanh", "relu", "identity"}
         The function sigma of "rnn".
@@ -90,7 +90,7 @@ class ParaRNN(CellStack):
     Notes
     -----
     States are ordered field by field: field i of block k is number ``i * K + k``, so that
-    the units that are computed together lie together. The first `hidden_size` numbers of a
+    what is computed together lies together. The first `hidden_size` numbers of a
     state are the output. For "rnn" and "gru" there are no others; for "lstm" the cells c
     follow, so that one tensor of 2 `hidden_size` numbers is the pair (h, c) of
     :class:`torch.nn.LSTM`.
@@ -150,7 +150,7 @@ class ParaRNN(CellStack):
         With ``init="stable"`` every recurrent block, of each matrix of a gated cell, is
         r Q with Q a random orthogonal matrix and r^2 uniform on [0, 1]: a contraction, so
         that states neither explode nor, for the blocks near r = 1, are forgotten at once.
-        Memory lengths are spread from one step to long. W_x is uniform with variance
+        Half-lives are spread from one step to long. W_x is uniform with variance
         1 / (3 in), b is zero but for the forget gate of "lstm", where it is 1. Parameters of
         a user's cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` W_x and b are
         uniform on (-1/sqrt(d), 1/sqrt(d)), as in :class:`torch.nn.RNN`, and blocks on
@@ -193,7 +193,7 @@ def _block_cell(cell: str | Cell, block_size: int | None, nonlinearity: str) -> 
     if isinstance(cell, Cell):
         if cell.shared or not cell.m:
             raise ValueError(
-                f"the cell of a layer must have inputs, of its own for each unit; {cell.name!r} "
+                f"the cell of a layer must have inputs, of its own for each block; {cell.name!r} "
                 f"has m={cell.m}, shared={cell.shared}"
             )
         if block_size not in (None, cell.n_outputs):

@@ -25,7 +25,7 @@ from tsrnn.layers._recurrent import LayeredRecurrent
 class CellStack(LayeredRecurrent):
     """Base of the modules whose layers each run one cell; not to be used by itself.
 
-    Layer l > 1 takes the outputs of all units of layer l - 1 as its x. A subclass chooses the
+    Layer l > 1 takes the outputs of all blocks of layer l - 1 as its x. A subclass chooses the
     cell, documents its parameters and draws them.
 
     Parameters
@@ -48,15 +48,15 @@ class CellStack(LayeredRecurrent):
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (m K, in)
-        Row ``i * K + k`` projects to input field i of unit k.
+        Row ``i * K + k`` projects to input field i of block k.
     weight_hh_l{l} : Parameter
         Parameters of the cell, the last axis K.
     bias_l{l} : Parameter of shape (m K,)
     cell : Cell
     block_size : int
-        Outputs of a unit.
+        Outputs of a block, of one cell.
     n_blocks : int
-        K, the units of a layer.
+        K, the blocks of a layer.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class CellStack(LayeredRecurrent):
 
     Notes
     -----
-    States are ordered field by field: field i of unit k is number ``i * K + k``. The first
+    States are ordered field by field: field i of block k is number ``i * K + k``. The first
     `hidden_size` numbers of a state are the output.
 
     Examples
