@@ -136,9 +136,9 @@ def test_search_spaces_have_blocks_where_the_layer_has(cell):
 
 def test_table_s1_is_within_reach():
     """Settings of the block-recurrent transformers of Cai et al. (2026), supplement D.2."""
-    forecasting = layer_choice("attention", n_states=128, window=56, n_heads=8)
+    forecasting = layer_choice("attention", {"n_states": 128, "window": 56, "n_heads": 8})
     assert make_layer(forecasting, 12, 512, 5).recurrent_layer == 4
-    choice = layer_choice("attention", n_states=32, window=999, n_heads=8)
+    choice = layer_choice("attention", {"n_states": 32, "window": 999, "n_heads": 8})
     worms = choice._replace(options=choice.options | {"recurrent_layer": "all"})
     assert len(make_layer(worms, 6, 256, 4).recurrent_blocks()) == 4
     model = ParaRNNForecaster(

@@ -124,7 +124,7 @@ def layers_of(params: Mapping[str, Any]) -> LayerChoice:
     for name in SIZES:
         if options[name] is not None:
             options[name] = positive_integer(name, options[name])
-    choice = layer_choice(params["cell"], **options)
+    choice = layer_choice(params["cell"], options)
     further = _layer_options(params["layer_options"], choice.name, params["cell"])
     return choice._replace(options=choice.options | further)
 

@@ -286,4 +286,4 @@ class ParaRNNForecaster(RecurrentForecaster):
         cell = filled["cell"]
         if isinstance(cell, str) and cell in CELLS and CELLS[cell].layer != "ParaRNN":
             options["init"] = self.arguments_.init  # presets have start values of ParaRNN
-        return layer_choice(cell, **options)
+        return layer_choice(cell, options)

@@ -212,15 +212,16 @@ class BlockRecurrentAttention(Recurrent):
             lengths = torch.full((len(x),), x.shape[1], device=x.device)
         old = TransformerState.unpack(hx, self.hidden_size, self.window, self.recurrent)
         windows = Windows(old.seen, lengths.to(torch.int64), x.shape[1], self.window)
-        starts = iter(old.states)
+        starts = (
+            torch.where(old.begun, states, memory.initial)
+            for states, memory in zip(old.states, self._memories, strict=True)
+        )
         tokens, caches, ends = windows.place(self.embedding(x)), [], []
         for layer, cache in zip(self.layers, old.cache, strict=True):
             known = windows.after(cache, tokens)
             caches.append(windows.cache(known))
-            states = None
-            if layer.memory is not None:
-                states = torch.where(old.begun, next(starts), layer.memory.initial)
-            tokens, states = layer(known, windows, states)
+            start = None if layer.memory is None else next(starts)
+            tokens, states = layer(known, windows, start)
             ends += [] if states is None else [states]
         output = without_padding(self.norm(windows.new(tokens)), lengths)
         new = old.after(windows, output, torch.stack(caches), torch.stack(ends))
@@ -255,10 +256,9 @@ class BlockRecurrentAttention(Recurrent):
         They are (K, d_s, d_s), of ``block_size=hidden_size`` (1, d, d). As the papers of
         transformers have it, states are rows: a block W acts as m W.
         """
-        attentions = (self.layers[layer - 1].memory.self_attention for layer in self.recurrent)
         return [
-            {name: attention.get_parameter(name).detach() for name in RECURRENT_MATRICES}
-            for attention in attentions
+            {name: m.self_attention.get_parameter(name).detach() for name in RECURRENT_MATRICES}
+            for m in self._memories
         ]
 
     def extra_repr(self) -> str:
@@ -268,6 +268,10 @@ class BlockRecurrentAttention(Recurrent):
             f"block_size={self.block_size}, n_states={self.n_states}, window={self.window}, "
             f"n_heads={self.n_heads}, recurrent_layer={self.recurrent_layer}"
         )
+
+    @property
+    def _memories(self) -> list[Memory]:
+        return [self.layers[layer - 1].memory for layer in self.recurrent]  # type: ignore[misc]
 
 
 class TransformerLayer(nn.Module):
@@ -298,7 +302,7 @@ class TransformerLayer(nn.Module):
         if self.memory is not None:
             normed = normed + self.memory.token_ids
         heads, keys, values = self.attention(normed, windows.fresh)
-        if self.memory is not None:
+        if self.memory is not None and states is not None:
             before, states = self.memory.carry(states, keys, values, windows.complete)
             heads = torch.cat([heads, self.memory.read(normed[:, 1:], before)], -1)
         tokens = tokens[:, 1:] + self.dropout(self.mix(heads))

@@ -46,7 +46,7 @@ class LayerChoice(NamedTuple):
     options: dict[str, Any]
 
 
-def layer_choice(cell: str | Cell, **options: Any) -> LayerChoice:
+def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> LayerChoice:
     """Layers that run a cell, with the options of a model.
 
     Every `cell=` of a model is read here, so that a cell has one meaning and one refusal.
@@ -55,8 +55,8 @@ def layer_choice(cell: str | Cell, **options: Any) -> LayerChoice:
     ----------
     cell : str or Cell
         One of `CELLS`, or a user's, which `ParaRNN` runs.
-    **options
-        Arguments of the layers; None leaves them at the default of the cell.
+    options : mapping, optional
+        Arguments of the layers by name; None leaves one at the default of the cell.
 
     Returns
     -------
@@ -70,9 +70,9 @@ def layer_choice(cell: str | Cell, **options: Any) -> LayerChoice:
     Examples
     --------
     >>> from tsrnn.layers import layer_choice
-    >>> layer_choice("gru", block_size=4, init=None)
+    >>> layer_choice("gru", {"block_size": 4, "init": None})
     LayerChoice(name='ParaRNN', options={'cell': 'gru', 'block_size': 4})
-    >>> layer_choice("lru", block_size=4)
+    >>> layer_choice("lru", {"block_size": 4})
     Traceback (most recent call last):
         ...
     ValueError: block_size is no choice of cell='lru', only of 'rnn', 'gru', 'lstm', ...
@@ -83,7 +83,7 @@ def layer_choice(cell: str | Cell, **options: Any) -> LayerChoice:
     else:
         name, defaults = CELLS[cell].layer, CELLS[cell].options
     chosen = {"cell": defaults["cell"]} if "cell" in defaults else {}
-    for option, value in options.items():
+    for option, value in ({} if options is None else options).items():
         if value is not None and option not in _arguments(name):
             takers = [repr(c) for c, entry in CELLS.items() if option in _arguments(entry.layer)]
             takers = ["'rnn'"] if option == "nonlinearity" else takers  # ParaRNN refuses the others
