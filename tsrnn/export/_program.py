@@ -183,6 +183,9 @@ class Program(nn.Module):
 def _in_two_precisions(model: ForecastModel) -> ForecastModel:
     """Copy in float64, but for the recurrence."""
     copied = copy.deepcopy(model).double().eval()
+    for module in copied.modules():
+        if isinstance(getattr(module, "engine", None), str):
+            module.engine = "auto"  # a program has its own loop over time, whatever the fit ran
     network = copied.network
     for member in network.networks if isinstance(network, Ensemble) else [network]:
         member.rnn.float()
