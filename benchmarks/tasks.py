@@ -25,8 +25,10 @@ from tsrnn.layers import LRU, NewtonBlocks, NewtonGRU, NewtonLSTM, Recurrent
 MODELS: dict[str, Callable[[int, int], Recurrent]] = {
     "GRU": lambda size, layers: NewtonGRU(size, size, layers),
     "LSTM": lambda size, layers: NewtonLSTM(size, size, layers),
-    "GRU block": lambda size, layers: NewtonBlocks(size, size, layers, cell="gru", n_heads=4),
-    "LSTM block": lambda size, layers: NewtonBlocks(size, size, layers, cell="lstm", n_heads=4),
+    "GRU block": lambda size, layers: NewtonBlocks(size, size, layers, n_heads=4),
+    "LSTM block": lambda size, layers: NewtonBlocks(
+        size, size, layers, cell="newton-lstm", n_heads=4
+    ),
     "LRU": lambda size, layers: LRU(size, size, layers, r_min=0.5),
 }
 TASKS: dict[str, Callable[..., tasks.SyntheticTask]] = {

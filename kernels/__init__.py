@@ -9,7 +9,7 @@ from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._matrix_form import BlockStep, MatrixForm
 from tsrnn.kernels._problem import as_lengths, without_padding
 from tsrnn.kernels._projected import prepare_projected, projected_recurrence
-from tsrnn.kernels._recurrence import recurrence
+from tsrnn.kernels._recurrence import check_engine, recurrence
 from tsrnn.kernels._sums import Lanes, Running, Sums, sums
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Sums",
     "as_lengths",
     "cells",
+    "check_engine",
     "decomposed_recurrence",
     "prepare",
     "prepare_projected",

@@ -28,6 +28,7 @@ def projected_recurrence(
     params: Tensor,
     initial: Tensor,
     lengths: Tensor | Sequence[int] | None = None,
+    engine: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     r"""Run `cell` on the inputs :math:`u_t = W x_t + b`.
 
@@ -46,6 +47,8 @@ def projected_recurrence(
     initial : Tensor of shape (B, n, K)
     lengths : integers of shape (B,), optional
         Steps to run of each sequence; x after the end is not read.
+    engine : str, default "auto"
+        As of `recurrence`.
 
     Returns
     -------
@@ -56,7 +59,8 @@ def projected_recurrence(
     Raises
     ------
     ValueError
-        If shapes, dtypes or devices do not fit, or lengths lie outside 0 to T.
+        If shapes, dtypes or devices do not fit, lengths lie outside 0 to T, or the engine cannot
+        run the cell.
 
     Examples
     --------
@@ -71,11 +75,11 @@ def projected_recurrence(
     check_cell(cell)
     _check_projection(cell, x, weight, bias, params, initial)
     units, width = params.shape[1], x.shape[2]
-    if not _is_fused(cell, x, params):
+    if not _is_fused(cell, x, params, engine):
         with torch.autocast(x.device.type, enabled=False):  # dtypes are those of the arguments
             inputs = torch.nn.functional.linear(without_padding(x, lengths), weight, bias)
         inputs = inputs.unflatten(-1, (cell.m, units))
-        return recurrence(cell, inputs, params, initial, lengths, outputs_only=True)
+        return recurrence(cell, inputs, params, initial, lengths, engine, outputs_only=True)
     rows = weight.view(cell.m, units, width).transpose(1, 2).reshape(-1, units)
     everything = [params, rows] if bias is None else [params, rows, bias.view(cell.m, units)]
     steps = as_lengths(lengths, x.shape[0], x.device)
@@ -86,15 +90,18 @@ def projected_recurrence(
     return outputs, final
 
 
-def _is_fused(cell: Cell, x: Tensor, params: Tensor) -> bool:
+def _is_fused(cell: Cell, x: Tensor, params: Tensor, engine: str) -> bool:
     """Whether the projection is part of the kernel: narrow, on the CPU, in time order."""
+    if engine not in ("auto", "sequential"):
+        return False
     needs_gradient = x.requires_grad and torch.is_grad_enabled()
     if x.shape[2] > WIDEST_FUSED or needs_gradient or x.device.type != "cpu":
         return False
     if not (is_compiled(x.device, x.dtype) and is_small(cell)):
         return False
     # Under torch.compile no cell can be traced, so that the best engine is not known.
-    return torch.compiler.is_compiling() or best_engine(cell, x, params) == "sequential"
+    in_time_order = engine == "sequential" or torch.compiler.is_compiling()
+    return in_time_order or best_engine(cell, x, params) == "sequential"
 
 
 def _check_projection(
@@ -120,7 +127,13 @@ def _check_projection(
 
 
 def prepare_projected(
-    cell: Cell, width: int, bias: bool, dtype: torch.dtype, *, verbose: bool = False
+    cell: Cell,
+    width: int,
+    bias: bool,
+    dtype: torch.dtype,
+    engine: str = "auto",
+    *,
+    verbose: bool = False,
 ) -> None:
     """Have the kernels of `projected_recurrence` ready, for inputs with and without gradient.
 
@@ -132,6 +145,8 @@ def prepare_projected(
     bias : bool
         Whether there will be one.
     dtype : torch.float32 or torch.float64
+    engine : str, default "auto"
+        As of `recurrence`; "reference" has no kernels.
     verbose : bool, default False
         Print one line before and after a compilation, see `prepare`.
 
@@ -146,7 +161,9 @@ def prepare_projected(
     >>> from tsrnn.kernels import cells, prepare_projected
     >>> prepare_projected(cells.para_rnn(2), width=3, bias=True, dtype=torch.float32)
     """
-    if not is_small(cell):
+    if engine == "reference":
+        return
+    if engine == "dense" or not is_small(cell):
         _dense.prepare(cell, dtype)
         return
     prepare(cell, dtype, verbose=verbose)

@@ -211,10 +211,55 @@ def check_like(
         )
 
 
-def _checked_engine(engine: str, cell: Cell, inputs: Tensor) -> str:
-    """Name of the engine to run, "auto" included; raise where it cannot run here."""
+def check_engine(engine: str, cell: Cell, called: str | None = None) -> None:
+    """Check that an engine can run a cell, whatever the device and the dtype.
+
+    Parameters
+    ----------
+    engine : str
+        One of those of `recurrence`.
+    cell : Cell
+    called : str, optional
+        Words for the cell in the message, such as "cell='lstm'"; by default its name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such engine, or it cannot run the cell; the message names one that can.
+
+    Examples
+    --------
+    >>> from tsrnn.kernels import cells, check_engine
+    >>> check_engine("scan", cells.lru())
+    >>> check_engine("scan", cells.para_lstm(2), "cell='lstm'")
+    Traceback (most recent call last):
+        ...
+    ValueError: engine 'scan' runs cells that are linear in their state; cell='lstm' is not. Use ...
+    """
     if not isinstance(engine, str) or engine not in NAMES:
         raise ValueError(f"engine must be one of {NAMES}; got {engine!r}")
+    words = f"cell {cell.name!r}" if called is None else called
+    if engine in _COMPILED and not is_small(cell):
+        raise ValueError(
+            f"engine {engine!r} unrolls matrices of up to {LARGEST_UNROLLED_BLOCK} rows; those of "
+            f"{words} are larger. Use engine='dense'"
+        )
+    if engine == "dense" and not isinstance(cell.step, BlockStep):
+        raise ValueError(
+            f"engine 'dense' runs cells in matrix form, such as those of MatrixForm.block; {words} "
+            "has none. Use engine='sequential'"
+        )
+    # A cell cannot be traced under torch.compile, so that its linearity is not checked there.
+    if engine == "scan" and not torch.compiler.is_compiling() and not is_linear(cell):
+        raise ValueError(
+            f"engine 'scan' runs cells that are linear in their state; {words} is not. Use "
+            "engine='shooting'"
+        )
+
+
+def _checked_engine(engine: str, cell: Cell, inputs: Tensor) -> str:
+    """Name of the engine to run, "auto" included; raise where it cannot run here."""
+    check_engine(engine, cell)
     compiled, small = is_compiled(inputs.device, inputs.dtype), is_small(cell)
     # Blocks too large to unroll have an engine for every dtype.
     nothing_better = inputs.is_complex() or (not compiled and small)
@@ -231,25 +276,9 @@ def _checked_engine(engine: str, cell: Cell, inputs: Tensor) -> str:
             f"engine {engine!r} runs {known} on the CPU, and bfloat16 too on CUDA devices; got "
             f"{inputs.dtype} on {inputs.device}. Use engine='reference' there"
         )
-    if engine in _COMPILED and not small:
-        raise ValueError(
-            f"engine {engine!r} unrolls matrices of up to {LARGEST_UNROLLED_BLOCK} rows; those of "
-            f"cell {cell.name!r} are larger. Use engine='dense'"
-        )
-    if engine == "dense" and not isinstance(cell.step, BlockStep):
-        raise ValueError(
-            f"engine 'dense' runs cells in matrix form, such as those of MatrixForm.block; "
-            f"cell {cell.name!r} has none"
-        )
     if engine == "newton" and torch.compiler.is_compiling() and not small:
         raise ValueError(
             f"engine 'newton' of blocks as large as those of cell {cell.name!r} does not run "
             "under torch.compile. Use engine='dense'"
-        )
-    # A cell cannot be traced under torch.compile, so that its linearity is not checked there.
-    if engine == "scan" and not torch.compiler.is_compiling() and not is_linear(cell):
-        raise ValueError(
-            f"engine 'scan' runs cells that are linear in their state; cell {cell.name!r} is "
-            "not. Use engine='shooting'"
         )
     return engine

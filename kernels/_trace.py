@@ -276,7 +276,8 @@ def is_linear(cell: Cell) -> bool:
     graph = trace_jacobian(cell)
     jacobian = without_unused(graph.ops, graph.outputs[cell.n :])
     reads = Graph(jacobian, graph.outputs[cell.n :]).reads
-    return not any(name.startswith("h") for name in reads) and _is_line(graph, cell)
+    with torch.device("cpu"):  # also while layers are built on the meta device
+        return not any(name.startswith("h") for name in reads) and _is_line(graph, cell)
 
 
 def _is_line(graph: Graph, cell: Cell) -> bool:

@@ -58,6 +58,8 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
                 f"it holds a {name:.60}, written by tsrnn {header['version']:.60}; this version "
                 f"reads {', '.join(sorted(MODELS))}. Install a newer tsrnn"
             )
+        # members of a combination are of the format of their file
+        part = {"format": header["format"]} | part
         return model_class(name)._restore(part, arrays, restore)
 
     try:

@@ -33,7 +33,7 @@ def test_the_header_comes_back(tmp_path):
     write_file(tmp_path / "file", header, {})
     back, _ = read_file(str(tmp_path / "file"))
     assert {name: back[name] for name in header} == header
-    assert back["format"] == 2
+    assert back["format"] == 3
 
 
 def test_open_files_hold_what_named_ones_do(tmp_path):

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn import load
+from tsrnn import ParaRNNRegressor, load
+from tsrnn.contract import DamagedFileError, read_file, write_file
 
 FOLDER = Path(__file__).parent / "saved"
 # Networks compute in single precision, whose sums depend on the processor.
@@ -47,3 +48,41 @@ def test_files_of_an_earlier_version_are_read(contract, name, example):
     else:
         tolerance = TOLERANCES[any(word in name for word in NETWORKS)]
         np.testing.assert_allclose(forecasts, expected, rtol=tolerance, atol=tolerance)
+
+
+class TestFormat2:
+    """Arguments that files of format 2 had not, or had elsewhere."""
+
+    X = np.random.default_rng(0).normal(size=(12, 7, 2))
+
+    def file(self, path, **arguments):
+        """Write a regressor as format 2 had it; return the regressor."""
+        model = ParaRNNRegressor(
+            4, cell="attention", n_heads=2, max_epochs=1, random_state=0, **arguments
+        ).fit(self.X, self.X[:, -1, 0])
+        model.save(path)
+        header, arrays = read_file(path)
+        params = header["params"]
+        del params["engine"]
+        options = {name: params.pop(name) for name in ("n_states", "window", "n_heads")}
+        params["layer_options"] = {k: v for k, v in options.items() if v is not None}
+        write_file(path, header | {"format": 2}, arrays)
+        return model
+
+    def test_options_of_the_layer_become_arguments(self, tmp_path):
+        model = self.file(tmp_path / "model", window=3)
+        loaded = load(tmp_path / "model")
+        assert loaded.get_params() == model.get_params() | {"layer_options": {}}
+        np.testing.assert_array_equal(loaded.predict(self.X), model.predict(self.X))
+
+    def test_a_network_that_is_built_no_more_is_refused(self, tmp_path):
+        self.file(tmp_path / "model", block_size=4)
+        with pytest.raises(DamagedFileError, match="block_size must be smaller than hidden_size"):
+            load(tmp_path / "model")
+
+    def test_todays_files_lack_nothing(self, tmp_path):
+        self.file(tmp_path / "model")
+        header, arrays = read_file(tmp_path / "model")
+        write_file(tmp_path / "model", header | {"format": 3}, arrays)
+        with pytest.raises(DamagedFileError, match="engine"):
+            load(tmp_path / "model")

@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 import tsrnn
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
-from tsrnn.erm._settings import CELLS
 from tsrnn.kernels import Cell
+from tsrnn.layers import CELLS
 
 RNG = np.random.default_rng(3)
 RAGGED = [RNG.normal(size=(n, 2)) for n in (3, 1, 4, 1, 5, 9, 2, 6)]

@@ -21,7 +21,6 @@ from sklearn.metrics import (
 
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
 from tsrnn.erm._sequences import read_sequences
-from tsrnn.erm._settings import CELLS
 from tsrnn.erm._training import (
     LOSSES,
     EmpiricalRisk,
@@ -32,6 +31,7 @@ from tsrnn.erm._training import (
     squared_error,
 )
 from tsrnn.kernels import Cell
+from tsrnn.layers import CELLS
 
 RNG = np.random.default_rng(2)
 LENGTHS = (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)

@@ -178,10 +178,13 @@ class TestSummary:
         ({"cell": "lstm", "block_size": 3}, "multiple of block_size"),
         (
             {"cell": "attention", "hidden_size": 30},
-            "of block_size and of 4, the number of its heads; got hidden_size=30, block_size=2. "
+            "of block_size and of n_heads; got hidden_size=30, block_size=2, n_heads=4. "
             "Take hidden_size=32",
         ),
-        ({"cell": "attention", "block_size": 3}, "hidden_size=8, block_size=3. Take .*=12"),
+        (
+            {"cell": "attention", "block_size": 3},
+            "hidden_size=8, block_size=3, n_heads=4. Take .*=12",
+        ),
         ({"cell": "attention", "init": "chrono"}, "init is no choice of .*got 'chrono'. Leave it"),
         ({"cell": "attention", "chrono_length": 9.0}, "chrono_length is no choice .*got 9.0. Lea"),
     ],

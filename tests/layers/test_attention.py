@@ -147,6 +147,7 @@ def naive(layer, x):
         (2, {"window": 4, "recurrent_layer": 2, "bias": False}, 9),
         (2, {"window": 1, "n_states": 1, "n_heads": 4}, 4),
         (1, {"window": 9}, 5),
+        (3, {"window": 2, "recurrent_layer": "all"}, 7),
     ],
 )
 @pytest.mark.parametrize("block_size", KINDS)
@@ -188,7 +189,7 @@ def test_gradients(block_size):
     data=st.data(),
 )
 def test_going_on_from_a_state(block_size, num_layers, window, steps, data, assert_close):
-    at = data.draw(st.integers(1, num_layers))
+    at = data.draw(st.sampled_from([*range(1, num_layers + 1), "all"]))
     made = layer(block_size, num_layers, window=window, recurrent_layer=at)
     x = normal(2, steps, 2)
     with torch.no_grad():
@@ -319,6 +320,21 @@ def test_para_attention_is_attention_with_block_diagonal_matrices_and_a_head_a_b
     torch.testing.assert_close(full(x)[0], para(x)[0], rtol=0, atol=1e-12)
 
 
+def test_a_block_of_the_whole_width_is_the_ordinary_network():
+    one, other = layer(block_size=8), layer(block_size=None)
+    other.load_state_dict(one.state_dict())
+    x = normal(2, 9, 2)
+    assert torch.equal(one(x)[0], other(x)[0])
+    assert one.block_size is None
+
+
+def test_every_layer_may_be_recurrent():
+    made = layer(num_layers=4, recurrent_layer="all")
+    assert [part.memory is not None for part in made.layers] == [True] * 4
+    assert len(made.recurrent_blocks()) == 4
+    assert recurrence_features(made)["layer"].unique().tolist() == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize(("block_size", "shape"), [(2, (4, 2, 2)), (None, (1, 8, 8))])
 def test_recurrence_features(block_size, shape):
     made = layer(block_size)
@@ -403,11 +419,18 @@ def test_where_the_recurrent_layer_is():
         ({"block_size": 0}, "block_size must be a positive integer; got 0"),
         (
             {"block_size": 3},
-            "multiple of block_size and of n_heads.*size=8, block_size=3",
+            "multiple of block_size and of n_heads.*size=8, block_size=3, n_heads=4. Take .*=12",
         ),
+        ({"recurrent_layer": "some"}, "'all' or one of the layers 1 to 2; got 'some'"),
         ({"n_heads": 3}, "multiple of block_size and of n_heads; got hidden_size=8.*n_heads=3"),
-        ({"recurrent_layer": 3}, "recurrent_layer must be one of the layers 1 to 2; got 3"),
-        ({"recurrent_layer": 0}, "recurrent_layer must be one of the layers 1 to 2; got 0"),
+        (
+            {"recurrent_layer": 3},
+            "recurrent_layer must be 'all' or one of the layers 1 to 2; got 3",
+        ),
+        (
+            {"recurrent_layer": 0},
+            "recurrent_layer must be 'all' or one of the layers 1 to 2; got 0",
+        ),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1\.0"),
     ],
 )

@@ -13,14 +13,14 @@ from torch.nn.functional import linear, silu
 from tsrnn.layers import NewtonBlocks, NewtonGRU, NewtonLSTM
 
 PLAIN = (NewtonGRU, NewtonLSTM)
-CELLS = ("gru", "lstm")
+CELLS = ("newton-gru", "newton-lstm")
 EVERY = {
     "gru": lambda **kwargs: NewtonGRU(2, 6, 2, **kwargs),
     "lstm": lambda **kwargs: NewtonLSTM(2, 6, 2, **kwargs),
     "lstm in blocks": lambda **kwargs: NewtonLSTM(2, 6, 2, block_size=2, **kwargs),
-    "gru block": lambda **kwargs: NewtonBlocks(2, 6, 2, cell="gru", n_heads=3, **kwargs),
+    "gru block": lambda **kwargs: NewtonBlocks(2, 6, 2, cell="newton-gru", n_heads=3, **kwargs),
     "lstm block": lambda **kwargs: NewtonBlocks(
-        2, 6, 2, cell="lstm", expansion=2, n_heads=2, conv_size=3, mlp_size=5, **kwargs
+        2, 6, 2, cell="newton-lstm", expansion=2, n_heads=2, conv_size=3, mlp_size=5, **kwargs
     ),
     "no convolution": lambda **kwargs: NewtonBlocks(2, 4, 1, conv_size=1, **kwargs),
 }
@@ -358,7 +358,9 @@ def test_parameters_are_as_many_as_in_table_4(cell, millions, layers, heads, wid
 @pytest.mark.parametrize("cell", CELLS)
 def test_the_matrices_of_a_block_can_be_read(cell):
     blocks = NewtonBlocks(2, 6, 3, cell=cell)
-    assert blocks.matrix_names == tuple(f"A_{gate}" for gate in ("zrc" if cell == "gru" else "fzo"))
+    assert blocks.matrix_names == tuple(
+        f"A_{gate}" for gate in ("zrc" if cell == "newton-gru" else "fzo")
+    )
     for layer, matrices in enumerate(blocks.recurrent_blocks()):
         assert tuple(matrices) == blocks.matrix_names
         for i, matrix in enumerate(matrices.values()):
@@ -404,8 +406,12 @@ def test_sizes_are_shown():
         (NewtonGRU, {"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1\.0"),
         (NewtonLSTM, {"block_size": 3}, "multiple of block_size; got hidden_size=4, block_size=3"),
         (NewtonLSTM, {"block_size": 0}, "block_size must be a positive integer; got 0"),
-        (NewtonBlocks, {"cell": "rnn"}, r"cell must be one of \('gru', 'lstm'\); got 'rnn'"),
-        (NewtonBlocks, {"n_heads": 3}, "n_heads must divide the units .* = 4; got n_heads=3"),
+        (
+            NewtonBlocks,
+            {"cell": "rnn"},
+            r"cell of NewtonBlocks must be one of \('newton-gru', 'newton-lstm'\); got 'rnn'",
+        ),
+        (NewtonBlocks, {"n_heads": 3}, "n_heads must divide the width .* = 4; got n_heads=3"),
         (NewtonBlocks, {"conv_size": 0}, "conv_size must be a positive integer; got 0"),
         (NewtonBlocks, {"mlp_size": 1.5}, r"mlp_size must be a positive integer; got 1\.5"),
         (NewtonBlocks, {"hidden_size": -1}, "hidden_size must be a positive integer; got -1"),

@@ -138,6 +138,10 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         """Constructor arguments that are forecasters, made by `restore` from their parts."""
         return {}
 
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        """Bring the header of a file of an earlier format to the present one, in place."""
+
     @abstractmethod
     def summary(self) -> Any:
         """Describe the fitted model and its fit; print the result."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tsrnn.contract._checks import MOST_JOBS
-from tsrnn.contract._file import plain
+from tsrnn.contract._file import FORMAT, plain
 from tsrnn.contract._fitted_data import FittedData
 from tsrnn.contract._plot import History
 from tsrnn.contract._schema import (
@@ -75,9 +75,13 @@ def last_times_from_file(
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
     """Check that arguments in a file are those of a class, and which of them are tuples.
 
+    A file of an earlier format is brought to the present one before, in place: each class fills in
+    what was added since, with values that mean what its models did then.
+
     Parameters
     ----------
     cls : type
+        With `_update_header`, as `Forecaster` has it.
     header : dict
 
     Raises
@@ -92,7 +96,9 @@ def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
     >>> check_argument_names(ARMA, arguments_of(ARMA(order=(1, 0))))
     """
     params = header["params"]
-    # All of them: a release that adds an argument raises FORMAT, and fills it in for older files.
+    if header.get("format", FORMAT) < FORMAT:
+        cls._update_header(header)
+    # All of them: a release that adds an argument raises FORMAT and extends _update_header.
     record(dict.fromkeys(cls._get_param_names(), _bounded))(params, "params")
     for name in header["tuples"]:
         if name not in params or not isinstance(params[name], list):

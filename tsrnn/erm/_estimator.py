@@ -30,6 +30,7 @@ from tsrnn.contract import (
 from tsrnn.erm._function import FittedFunction
 from tsrnn.erm._minimisation import minimise_risk, take_epoch
 from tsrnn.erm._sequences import read_sequences
+from tsrnn.erm._settings import update_arguments
 from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
 from tsrnn.erm._targets import Targets, read_targets, read_weights
 from tsrnn.interpret import active_networks, block_shares, recurrence_features
@@ -64,21 +65,32 @@ class SequenceEstimator(BaseEstimator):
     hidden_size : int, default 64
         Width d of the network.
     cell : {"rnn", "gru", "lstm", "attention", "lem", "lru", "newton-gru", "newton-lstm"} or Cell
-        Recurrent layers, see `tsrnn.layers`: blocks of Elman networks, of gated recurrent units or
-        of long short-term memory; block-recurrent attention; long expressive memory; linear
-        recurrent units; the gated cells of Danieli et al. (2025); or your own
+        Recurrent layers, by the names of `tsrnn.layers.CELLS`: blocks of Elman networks, of gated
+        recurrent units or of long short-term memory; block-recurrent attention; long expressive
+        memory; linear recurrent units; the diagonal cells of Danieli et al. (2025); or your own
         `tsrnn.kernels.Cell`.
     block_size : int, optional
         d_s, a divisor of `hidden_size`. By default 2, and for "lem" full matrices. With
-        ``block_size=hidden_size`` it is the ordinary network.
+        ``block_size=hidden_size`` it is the ordinary network; "lru" and the cells of Danieli et
+        al. have no blocks.
     n_layers : int, default 1
         L, the number of recurrent layers.
     nonlinearity : {"tanh", "relu", "identity"}, optional
         Activation of ``cell="rnn"``, "tanh" by default. The theorems assume "relu".
     init : str, optional
         Initialisation, one of those that the layer offers.
+    n_states, window, n_heads : int, optional
+        State vectors, steps of a window and heads of ``cell="attention"``, 16, 16 and 4; `n_heads`,
+        which divides `hidden_size`, also of the cells of Danieli et al., 1. Table S.1 of Cai et al.
+        has 3 to 5 layers, 32 or 128 states and 8 heads.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers, in training as in predictions:
+        in time order, "sequential" or, for blocks above 8, "dense"; parallel in time, "shooting",
+        "newton" or, for linear recurrences, "scan"; "reference", a loop in torch. Predictions
+        agree to rounding. Attention has "auto" alone.
     layer_options : dict, optional
-        Further arguments of the layer, such as ``{"dt": 0.5}`` for "lem".
+        Further arguments of the layer, such as ``{"dt": 0.5}`` for "lem", or for "attention"
+        ``{"recurrent_layer": "all"}``.
     aggregation : {"fc", "linear", "ffn"}, default "fc"
         F, see `tsrnn.layers.RecurrentNetwork`. The theorems assume "fc"; with "linear" outputs are
         a sum over blocks.
@@ -184,6 +196,10 @@ class SequenceEstimator(BaseEstimator):
         n_layers: int = 1,
         nonlinearity: str | None = None,
         init: str | None = None,
+        n_states: int | None = None,
+        window: int | None = None,
+        n_heads: int | None = None,
+        engine: str = "auto",
         layer_options: dict[str, Any] | None = None,
         aggregation: str = "fc",
         input_projection: bool = False,
@@ -210,6 +226,10 @@ class SequenceEstimator(BaseEstimator):
         self.n_layers = n_layers
         self.nonlinearity = nonlinearity
         self.init = init
+        self.n_states = n_states
+        self.window = window
+        self.n_heads = n_heads
+        self.engine = engine
         self.layer_options = layer_options
         self.aggregation = aggregation
         self.input_projection = input_projection
@@ -263,6 +283,10 @@ class SequenceEstimator(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        update_arguments(header["params"])
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Estimate the network.

@@ -29,7 +29,7 @@ from tsrnn.contract import (
 )
 from tsrnn.erm._risk import Risk, risk_of, risk_of_predictions
 from tsrnn.erm._sequences import Inputs, Sequences, read_sequences
-from tsrnn.erm._settings import Settings, settings_of
+from tsrnn.erm._settings import SIZES, Settings, settings_of
 from tsrnn.erm._targets import Targets
 from tsrnn.erm._training import Samples, TrainingData, all_outputs, from_moments, scaled
 from tsrnn.layers import RecurrentNetwork, check_saveable
@@ -312,7 +312,7 @@ def _settings_of_file(arguments: Arguments, fitted: dict[str, Any], arrays: Arra
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
     params = arguments.as_dict()
     further = params["layer_options"] if isinstance(params["layer_options"], dict) else {}
-    sizes = {f"params.{name}": params[name] for name in ("hidden_size", "block_size")}
+    sizes = {f"params.{name}": params[name] for name in ("hidden_size", *SIZES)}
     sizes |= {f"params.layer_options.{name}": value for name, value in further.items()}
     sizes |= {f"fitted.{name}": fitted[name] for name in ("n_inputs", "n_features_in")}
     for place, value in sizes.items():

@@ -26,7 +26,8 @@ from tsrnn.training import parameter_groups
 
 SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
 OF_THE_NETWORK = (
-    "hidden_size", "cell", "block_size", "n_layers", "nonlinearity", "layer_options",
+    "hidden_size", "cell", "block_size", "n_layers", "nonlinearity", "n_states", "window",
+    "n_heads", "engine", "layer_options",
     "aggregation", "input_projection", "many_to_many", "pooling", "standardize",
 )  # fmt: skip
 

@@ -10,27 +10,26 @@ from typing import Any
 
 import torch
 
-from tsrnn.contract import check_fits, choice, flag, number, positive_integer, verbosity
-from tsrnn.kernels import Cell
-from tsrnn.layers import AGGREGATIONS, LAYERS, LayerChoice, RecurrentNetwork, make_layer
+from tsrnn.contract import check_fits, choice, flag, number, positive_integer, refuse, verbosity
+from tsrnn.layers import (
+    AGGREGATIONS,
+    LAYERS,
+    LayerChoice,
+    RecurrentNetwork,
+    layer_choice,
+    make_layer,
+    with_engine,
+)
 from tsrnn.training import LARGEST_RATE, checked_device
 
 Check = Callable[[str, Any], Any]
 
 MOST_SAMPLES = 2**40  # more than a batch can have
-# Cell -> its layer, and the layer's arguments beside sizes and the options given.
-CELLS: dict[str, tuple[str, dict[str, Any]]] = {
-    "rnn": ("ParaRNN", {"cell": "rnn"}),
-    "gru": ("ParaRNN", {"cell": "gru"}),
-    "lstm": ("ParaRNN", {"cell": "lstm"}),
-    "attention": ("BlockRecurrentAttention", {"n_states": 16, "window": 16, "n_heads": 4}),
-    "lem": ("LEM", {}),
-    "lru": ("LRU", {}),
-    "newton-gru": ("NewtonBlocks", {"cell": "gru"}),
-    "newton-lstm": ("NewtonBlocks", {"cell": "lstm"}),
-}
-PASSED_ON = ("block_size", "nonlinearity", "init")  # to the layer, where they are not None
-NOT_OPTIONS = ("input_size", "hidden_size", "num_layers", "cell", "device", "dtype", *PASSED_ON)
+SIZES = ("block_size", "n_states", "window", "n_heads")
+PASSED_ON = (*SIZES, "nonlinearity", "init")  # to the layer, where they are not None
+NOT_OPTIONS = (
+    "input_size", "hidden_size", "num_layers", "cell", "engine", "device", "dtype", *PASSED_ON,
+)  # fmt: skip
 
 
 def _choice(legal: Sequence[str]) -> Check:
@@ -131,10 +130,10 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
             "pooling is for one target per sample; with many_to_many=True every step has its own: "
             f"got pooling={values['pooling']!r}. Leave it out"
         )
-    return Settings(layer=layer_choice(params), **values)
+    return Settings(layer=with_engine(layers_of(params), params["engine"]), **values)
 
 
-def layer_choice(params: Mapping[str, Any]) -> LayerChoice:
+def layers_of(params: Mapping[str, Any]) -> LayerChoice:
     """Layers that the arguments of an estimator describe.
 
     Raises
@@ -142,39 +141,49 @@ def layer_choice(params: Mapping[str, Any]) -> LayerChoice:
     TypeError, ValueError
         If the cell is unknown, or its layer does not take an option.
     """
-    cell = params["cell"]
-    options: dict[str, Any]
-    if isinstance(cell, Cell):
-        name, options = "ParaRNN", {"cell": cell}
-    elif isinstance(cell, str) and cell in CELLS:
-        name, options = CELLS[cell][0], dict(CELLS[cell][1])
-    else:
-        raise ValueError(f"cell must be one of {(*CELLS,)} or a tsrnn.kernels.Cell; got {cell!r}")
-    legal = inspect.signature(LAYERS[name]).parameters
-    for argument in PASSED_ON:
-        value = params[argument]
-        if value is not None and argument not in legal:
-            raise ValueError(
-                f"{argument} is no choice of cell={cell!r}; got {argument}={value!r}. Leave it out"
-            )
-        if value is not None:
-            options[argument] = value
-    if "block_size" in options:
-        options["block_size"] = positive_integer("block_size", options["block_size"])
-    further = _layer_options(params["layer_options"], name, cell, legal)
-    return LayerChoice(name, options | further)
+    options = {name: params[name] for name in PASSED_ON}
+    for name in SIZES:
+        if options[name] is not None:
+            options[name] = positive_integer(name, options[name])
+    choice = layer_choice(params["cell"], options)
+    further = _layer_options(params["layer_options"], choice.name, params["cell"])
+    return choice._replace(options=choice.options | further)
 
 
-def _layer_options(given: Any, name: str, cell: Any, legal: Mapping[str, Any]) -> dict[str, Any]:
+def _layer_options(given: Any, name: str, cell: Any) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise TypeError(f"layer_options must be a dict or None; got {given!r}")
+    legal = inspect.signature(LAYERS[name]).parameters
     known = [option for option in legal if option not in NOT_OPTIONS]
     for option in given:
         if option not in known:
+            also = f"; give {option} by itself" if option in PASSED_ON and option in legal else ""
             raise ValueError(
                 f"layer_options of cell={cell!r} may hold {known}, see tsrnn.layers.{name}; got "
-                f"{option!r}"
+                f"{option!r}{also}"
             )
     return dict(given)
+
+
+def update_arguments(params: dict[str, Any]) -> None:
+    """Bring the arguments in a file of format 2 to those of today, in place.
+
+    Raises
+    ------
+    DamagedFileError
+        If no arguments of today give the network of the file.
+    """
+    options = params.get("layer_options")
+    options = options if isinstance(options, dict) else {}
+    for name in ("n_states", "window", "n_heads"):
+        params.setdefault(name, options.pop(name, None))
+    params.setdefault("engine", "auto")
+    if params.get("cell") == "attention" and params.get("block_size") == params.get("hidden_size"):
+        # its states then attended to each other with one head, today with n_heads
+        raise refuse(
+            "params.block_size",
+            "smaller than hidden_size in a file of this age",
+            params["block_size"],
+        )

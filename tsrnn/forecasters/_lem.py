@@ -38,7 +38,7 @@ class LEMForecaster(RecurrentForecaster):
         Start values of the layers, see `tsrnn.layers.LEM`.
     chrono_length : float, optional
         The longest dependency expected, in steps, for ``init="chrono"``.
-    input_size, preset, hidden_size, n_layers, aggregation, multivariate
+    input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
         Network, as in `ParaRNNForecaster`.
     local_level, linear_path, use_boxcox, intervals
         Parts around the network, likewise.

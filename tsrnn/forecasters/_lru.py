@@ -39,7 +39,7 @@ class LRUForecaster(RecurrentForecaster):
     trainable_recurrence : bool, default True
         With False eigenvalues and B stay as drawn: a random linear network with a trained
         readout.
-    input_size, preset, hidden_size, n_layers, aggregation, multivariate
+    input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
         Network, as in `ParaRNNForecaster`.
     local_level, linear_path, use_boxcox, intervals
         Parts around the network, likewise.

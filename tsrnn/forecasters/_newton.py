@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tsrnn.contract import choice, positive_integer, with_shared_arguments
+from tsrnn.contract import positive_integer, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.layers import LayerChoice
+from tsrnn.layers import LayerChoice, check_cell
 
 
 @with_shared_arguments
@@ -22,7 +22,7 @@ class NewtonForecaster(RecurrentForecaster):
     ----------
     horizon : int, optional
         Steps forecast directly; by frequency.
-    cell : {"gru", "lstm"}
+    cell : {"newton-gru", "newton-lstm"}
         Recurrence of the blocks.
     conv_size : int, default 4
         Steps that the convolution sees.
@@ -30,7 +30,7 @@ class NewtonForecaster(RecurrentForecaster):
         Heads that the layer width is divided into, a divisor of `hidden_size`.
     expansion : int, default 1
         Width of a block, in multiples of `hidden_size`.
-    input_size, preset, hidden_size, n_layers, aggregation, multivariate
+    input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
         Network, as in `ParaRNNForecaster`.
     local_level, linear_path, use_boxcox, intervals
         Parts around the network, likewise.
@@ -61,7 +61,7 @@ class NewtonForecaster(RecurrentForecaster):
         self,
         horizon: int | None = None,
         *,
-        cell: str = "gru",
+        cell: str = "newton-gru",
         conv_size: int = 4,
         n_heads: int = 4,
         expansion: int = 1,
@@ -73,8 +73,17 @@ class NewtonForecaster(RecurrentForecaster):
         self.n_heads = n_heads
         self.expansion = expansion
 
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        super()._update_header(header)
+        settings = header["fitted"].get("settings")
+        options = settings.get("options") if isinstance(settings, dict) else None
+        for part in (header["params"], options):  # where cells had the names of ParaRNN's
+            if isinstance(part, dict) and part.get("cell") in ("gru", "lstm"):
+                part["cell"] = f"newton-{part['cell']}"
+
     def _layer(self, filled: dict[str, Any]) -> LayerChoice:
         sizes = ("conv_size", "n_heads", "expansion")
         options = {name: positive_integer(name, filled[name]) for name in sizes}
-        cell = choice("cell", filled["cell"], ("gru", "lstm"))
-        return LayerChoice("NewtonBlocks", {"cell": cell, **options})
+        check_cell(filled["cell"], "NewtonBlocks")
+        return LayerChoice("NewtonBlocks", {"cell": filled["cell"], **options})

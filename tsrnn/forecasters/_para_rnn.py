@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
-from tsrnn.contract import choice, number, positive_integer, with_shared_arguments
+from tsrnn.contract import number, positive_integer, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._settings import Presets
 from tsrnn.kernels import Cell
-from tsrnn.layers import LayerChoice
+from tsrnn.layers import CELLS, LayerChoice, layer_choice
 
-CELLS = ("rnn", "gru", "lstm", "attention")
-# A window of 16 steps keeps the state of a series small; heads and states as window and width.
-ATTENTION: dict[str, Any] = {"n_states": 16, "window": 16, "n_heads": 4}
-NONLINEARITIES = ("tanh", "relu", "identity")
+OPTIONS = (
+    "block_size", "init", "chrono_length", "nonlinearity", "n_states", "window", "n_heads",
+)  # fmt: skip
+SIZES = ("block_size", "n_states", "window", "n_heads")
 
 
 @with_shared_arguments
@@ -58,22 +57,34 @@ class ParaRNNForecaster(RecurrentForecaster):
         halved until below 1e-6. The paper does not say how its data are scaled, batched and
         cut into inputs: there, and in clipping gradients and starting the output at zero,
         "paper" does as "default", `local_level` included.
-    cell : {"rnn", "gru", "lstm", "attention"} or tsrnn.kernels.Cell
-        Recurrence of the blocks: the network above, gated recurrent units or long short-term
-        memory with block-diagonal matrices, or a user-defined recurrence; "attention" is
-        `tsrnn.layers.BlockRecurrentAttention`, section 6.2, with four heads, so that 4 divides
-        `hidden_size`. With `block_size` as large as `hidden_size` each is its ordinary twin. The
-        state of all layers is carried on, the cells of an LSTM included. A forecaster with a
-        user-defined cell is kept by pickle, not by `save`.
+    cell : {"rnn", "gru", "lstm", "attention", "lem", "lru", "newton-gru", "newton-lstm"} or Cell
+        Recurrence, by the names of `tsrnn.layers.CELLS`: the network above, gated recurrent units
+        or long short-term memory with block-diagonal matrices; block-recurrent attention, section
+        6.2; long expressive memory; linear recurrent units; the diagonal cells of Danieli et al.
+        (2025); or a user's `tsrnn.kernels.Cell`. `LEMForecaster`, `LRUForecaster` and
+        `NewtonForecaster` have further arguments of their layers. The state of all layers is
+        carried on, the cells of an LSTM included. A forecaster with a user's cell is kept by
+        pickle, not by `save`.
     hidden_size, block_size, n_layers : int, optional
-        64 ("paper": 128), 2 and 2. The block size of a user-defined cell is the number of its
-        outputs.
+        64 ("paper": 128), 2 and 2. With `block_size` as large as `hidden_size` each network is its
+        ordinary twin, as "lem" is by default; "lru" and the diagonal cells have no blocks. That of
+        a user's cell is the number of its outputs.
     nonlinearity : {"tanh", "relu", "identity"}, optional
         "tanh". A choice of ``cell="rnn"``.
     init : {"stable", "uniform", "chrono"}, optional
-        Start values of the layers, see `tsrnn.layers.ParaRNN`: "stable" ("paper": "uniform").
+        Start values of the layers, see `tsrnn.layers.ParaRNN`: "stable" ("paper": "uniform"); of
+        "lem" "uniform" or "chrono".
     chrono_length : float, optional
         The longest dependency expected, in steps, for ``init="chrono"``.
+    n_states, window, n_heads : int, optional
+        State vectors, steps of a window and heads of ``cell="attention"``, 16, 16 and 4; `n_heads`,
+        which divides `hidden_size`, also of the diagonal cells. Table S.1 of Cai et al. has 3 to 5
+        layers, 128 states and 8 heads.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the recurrence, in training as in forecasts:
+        in time order, "sequential" or, for blocks above 8, "dense"; parallel in time, "shooting",
+        "newton" or, for linear recurrences, "scan"; "reference", a loop in torch. Forecasts agree
+        to rounding. Attention has "auto" alone.
     aggregation : {"linear", "fc", "ffn"}, optional
         "linear" ("paper": "ffn"). With "linear", `contributions` splits a forecast by
         block.
@@ -245,6 +256,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         nonlinearity: str | None = None,
         init: str | None = None,
         chrono_length: float | None = None,
+        n_states: int | None = None,
+        window: int | None = None,
+        n_heads: int | None = None,
         **shared: Any,
     ) -> None:
         super().__init__(horizon, **shared)
@@ -253,41 +267,25 @@ class ParaRNNForecaster(RecurrentForecaster):
         self.nonlinearity = nonlinearity
         self.init = init
         self.chrono_length = chrono_length
+        self.n_states = n_states
+        self.window = window
+        self.n_heads = n_heads
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        super()._update_header(header)
+        for name in ("n_states", "window", "n_heads"):
+            header["params"].setdefault(name, None)
 
     def _layer(self, filled: dict[str, Any]) -> LayerChoice:
-        cell, block_size = filled["cell"], filled["block_size"]
-        if isinstance(cell, Cell):
-            block_size = cell.n_outputs if block_size is None else block_size
-        elif not isinstance(cell, str) or cell not in CELLS:
-            raise ValueError(f"cell must be one of {CELLS} or a tsrnn.kernels.Cell; got {cell!r}")
-        block_size = positive_integer("block_size", 2 if block_size is None else block_size)
-        if isinstance(cell, str) and cell == "attention":
-            return LayerChoice("BlockRecurrentAttention", self._attention(filled, block_size))
-        options = {"cell": cell, "block_size": block_size, "init": filled["init"]}
-        if filled["chrono_length"] is not None:
-            length = number("chrono_length", filled["chrono_length"], lowest=2.0, open_=True)
+        options = {name: filled[name] for name in OPTIONS}
+        for name in SIZES:
+            if options[name] is not None:
+                options[name] = positive_integer(name, options[name])
+        if options["chrono_length"] is not None:
+            length = number("chrono_length", options["chrono_length"], lowest=0.0, open_=True)
             options["chrono_length"] = length
-        nonlinearity = filled["nonlinearity"]
-        if nonlinearity is not None:
-            options["nonlinearity"] = choice("nonlinearity", nonlinearity, NONLINEARITIES)
-        elif isinstance(cell, str) and cell == "rnn":
-            options["nonlinearity"] = "tanh"
-        return LayerChoice("ParaRNN", options)
-
-    def _attention(self, filled: dict[str, Any], block_size: int) -> dict[str, Any]:
-        """Options of block-recurrent attention; a block of all units is the full matrix."""
-        for name in ("nonlinearity", "init", "chrono_length"):
-            if getattr(self, name) is not None:
-                raise ValueError(
-                    f"{name} is no choice of cell='attention'; got {getattr(self, name)!r}. Leave "
-                    "it out"
-                )
-        size, heads = filled["hidden_size"], ATTENTION["n_heads"]
-        step = math.lcm(heads, block_size)
-        if size % step:
-            raise ValueError(
-                f"hidden_size of cell='attention' must be a multiple of block_size and of {heads}, "
-                f"the number of its heads; got hidden_size={size}, block_size={block_size}. Take "
-                f"hidden_size={math.ceil(size / step) * step}"
-            )
-        return ATTENTION | {"block_size": None if block_size == size else block_size}
+        cell = filled["cell"]
+        if isinstance(cell, str) and cell in CELLS and CELLS[cell].layer != "ParaRNN":
+            options["init"] = self.arguments_.init  # presets have start values of ParaRNN
+        return layer_choice(cell, options)

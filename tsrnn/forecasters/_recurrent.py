@@ -52,7 +52,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     ----------
     horizon : int, optional
         Steps forecast directly; by frequency.
-    input_size, preset, hidden_size, n_layers, aggregation, multivariate
+    input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
         Network, as in `ParaRNNForecaster`.
     local_level, linear_path, use_boxcox, intervals
         Parts around the network, likewise.
@@ -85,6 +85,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         preset: str = "default",
         hidden_size: int | None = None,
         n_layers: int | None = None,
+        engine: str = "auto",
         aggregation: str | None = None,
         local_level: bool | None = None,
         linear_path: bool | None = None,
@@ -111,6 +112,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         self.preset = preset
         self.hidden_size = hidden_size
         self.n_layers = n_layers
+        self.engine = engine
         self.aggregation = aggregation
         self.local_level = local_level
         self.linear_path = linear_path
@@ -130,6 +132,10 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         self.strategy = strategy
         self.devices = devices
         self.callbacks = callbacks
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        header["params"].setdefault("engine", "auto")
 
     @abstractmethod
     def _layer(self, filled: dict[str, Any]) -> LayerChoice:

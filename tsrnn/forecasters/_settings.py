@@ -20,7 +20,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._scaling import boxcox_lambda
-from tsrnn.layers import AGGREGATIONS, LayerChoice
+from tsrnn.layers import AGGREGATIONS, LayerChoice, with_engine
 from tsrnn.training import LARGEST_RATE
 
 Presets = dict[str, dict[str, Any]]
@@ -93,7 +93,7 @@ class Settings:
     layer : str
         Name of the recurrent layers.
     options : dict
-        Arguments of the layers beside their sizes.
+        Arguments of the layers beside their sizes, their engine among them where it is not "auto".
     hidden_size, n_layers : int
     aggregation : str
     input_projection, local_level, linear_path : bool
@@ -256,6 +256,7 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     values |= {"horizon": horizon, "val_size": val_size}
     values |= {"input_size": input_size, "input_sizes": input_sizes}
     values |= {"season": habit.season, "seasons": habit.seasons}
+    layer = with_engine(layer, filled["engine"])
     return Settings(**values, layer=layer.name, options=layer.options)
 
 

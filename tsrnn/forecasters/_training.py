@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
@@ -403,7 +404,8 @@ def _parameter_count(settings: Settings, n_targets: int, n_exog: int, known: lis
             model = ForecastModel(small, n_targets, n_exog, known)
         return float(sum(parameter.numel() for parameter in model.parameters()))
 
-    unit = WIDTH_COUNTED * int(settings.options.get("block_size") or 1)
+    blocks, heads = (int(settings.options.get(name) or 1) for name in ("block_size", "n_heads"))
+    unit = math.lcm(WIDTH_COUNTED * blocks, heads)  # heads divide the layer width, as blocks do
     widths = (1, 2, 3) if settings.hidden_size > 3 * unit else (settings.hidden_size / unit,)
     counts = ([count(round(unit * width), n) for width in widths] for n in (1, 2))
     width = settings.hidden_size / unit

@@ -1,11 +1,20 @@
 """Recurrent layers and networks as torch modules.
 
-Two constants say what names a model may give: ``LAYERS``, classes of layers by the name that files
-and `LayerChoice` use, and ``AGGREGATIONS`` of `RecurrentNetwork`.
+Three constants say what names a model may give: ``CELLS``, cells by the name that every `cell=`
+takes, ``LAYERS``, classes of layers by the name that files and `LayerChoice` use, and
+``AGGREGATIONS`` of `RecurrentNetwork`.
 """
 
 from tsrnn.layers._attention import BlockRecurrentAttention
-from tsrnn.layers._choice import LAYERS, LayerChoice, check_saveable, make_layer
+from tsrnn.layers._cells import CELLS, NamedCell, check_cell
+from tsrnn.layers._choice import (
+    LAYERS,
+    LayerChoice,
+    check_saveable,
+    layer_choice,
+    make_layer,
+    with_engine,
+)
 from tsrnn.layers._lem import LEM
 from tsrnn.layers._lru import LRU
 from tsrnn.layers._network import AGGREGATIONS, Ensemble, RecurrentNetwork
@@ -17,6 +26,7 @@ from tsrnn.layers._stack import CellStack
 
 __all__ = [
     "AGGREGATIONS",
+    "CELLS",
     "LAYERS",
     "LEM",
     "LRU",
@@ -24,12 +34,16 @@ __all__ = [
     "CellStack",
     "Ensemble",
     "LayerChoice",
+    "NamedCell",
     "NewtonBlocks",
     "NewtonGRU",
     "NewtonLSTM",
     "ParaRNN",
     "Recurrent",
     "RecurrentNetwork",
+    "check_cell",
     "check_saveable",
+    "layer_choice",
     "make_layer",
+    "with_engine",
 ]

@@ -1,6 +1,8 @@
-"""Block-recurrent transformer: attention within windows and a memory across them."""
+"""Block-recurrent transformer: attention within windows, state vectors across them."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import torch
@@ -18,7 +20,7 @@ RECURRENT_MATRICES = ("W_Q", "W_K", "W_V")
 class BlockRecurrentAttention(Recurrent):
     r"""Block-recurrent transformer, called like :class:`torch.nn.RNN` with ``batch_first=True``.
 
-    A causal transformer of local attention in which one layer has a memory: S state vectors
+    A causal transformer of local attention in which one layer is recurrent: it has S state vectors
     M of size d, read by every step and updated once in a window of W steps (Hutchins et al.,
     2022; sections 5 and 6.2 of Cai et al., 2026). Steps are embedded, :math:`u_t = W_x x_t + b`.
     In each layer a step attends to itself and the W steps before it, with a bias
@@ -29,8 +31,8 @@ class BlockRecurrentAttention(Recurrent):
         y_t = u_t + W_o a_t, \qquad y_t + \mathrm{FFN}(\mathrm{LN}(y_t)),
 
     where q, k, v are linear in LN(u). In the recurrent layer :math:`W_o` takes besides
-    :math:`a_t` what the step reads of the memory, and a window X of it is written when it is
-    complete:
+    :math:`a_t` what the step reads of the state vectors, into which a window X is written when it
+    is complete:
 
     .. math:: a'_t &= \mathrm{Attention}(W_q' \mathrm{LN}(u_t), W_k' \bar M, W_v' \bar M), \\
         M &\leftarrow g \odot M + (1 - g) \odot \left(\mathrm{SelfAttention}(\bar M)
@@ -38,14 +40,15 @@ class BlockRecurrentAttention(Recurrent):
 
     with :math:`\bar M = \mathrm{LN}(M) + E`, keys and values of the window as in its local
     attention, and the fixed gate :math:`g = \sigma(b_g)`. The self-attention of the states has
-    K = d / d_s heads that each see their own d_s columns of the memory (section 6.2),
+    K = d / d_s heads that each see their own d_s columns of M (section 6.2),
 
     .. math:: \mathrm{ParaAttention}(\bar M) = [\mathrm{head}_1, \dots, \mathrm{head}_K] W_O,
         \qquad \mathrm{head}_k = \mathrm{Attention}(\bar M^{(k)} W_Q^{(k)},
         \bar M^{(k)} W_K^{(k)}, \bar M^{(k)} W_V^{(k)}),
 
-    or, with ``block_size=None``, `n_heads` heads of :math:`\bar M W_Q, \bar M W_K, \bar M W_V`
-    with matrices of size d x d. The output is LN of the output of the last layer.
+    or, with ``block_size=hidden_size``, the ordinary network, `n_heads` heads of
+    :math:`\bar M W_Q, \bar M W_K, \bar M W_V` with matrices of size d x d. The output is LN of the
+    output of the last layer. Table S.1 has 3 to 5 layers.
 
     Parameters
     ----------
@@ -55,20 +58,22 @@ class BlockRecurrentAttention(Recurrent):
         Number of outputs d, and size of a state vector.
     num_layers : int, default 2
     block_size : int or None, default 2
-        d_s, a divisor of `hidden_size`; None for multi-head attention of the states.
+        d_s, a divisor of `hidden_size`; None is `hidden_size`, multi-head attention of the states.
     n_states : int, default 32
         S.
     window : int, default 64
         W.
     n_heads : int, default 4
         Heads of all attention but that of state blocks; a divisor of `hidden_size`.
-    recurrent_layer : int, optional
-        The layer with the memory, counted from 1. By default the one before the last
-        (supplement D.2 of Cai et al.), of a single layer that.
+    recurrent_layer : int or "all", optional
+        The layer with state vectors, counted from 1, or each of them. By default the one before
+        the last, of a single layer that; "all" for EigenWorms (supplement D.2 of Cai et al.).
     bias : bool, default True
         Whether linear maps and normalisations have biases. W_Q, W_K and W_V have none.
     dropout : float, default 0
         Probability of dropping a number that attention or feedforward network adds, in training.
+    engine : {"auto"}
+        Attention runs in torch, window by window; engines are of recurrences of `tsrnn.kernels`.
     device, dtype
         As in torch.
 
@@ -76,7 +81,7 @@ class BlockRecurrentAttention(Recurrent):
     ----------
     embedding : torch.nn.Linear
     layers : torch.nn.ModuleList
-        ``layers[recurrent_layer - 1].memory`` has the parameters of the memory: `initial` (S, d),
+        ``layers[recurrent_layer - 1].memory`` has the parameters of the states: `initial` (S, d),
         `state_ids` E (S, d), `token_ids` (W, d), `gate` b_g (d,), and ``self_attention.W_Q``,
         ``W_K``, ``W_V`` of shape (K, d_s, d_s).
     state_size : int
@@ -86,23 +91,23 @@ class BlockRecurrentAttention(Recurrent):
     ------
     ValueError
         If a size is not a positive integer, `block_size` or `n_heads` does not divide
-        `hidden_size`, or there is no layer `recurrent_layer`.
+        `hidden_size`, there is no layer `recurrent_layer`, or an engine is asked for.
 
     Notes
     -----
     A row of the state holds, one after the other, the output (of the last layer, otherwise
     zeros), how many steps were seen, the inputs of the layer at the last W steps, and the state
-    vectors (of the recurrent layer, otherwise zeros). From 2 W steps on, the number seen is W
-    plus what is left of whole windows. A state of zeros means that nothing was seen: the memory
-    is then its learned start. The steps of a window that is not complete are among the inputs
+    vectors (of a recurrent layer, otherwise zeros). From 2 W steps on, the number seen is W
+    plus what is left of whole windows. A state of zeros means that nothing was seen: the vectors
+    are then their learned start. The steps of a window that is not complete are among the inputs
     kept, so that a sequence may be cut anywhere.
 
     Of the variants of Hutchins et al. this is the one with the fixed gate and without a
     feedforward network for the states. Two things are different. W_Q, W_K, W_V are of the
-    self-attention alone, steps read the memory through matrices of their own; otherwise blocks
+    self-attention alone, steps read the states through matrices of their own; otherwise blocks
     of d_s would bind what steps read as well. And :math:`\mathrm{LN}(u_t)` of the recurrent
     layer has a learned embedding of the place in the window added (`token_ids`), as
-    :math:`\mathrm{LN}(M)` has E: the memory would else not know in which order a window came.
+    :math:`\mathrm{LN}(M)` has E: the states would else not know in which order a window came.
 
     References
     ----------
@@ -133,9 +138,10 @@ class BlockRecurrentAttention(Recurrent):
         n_states: int = 32,
         window: int = 64,
         n_heads: int = 4,
-        recurrent_layer: int | None = None,
+        recurrent_layer: int | str | None = None,
         bias: bool = True,
         dropout: float = 0.0,
+        engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -147,17 +153,26 @@ class BlockRecurrentAttention(Recurrent):
         if block_size is not None:
             check_sizes(block_size=block_size)
         if hidden_size % (block_size or 1) or hidden_size % n_heads:
+            step = math.lcm(n_heads, block_size or 1)
             raise ValueError(
                 "hidden_size must be a multiple of block_size and of n_heads; got "
-                f"hidden_size={hidden_size}, block_size={block_size}, n_heads={n_heads}"
+                f"hidden_size={hidden_size}, block_size={block_size}, n_heads={n_heads}. Take "
+                f"hidden_size={math.ceil(hidden_size / step) * step}"
             )
         if recurrent_layer is None:
             recurrent_layer = max(num_layers - 1, 1)
-        legal = range(1, num_layers + 1)
-        if not isinstance(recurrent_layer, int | np.integer) or recurrent_layer not in legal:
+        recurrent = range(1, num_layers + 1)
+        if isinstance(recurrent_layer, int | np.integer) and recurrent_layer in recurrent:
+            recurrent = range(recurrent_layer, recurrent_layer + 1)
+        elif not isinstance(recurrent_layer, str) or recurrent_layer != "all":
             raise ValueError(
-                f"recurrent_layer must be one of the layers 1 to {num_layers}; got "
+                f"recurrent_layer must be 'all' or one of the layers 1 to {num_layers}; got "
                 f"{recurrent_layer!r}"
+            )
+        if not isinstance(engine, str) or engine != "auto":
+            raise ValueError(
+                "engine must be 'auto' for cell='attention', which runs in torch, window by "
+                f"window; got {engine!r}. Leave it out"
             )
         check_dropout(dropout)
         check_flag("bias", bias)
@@ -165,23 +180,24 @@ class BlockRecurrentAttention(Recurrent):
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
-        self.block_size = block_size
+        self.block_size = None if block_size == hidden_size else block_size  # the ordinary network
         # products of them overflow in small dtypes of numpy
         window, n_states = int(window), int(n_states)
         self.window = window
         self.n_states = n_states
         self.n_heads = n_heads
         self.recurrent_layer = recurrent_layer
+        self.recurrent = recurrent
         self.bias = bias
         self.dropout = dropout
         self.matrix_names = RECURRENT_MATRICES
         self.state_size = hidden_size + 1 + (window + n_states) * hidden_size
-        memory = Memory(hidden_size, n_states, window, n_heads, block_size, bias)
         self.embedding = nn.Linear(input_size, hidden_size, bias=bias)
         self.layers = nn.ModuleList(
             TransformerLayer(
                 hidden_size, n_heads, window, bias, dropout,
-                memory if layer == recurrent_layer else None,
+                Memory(hidden_size, n_states, window, n_heads, self.block_size, bias)
+                if layer in recurrent else None,
             )
             for layer in range(1, num_layers + 1)
         )  # fmt: skip
@@ -194,17 +210,22 @@ class BlockRecurrentAttention(Recurrent):
         x = without_padding(x, lengths)
         if lengths is None:
             lengths = torch.full((len(x),), x.shape[1], device=x.device)
-        old = TransformerState.unpack(hx, self.hidden_size, self.window, self.recurrent_layer)
+        old = TransformerState.unpack(hx, self.hidden_size, self.window, self.recurrent)
         windows = Windows(old.seen, lengths.to(torch.int64), x.shape[1], self.window)
-        states = torch.where(old.begun, old.states, self._memory.initial)
-        tokens, caches = windows.place(self.embedding(x)), []
+        starts = (
+            torch.where(old.begun, states, memory.initial)
+            for states, memory in zip(old.states, self._memories, strict=True)
+        )
+        tokens, caches, ends = windows.place(self.embedding(x)), [], []
         for layer, cache in zip(self.layers, old.cache, strict=True):
             known = windows.after(cache, tokens)
             caches.append(windows.cache(known))
-            tokens, states = layer(known, windows, states)
+            start = None if layer.memory is None else next(starts)
+            tokens, states = layer(known, windows, start)
+            ends += [] if states is None else [states]
         output = without_padding(self.norm(windows.new(tokens)), lengths)
-        new = old.after(windows, output, torch.stack(caches), states)
-        return output, new.pack(self.recurrent_layer)
+        new = old.after(windows, output, torch.stack(caches), torch.stack(ends))
+        return output, new.pack(self.recurrent)
 
     def outputs(self, states: Tensor) -> Tensor:
         """Outputs within states (..., state_size): the first hidden_size numbers."""
@@ -215,9 +236,9 @@ class BlockRecurrentAttention(Recurrent):
         r"""Draw the parameters anew.
 
         Linear maps are uniform on (-1/sqrt(in), 1/sqrt(in)) as in torch, blocks of the
-        recurrent matrices on (-1/sqrt(d_s), 1/sqrt(d_s)). The start of the memory and the
+        recurrent matrices on (-1/sqrt(d_s), 1/sqrt(d_s)). The start of the states and the
         embeddings are standard normal, the biases of distances zero. b_g is uniform on (0, 4):
-        in one window a number of the memory keeps from half to 98 percent of itself.
+        in one window a number of the states keeps from half to 98 percent of itself.
         """
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -230,13 +251,15 @@ class BlockRecurrentAttention(Recurrent):
                 module.draw(generator)
 
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
-        """Recurrent matrices of the memory, the only layer with any: W_Q, W_K, W_V by name.
+        """Recurrent matrices of the recurrent layers: W_Q, W_K, W_V by name.
 
-        They are (K, d_s, d_s), of ``block_size=None`` (1, d, d). As the papers of transformers
-        have it, states are rows: a block W acts as m W.
+        They are (K, d_s, d_s), of ``block_size=hidden_size`` (1, d, d). As the papers of
+        transformers have it, states are rows: a block W acts as m W.
         """
-        attention = self._memory.self_attention
-        return [{name: attention.get_parameter(name).detach() for name in RECURRENT_MATRICES}]
+        return [
+            {name: m.self_attention.get_parameter(name).detach() for name in RECURRENT_MATRICES}
+            for m in self._memories
+        ]
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""
@@ -247,12 +270,12 @@ class BlockRecurrentAttention(Recurrent):
         )
 
     @property
-    def _memory(self) -> Memory:
-        return self.layers[self.recurrent_layer - 1].memory  # type: ignore[return-value]
+    def _memories(self) -> list[Memory]:
+        return [self.layers[layer - 1].memory for layer in self.recurrent]  # type: ignore[misc]
 
 
 class TransformerLayer(nn.Module):
-    """Local attention, with a memory also attention to it, then a feedforward network."""
+    """Local attention, in a recurrent layer also attention to its states, then feedforward."""
 
     def __init__(
         self, size: int, n_heads: int, window: int, bias: bool, dropout: float,
@@ -271,13 +294,15 @@ class TransformerLayer(nn.Module):
         )
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, tokens: Tensor, windows: Windows, states: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, tokens: Tensor, windows: Windows, states: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """Tokens (B, 1 + G, W, d) and states (B, S, d) to tokens (B, G, W, d) and states."""
         normed = self.norm(tokens)
         if self.memory is not None:
             normed = normed + self.memory.token_ids
         heads, keys, values = self.attention(normed, windows.fresh)
-        if self.memory is not None:
+        if self.memory is not None and states is not None:
             before, states = self.memory.carry(states, keys, values, windows.complete)
             heads = torch.cat([heads, self.memory.read(normed[:, 1:], before)], -1)
         tokens = tokens[:, 1:] + self.dropout(self.mix(heads))
@@ -352,7 +377,7 @@ class Memory(nn.Module):
         Keys and values are (B, G, W, d); a sequence takes in its first `complete` (B,) windows.
         """
         before = [states]
-        # One window after the other: a window reads the memory that the one before has left.
+        # One window after the other: a window reads the states that the one before has left.
         for g in range(max(complete.tolist(), default=0)):
             new = self.update(states, keys[:, g], values[:, g])
             states = torch.where((complete > g)[:, None, None], new, states)

@@ -1,12 +1,14 @@
-"""Recurrent layers of a model by name, as files and search spaces give them."""
+"""Recurrent layers of a model by name, and those that a cell and its options describe."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tsrnn.kernels import Cell
 from tsrnn.layers._attention import BlockRecurrentAttention
+from tsrnn.layers._cells import CELLS, check_cell
 from tsrnn.layers._lem import LEM
 from tsrnn.layers._lru import LRU
 from tsrnn.layers._newton_blocks import NewtonBlocks
@@ -42,6 +44,94 @@ class LayerChoice(NamedTuple):
 
     name: str
     options: dict[str, Any]
+
+
+def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> LayerChoice:
+    """Layers that run a cell, with the options of a model.
+
+    Every `cell=` of a model is read here, so that a cell has one meaning and one refusal.
+
+    Parameters
+    ----------
+    cell : str or Cell
+        One of `CELLS`, or a user's, which `ParaRNN` runs.
+    options : mapping, optional
+        Arguments of the layers by name; None leaves one at the default of the cell.
+
+    Returns
+    -------
+    LayerChoice
+
+    Raises
+    ------
+    ValueError
+        If there is no such cell, or its layer does not take an option.
+
+    Examples
+    --------
+    >>> from tsrnn.layers import layer_choice
+    >>> layer_choice("gru", {"block_size": 4, "init": None})
+    LayerChoice(name='ParaRNN', options={'cell': 'gru', 'block_size': 4})
+    >>> layer_choice("lru", {"block_size": 4})
+    Traceback (most recent call last):
+        ...
+    ValueError: block_size is no choice of cell='lru', only of 'rnn', 'gru', 'lstm', ...
+    """
+    check_cell(cell)
+    if isinstance(cell, Cell):
+        name, defaults = "ParaRNN", {"cell": cell, "block_size": cell.n_outputs}
+    else:
+        name, defaults = CELLS[cell].layer, CELLS[cell].options
+    chosen = {"cell": defaults["cell"]} if "cell" in defaults else {}
+    for option, value in ({} if options is None else options).items():
+        if value is not None and option not in _arguments(name):
+            takers = [repr(c) for c, entry in CELLS.items() if option in _arguments(entry.layer)]
+            takers = ["'rnn'"] if option == "nonlinearity" else takers  # ParaRNN refuses the others
+            called = cell.name if isinstance(cell, Cell) else cell
+            raise ValueError(
+                f"{option} is no choice of cell={called!r}, only of {', '.join(takers)}; got "
+                f"{value!r}. Leave it out"
+            )
+        if value is not None or option in defaults:
+            chosen[option] = defaults[option] if value is None else value
+    return LayerChoice(name, chosen | {k: v for k, v in defaults.items() if k not in chosen})
+
+
+def with_engine(choice: LayerChoice, engine: str) -> LayerChoice:
+    """Layers that run on an engine of `tsrnn.kernels.recurrence`.
+
+    Parameters
+    ----------
+    choice : LayerChoice
+    engine : str
+        With "auto" the choice stays as it is.
+
+    Returns
+    -------
+    LayerChoice
+
+    Raises
+    ------
+    ValueError
+        If the layers have no argument `engine`. That it runs their cell they check themselves.
+
+    Examples
+    --------
+    >>> from tsrnn.layers import LayerChoice, with_engine
+    >>> with_engine(LayerChoice("LRU", {}), "scan")
+    LayerChoice(name='LRU', options={'engine': 'scan'})
+    """
+    if isinstance(engine, str) and engine == "auto":
+        return choice
+    if "engine" not in _arguments(choice.name):
+        raise ValueError(
+            f"engine is no choice of the layers {choice.name}; got {engine!r}. Leave it out"
+        )
+    return choice._replace(options=choice.options | {"engine": engine})
+
+
+def _arguments(layer: str) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(LAYERS[layer]).parameters
 
 
 def make_layer(choice: LayerChoice, input_size: int, hidden_size: int, n_layers: int) -> Recurrent:

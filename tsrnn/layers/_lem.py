@@ -49,6 +49,8 @@ class LEM(CellStack):
         See `reset_parameters`.
     chrono_length : float, optional
         T_max of ``init="chrono"``: the longest dependency expected, in steps, above 2 / `dt`.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
         As in torch.
 
@@ -102,6 +104,7 @@ class LEM(CellStack):
         dropout: float = 0.0,
         init: str = "uniform",
         chrono_length: float | None = None,
+        engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -112,8 +115,8 @@ class LEM(CellStack):
         check_choice("init", init, INITIALISATIONS)
         check_chrono(init, chrono_length, bias, dt)
         super().__init__(
-            input_size, hidden_size, num_layers, cell, bias=bias, dropout=dropout, device=device,
-            dtype=dtype,
+            input_size, hidden_size, num_layers, cell, bias=bias, dropout=dropout, engine=engine,
+            called="cell='lem'", device=device, dtype=dtype,
         )  # fmt: skip
         self.dt = float(dt)
         self.init = init

@@ -12,7 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import cells, prepare_projected, projected_recurrence, without_padding
+from tsrnn.kernels import (
+    cells,
+    check_engine,
+    prepare_projected,
+    projected_recurrence,
+    without_padding,
+)
 from tsrnn.layers._checks import check_dropout, check_flag, check_sizes, check_tensor_kind
 from tsrnn.layers._initialisation import draw_linear
 from tsrnn.layers._recurrent import LayeredRecurrent, last_output
@@ -58,6 +64,8 @@ class LRU(LayeredRecurrent):
         linear network of the paper, of which C, D and :math:`\hat\phi` are trained.
     dropout : float, default 0
         Probability of dropping an output of a layer but the last, in training.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
         As in torch.
 
@@ -123,6 +131,7 @@ class LRU(LayeredRecurrent):
         mlp: bool | int | Sequence[int] = True,
         trainable_recurrence: bool = True,
         dropout: float = 0.0,
+        engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -134,7 +143,9 @@ class LRU(LayeredRecurrent):
         self.ring = Ring(r_min, r_max, max_phase)
         self.ring.check()
         check_dropout(dropout)
+        check_engine(engine, cells.lru(), "cell='lru'")
         check_tensor_kind(device, dtype)
+        self.engine = engine
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -196,7 +207,7 @@ class LRU(LayeredRecurrent):
         start = initial[:, : 2 * self.state_units].unflatten(-1, (2, -1))
         states, end = projected_recurrence(
             cells.lru(), x, tensors.input_weights().flatten(0, 1), None, tensors.diagonal(),
-            start, lengths,
+            start, lengths, self.engine,
         )  # fmt: skip
         readout = nn.functional.linear(states.flatten(-2), tensors.C)
         readout = readout + nn.functional.linear(x, tensors.D)
@@ -214,7 +225,9 @@ class LRU(LayeredRecurrent):
             weight = self._tensors(layer).B
             if weight.device.type != "cpu":
                 return  # kernels of other devices are compiled where they are first used
-            prepare_projected(cells.lru(), weight.shape[1], False, weight.dtype, verbose=verbose)
+            prepare_projected(
+                cells.lru(), weight.shape[1], False, weight.dtype, self.engine, verbose=verbose
+            )
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
         """Nu, theta and gamma of every layer, as logarithms; none where they are not trained."""

@@ -26,7 +26,7 @@ class _NewtonStack(CellStack):
         uniform, which we take with the gain of a linear unit, uniform on
         (-sqrt(3 / in), sqrt(3 / in)); a and c are Xavier Gaussian, normal with variance
         1 / `hidden_size`; b is zero. With ``init="stable"`` recurrent matrices are contractions
-        of memories short to long, as in `ParaRNN`.
+        of half-lives short to long, as in `ParaRNN`.
         """
         for layer in range(self.num_layers):
             weight_ih, weight_hh, bias = self.weights(layer)
@@ -72,6 +72,8 @@ class NewtonGRU(_NewtonStack):
         Probability of dropping an output of a layer but the last, in training.
     init : {"paper", "stable"}, default "paper"
         See `reset_parameters`.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
         As in torch.
 
@@ -112,13 +114,14 @@ class NewtonGRU(_NewtonStack):
         bias: bool = True,
         dropout: float = 0.0,
         init: str = "paper",
+        engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         check_choice("init", init, INITIALISATIONS)
         super().__init__(
             input_size, hidden_size, num_layers, cells.newton_gru(), bias=bias, dropout=dropout,
-            device=device, dtype=dtype,
+            engine=engine, called="cell='newton-gru'", device=device, dtype=dtype,
         )  # fmt: skip
         self.init = init
         self.reset_parameters()
@@ -152,6 +155,8 @@ class NewtonLSTM(_NewtonStack):
         Probability of dropping an output of a layer but the last, in training.
     init : {"paper", "stable"}, default "paper"
         See `reset_parameters`.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
         As in torch.
 
@@ -198,6 +203,7 @@ class NewtonLSTM(_NewtonStack):
         bias: bool = True,
         dropout: float = 0.0,
         init: str = "paper",
+        engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -205,7 +211,7 @@ class NewtonLSTM(_NewtonStack):
         check_choice("init", init, INITIALISATIONS)
         super().__init__(
             input_size, hidden_size, num_layers, cells.newton_lstm(block_size), bias=bias,
-            dropout=dropout, device=device, dtype=dtype,
+            dropout=dropout, engine=engine, called="cell='newton-lstm'", device=device, dtype=dtype,
         )  # fmt: skip
         self.init = init
         self.reset_parameters()

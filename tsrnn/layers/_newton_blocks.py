@@ -8,13 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import Cell, cells, prepare, recurrence, without_padding
-from tsrnn.layers._checks import check_choice, check_sizes, check_tensor_kind
+from tsrnn.kernels import Cell, cells, check_engine, prepare, recurrence, without_padding
+from tsrnn.layers._cells import check_cell
+from tsrnn.layers._checks import check_sizes, check_tensor_kind
 from tsrnn.layers._initialisation import draw_newton, draw_uniform
 from tsrnn.layers._recurrent import Recurrent, last_output
 from tsrnn.layers._stack import matrices_of, matrix_names
 
-CELLS = {"gru": cells.newton_gru, "lstm": cells.newton_lstm}
+RECURRENCES = {"newton-gru": cells.newton_gru, "newton-lstm": cells.newton_lstm}
 EPSILON = 1e-5  # of the normalisations, as in Mamba2
 
 
@@ -45,16 +46,18 @@ class NewtonBlocks(Recurrent):
         Width of the stream, and number of outputs.
     num_layers : int, default 2
         Number of blocks.
-    cell : {"gru", "lstm"}
+    cell : {"newton-gru", "newton-lstm"}
         The recurrence: that of `NewtonGRU` or of `NewtonLSTM`.
     expansion : int, default 1
-        Units of a block, in multiples of `hidden_size`.
+        Width of a block, in multiples of `hidden_size`.
     conv_size : int, default 4
         J, the steps that the convolution sees.
     n_heads : int, default 1
-        A divisor of the number of units; 4 in the paper.
+        A divisor of the width of a block; 4 in the paper.
     mlp_size : int, optional
         Width of a and b; 8/3 `hidden_size`, rounded up, by default.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
         As in torch.
 
@@ -62,7 +65,7 @@ class NewtonBlocks(Recurrent):
     ----------
     cell : Cell
     units : int
-        Units of a block.
+        Width of a block.
     state_size : int
         `hidden_size` for the output, then the n * units of the recurrence's state, then the
         (J - 1) * units of the last u, oldest first.
@@ -70,8 +73,8 @@ class NewtonBlocks(Recurrent):
     Raises
     ------
     ValueError
-        If a size is not a positive integer, `n_heads` does not divide the units, or the cell
-        is unknown.
+        If a size is not a positive integer, `n_heads` does not divide the width of a
+        block, the cell is unknown, or the engine cannot run it.
 
     Notes
     -----
@@ -91,7 +94,7 @@ class NewtonBlocks(Recurrent):
     --------
     >>> import torch
     >>> from tsrnn.layers import NewtonBlocks
-    >>> blocks = NewtonBlocks(3, 16, num_layers=2, cell="lstm", n_heads=4)
+    >>> blocks = NewtonBlocks(3, 16, num_layers=2, cell="newton-lstm", n_heads=4)
     >>> output, h_n = blocks(torch.zeros(5, 20, 3))
     >>> output.shape, h_n.shape
     (torch.Size([5, 20, 16]), torch.Size([2, 5, 96]))
@@ -103,16 +106,17 @@ class NewtonBlocks(Recurrent):
         hidden_size: int,
         num_layers: int = 2,
         *,
-        cell: str = "gru",
+        cell: str = "newton-gru",
         expansion: int = 1,
         conv_size: int = 4,
         n_heads: int = 1,
         mlp_size: int | None = None,
+        engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        check_choice("cell", cell, CELLS)
+        check_cell(cell, "NewtonBlocks")
         check_sizes(
             input_size=input_size, hidden_size=hidden_size, num_layers=num_layers,
             expansion=expansion, conv_size=conv_size, n_heads=n_heads,
@@ -125,19 +129,21 @@ class NewtonBlocks(Recurrent):
         self.units = int(expansion) * hidden_size
         if self.units % n_heads:
             raise ValueError(
-                f"n_heads must divide the units of a block, expansion * hidden_size = "
+                f"n_heads must divide the width of a block, expansion * hidden_size = "
                 f"{self.units}; got n_heads={n_heads}"
             )
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
-        self.cell = CELLS[cell]()
+        self.cell = RECURRENCES[cell]()
+        check_engine(engine, self.cell, f"cell={cell!r}")
+        self.engine = engine
         self.matrix_names = matrix_names(self.cell)
         self.state_size = hidden_size + (self.cell.n + conv_size - 1) * self.units
         kind: dict[str, Any] = {"device": device, "dtype": dtype}
         self.input = nn.Linear(input_size, hidden_size, **kind)
         self.mixers = nn.ModuleList(
-            Mixer(hidden_size, self.units, self.cell, conv_size, n_heads, **kind)
+            Mixer(hidden_size, self.units, self.cell, conv_size, n_heads, engine, **kind)
             for _ in range(num_layers)
         )
         self.mlps = nn.ModuleList(MLP(hidden_size, width, **kind) for _ in range(num_layers))
@@ -149,13 +155,13 @@ class NewtonBlocks(Recurrent):
         stream = self.input(without_padding(x, lengths))
         final = []
         for layer, (mixer, mlp) in enumerate(zip(self.mixers, self.mlps, strict=True)):
-            before, memory = hx[layer].tensor_split([self.hidden_size], -1)
-            change, memory = mixer(stream, memory, lengths)
+            before, carried = hx[layer].tensor_split([self.hidden_size], -1)
+            change, carried = mixer(stream, carried, lengths)
             stream = stream + change
             stream = stream + mlp(stream)
             if layer == self.num_layers - 1:
                 stream = without_padding(self.norm(stream), lengths)
-            final.append(torch.cat([last_output(stream, before, lengths), memory], -1))
+            final.append(torch.cat([last_output(stream, before, lengths), carried], -1))
         return stream, torch.stack(final)
 
     def outputs(self, states: Tensor) -> Tensor:
@@ -181,7 +187,7 @@ class NewtonBlocks(Recurrent):
 
     def prepare(self, *, verbose: bool = False) -> None:
         """Compile the kernels ahead of their use; with `verbose` report it."""
-        if self.input.weight.device.type == "cpu":
+        if self.input.weight.device.type == "cpu" and self.engine != "reference":
             prepare(self.cell, self.input.weight.dtype, verbose=verbose)
 
     def recurrent_blocks(self) -> list[dict[str, Tensor]]:
@@ -203,10 +209,12 @@ class Mixer(nn.Module):
         cell: Cell,
         conv_size: int,
         n_heads: int,
+        engine: str,
         **kind: Any,
     ) -> None:
         super().__init__()
         self.cell = cell
+        self.engine = engine
         self.before = nn.RMSNorm(size, eps=EPSILON, **kind)
         self.inwards = nn.Linear(size, 2 * units, bias=False, **kind)
         self.conv = nn.Conv1d(units, units, conv_size, groups=units, **kind)
@@ -219,16 +227,16 @@ class Mixer(nn.Module):
         self.outwards = nn.Linear(units, size, bias=False, **kind)
 
     def forward(
-        self, stream: Tensor, memory: Tensor, lengths: Tensor | None
+        self, stream: Tensor, carried: Tensor, lengths: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Stream (B, T, size) and memory (B, ...) to the change of the stream and new memory."""
+        """Stream (B, T, size) and carried (B, ...) to the change of the stream and new carried."""
         u, gate = self.inwards(self.before(stream)).chunk(2, -1)
-        start, past = memory.tensor_split([self.params[0].numel() * self.cell.n], -1)
+        start, past = carried.tensor_split([self.params[0].numel() * self.cell.n], -1)
         seen = torch.cat([past.unflatten(-1, (-1, u.shape[-1])), u], 1)
         v = nn.functional.silu(self.conv(seen.mT).mT)
         states, final = recurrence(
             self.cell, self.inputs(v), self.params, start.unflatten(-1, (self.cell.n, -1)),
-            lengths, outputs_only=True,
+            lengths, self.engine, outputs_only=True,
         )  # fmt: skip
         y = states.flatten(-2) + self.skip * v
         change = self.outwards(self.gated(y * nn.functional.silu(gate)))

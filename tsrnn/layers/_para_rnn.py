@@ -6,11 +6,12 @@ import torch
 from torch import nn
 
 from tsrnn.kernels import Cell, cells
+from tsrnn.layers._cells import check_cell
 from tsrnn.layers._checks import check_block_size, check_choice
 from tsrnn.layers._initialisation import check_chrono, draw_chrono, draw_stable, draw_uniform
 from tsrnn.layers._stack import CellStack, gate
 
-CELLS: dict[str, Callable[..., Cell]] = {
+BLOCKS: dict[str, Callable[..., Cell]] = {
     "rnn": cells.para_rnn,
     "gru": cells.para_gru,
     "lstm": cells.para_lstm,
@@ -46,7 +47,8 @@ class ParaRNN(CellStack):
     cell : {"rnn", "gru", "lstm"} or Cell
         What the blocks are: :func:`~tsrnn.kernels.cells.para_rnn`,
         :func:`~tsrnn.kernels.cells.para_gru`, :func:`~tsrnn.kernels.cells.para_lstm`, or a
-        :class:`tsrnn.kernels.Cell`, whose units take the place of blocks.
+        :class:`tsrnn.kernels.Cell`, of which each block is one. Other cells of
+        `tsrnn.layers.CELLS` have layers of their own.
     nonlinearity : {"tanh", "relu", "identity"}
         The function sigma of "rnn".
     bias : bool, default True
@@ -57,6 +59,8 @@ class ParaRNN(CellStack):
         See `reset_parameters`.
     chrono_length : float, optional
         T_max of ``init="chrono"``: the longest dependency expected, in steps, above 2.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
         As in torch.
 
@@ -81,12 +85,12 @@ class ParaRNN(CellStack):
     ------
     ValueError
         If a size is not a positive integer, `block_size` does not divide `hidden_size`,
-        or a choice is unknown.
+        a choice is unknown, or the engine cannot run the cell.
 
     Notes
     -----
     States are ordered field by field: field i of block k is number ``i * K + k``, so that
-    the units that are computed together lie together. The first `hidden_size` numbers of a
+    what is computed together lies together. The first `hidden_size` numbers of a
     state are the output. For "rnn" and "gru" there are no others; for "lstm" the cells c
     follow, so that one tensor of 2 `hidden_size` numbers is the pair (h, c) of
     :class:`torch.nn.LSTM`.
@@ -116,6 +120,7 @@ class ParaRNN(CellStack):
         dropout: float = 0.0,
         init: str = "stable",
         chrono_length: float | None = None,
+        engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -130,8 +135,8 @@ class ParaRNN(CellStack):
             )
         check_chrono(init, chrono_length, bias)
         super().__init__(
-            input_size, hidden_size, num_layers, block, bias=bias, dropout=dropout, device=device,
-            dtype=dtype,
+            input_size, hidden_size, num_layers, block, bias=bias, dropout=dropout, engine=engine,
+            called=f"cell={cell!r}" if isinstance(cell, str) else None, device=device, dtype=dtype,
         )  # fmt: skip
         self.nonlinearity = nonlinearity if cell == "rnn" else None
         self.init = init
@@ -145,7 +150,7 @@ class ParaRNN(CellStack):
         With ``init="stable"`` every recurrent block, of each matrix of a gated cell, is
         r Q with Q a random orthogonal matrix and r^2 uniform on [0, 1]: a contraction, so
         that states neither explode nor, for the blocks near r = 1, are forgotten at once.
-        Memory lengths are spread from one step to long. W_x is uniform with variance
+        Half-lives are spread from one step to long. W_x is uniform with variance
         1 / (3 in), b is zero but for the forget gate of "lstm", where it is 1. Parameters of
         a user's cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` W_x and b are
         uniform on (-1/sqrt(d), 1/sqrt(d)), as in :class:`torch.nn.RNN`, and blocks on
@@ -184,10 +189,11 @@ class ParaRNN(CellStack):
 
 def _block_cell(cell: str | Cell, block_size: int | None, nonlinearity: str) -> Cell:
     """Cell of a block: by name, of a block size and a nonlinearity, or the user's own."""
+    check_cell(cell, "ParaRNN")
     if isinstance(cell, Cell):
         if cell.shared or not cell.m:
             raise ValueError(
-                f"the cell of a layer must have inputs, of its own for each unit; {cell.name!r} "
+                f"the cell of a layer must have inputs, of its own for each block; {cell.name!r} "
                 f"has m={cell.m}, shared={cell.shared}"
             )
         if block_size not in (None, cell.n_outputs):
@@ -195,10 +201,6 @@ def _block_cell(cell: str | Cell, block_size: int | None, nonlinearity: str) -> 
                 f"block_size of cell {cell.name!r} is the number of its outputs, "
                 f"{cell.n_outputs}; got {block_size!r}. Leave it out"
             )
-    elif not isinstance(cell, str) or cell not in CELLS:
-        raise ValueError(
-            f"cell must be one of {tuple(CELLS)} or a tsrnn.kernels.Cell; got {cell!r}"
-        )
     check_choice("nonlinearity", nonlinearity, NONLINEARITIES)
     if cell != "rnn" and nonlinearity != "tanh":
         raise ValueError(
@@ -208,4 +210,4 @@ def _block_cell(cell: str | Cell, block_size: int | None, nonlinearity: str) -> 
     if isinstance(cell, Cell):
         return cell
     size = BLOCK_SIZE if block_size is None else block_size
-    return CELLS[cell](size, nonlinearity) if cell == "rnn" else CELLS[cell](size)
+    return BLOCKS[cell](size, nonlinearity) if cell == "rnn" else BLOCKS[cell](size)

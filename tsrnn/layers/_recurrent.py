@@ -31,6 +31,9 @@ class Recurrent(nn.Module, ABC):
         Numbers that a layer carries from step to step.
     matrix_names : tuple of str
         Names of the recurrent matrices of a layer; empty if there are none to read.
+    engine : str
+        Engine of `tsrnn.kernels.recurrence` that runs the recurrence; "auto" where a layer has
+        no choice.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Recurrent(nn.Module, ABC):
     num_layers: int
     state_size: int
     matrix_names: tuple[str, ...] = ()
+    engine: str = "auto"
 
     def forward(
         self,

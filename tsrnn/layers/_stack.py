@@ -5,7 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import BlockStep, Cell, prepare_projected, projected_recurrence
+from tsrnn.kernels import (
+    BlockStep,
+    Cell,
+    check_engine,
+    prepare_projected,
+    projected_recurrence,
+)
 from tsrnn.layers._checks import (
     check_block_size,
     check_dropout,
@@ -19,7 +25,7 @@ from tsrnn.layers._recurrent import LayeredRecurrent
 class CellStack(LayeredRecurrent):
     """Base of the modules whose layers each run one cell; not to be used by itself.
 
-    Layer l > 1 takes the outputs of all units of layer l - 1 as its x. A subclass chooses the
+    Layer l > 1 takes the outputs of all blocks of layer l - 1 as its x. A subclass chooses the
     cell, documents its parameters and draws them.
 
     Parameters
@@ -32,30 +38,35 @@ class CellStack(LayeredRecurrent):
     bias : bool
     dropout : float
         Probability of dropping an output of a layer but the last, in training.
+    engine : str, default "auto"
+        Engine of `tsrnn.kernels.recurrence` that runs the layers.
+    called : str, optional
+        Words for the cell where an engine cannot run it.
     device, dtype
         As in torch.
 
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (m K, in)
-        Row ``i * K + k`` projects to input field i of unit k.
+        Row ``i * K + k`` projects to input field i of block k.
     weight_hh_l{l} : Parameter
         Parameters of the cell, the last axis K.
     bias_l{l} : Parameter of shape (m K,)
     cell : Cell
     block_size : int
-        Outputs of a unit.
+        Outputs of a block, of one cell.
     n_blocks : int
-        K, the units of a layer.
+        K, the blocks of a layer.
 
     Raises
     ------
     ValueError
-        If a size is not a positive integer, or outputs of the cell do not divide `hidden_size`.
+        If a size is not a positive integer, outputs of the cell do not divide `hidden_size`, or
+        the engine cannot run the cell.
 
     Notes
     -----
-    States are ordered field by field: field i of unit k is number ``i * K + k``. The first
+    States are ordered field by field: field i of block k is number ``i * K + k``. The first
     `hidden_size` numbers of a state are the output.
 
     Examples
@@ -77,10 +88,13 @@ class CellStack(LayeredRecurrent):
         *,
         bias: bool,
         dropout: float,
+        engine: str = "auto",
+        called: str | None = None,
         device: torch.device | str | None,
         dtype: torch.dtype | None,
     ) -> None:
         super().__init__()
+        check_engine(engine, cell, called)
         check_sizes(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         hidden_size = int(hidden_size)  # multiples of it overflow in small dtypes of numpy
         self.block_size = cell.n_outputs
@@ -94,6 +108,7 @@ class CellStack(LayeredRecurrent):
         self.cell = cell
         self.bias = bias
         self.dropout = dropout
+        self.engine = engine
         self.n_blocks = hidden_size // self.block_size
         self.state_size = cell.n * self.n_blocks
         self.matrix_names = matrix_names(cell)
@@ -117,7 +132,9 @@ class CellStack(LayeredRecurrent):
             initial = x.new_zeros(len(x), self.state_size)
         start = initial.unflatten(-1, (self.cell.n, self.n_blocks))
         params = weight_hh.flatten(0, -2)
-        outputs, final = projected_recurrence(self.cell, x, weight_ih, bias, params, start, lengths)
+        outputs, final = projected_recurrence(
+            self.cell, x, weight_ih, bias, params, start, lengths, self.engine
+        )
         return outputs.flatten(-2), final.flatten(-2)
 
     def outputs(self, states: Tensor) -> Tensor:
@@ -132,8 +149,9 @@ class CellStack(LayeredRecurrent):
             if weight.device.type != "cpu":
                 return  # kernels of other devices are compiled where they are first used
             prepare_projected(
-                self.cell, weight.shape[1], bias is not None, weight.dtype, verbose=verbose
-            )
+                self.cell, weight.shape[1], bias is not None, weight.dtype, self.engine,
+                verbose=verbose,
+            )  # fmt: skip
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
         """Recurrent matrices. Parameters of a cell without matrices move like all others."""

@@ -78,11 +78,11 @@ class TransformerState(NamedTuple):
     output: Tensor  # (B, d), of the last step
     seen: Tensor  # (B,) integers: steps; from 2 W on W and the rest over whole windows
     cache: Tensor  # (layers, B, W, d), inputs of the layers at the last W steps
-    states: Tensor  # (B, S, d), zero before the first window is complete
+    states: Tensor  # (recurrent layers, B, S, d), zero before the first window is complete
 
     @classmethod
-    def unpack(cls, hx: Tensor, size: int, window: int, recurrent_layer: int) -> TransformerState:
-        """State within a tensor (layers, B, state_size).
+    def unpack(cls, hx: Tensor, size: int, window: int, recurrent: range) -> TransformerState:
+        """State within a tensor (layers, B, state_size); `recurrent` layers are counted from 1.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class TransformerState(NamedTuple):
                 f"{size + 1} counts steps, 0 to {2 * window - 1}; got "
                 f"{steps[wrong][0].item()}"
             )
-        vectors = states[recurrent_layer - 1].unflatten(-1, (-1, size))
+        vectors = states[recurrent.start - 1 : recurrent.stop - 1].unflatten(-1, (-1, size))
         return cls(output[-1], steps.to(torch.int64), cache.unflatten(-1, (window, size)), vectors)
 
     @property
@@ -107,9 +107,9 @@ class TransformerState(NamedTuple):
         return (self.seen >= self.cache.shape[2])[:, None, None]
 
     def after(
-        self, windows: Windows, output: Tensor, cache: Tensor, memory: Tensor
+        self, windows: Windows, output: Tensor, cache: Tensor, states: Tensor
     ) -> TransformerState:
-        """State after new steps with outputs (B, T, d), their cache and memory."""
+        """State after new steps with outputs (B, T, d), their cache and state vectors."""
         total = self.seen + windows.lengths
         # Beyond two windows only the phase counts, so that the number stays exact in any dtype.
         seen = torch.where(
@@ -118,21 +118,22 @@ class TransformerState(NamedTuple):
         new = TransformerState(
             last_output(output, self.output, windows.lengths), seen, cache, self.states
         )
-        return new._replace(states=torch.where(new.begun, memory, self.states))
+        return new._replace(states=torch.where(new.begun, states, self.states))
 
-    def pack(self, recurrent_layer: int) -> Tensor:
-        """Tensor (layers, B, state_size): output in the last layer, memory in the recurrent one."""
+    def pack(self, recurrent: range) -> Tensor:
+        """Tensor (layers, B, state_size): output in the last layer, states in recurrent ones."""
         n_layers = len(self.cache)
 
-        def row(x: Tensor, layer: int) -> Tensor:
-            return nn.functional.pad(x[None], (0, 0, 0, 0, layer - 1, n_layers - layer))
+        def rows(x: Tensor, layers: range) -> Tensor:
+            around = layers.start - 1, n_layers + 1 - layers.stop
+            return nn.functional.pad(x, (0, 0, 0, 0, *around))
 
         return torch.cat(
             [
-                row(self.output, n_layers),
+                rows(self.output[None], range(n_layers, n_layers + 1)),
                 self.seen.to(self.cache).expand(n_layers, -1)[..., None],
                 self.cache.flatten(2),
-                row(self.states.flatten(1), recurrent_layer),
+                rows(self.states.flatten(2), recurrent),
             ],
             -1,
         )

@@ -140,7 +140,7 @@ _OF_CLASS: dict[str, Space] = {
     },
     "LEMForecaster": {"dt": Real(0.05, 1.0, log=True)},
     "LRUForecaster": {"r_min": Real(0.0, 0.9)},
-    "NewtonForecaster": {"cell": Choice(("gru", "lstm"))},
+    "NewtonForecaster": {"cell": Choice(("newton-gru", "newton-lstm"))},
     "ARMA": {"order": Order((("p", 0, 3), ("d", 0, 1), ("q", 0, 3)))},
     "VARMA": {"order": Order((("p", 1, 3), ("q", 0, 1)))},
     "GARCH": {
@@ -156,7 +156,9 @@ SPACES: dict[str, Space] = {
 for _name, _space in _OF_CLASS.items():
     SPACES[_name] = SPACES.get(_name, {}) | _space
 _WINDOWS = (1, 2, 4)  # input sizes, in horizons
-_OF_ONE_CELL = ("nonlinearity", "init", "chrono_length")  # each is a choice of some cells only
+# each is a choice of some cells only
+_OF_ONE_CELL = ("nonlinearity", "init", "chrono_length", "n_states", "window", "n_heads")
+_WITHOUT_BLOCKS = ("lru", "newton-gru", "newton-lstm")  # cells that have no block_size
 
 
 def suggest(trial: Any, forecaster: Any, space: Mapping[str, Any] | None = None) -> Any:
@@ -277,6 +279,8 @@ def default_space(forecaster: Any) -> Space:
         space["input_size"] = Choice((None, *(k * horizon for k in _WINDOWS)))
     given = _given(forecaster)
     settled = {"cell"} if given.intersection(_OF_ONE_CELL) else set()
+    if getattr(forecaster, "cell", None) in _WITHOUT_BLOCKS:
+        settled.add("block_size")
     return {
         name: _fitting(name, distribution, forecaster)
         for name, distribution in space.items()

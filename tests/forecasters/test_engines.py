@@ -1,0 +1,90 @@
+"""Forecasters on every engine of their recurrence, in training and filter alike."""
+
+import functools
+import io
+
+import pytest
+
+import tsrnn
+from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
+
+# A window of some lags and no linear path: forecasts are those of the network.
+SMALL = {
+    "horizon": 4, "input_size": 8, "hidden_size": 6, "n_layers": 1, "linear_path": False,
+    "learning_rate": 0.02, "max_epochs": 1, "refit": False, "random_state": 0,
+}  # fmt: skip
+UNROLLED = ("auto", "reference", "shooting", "newton", "dense")
+LINEAR = ("auto", "reference", "shooting", "newton", "scan")
+LARGE = ("auto", "reference", "newton")
+FORECASTERS = {
+    "rnn": (ParaRNNForecaster, {}, UNROLLED, "sequential"),
+    "linear": (ParaRNNForecaster, {"nonlinearity": "identity"}, (*UNROLLED, "scan"), "sequential"),
+    "gru": (ParaRNNForecaster, {"cell": "gru", "n_layers": 2}, UNROLLED, "sequential"),
+    "lstm": (ParaRNNForecaster, {"cell": "lstm"}, UNROLLED, "sequential"),
+    "ordinary": (ParaRNNForecaster, {"hidden_size": 9, "block_size": 9}, LARGE, "dense"),
+    "lem": (ParaRNNForecaster, {"cell": "lem", "block_size": 2}, UNROLLED, "sequential"),
+    "LEM": (LEMForecaster, {"hidden_size": 9}, LARGE, "dense"),
+    "LRU": (LRUForecaster, {}, LINEAR, "sequential"),
+    "Newton": (NewtonForecaster, {"n_heads": 2}, UNROLLED, "sequential"),
+    "newton-lstm": (
+        NewtonForecaster,
+        {"cell": "newton-lstm", "n_heads": 3},
+        UNROLLED,
+        "sequential",
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=FORECASTERS)
+def fits(request, panel, cut):
+    """Return a function that fits on an engine, the engines, and the fit in time order."""
+    cls, changes, engines, in_order = FORECASTERS[request.param]
+    past = cut(panel, 5)[0]
+
+    @functools.cache
+    def fit(engine):
+        return cls(**(SMALL | changes), engine=engine).fit(past)
+
+    return fit, engines, fit(in_order)
+
+
+def test_forecasts_agree_to_rounding(fits, panel, cut, same):
+    fit, engines, in_order = fits
+    rows = cut(panel, 5)[1]
+    later = from_file(in_order).update(rows).predict(7)
+    for engine in engines:
+        model = from_file(fit(engine))
+        assert model.best_epoch_ == in_order.best_epoch_ > 0
+        assert engine_of(model) == engine
+        # steps of the optimiser enlarge the rounding of float32
+        same(from_file(model).update(rows).predict(7), later, rtol=1e-3)
+        model.network_.load_state_dict(in_order.network_.state_dict())
+        same(model.predict(panel), in_order.predict(panel), rtol=1e-6)
+        past = cut(panel, 5)[0]
+        same(model.predict(past, level=[80]).iloc[:, :3], in_order.predict(past), rtol=1e-6)
+
+
+def test_files_hold_the_engine(fits, same):
+    fit, _, _ = fits
+    model = fit("newton")
+    loaded = from_file(model)
+    assert loaded.engine == "newton" == engine_of(loaded)
+    assert loaded.settings_.options["engine"] == "newton"
+    same(loaded.predict(), model.predict(), rtol=0)
+
+
+def test_auto_is_no_option_of_the_layers(small, wave):
+    assert "engine" not in small(max_epochs=1).fit(wave).settings_.options
+
+
+def engine_of(model):
+    network = model.network_
+    return (network.networks[0] if hasattr(network, "networks") else network).rnn.engine
+
+
+def from_file(model):
+    """Return a model from its file."""
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    return tsrnn.load(file)

@@ -1,0 +1,85 @@
+"""Cells by the names that every `cell=` of the package takes, and the layers that run them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tsrnn.kernels import Cell
+
+
+class NamedCell(NamedTuple):
+    """Layer that runs a cell, options that it then has by default, and the cell in words.
+
+    Parameters
+    ----------
+    layer : str
+        Class of `tsrnn.layers`.
+    options : dict
+        Arguments of the class; those of models that use the cell replace them.
+    words : str
+
+    Examples
+    --------
+    >>> from tsrnn.layers import CELLS
+    >>> CELLS["lem"].layer, CELLS["gru"].options
+    ('LEM', {'cell': 'gru', 'block_size': 2})
+    """
+
+    layer: str
+    options: dict[str, Any]
+    words: str
+
+
+# A window of 16 steps keeps the state of a series small; heads and states as window and width.
+_ATTENTION = {"block_size": 2, "n_states": 16, "window": 16, "n_heads": 4}
+CELLS: dict[str, NamedCell] = {
+    "rnn": NamedCell(
+        "ParaRNN", {"cell": "rnn", "block_size": 2, "nonlinearity": "tanh"}, "blocks of Elman's"
+    ),
+    "gru": NamedCell("ParaRNN", {"cell": "gru", "block_size": 2}, "blocks of gated units"),
+    "lstm": NamedCell("ParaRNN", {"cell": "lstm", "block_size": 2}, "blocks of LSTMs"),
+    "attention": NamedCell("BlockRecurrentAttention", _ATTENTION, "block-recurrent attention"),
+    "lem": NamedCell("LEM", {}, "long expressive memory"),
+    "lru": NamedCell("LRU", {}, "linear recurrent units"),
+    "newton-gru": NamedCell("NewtonBlocks", {"cell": "newton-gru"}, "diagonal gated units"),
+    "newton-lstm": NamedCell("NewtonBlocks", {"cell": "newton-lstm"}, "diagonal LSTMs"),
+}
+
+
+def check_cell(cell: Any, layer: str | None = None) -> None:
+    """Check that a cell is one of `CELLS` or a user's, and one that a layer runs.
+
+    Parameters
+    ----------
+    cell : str or Cell
+    layer : str, optional
+        Class of `tsrnn.layers`; any by default.
+
+    Raises
+    ------
+    ValueError
+        If it is not; the message says which cells are legal, or which layer runs this one.
+
+    Examples
+    --------
+    >>> from tsrnn.layers import check_cell
+    >>> check_cell("lem")
+    >>> check_cell("lem", layer="ParaRNN")
+    Traceback (most recent call last):
+        ...
+    ValueError: cell of ParaRNN must be one of ('rnn', 'gru', 'lstm') or a tsrnn.kernels.Cell; ...
+    """
+    named = cell if isinstance(cell, str) and cell in CELLS else None
+    home = "ParaRNN" if isinstance(cell, Cell) else named and CELLS[named].layer
+    if home is not None and layer in (None, home):
+        return
+    names = tuple(name for name, entry in CELLS.items() if layer in (None, entry.layer))
+    users = " or a tsrnn.kernels.Cell" if layer in (None, "ParaRNN") else ""
+    message = (
+        f"cell{'' if layer is None else f' of {layer}'} must be one of {names}{users}; got "
+        f"{cell.name if isinstance(cell, Cell) else cell!r}"
+    )
+    if home is not None:
+        words = "a user's" if named is None else CELLS[named].words
+        message += f" ({words}), a cell of tsrnn.layers.{home}. Take that layer"
+    raise ValueError(message)
