@@ -78,7 +78,8 @@ class Program(nn.Module):
         self.fitted, self.levels, self.step = fitted, levels, fitted.step()
         for module in self.step.modules():
             if isinstance(getattr(module, "engine", None), str):
-                module.engine = "auto"  # a program has its own loop over time, whatever the fit ran
+                # a program has its own loop over time, whatever the fit ran
+                module.engine = "auto"  # type: ignore[assignment]
         model, settings, calibration = fitted.model, fitted.settings, fitted.calibration
         n_targets, groups = fitted.data.n_targets, self.step.units_per_series
         pooled, own_levels = None, 0
