@@ -8,12 +8,13 @@ import pytest
 
 import tsrnn
 from tsrnn import load, recurrence_features
-from tsrnn.cli._models import COMMANDS, class_of, is_file, settings_of
+from tsrnn.cli._models import is_file, settings_of
 from tsrnn.contract import Forecaster
 from tsrnn.models import MODELS, model_class
 
 SMALL = "--set max_epochs=1 --set hidden_size=8 --random-state 0"
 NOT_BY_NAME = {"Combination", "ParaRNNClassifier", "ParaRNNRegressor"}
+COMMANDS = {model.command: name for name, model in MODELS.items() if model.command}
 
 
 @pytest.fixture
@@ -77,15 +78,18 @@ def test_a_model_without_recurrence_has_no_features(refused, answer, files):
     assert refused("features model.tsrnn")
 
 
-def test_the_table_has_every_forecaster():
+def test_the_table_has_every_forecaster(document):
     assert set(COMMANDS.values()) == set(MODELS) - NOT_BY_NAME
+    classes = {row["name"]: row["class"] for row in document("models --json")["models"]}
     for command, name in COMMANDS.items():
-        assert issubclass(class_of(command), Forecaster)
-        assert class_of(command) is model_class(name)
+        cls = model_class(name)
+        assert issubclass(cls, Forecaster)
+        assert classes[command] == f"{MODELS[name].module}.{cls.__name__}"
 
 
-def test_names_are_found_in_any_case():
-    assert class_of("Auto_ARIMA") is tsrnn.baselines.AutoARIMA
+def test_names_are_found_in_any_case(answer):
+    assert answer("models Auto_ARIMA") == answer("models auto-arima")
+    assert answer("models Auto_ARIMA").startswith("AutoARIMA: ")
 
 
 def test_models_are_listed(answer, document):
