@@ -1,6 +1,8 @@
 """Recursions of the standard deviation: against arch, closed forms and simulations."""
 
+import inspect
 import math
+from dataclasses import replace
 
 import arch
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from tsrnn import GARCH, load
+from tsrnn import DCC, GARCH, load
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.garch._density import DENSITIES
 from tsrnn.linear.garch._filter import resting_state
@@ -262,3 +264,22 @@ def test_words_are_of_the_standard_deviation(returns):
     blocks = model.recurrent_blocks()[0]
     np.testing.assert_allclose(blocks["variance"].ravel(), model.persistence_)
     np.testing.assert_allclose(blocks["beta"].ravel(), beta)
+
+
+def test_an_entry_of_the_table_is_all_that_a_model_needs(returns, monkeypatch):
+    monkeypatch.setitem(VOLATILITIES, "zakoian", replace(VOLATILITIES["tgarch"], name="zakoian"))
+    found, expected = (GARCH(vol=vol).fit(returns[:800]) for vol in ("zakoian", "tgarch"))
+    pd.testing.assert_frame_equal(found.params_, expected.params_)
+    pd.testing.assert_series_equal(found.predict_variance(3), expected.predict_variance(3))
+
+
+def test_an_entry_whose_moments_are_not_known_is_refused():
+    with pytest.raises(ValueError, match="power must be 1, 0.5 or 0"):
+        replace(VOLATILITIES["tgarch"], power=0.75)
+    with pytest.raises(ValueError, match="expected must have a number for each"):
+        replace(VOLATILITIES["tgarch"], expected=(1.0,))
+
+
+def test_simulate_has_the_arguments_of_the_multivariate_models():
+    expected = inspect.signature(DCC.simulate).parameters
+    assert list(inspect.signature(GARCH.simulate).parameters) == list(expected)

@@ -33,7 +33,7 @@ def expected_mean(model: Model, params: np.ndarray, state: VarianceState, h: int
 def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
     """Expected variances (N, h), of a recursion of logarithms for a single step."""
     vol, n_ma = model.vol, model.mean.n_ma
-    if vol.power == 0.5:
+    if vol.root:
         return _expected_squares(model, params, state.memory[:, n_ma:], h)
     columns = torch.from_numpy(np.array(params.T)).unbind(0)[model.vol_part]
     fields = tuple(torch.tensor(state.memory.T))[n_ma:]

@@ -139,7 +139,7 @@ def _bound_messages(model: Model, at_bound: np.ndarray, params: np.ndarray) -> l
     for i in np.flatnonzero(at_bound):
         name = model.names[i]
         if name == "omega":
-            unit = "standard deviation" if model.vol.power == 0.5 else "variance"
+            unit = "standard deviation" if model.vol.root else "variance"
             what = f"is at its bound, {SMALLEST_OMEGA:g} of the {unit} of the series"
         elif name == "nu":
             end = NU[int(params[i] > sum(NU) / 2)]
@@ -170,7 +170,7 @@ def _moment_messages(
         return texts
     if level >= 1 and not known:
         texts.append(f"the persistence is {level:.6g}: there is no unconditional variance")
-    elif not root < 1 and not known and model.vol.power == 0.5:
+    elif not root < 1 and not known and model.vol.root:
         texts.append(
             f"the persistence is {level:.6g}, but that of the square of the recursion is "
             f"{root:.6g}: there is no unconditional variance"
@@ -210,9 +210,8 @@ def unconditional_variance(model: Model, params: np.ndarray) -> np.ndarray:
     gives; for Student's t, inf.
     """
     if not model.vol.log:
-        limit = resting_variance(model, params)
-        if model.vol.power == 0.5:
-            limit = _limit_of_squares(model, params)
+        limit_of = _limit_of_squares if model.vol.root else resting_variance
+        limit = limit_of(model, params)
         return np.where(np.isnan(limit), np.inf, limit)
     if model.density.names:
         return np.full(len(params), np.inf)
@@ -297,7 +296,7 @@ def _second_moments(model: Model, params: np.ndarray) -> np.ndarray:
 def shock_covariances(model: Model, params: np.ndarray) -> np.ndarray:
     """Covariances (N, shocks, shocks) of shocks in units of g; as if of size 0 if not finite."""
     square, size = _mean_square_size(model, params), np.ones(len(params))
-    if model.vol.power == 0.5:
+    if model.vol.root:
         size = model.density.mean_size(params[:, model.shape_part]).value
     weight = np.array(model.vol.expected)
     # Shocks are powers of |z|, or those where z < 0: products of two have half the moments then.
@@ -309,7 +308,7 @@ def shock_covariances(model: Model, params: np.ndarray) -> np.ndarray:
 
 def _mean_square_size(model: Model, params: np.ndarray) -> np.ndarray:
     """Expectation (N,) of the squared size of a shock: of z⁴, or z² for a root."""
-    if model.vol.power == 0.5:
+    if model.vol.root:
         return np.ones(len(params))
     return model.density.kurtosis(params[:, model.shape_part])
 

@@ -291,7 +291,7 @@ class Presample:
         elif self.kind == "unconditional":
             moving = past_weights(model) != 0
             moving[model.omega] = True
-            moving[model.shape_part] = model.vol.power == 0.5  # by E|z|
+            moving[model.shape_part] = model.vol.root  # by E|z|
         return moving
 
 
@@ -354,8 +354,8 @@ def presample_of(
     else:
         fixed = variance
         if kind == "backcast":
-            sizes = np.abs(first) if model.vol.power == 0.5 else first**2
-            fixed = backcast(sizes, sample.n_obs) ** (2 if model.vol.power == 0.5 else 1)
+            sizes = np.abs(first) if model.vol.root else first**2
+            fixed = backcast(sizes, sample.n_obs) ** (2 if model.vol.root else 1)
     moments = mean_moments(model, sample) if kind in MOVING else np.zeros((len(sample.n_obs), 1, 1))
     return Presample(model, kind, fixed, moments)
 

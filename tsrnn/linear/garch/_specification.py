@@ -243,7 +243,7 @@ def expected_params(model: Model, params: np.ndarray) -> np.ndarray:
 
     That of :math:`|z|^{2 \lambda}`: one for the variance, :math:`E |z|` for its root.
     """
-    if model.vol.power != 0.5:
+    if not model.vol.root:
         return params
     expected = params.copy()
     expected[:, model.shock_part] *= _mean_size(model, params).value[:, None]
@@ -265,7 +265,7 @@ def persistence_with_derivatives(
     """Persistence (N,) with slopes (N, k) and second derivatives (N, k, k)."""
     (n, k), weight, shocks = params.shape, past_weights(model), model.shock_part
     slope, bend = np.tile(weight, (n, 1)), np.zeros((n, k, k))
-    if model.vol.power == 0.5:
+    if model.vol.root:
         size, shape = _mean_size(model, params), model.shape_part
         share = params[:, shocks] @ weight[shocks]
         slope[:, shocks] *= size.value[:, None]
@@ -373,7 +373,7 @@ class Coordinates:
         """Natural parameters (n, k) of coordinates (n, d)."""
         params, shape = coordinates @ self.matrix.T + self.offset, self.model.shape_part
         params[:, shape] = 1 / params[:, shape]
-        if self._sized:
+        if self.model.vol.root:
             params[:, self.model.shock_part] /= _mean_size(self.model, params).value[:, None]
         return params
 
@@ -388,7 +388,7 @@ class Coordinates:
         result, shape = np.tile(self.matrix, (len(params), 1, 1)), self.model.shape_part
         nu = params[:, shape]
         result[:, shape] *= -(nu**2)[:, :, None]
-        if self._sized:
+        if self.model.vol.root:
             size, shocks = _mean_size(self.model, params), self.model.shock_part
             result[:, shocks] /= size.value[:, None, None]
             by_inverse = nu**2 * (size.slope / size.value)[:, None]  # of log E|z|, negative
@@ -396,11 +396,6 @@ class Coordinates:
                 "ns,nv,vd->nsd", params[:, shocks], by_inverse, self.matrix[shape]
             )
         return result
-
-    @property
-    def _sized(self) -> bool:
-        """Whether coefficients of shocks are estimated times E|z|."""
-        return self.model.vol.power == 0.5
 
     def pulled(self, params: np.ndarray, at: Evaluation, exact: bool) -> Evaluation:
         """Evaluation in these coordinates, of one in natural parameters."""
@@ -412,7 +407,7 @@ class Coordinates:
                 rows = self.matrix[shape]
                 bend = 2 * params[:, shape] ** 3 * at.gradient[:, shape]
                 curvature -= np.einsum("ns,si,sj->nij", bend, rows, rows)
-                if self._sized:
+                if self.model.vol.root:
                     curvature -= self._bend_of_shocks(params, at.gradient)
             gradient = np.einsum("nk,nkd->nd", at.gradient, jacobian)
         return Evaluation(at.value, gradient, curvature)

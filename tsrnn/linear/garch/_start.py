@@ -177,7 +177,7 @@ def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
 def _expected_shocks(model: Model) -> np.ndarray:
     """Expectation of the shocks, in units of the transformed variance."""
     size = model.density.mean_size(np.full((1, len(model.density.names)), _NU)).value[0]
-    return np.array(model.vol.expected) * (size if model.vol.power == 0.5 else 1.0)
+    return np.array(model.vol.expected) * (size if model.vol.root else 1.0)
 
 
 def _with_mean(model: Model, mean: MeanStart, rows: np.ndarray) -> np.ndarray:

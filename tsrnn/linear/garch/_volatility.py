@@ -96,8 +96,13 @@ class Volatility:
         return self.power == 0
 
     @property
+    def root(self) -> bool:
+        """Whether the recursion is of the root of the variance."""
+        return self.power == 0.5
+
+    @property
     def kinked(self) -> bool:
-        """Whether shocks have a kink at a residual of zero: absolute values, as not of squares."""
+        """Whether shocks have a kink at a residual of zero, as absolute values and no squares."""
         return self.power < 1
 
     def transformed(self, h: np.ndarray) -> np.ndarray:
