@@ -92,7 +92,7 @@ def samples(
             yield PreparedSeries(np.array([i]), prepared, seed), {}
     # Refused here, as a Hessian of n^8 / 4 elements is not to be filled with NaN.
     if len(reasons) == panel.n_series:
-        raise ValueError(f"no series could be fitted; {panel.ids[0]!r}: {reasons[0]}")
+        raise ValueError(f"no series could be fitted; {panel.ids.tolist()[0]!r}: {reasons[0]}")
 
 
 def highest_maximum(
