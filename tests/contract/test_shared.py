@@ -83,7 +83,7 @@ def test_arguments_are_described_where_they_are_shared():
             self.order = order
 
     lines = inspect.cleandoc(Described.__doc__).splitlines()
-    assert [line for line in lines if "freq" in line] == ["freq : str"]
+    assert [line for line in lines if line.startswith("freq")] == ["freq : str"]
     assert lines[lines.index("verbose : int") + 2 :][:2] == ["", "Examples"]
     heads = {line.partition(" : ")[0] for line in lines if " : " in line}
     assert {"order", *COMMON} == heads - {"id_col, time_col"} | {"id_col", "time_col"}

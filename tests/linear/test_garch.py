@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from tsrnn.contract import read_file
 from tsrnn.linear.garch import GARCH
 from tsrnn.linear.garch._density import DENSITIES, Student
-from tsrnn.linear.garch._filter import VarianceState, initial_memory
+from tsrnn.linear.garch._filter import VarianceState, initial_state
 from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._inference import (
     half_life,
@@ -300,7 +300,7 @@ def test_moments_of_a_second_order_model_are_those_of_simulations():
     model = Model(UnivariateMean(False), VOLATILITIES["garch"], DENSITIES["normal"], 2, 1)
     params = np.tile([0.2, 0.15, 0.1, 0.4], (20_000, 1))
     resting = np.full(20_000, 0.2 / 0.35)
-    begin = VarianceState(initial_memory(model, params, resting), np.empty((20_000, 0)))
+    begin = VarianceState(initial_state(model, params, resting), np.empty((20_000, 0)))
     z = np.random.default_rng(0).standard_normal((20_000, 60, 1))
     found = simulate_garch(model, params, begin, z)
     np.testing.assert_allclose(

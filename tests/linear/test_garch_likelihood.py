@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tsrnn.kernels import recurrence
 from tsrnn.linear.garch._density import DENSITIES, Normal, Student
-from tsrnn.linear.garch._filter import VarianceState, filter_garch, initial_memory
+from tsrnn.linear.garch._filter import VarianceState, filter_garch, initial_state
 from tsrnn.linear.garch._fit import garch_at
 from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._likelihood import Likelihood
@@ -307,7 +307,7 @@ def test_information_is_the_expected_outer_product_of_scores(vol, density):
     """Over many simulated series, both matrices have the same mean."""
     model = model_of(vol, density)
     params = np.tile(params_of(model), (4000, 1))
-    begin = initial_memory(model, params, np.ones(4000))
+    begin = initial_state(model, params, np.ones(4000))
     z = model.density.draw(np.random.default_rng(1), (60, 1), params[:, model.shape_part])
     y = simulate_garch(model, params, VarianceState(begin, np.empty((4000, 0))), z).y[..., 0]
     found = garch_at(model, y, np.full(4000, 60), params, 1.0).estimates

@@ -23,7 +23,7 @@ from tsrnn.linear.arma._specification import Specification
 def forecast_moments(
     spec: Specification,
     params: np.ndarray,
-    memory: np.ndarray,
+    state: np.ndarray,
     steps: np.ndarray,
     h: int,
     exog: np.ndarray | None,
@@ -37,7 +37,7 @@ def forecast_moments(
     ----------
     spec : Specification
     params : array of shape (n, k)
-    memory : array of shape (n, fields)
+    state : array of shape (n, fields)
     steps : array of shape (n,)
         Rows that the series have had.
     h : int
@@ -46,7 +46,7 @@ def forecast_moments(
     form = filter_form(spec)
     _, phi, theta = form.split(tuple(params.T))
     (T, K), Z, n = system(form, phi, theta), observation(form), form.dimension
-    a, P = list(memory.T[:n]), symmetric(n, memory.T[n:])
+    a, P = list(state.T[:n]), symmetric(n, state.T[n:])
     across = [list(column) for column in zip(*T, strict=True)]
     mean, variance = np.empty((len(params), h)), np.empty((len(params), h))
     for k in range(h):
@@ -62,7 +62,7 @@ def forecast_moments(
 def draw_errors(
     spec: Specification,
     params: np.ndarray,
-    memory: np.ndarray,
+    state: np.ndarray,
     shape: tuple[int, int],
     rng: np.random.Generator,
 ) -> np.ndarray:
@@ -75,14 +75,14 @@ def draw_errors(
     ----------
     spec : Specification
     params : array of shape (n, k)
-    memory : array of shape (n, fields)
+    state : array of shape (n, fields)
     shape : tuple of int
     rng : numpy.random.Generator
     """
     form, (h, paths), n = filter_form(spec), shape, len(params)
     _, phi, theta = form.split(tuple(params.T[:, :, None]))
     (T, K), Z = system(form, phi, theta), observation(form)
-    P = _stacked(symmetric(form.dimension, memory.T[form.dimension :]), n)
+    P = _stacked(symmetric(form.dimension, state.T[form.dimension :]), n)
     state = list(draw_normal(P, rng.standard_normal((n, form.dimension, paths))).swapaxes(0, 1))
     e, errors = rng.standard_normal((n, h, paths)), np.empty((n, h, paths))
     for k in range(h):

@@ -51,7 +51,7 @@ class CorrelationFamily(MatrixFamily):
         n, step, order = self.n, self.spec.step, self.spec.order
         return {
             "history": (step.mean.n_lags, n),
-            "variance": (n, step.model().n_memory),
+            "variance": (n, step.model().n_state),
             "outer": (order.p, n, n),
             "q": (max(order.q, 1), n, n),
         }

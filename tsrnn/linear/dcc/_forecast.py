@@ -9,7 +9,7 @@ from tsrnn.linear._mean import accumulated
 from tsrnn.linear._mean import paths as mean_paths
 from tsrnn.linear.dcc._filter import CorrelationState, Walk, covariances_of, walk_of
 from tsrnn.linear.dcc._specification import Parts, Specification, check_admissible
-from tsrnn.linear.garch._filter import VarianceState, initial_memory
+from tsrnn.linear.garch._filter import VarianceState, initial_state
 from tsrnn.linear.garch._forecast import expected_variance, simulate_garch
 from tsrnn.linear.garch._inference import resting_variance
 
@@ -58,7 +58,7 @@ def draw_dcc(
             "to simulate, the persistence of every variance must be below one; that of "
             f"{spec.targets[int(np.flatnonzero(~np.isfinite(start))[0]) % n]!r} is not"
         )
-    state = VarianceState(initial_memory(model, variance, start), np.empty((s * n, 0)))
+    state = VarianceState(initial_state(model, variance, start), np.empty((s * n, 0)))
     by_unit = z.swapaxes(1, 2).reshape(s * n, steps, 1)
     errors = simulate_garch(model, variance, state, by_unit).y.reshape(s, n, steps).swapaxes(1, 2)
     if not np.isfinite(errors).all():

@@ -95,7 +95,7 @@ class GARCHFamily(Family):
     @property
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         n, model = self.n_targets, self.model
-        return {"memory": (n, model.n_memory), "recent": (n, model.mean.n_dropped)}
+        return {"memory": (n, model.n_state), "recent": (n, model.mean.n_dropped)}
 
     @property
     def constant_shapes(self) -> dict[str, tuple[int, ...]]:

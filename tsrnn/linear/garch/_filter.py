@@ -20,7 +20,7 @@ class VarianceState(NamedTuple):
 
     Attributes
     ----------
-    memory : ndarray of shape (N, n_memory)
+    memory : ndarray of shape (N, n_state)
     recent : ndarray of shape (N, longest lag)
         Last values of y, the newest last.
     """
@@ -51,18 +51,18 @@ def _states(
     """Auxiliary fields (fields, N, T) of some units."""
     inputs = design(model, np.nan_to_num(y), lengths)
     initial = np.zeros((1, model.cell.n, len(y)))
-    initial[0, : model.n_memory] = initial_memory(model, params, presample).T
+    initial[0, : model.n_state] = initial_state(model, params, presample).T
     states, _ = recurrence(
         model.cell,
         torch.from_numpy(np.ascontiguousarray(inputs.transpose(1, 2, 0)[None])),
         torch.from_numpy(np.ascontiguousarray(params.T)),
         torch.from_numpy(initial),
     )
-    return states[0, :, model.n_memory :].permute(1, 2, 0).numpy()
+    return states[0, :, model.n_state :].permute(1, 2, 0).numpy()
 
 
-def initial_memory(model: Model, params: np.ndarray, presample: np.ndarray) -> np.ndarray:
-    """State (N, n_memory) that follows from presample variances (N,)."""
+def initial_state(model: Model, params: np.ndarray, presample: np.ndarray) -> np.ndarray:
+    """State (N, n_state) that follows from presample variances (N,)."""
     fixed = Presample(model, "fixed", presample, np.zeros((len(params), 1, 1)))
     return fixed.state(params, 0).value
 
@@ -70,7 +70,7 @@ def initial_memory(model: Model, params: np.ndarray, presample: np.ndarray) -> n
 def resting_state(model: Model, params: np.ndarray, variance: np.ndarray) -> VarianceState:
     """State of N units after variances (N,), shocks at their expectation and values of zero."""
     at_rest = replace(model, vol=replace(model.vol, before=()))
-    memory = initial_memory(at_rest, expected_params(model, params), variance)
+    memory = initial_state(at_rest, expected_params(model, params), variance)
     return VarianceState(memory, np.zeros((len(params), model.mean.n_dropped)))
 
 
@@ -79,7 +79,7 @@ def begin_garch(
 ) -> VarianceState:
     """State of N units after series (N, T) of at least the longest lag."""
     first = model.mean.n_dropped
-    state = VarianceState(initial_memory(model, params, presample), y[:, :first])
+    state = VarianceState(initial_state(model, params, presample), y[:, :first])
     return advance_garch(model, params, state, y[:, first:], lengths - first)
 
 

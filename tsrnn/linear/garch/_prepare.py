@@ -198,7 +198,7 @@ class Quantity(NamedTuple):
 class Initial(NamedTuple):
     """State before the first observation, with the derivatives that are not zero."""
 
-    value: np.ndarray  # (N, n_memory)
+    value: np.ndarray  # (N, n_state)
     first: dict[tuple[int, int], np.ndarray]
     second: dict[tuple[int, int, int], np.ndarray]
 
@@ -265,7 +265,7 @@ class Presample:
     def state(self, params: np.ndarray, order: int) -> Initial:
         """State before the first observation and its derivatives up to an order."""
         model, before, moving = self.model, self.transformed(params), self._moving()
-        value = np.zeros((len(params), model.n_memory))
+        value = np.zeros((len(params), model.n_state))
         first: dict[tuple[int, int], np.ndarray] = {}
         second: dict[tuple[int, int, int], np.ndarray] = {}
         for j in range(model.n_vol):

@@ -90,7 +90,7 @@ class Model:
         return max(self.p, self.q)
 
     @cached_property
-    def n_memory(self) -> int:
+    def n_state(self) -> int:
         """State fields: those of the mean, then those of the variance."""
         return self.mean.n_ma + self.n_vol
 
@@ -106,7 +106,7 @@ class Model:
         step = Step(self)
         return Cell(
             f"{self.vol.name}-{self.density.name}-{self.p}-{self.q}",
-            n=self.n_memory + len(AUXILIARY),
+            n=self.n_state + len(AUXILIARY),
             m=len(inputs),
             p=len(params),
             step=step,
@@ -126,13 +126,13 @@ class Step:
             return self._observed(fields, inputs, params)
         *inputs_, observed = inputs
         new = self._observed(fields, tuple(inputs_), params)
-        n, there = self.model.n_memory, observed > 0.5
+        n, there = self.model.n_state, observed > 0.5
         kept = (torch.where(there, a, b) for a, b in zip(new[:n], fields, strict=False))
         return (*kept, *(torch.where(there, field, 0.0) for field in new[n:]))
 
     def _observed(self, fields: Fields, inputs: Fields, params: Fields) -> Fields:
         model = self.model
-        state = fields[: model.n_memory]
+        state = fields[: model.n_state]
         h, log_h = model.vol.variance(state[model.mean.n_ma :])
         predicted = model.mean.predicted(
             state[: model.mean.n_ma], inputs[1:], params[model.mean_part]
