@@ -123,3 +123,17 @@ def test_without_a_fit_there_is_no_attribute(case):
     assert missing == {*fitted} - callables - {"arguments_"}
     check_is_fitted(model.fit(X, y))
     assert {name for name in fitted if not hasattr(model, name)} == {"feature_names_in_"}
+
+
+def test_dropout_is_drawn_from_the_seed_of_the_fit():
+    X, y = np.random.default_rng(0).normal(size=(2, 30, 5))[0][..., None], np.arange(30.0)
+    model = ParaRNNRegressor(
+        hidden_size=4, n_layers=2, layer_options={"dropout": 0.5}, max_epochs=2, random_state=0
+    )
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first = model.fit(X, y).predict(X)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    np.testing.assert_array_equal(model.fit(X, y).predict(X), first)
+    assert not np.array_equal(model.set_params(random_state=1).fit(X, y).predict(X), first)

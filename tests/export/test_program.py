@@ -29,7 +29,7 @@ PANELS = {
     "LEM": (LEMForecaster, {}, [80, 60]),
     "LRU": (LRUForecaster, {"n_layers": 2}, [80, 60]),
     "Newton": (NewtonForecaster, {"n_layers": 2}, [80, 60]),
-    "Newton LSTM": (NewtonForecaster, {"cell": "lstm"}, [80, 60]),
+    "Newton LSTM": (NewtonForecaster, {"cell": "newton-lstm"}, [80, 60]),
     "ensemble": (PARA, {"n_estimators": 2}, [80, 60]),
     "paper": (PARA, {"preset": "paper", "intervals": "gaussian"}, [80, 60]),
     "no local level": (PARA, {"local_level": False}, [80, 60]),

@@ -287,7 +287,7 @@ def estimator_subjects(label, example):
 
     yield f"{label}()", Subject(construct, {}, parameters_of(cls), numbers=True)
     model = example.fit(example.make())
-    for name, method in inspect.getmembers(cls, callable):
+    for name, method in inspect.getmembers(cls, inspect.isroutine):
         asked = not name.startswith("_") and name not in NO_QUESTIONS and "_request" not in name
         if not asked or name == "from_rnn" or not hasattr(model, name):
             continue  # what a class does not offer it names the others for

@@ -4,6 +4,7 @@ import copy
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib as mpl
@@ -145,7 +146,7 @@ class TestPage:
 
     def test_says_where_the_network_contributes_nothing(self, result, fitted, tmp_path):
         network = copy.copy(fitted["network"])
-        network.best_epochs_ = [0]
+        network.fitted_ = replace(network.fitted_, best_epochs=[0])
         path = report(result, tmp_path / "a.html", models={"off": network})
         said = "".join(read(path).words)
         assert said.index("off: Forecasts: the local level alone.") < said.index("Accuracy")

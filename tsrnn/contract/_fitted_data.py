@@ -55,7 +55,7 @@ class FittedData:
     >>> from tsrnn.datasets import load_nile
     >>> data = ARMA(order=(1, 0)).fit(load_nile()).fitted_.data
     >>> data.layout.target_names, data.exog_names, data.freq
-    (('volume',), (), 'YE-DEC')
+    (('volume',), (), 'YS-JAN')
     """
 
     layout: Layout

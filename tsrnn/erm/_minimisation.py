@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -54,18 +56,19 @@ def minimise_risk(
     function = _random_start(model, arguments, targets, training, settings, generator)
     data, network, loss = function.training_data(samples), function.network, settings.loss
     judged = held_out if len(held_out) else chosen
-    history, best_epoch = train(
-        network,
-        SampleEpoch(data, chosen, settings.batch_size, generator),
-        loss=EmpiricalRisk(network, loss, function.reading),
-        validate=RiskOfSamples(network, data, judged, loss, function.reading, function.bounds),
-        groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
-        max_epochs=settings.max_epochs,
-        patience=settings.patience if settings.early_stopping else None,
-        device=settings.device,
-        callbacks=settings.callbacks,
-        verbose=settings.verbose,
-    )
+    with _seeded_dropout(generator):
+        history, best_epoch = train(
+            network,
+            SampleEpoch(data, chosen, settings.batch_size, generator),
+            loss=EmpiricalRisk(network, loss, function.reading),
+            validate=RiskOfSamples(network, data, judged, loss, function.reading, function.bounds),
+            groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
+            max_epochs=settings.max_epochs,
+            patience=settings.patience if settings.early_stopping else None,
+            device=settings.device,
+            callbacks=settings.callbacks,
+            verbose=settings.verbose,
+        )
     network.eval()
     skill = None
     if len(held_out) and best_epoch:
@@ -79,6 +82,17 @@ def minimise_risk(
     if len(held_out):
         parts["validation"] = samples.part(held_out)
     return function.judged(course, data.sample(SHARE_NUMBERS), loss, **parts)
+
+
+@contextmanager
+def _seeded_dropout(generator: torch.Generator) -> Iterator[None]:
+    """Seed torch's global generator for a training, and leave it as it was.
+
+    torch's dropout takes no generator of one's own.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator.initial_seed())
+        yield
 
 
 def take_epoch(
@@ -113,17 +127,18 @@ def take_epoch(
         network = copy.deepcopy(before.network)
         function = replace(before, arguments=arguments, network=network)
     data, network, course = function.training_data(samples), function.network, function.course
-    moments = train_for(
-        network.train(),
-        SampleEpoch(data, counted, settings.batch_size, generator, least_steps=1),
-        loss=EmpiricalRisk(network, settings.loss, function.reading),
-        groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
-        rates=[settings.learning_rate],
-        device=settings.device,
-        callbacks=settings.callbacks,
-        verbose=settings.verbose,
-        moments=copy.deepcopy(course.moments),
-    )
+    with _seeded_dropout(generator):
+        moments = train_for(
+            network.train(),
+            SampleEpoch(data, counted, settings.batch_size, generator, least_steps=1),
+            loss=EmpiricalRisk(network, settings.loss, function.reading),
+            groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
+            rates=[settings.learning_rate],
+            device=settings.device,
+            callbacks=settings.callbacks,
+            verbose=settings.verbose,
+            moments=copy.deepcopy(course.moments),
+        )
     network.eval()
     # The history of a fit does not describe this network any more.
     course = Course(
