@@ -83,11 +83,11 @@ def draw_errors(
     _, phi, theta = form.split(tuple(params.T[:, :, None]))
     (T, K), Z = system(form, phi, theta), observation(form)
     P = _stacked(symmetric(form.dimension, state.T[form.dimension :]), n)
-    state = list(draw_normal(P, rng.standard_normal((n, form.dimension, paths))).swapaxes(0, 1))
+    fields = list(draw_normal(P, rng.standard_normal((n, form.dimension, paths))).swapaxes(0, 1))
     e, errors = rng.standard_normal((n, h, paths)), np.empty((n, h, paths))
     for k in range(h):
-        errors[:, k] = dot(Z, state) + e[:, k]
-        state = [dot(row, state) + gain * e[:, k] for row, gain in zip(T, K, strict=True)]
+        errors[:, k] = dot(Z, fields) + e[:, k]
+        fields = [dot(row, fields) + gain * e[:, k] for row, gain in zip(T, K, strict=True)]
     return errors * np.sqrt(params[:, -1])[:, None, None]
 
 
