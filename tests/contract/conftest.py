@@ -481,5 +481,6 @@ def contract():
         other=other_arguments,
         loaded=loaded,
         content=saved_content,
+        drawn=drawn,
         examples=EXAMPLES,
     )

@@ -184,6 +184,7 @@ class TestMembers:
         member = combination.forecasters_["ar"].update(example.later)
         found = combination.update(example.later).forecasters_["ar"]
         contract.same(found.predict(3, level=80), member.predict(3, level=80))
+        contract.same(contract.drawn(found.plot(3)), contract.drawn(member.plot(3)))
 
     def test_a_file_of_combined_combinations_has_the_rows_of_an_update(self, contract):
         example = contract.examples["Combination, nested"]

@@ -763,10 +763,12 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         variances, times = fitted.variances(state, h, **options), data.times_ahead(state, h)
         return write_frame(data.layout, state.ids, times, {"": variances}, model="variance")
 
-    def _at(self, state: S) -> Self:
-        """The same fitted forecaster after other rows of its series."""
+    def _at(self, state: S, history: History | None = None) -> Self:
+        """The same fitted forecaster after other rows of its series, the last ones in `history`."""
         other = copy.copy(self)
         other.state_ = state
+        if history is not None:
+            other._history = history
         return other
 
     def _check_follows(self, panel: Panel) -> np.ndarray:

@@ -168,7 +168,7 @@ class Combination(Classical[CombinedState]):
         """The fitted members, after the rows that the combination has seen; copies of them."""
         check_is_fitted(self, "fitted_")
         pairs = zip(self.fitted_.members.items(), self.state_.members, strict=True)
-        return {name: member._at(state) for (name, member), state in pairs}
+        return {name: member._at(state, self._history) for (name, member), state in pairs}
 
     @property
     def weights_(self) -> pd.Series:
