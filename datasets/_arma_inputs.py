@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tsrnn.datasets._checks import check_at_least, checked_std
+from tsrnn.datasets._checks import check_at_least, not_negative
 
 __all__ = ["arma_inputs"]
 
@@ -86,7 +86,7 @@ def arma_inputs(
     from scipy.signal import lfilter  # slow to import for those who only load data
 
     check_at_least(1, n=n, length=length, n_inputs=n_inputs)
-    std = checked_std("innovation_std", innovation_std)
+    std = not_negative("innovation_std", innovation_std)
     phi, theta = _coefficients("ar", ar), _coefficients("ma", ma)
     _check_stationary(phi)
     # A and b of the states that `scipy.signal.lfilter` keeps.

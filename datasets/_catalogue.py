@@ -43,73 +43,26 @@ def list_datasets() -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Record:
-    """Facts about one data set, from which its loader and its documentation follow.
-
-    Parameters
-    ----------
-    name : str
-        Name of the data set; its loader is ``load_<name>`` unless `loader` says otherwise.
-    title : str
-        One line saying what was measured, where and when.
-    units : dict of str to str, or str
-        Unit of every column, in the order of the columns; one string where all columns share it.
-    frequency : str
-        pandas alias of the spacing of the rows, or ``"irregular"``.
-    source : str
-        Who published the numbers, and the work to cite.
-    license : str
-        Terms as the distributor states them.
-    shipped_by : str
-        Package that carries the file, or ``"download"``.
-    rows, columns : int
-        Size of the frame.
-    notes : str
-        What a user has to know before modelling.
-    loader : str
-        Name of the function, where it is not ``load_<name>``.
-    subject : str
-        What the loader loads, with the exact span.
-    remarks : str
-        Further notes of the documentation.
-    example : str
-        Code of the documentation, with its output.
-    """
+    """Facts about one data set, from which its loader and its documentation follow."""
 
     name: str
-    title: str
-    units: Mapping[str, str] | str
-    frequency: str
-    source: str
-    license: str
-    shipped_by: str
+    title: str  # what was measured, where and when, in one line
+    units: Mapping[str, str] | str  # by column, in their order; one where all share it
+    frequency: str  # pandas alias of the spacing of the rows, or "irregular"
+    source: str  # who published the numbers, and the work to cite
+    license: str  # as the distributor states it
+    shipped_by: str  # package that carries the file, or "download"
     rows: int
     columns: int
-    notes: str = ""
-    loader: str = ""
-    subject: str = ""
-    remarks: str = ""
-    example: str = ""
+    notes: str = ""  # what a user has to know before modelling
+    loader: str = ""  # name of the function, where it is not load_<name>
+    subject: str = ""  # what the loader loads, with the exact span
+    remarks: str = ""  # further notes of the documentation
+    example: str = ""  # code of the documentation, with its output
 
 
 def tidy(record: Record, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns named in the record as float64 on a ``ds`` index, with its attrs.
-
-    Parameters
-    ----------
-    record : Record
-        Facts about the data.
-    frame : DataFrame, shape (rows, >= columns)
-        The numbers, indexed by time; columns that the record does not name are left out.
-
-    Returns
-    -------
-    DataFrame, shape (rows, columns)
-
-    Raises
-    ------
-    ValueError
-        If the index does not have the frequency that the record states.
-    """
+    """Return the columns named in the record as float64 on a ``ds`` index, with its attrs."""
     names = frame.columns if isinstance(record.units, str) else list(record.units)
     # One resolution whatever the pandas version, so that frames can be compared and joined.
     index = pd.DatetimeIndex(frame.index, name="ds").as_unit("ns")

@@ -17,11 +17,18 @@ def check_at_least(least: int, **sizes: Any) -> None:
             raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
 
 
-def checked_std(name: str, value: Any) -> float:
-    """`value` as a float if it can be a standard deviation, else an error that names it."""
+def not_negative(name: str, value: Any) -> float:
+    """`value` as a float if it is finite and not negative, else an error that names it."""
     if not is_real(value) or not 0 <= value < math.inf:
         raise ValueError(f"{name} must be finite and not negative; got {value!r}")
     return float(value)
+
+
+def check_positive(**values: Any) -> None:
+    """Raise unless every value is a positive and finite number."""
+    for name, value in values.items():
+        if not is_real(value) or not 0 < value < math.inf:
+            raise ValueError(f"{name} must be a positive and finite number; got {value!r}")
 
 
 def is_real(value: Any) -> bool:

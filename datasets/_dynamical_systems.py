@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from tsrnn.datasets._checks import check_at_least, check_positive, is_real, not_negative
+
 __all__ = ["fitzhugh_nagumo", "lotka_volterra"]
 
 
@@ -80,10 +82,10 @@ def fitzhugh_nagumo(
     """
     from scipy.integrate import solve_ivp  # slow to import for those who only load data
 
-    _check_sizes(n=n, length=length)
-    _check_positive("a positive number", t_end=t_end, tau=tau)
+    check_at_least(1, n=n, length=length)
+    check_positive(t_end=t_end, tau=tau)
     for name, value in (("i_ext", i_ext), ("a", a), ("b", b)):
-        if not np.isfinite(value):
+        if not is_real(value) or not math.isfinite(value):
             raise ValueError(f"{name} must be a finite number; got {value!r}")
     if b < 0:
         raise ValueError(
@@ -182,10 +184,13 @@ def lotka_volterra(
     >>> u.shape, z.shape
     ((10, 2048), (10, 2048, 2))
     """
-    _check_sizes(n=n, length=length)
-    _check_positive("positive and finite", dt=dt, a=a, b=b, c=c, d=d, z1=initial[0], z2=initial[1])
-    if not amplitude >= 0:
-        raise ValueError(f"amplitude must not be negative; got {amplitude!r}")
+    check_at_least(1, n=n, length=length)
+    if np.shape(initial) != (2,):
+        raise ValueError(f"initial must be two numbers, of prey and predators; got {initial!r}")
+    check_positive(dt=dt, a=a, b=b, c=c, d=d, z1=initial[0], z2=initial[1])
+    not_negative("amplitude", amplitude)
+    if not is_real(cycles) or not math.isfinite(cycles):
+        raise ValueError(f"cycles must be a finite number; got {cycles!r}")
     generator = np.random.default_rng(random_state)
     mean = generator.uniform(0.0, amplitude, (n, 1))
     wave = mean * generator.uniform(-1.0, 1.0, (n, 1))
@@ -207,15 +212,3 @@ def lotka_volterra(
             f"at step {step}. Give a smaller dt"
         )
     return u, z
-
-
-def _check_sizes(**sizes: int) -> None:
-    for name, value in sizes.items():
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be a positive integer; got {value!r}")
-
-
-def _check_positive(what: str, **values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} must be {what}; got {value!r}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tsrnn.datasets._checks import check_at_least, checked_std
+from tsrnn.datasets._checks import check_at_least, not_negative
 
 __all__ = ["NoisePadded", "RegressionProcess"]
 
@@ -93,7 +93,7 @@ class RegressionProcess(ABC):
             length=int(length),
             n_inputs=int(n_inputs),
             n_outputs=int(n_outputs),
-            noise_std=checked_std("noise_std", noise_std),
+            noise_std=not_negative("noise_std", noise_std),
         )
 
     def inputs(self, n: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
@@ -322,7 +322,7 @@ class NoisePadded(RegressionProcess):
             raise TypeError(f"process must be a RegressionProcess; got {process!r}")
         check_at_least(process.length, length=length)
         super().__init__(length, process.n_inputs, process.n_outputs, process.noise_std)
-        self._set(process=process, padding_std=checked_std("padding_std", padding_std))
+        self._set(process=process, padding_std=not_negative("padding_std", padding_std))
 
     def _draw_inputs(self, n: int, generator: np.random.Generator) -> np.ndarray:
         # A child, so that the process draws as it does without padding.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ LABELS = ("classlabel", "targetlabel")
 ALIASES = {"dimension": "dimensions"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelledSequences:
     """Sequences with a label or a target each, as `read_ts` gives them.
 
@@ -216,7 +217,7 @@ def _read_tag(header: _Header, number: int, tag: str, rest: str) -> None:
         if tag == "timestamps" and header.flags[tag]:
             header.fail(number, "time stamps are not supported; values only, @timeStamps false")
     elif tag in NUMBERS:
-        if not (rest.isascii() and rest.isdigit() and int(rest)):
+        if not (re.fullmatch(r"\d{1,18}", rest, re.ASCII) and int(rest)):
             header.fail(number, f"@{tag} must be followed by a positive integer; got {rest!r}")
         header.numbers[tag] = int(rest)
     elif tag in LABELS:
@@ -286,6 +287,8 @@ def _values(header: _Header, number: int, text: str) -> list[float]:
 
 def _finite_or_missing(text: str) -> float | None:
     """Finite number, NaN for a missing one, None for any other text."""
+    if "_" in text or not text.isascii():  # which Python reads as digits
+        return None
     try:
         value = float(text)
     except ValueError:

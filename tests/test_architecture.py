@@ -54,7 +54,7 @@ DOORS = {
     "arch": {"datasets", "baselines", "evaluation"},
     "utilsforecast": {"evaluation"},
     "scoringrules": {"evaluation"},
-    "polars": {"tsrnn/evaluation/_record.py", "tsrnn/data/_files.py"},
+    "polars": {"tsrnn/data/_files.py"},
     "matplotlib": {"plotting"},
     "pooch": {"datasets"},
     "typer": {"cli"},

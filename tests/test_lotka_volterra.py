@@ -73,12 +73,17 @@ def test_the_sample_follows_from_the_seed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n": 0}, "n must be a positive integer; got 0"),
-        ({"length": 2.0}, r"length must be a positive integer; got 2\.0"),
-        ({"dt": 0.0}, r"dt must be positive and finite; got 0\.0"),
-        ({"b": float("nan")}, "b must be positive and finite; got nan"),
-        ({"initial": (1.0, -0.5)}, r"z2 must be positive and finite; got -0\.5"),
-        ({"amplitude": -1.0}, r"amplitude must not be negative; got -1\.0"),
+        ({"n": 0}, "n must be an integer of at least 1; got 0"),
+        ({"length": 2.0}, r"length must be an integer of at least 1; got 2\.0"),
+        ({"dt": 0.0}, r"dt must be a positive and finite number; got 0\.0"),
+        ({"b": float("nan")}, "b must be a positive and finite number; got nan"),
+        ({"initial": (1.0, -0.5)}, r"z2 must be a positive and finite number; got -0\.5"),
+        ({"amplitude": -1.0}, r"amplitude must be finite and not negative; got -1\.0"),
+        ({"amplitude": float("inf")}, "amplitude must be finite and not negative; got inf"),
+        ({"cycles": float("nan")}, "cycles must be a finite number; got nan"),
+        ({"a": "1"}, "a must be a positive and finite number; got '1'"),
+        ({"n": True}, "n must be an integer of at least 1; got True"),
+        ({"initial": (1.0, 1.0, 1.0)}, "initial must be two numbers"),
         ({"dt": 2.0}, r"dt=2\.0 are too long: trajectory 0 leaves .* Give a smaller dt"),
     ],
 )

@@ -270,6 +270,11 @@ class TestForecast:
         assert legend_texts(ax) == ["history", "95% interval", "80% interval", "forecast"]
         assert ax.get_ylabel() == "sales"
 
+    @pytest.mark.parametrize("levels", [80, 80.0, np.float64(80), (80,)])
+    def test_a_level_is_a_list_of_one(self, levels):
+        ax = plot_forecast(history(), forecast(history()), levels=levels)
+        assert legend_texts(ax) == ["history", "80% interval", "forecast"]
+
     def test_levels_and_length_of_history_can_be_chosen(self):
         past = history()
         ax = plot_forecast(past, forecast(past), last=10, levels=[80])
@@ -373,6 +378,13 @@ class TestForecast:
         past = history()
         with pytest.raises(ValueError, match=r"only one at the levels \['80'\]"):
             plot_forecast(past, forecast(past).drop(columns="sales-hi-80"))
+
+
+@pytest.mark.parametrize("times", [["a", "b"], ["2024-01-01", "2024-01-02"]])
+def test_times_as_text_are_refused(times):
+    past = pd.Series([1.0, 2.0], times, name="sales")
+    with pytest.raises(TypeError, match=f"such as '{times[0]}'. Convert them by pd.to_datetime"):
+        plot_forecast(past, forecast(history()))
 
 
 class TestForecasts:
@@ -496,6 +508,7 @@ class TestContributions:
             (lambda f: f[[]], ValueError, "at least one row"),
             (lambda f: f.assign(unique_id="a"), ValueError, r"\['unique_id'\] are not"),
             (lambda f: f.assign(bias=np.nan), ValueError, r"the parts \['bias'\] do"),
+            (lambda f: f.assign(bias=np.inf), ValueError, r"infinite values; the parts \['bias'\]"),
         ],
     )
     def test_bad_frames_are_refused(self, parts, spoil, error, message):
@@ -629,6 +642,8 @@ class TestBacktest:
             plot_backtest(backtested, **arguments)
         with pytest.raises(ValueError, match="a backtest has the columns"):
             plot_backtest(backtested.drop(columns="cutoff"))
+        with pytest.raises(ValueError, match="the frame has no rows"):
+            plot_backtest(backtested[:0])
 
 
 class TestDiagnostics:

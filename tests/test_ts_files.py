@@ -144,6 +144,8 @@ def test_the_result_does_not_change(tmp_path):
     data = read_ts(written(tmp_path, [*TOY, "1:a"]))
     with pytest.raises(FrozenInstanceError):
         data.name = "other"
+    assert data != read_ts(tmp_path / "toy.ts")  # as an object, arrays have no truth
+    assert len({data}) == 1
 
 
 @pytest.mark.parametrize(
@@ -158,6 +160,7 @@ def test_the_result_does_not_change(tmp_path):
         (["@missing perhaps"], "line 1: @missing must be followed by true or false.*'perhaps'"),
         (["@missing true", "@MISSING true"], "line 2: @missing comes twice"),
         (["@dimensions six"], "line 1: @dimensions must be .* positive integer; got 'six'"),
+        (["@dimensions " + 5000 * "9"], "line 1: @dimensions must be .* positive integer"),
         (["@seriesLength 0"], "line 1: @serieslength must be .* positive integer; got '0'"),
         (["@classLabel true", "@data"], "line 1: .*different classes; got"),
         (["@classLabel true a a", "@data"], "line 1: .*different classes; got"),
@@ -167,6 +170,8 @@ def test_the_result_does_not_change(tmp_path):
         ([*TOY, "1,2,3"], "line 4: the label must be among .* got '1,2,3'"),
         ([*TOY, "1,x,3:a"], "line 4: value 2 of a dimension is no finite number: 'x'"),
         ([*TOY, "1,,3:a"], "line 4: value 2 of a dimension is no finite number: ''"),
+        ([*TOY, "1,2_0,3:a"], "line 4: value 2 of a dimension is no finite number: '2_0'"),
+        ([*TOY, "１,2:a"], "line 4: value 1 of a dimension is no finite number: '１'"),
         ([*TOY, "1,inf:a"], "line 4: value 2 of a dimension is no finite number: 'inf'"),
         ([*TOY, "1,2:1,2:a", "1,2:a"], "line 5: each case must have 2 dimensions; got 1"),
         ([*TOY, "1,2:1,2,3:a"], r"line 4: all dimensions .* as many values; got \[2, 3\]"),

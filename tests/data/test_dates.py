@@ -152,6 +152,12 @@ class TestNoDates:
         refused(frame, "must hold datetimes", repr(text), "pd.to_datetime", error=TypeError)
 
 
+def test_a_zone_without_a_name_is_refused():
+    times = MONTHS.tz_localize("dateutil/Europe/Berlin")
+    refused(dated(times), "time zone with a name", "tzfile", "Use tz_convert")
+    assert read_panel(dated(times.tz_convert("Europe/Berlin"))).layout.tz == "Europe/Berlin"
+
+
 def test_new_frames_have_their_dates_in_the_same_place():
     frame = dated(MONTHS)
     column, index = read_panel(frame), read_panel(frame.set_index("when"))

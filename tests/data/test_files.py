@@ -279,6 +279,20 @@ class TestErrors:
         frame.loc[9, "ds"] = pd.NaT
         told(ValueError, write(tmp_path, frame), "after the first 8 rows: ", "(NaT) at row 1")
 
+    @pytest.mark.parametrize(
+        ("late", "message"),
+        [
+            ("2001Q{}", "after the first 4 rows they are period"),
+            ("2001-01-0{} 00:00+02:00", r"\(UTC\+02:00\), before .*\(no zone\)"),
+        ],
+    )
+    def test_texts_of_another_form_after_some_rows(self, tmp_path, monkeypatch, late, message):
+        monkeypatch.setattr(_files, "ROWS_AT_ONCE", 4)
+        times = [f"2000-01-0{i}" for i in range(1, 5)] + [late.format(i) for i in range(1, 5)]
+        frame = pd.DataFrame({"unique_id": "a", "ds": times, "y": 1.0})
+        with pytest.raises(ValueError, match=message):
+            read_panel(write(tmp_path, frame))
+
 
 def test_never_more_than_some_rows_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(_files, "ROWS_AT_ONCE", 10)

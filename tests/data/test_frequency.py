@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.data import future_times, read_panel
-from tsrnn.data._frequency import parse_freq
+from tsrnn.data import future_times, read_panel, steps_between
 
 ALIASES = [
     *("MS", "ME", "BMS", "BME", "QS", "QE", "BQS", "BQE", "YS", "YE", "BYS", "BYE"),
@@ -64,17 +63,18 @@ def test_given_and_carried_frequency_serve_a_single_row(alias):
     n=st.integers(1, 40),
 )
 def test_steps_there_and_back(alias, start, n):
-    grid = parse_freq(alias)
-    times = pd.date_range(start, periods=n, freq=alias, unit="ns").to_numpy()
-    assert grid.contains(times, None).all()
-    assert (np.diff(grid.numbers(times, None)) == grid.step).all()
-    np.testing.assert_array_equal(grid.advance(times[:1], np.arange(n), None), times)
+    times = pd.date_range(start, periods=n + 1, freq=alias, unit="ns").to_numpy()
+    panel = read_panel(series(pd.DatetimeIndex(times)), freq=alias)  # without gaps
+    np.testing.assert_array_equal(panel.times, times)
+    np.testing.assert_array_equal(future_times((times[:1], alias), n)[0], times[1:])
+    np.testing.assert_array_equal(steps_between(times[:1], times, alias), np.arange(n + 1))
 
 
 def test_alias_with_the_same_grid_has_one_name():
-    assert parse_freq("QS-OCT") == parse_freq("QS-APR") == parse_freq("QS")
-    assert parse_freq("60min") == parse_freq("h")
-    assert parse_freq("7D") != parse_freq("W")
+    day = series(pd.DatetimeIndex(["2023-10-01"]))  # a Sunday
+    names = {"QS-OCT": "QS-JAN", "QS-APR": "QS-JAN", "QS": "QS-JAN", "60min": "h"}
+    for alias, name in (names | {"h": "h", "7D": "7D", "W": "W-SUN"}).items():
+        assert read_panel(day, freq=alias).freq == name
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_alias_with_the_same_grid_has_one_name():
 )
 def test_alias_not_understood(freq, told):
     with pytest.raises(ValueError, match=re.escape(told)):
-        parse_freq(freq)
+        read_panel(series(pd.date_range("2020", periods=2)), freq=freq)
 
 
 def test_integer_step_and_period_frequency():

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.data import future_times, panel_frame, read_future, read_panel, write_frame
+from tsrnn.data import (
+    future_times,
+    panel_frame,
+    read_future,
+    read_panel,
+    write_frame,
+    write_paths,
+)
 
 FREQS = ["MS", "ME", "QS-JAN", "YE-DEC", "W-SUN", "D", "B", "h", "15min", "2h", "BME"]
 
@@ -311,3 +318,18 @@ class TestPanelFrame:
     def test_polars_comes_as_pandas(self):
         frame = pl.DataFrame({"ds": pd.date_range("2020", periods=4), "y": [1.0, 2.0, 3.0, 4.0]})
         assert isinstance(panel_frame(read_panel(frame)), pd.DataFrame)
+
+    def test_is_a_copy(self):
+        series = values(pd.date_range("2020", periods=4, freq="D"), "y")["y"]
+        panel = read_panel(series)
+        assert not np.shares_memory(panel_frame(panel).to_numpy(), panel.values)
+
+
+@pytest.mark.parametrize("arguments", [{"id_col": "path"}, {"target": "path"}])
+def test_a_column_of_the_data_called_path_is_refused(arguments):
+    frame = pd.DataFrame({"path": [1.0, 2.0, 3.0], "ds": pd.date_range("2020", periods=3)})
+    frame = frame.assign(path="a", y=1.0) if "id_col" in arguments else frame
+    panel = read_panel(frame, **arguments)
+    times = future_times(panel, 1)
+    with pytest.raises(ValueError, match="more than one 'path', as a column of the data has"):
+        write_paths(panel.layout, panel.ids, times, np.ones((2, 1, 1, 1)), model="path")

@@ -1,5 +1,7 @@
 """Windows, no look ahead, updates in place of fits, failures apart, and a file to go on from."""
 
+import json
+import re
 import warnings
 
 import numpy as np
@@ -296,6 +298,36 @@ class TestShapes:
         made = GARCH().fit(returns.iloc[:-2]).predict_variance(2)
         np.testing.assert_allclose(frame["GARCH"].iloc[[4, 5, 10, 11]], made.to_numpy().T.ravel())
 
+    def test_ids_may_be_true_and_false(self):
+        long = long_frame((30, 30))
+        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        long["unique_id"] = long["unique_id"] == "a"
+        with pytest.warns(UserWarning, match="1 series set aside: False"):
+            frame = backtest([ETS()], long, h=2, n_windows=2)
+        assert frame.loc[frame["ETS"].isna(), "unique_id"].tolist() == [False] * 4
+
+    def test_a_frequency_that_the_first_rows_do_not_show(self):
+        weekdays = pd.Series(np.arange(15.0), pd.bdate_range("2024-01-01", periods=15))
+        assert weekdays.index[4].day_name() == "Friday"  # the first window looks like all days
+        assert backtest(Naive(), weekdays, h=5, n_windows=2)["Naive"].tolist() == [4] * 5 + [9] * 5
+        assert backtest(Naive(), weekdays, h=7, n_windows=1)["Naive"].tolist() == [7.0] * 7
+
+    @pytest.mark.parametrize(
+        ("df", "arguments"),
+        [
+            (pd.DataFrame({1: monthly(30, 0), "1": monthly(30, 1)}), {}),
+            (
+                long_frame((30, 30))
+                .assign(z=0.0, **{"b/z": 1.0})
+                .replace({"unique_id": {"b": "a/b"}}),
+                {"target": ["z", "b/z"]},
+            ),
+        ],
+    )
+    def test_names_that_are_the_same_as_text_are_refused(self, df, arguments):
+        with pytest.raises(ValueError, match=r"must have different names as text.*Rename"):
+            backtest(Naive(**arguments), df.drop(columns="y", errors="ignore"), h=2, n_windows=2)
+
     def test_attributes_for_compare(self):
         long = long_frame()
         told = backtest(ARMA(order=(1, 0)), long, h=4, n_windows=2).attrs["backtest"]
@@ -398,6 +430,20 @@ class TestFailures:
         assert [(f["model"], f["unique_id"]) for f in told] == [("ETS", "b")] * 2
         assert "constant" in told[0]["error"]
 
+    def test_of_other_models_need_no_messages(self):
+        class Silent(Spy):
+            messages_ = "none"
+
+            def __sklearn_clone__(self):
+                return Silent(log=[])
+
+            def predict(self, h):
+                return super().predict(h) * np.nan
+
+        with pytest.warns(UserWarning, match="no forecast"):
+            frame = backtest({"s": Silent(), "n": Naive()}, monthly(20, 0), h=2, n_windows=2)
+        assert frame["s"].isna().all()
+
     def test_everywhere_are_an_error(self):
         with pytest.raises(RuntimeError, match="all models failed in all windows.*no luck"):
             self.run({"bad": Failing(11, order=(1, 0))}, n_windows=1)
@@ -483,13 +529,27 @@ class TestFile:
         with pytest.raises(ValueError, match="random_state of 'ParaRNN' is Generator.*integer"):
             backtest(model, monthly(60, 0), h=1, n_windows=1, path=tmp_path / "done.parquet")
 
-    def test_keeps_lost_series(self, tmp_path):
+    @pytest.mark.parametrize("ids", ["abc", (3, 1, 2), tuple(pd.date_range("2001", periods=3))])
+    def test_keeps_lost_series(self, tmp_path, ids):
         path, long = tmp_path / "done.parquet", long_frame()
         long.loc[long["unique_id"] == "b", "y"] = 3.0
-        with pytest.warns(UserWarning, match="'b'"):
+        long["unique_id"] = long["unique_id"].map(dict(zip("abc", ids, strict=True)))
+        with pytest.warns(UserWarning, match=re.escape(f"set aside: {ids[1]!r}. ")):
             first = backtest([ETS()], long, h=2, n_windows=1, path=path)
         again = backtest([ETS()], long, h=2, n_windows=1, path=path)
         assert again.attrs == first.attrs
+
+    def test_of_the_version_before_has_the_names_of_lost_series(self, tmp_path):
+        path, long = tmp_path / "done.parquet", long_frame()
+        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        first = backtest([ETS()], long, h=2, n_windows=1, path=path)
+        metadata = pl.read_parquet_metadata(path)
+        header = json.loads(metadata["tsrnn_backtest"])
+        (window,) = header["windows"]
+        window[3] = [["b", reason] for _, reason in window[3]]
+        metadata["tsrnn_backtest"] = json.dumps(header)
+        pl.read_parquet(path).write_parquet(path, metadata=metadata)
+        assert backtest([ETS()], long, h=2, n_windows=1, path=path).attrs == first.attrs
 
     def test_keeps_failures(self, tmp_path):
         path, y = tmp_path / "done.parquet", monthly(60, 0)

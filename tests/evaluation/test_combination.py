@@ -12,7 +12,7 @@ from sklearn.base import clone
 import tsrnn
 from tsrnn import ARMA, Combination, ParaRNNForecaster, backtest
 from tsrnn.baselines import ETS, Mean, Naive
-from tsrnn.evaluation._combination import inverse_error_weights, stacked_weights
+from tsrnn.evaluation import inverse_error_weights, stacked_weights
 
 SMALL = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1, "random_state": 0}
 
@@ -206,6 +206,8 @@ class TestRefusals:
             ({"weights": "best"}, ValueError, "weights must be one of"),
             ({"weights": [0.5, 0.5]}, ValueError, "weights must be 3 numbers"),
             ({"weights": [0.5, 0.2, 0.2]}, ValueError, "finite and sum to one"),
+            ({"weights": ["a", "b", "c"]}, ValueError, "weights must be 3 numbers"),
+            ({"weights": np.array(1.0)}, ValueError, "weights must be 3 numbers"),
             ({"weights": {"AR": 1.0}}, ValueError, "weights must be those of"),
             ({"weights": "stacked", "n_windows": 0}, ValueError, "n_windows must be a positive"),
             ({"weights": "stacked", "n_windows": 99}, ValueError, "99 windows of h=3"),

@@ -206,6 +206,7 @@ BAD_FRAMES = {
                       "both ends, -lo- and -hi-; of 'A-lo-80'"),
     "interval of nothing": (lambda f: f.assign(**{"X-lo-80": 1.0}), ValueError,
                             "model 'X', of which frame has no column"),
+    "too large": (lambda f: f.assign(A=1e160), ValueError, r"exceed 1e\+150 in size"),
     "before cutoff": (lambda f: f.assign(ds=f["cutoff"]), ValueError, "must lie after its cutoff"),
     "types of time": (lambda f: f.assign(cutoff=1), TypeError, "must be of one type"),
     "no id": (lambda f: f.assign(unique_id=None), ValueError, "'unique_id' must have no missing"),
@@ -306,6 +307,14 @@ class TestPage:
         text = repr(fast(made(2)))
         assert text.endswith(": 2 series, 50 windows of 3 steps>")
         assert "\n" not in text
+
+
+def test_long_names_that_begin_alike_have_a_column_each():
+    models = [f"forecaster with the same first letters {i}" for i in range(2)]
+    lines = str(fast(made(models=models))).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("Diebold-Mariano"))
+    assert lines[start + 1].count("forecaster with the s...") == 2
+    assert [line.count("-") for line in lines[start + 2 : start + 4]] == [1, 1]
 
 
 def test_frames_of_backtest_are_compared():

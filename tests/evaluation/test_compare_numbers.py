@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.evaluation import compare, format_p_value
-from tsrnn.evaluation._forecasts import model_columns
+from tsrnn.evaluation import compare, diagnose, format_p_value
 
 
 @pytest.mark.parametrize(
@@ -25,15 +24,19 @@ def test_columns_that_are_models():
     frame = pd.DataFrame({"unique_id": ["a"], "ds": [1], "cutoff": [0], "y": [1.0]})
     frame = frame.assign(B=1.0, text="x", flag=True, A=2)
     frame = frame.assign(**{"A-lo-95": 0, "A-hi-95": 3, "A-lo-52.5": 1, "A-hi-52.5": 2})
-    intervals = {52.5: ("A-lo-52.5", "A-hi-52.5"), 95.0: ("A-lo-95", "A-hi-95")}
-    assert model_columns(frame) == {"B": {}, "A": intervals}
-    assert list(model_columns(frame)) == ["B", "A"]
-    assert list(model_columns(frame)["A"]) == [52.5, 95.0]
-    assert model_columns(frame, ["A"]) == {"A": intervals}
+    keys, intervals = list(frame)[:4], ["A-lo-52.5", "A-hi-52.5", "A-lo-95", "A-hi-95"]
+    assert diagnose(frame).models == ["B", "A"]
+    assert list(compare(frame).ordered_forecasts()) == [*keys, "B", "A", *intervals]
+    only = compare(frame, models=["A"])
+    assert list(only.ordered_forecasts()) == [*keys, "A", *intervals]
+    assert [name for name in only.accuracy if name.startswith("coverage")] == [
+        "coverage-52.5",
+        "coverage-95",
+    ]
     with pytest.raises(ValueError, match="both ends"):
-        model_columns(frame.drop(columns="A-lo-95"))
+        compare(frame.drop(columns="A-lo-95"))
     with pytest.raises(ValueError, match="a numeric column of forecasts"):
-        model_columns(frame[["unique_id", "ds", "cutoff", "y", "text"]])
+        compare(frame[[*keys, "text"]])
 
 
 @pytest.mark.parametrize(("benchmark", "reference"), [(None, "Zero"), ("Two", "Two")])

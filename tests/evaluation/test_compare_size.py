@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tsrnn.evaluation._diebold_mariano import diebold_mariano
 from tsrnn.evaluation._losses import Observations
+from tsrnn.evaluation._tests import diebold_mariano
 
 PAIRS, LEVEL = 1000, 0.05
 # Bounds that a correct test leaves with probability 0.001.

@@ -12,8 +12,6 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.tsa.stattools import diebold_mariano_test
 
 from tsrnn.evaluation import compare
-from tsrnn.evaluation._losses import newey_west_lags
-from tsrnn.evaluation._ranks import rank_models
 
 MODELS = ("A", "B", "C")
 
@@ -110,11 +108,12 @@ class TestDieboldMariano:
     def test_lags_come_from_the_overlap_of_windows(self, step_size, overlap):
         table = compare(framed(errors(1, 30, 6), step_size), n_boot=10).diebold_mariano
         lags = [row(table, step, "A", "B")["lags"] for step in [1, 2, 3, 4, 5, 6, "all"]]
-        assert lags == [newey_west_lags(k, 30) for k in [*overlap, overlap[-1]]]
-        assert newey_west_lags(0, 30) == 0
-        assert newey_west_lags(1, 27) == 3
-        assert newey_west_lags(1, 28) == 4
-        assert newey_west_lags(9, 30) == 9
+        assert lags == [max(k, 4) if k else 0 for k in [*overlap, overlap[-1]]]  # 30^(1/3) < 4
+
+    @pytest.mark.parametrize(("n", "steps", "lags"), [(27, 2, 3), (28, 2, 4), (30, 10, 9)])
+    def test_lags_are_the_cube_root_of_the_windows_or_more(self, n, steps, lags):
+        table = compare(framed(errors(1, n, steps)), n_boot=10).diebold_mariano
+        assert row(table, steps, "A", "B")["lags"] == lags
 
     def test_over_time_tests_the_series_of_scaled_means(self):
         error = errors(4, 30, 2)
@@ -340,9 +339,11 @@ class TestRanks:
          (2, 0.1, 1.645), (5, 0.1, 2.459), (10, 0.1, 2.920)],
     )  # fmt: skip
     def test_critical_difference_is_that_of_the_table(self, k, alpha, q):
-        losses = np.random.default_rng(0).normal(size=(30, k))
-        found = rank_models(losses, [f"M{i}" for i in range(k)], alpha).critical_difference
-        assert found * np.sqrt(6 * 30 / (k * (k + 1))) == pytest.approx(q, abs=1.01e-3)
+        draw = np.random.default_rng(0).normal(size=(19, k))  # too few for tests of pairs
+        frame = pd.DataFrame(draw, columns=[f"M{i}" for i in range(k)])
+        frame = frame.assign(unique_id=range(19), ds=1, cutoff=0, y=0.0)
+        found = compare(frame, alpha=alpha).critical_difference
+        assert found * np.sqrt(6 * 19 / (k * (k + 1))) == pytest.approx(q, abs=1.01e-3)
 
     def test_ranks_of_series_and_friedman(self):
         error = errors(12, 3, 2)

@@ -1,10 +1,12 @@
 """Sentences about tests, against cases written by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.evaluation._words import scope, sentences
+from tsrnn.evaluation import compare
 
 NOTHING = pd.DataFrame()
 NOT_ADJUSTED = "The tests at each step are not adjusted for their number."
@@ -26,8 +28,25 @@ def _numbers(verdict):
     return difference, {"=": 0.4, "?": np.nan}.get(verdict, 0.01)
 
 
+def compared(models, n_windows, horizon, n_series):
+    s, w, h = (i.ravel() for i in np.indices((n_series, n_windows, horizon)))
+    frame = pd.DataFrame({"unique_id": s, "cutoff": w * horizon, "y": 0.0})
+    frame["ds"] = frame["cutoff"] + h + 1
+    draw = np.random.default_rng(0).normal(size=(len(models), len(s)))
+    for i, (name, error) in enumerate(zip(models, draw, strict=True)):
+        frame[name] = 9**i * error  # in the order of their accuracy
+    return compare(frame, n_boot=10)
+
+
+RESULT = compared("AB", 2, 1, 1)
+
+
 def said(tests, models=("A", "B"), alpha=0.05, benchmark=None, held=NOTHING, ability=NOTHING):
-    return sentences(tests, held, ability, list(models), alpha, benchmark)
+    result = replace(
+        RESULT, scope=[], accuracy=pd.DataFrame(index=list(models)), diebold_mariano=tests,
+        confidence_set=held, superior_predictive_ability=ability, alpha=alpha, benchmark=benchmark,
+    )  # fmt: skip
+    return result.words()
 
 
 @pytest.mark.parametrize(
@@ -175,18 +194,20 @@ def test_without_tests_there_is_nothing_to_say():
 
 
 @pytest.mark.parametrize(
-    ("models", "sizes", "over", "why", "sentence"),
+    ("models", "sizes", "over", "sentence"),
     [
-        ("AB", (20, 12, 1), "time", "", "A and B are compared over 20 windows of 12 steps, of one "
+        ("AB", (20, 12, 1), "time", "A and B are compared over 20 windows of 12 steps, of one "
          "series; the tests take a window as one observation."),
-        ("ABC", (1, 1, 25), "series", "", "A, B and C are compared over 1 window of 1 step, of 25 "
+        ("ABC", (1, 1, 25), "series", "A, B and C are compared over 1 window of 1 step, of 25 "
          "series; the tests take a series as one observation."),
-        ("ABCDE", (5, 2, 1), None, "too few", "5 models are compared over 5 windows of 2 steps, of "
-         "one series, without tests of the differences: too few."),
-        ("A", (5, 2, 3), None, "", "A is measured over 5 windows of 2 steps, of 3 series; there is "
+        ("ABCDE", (5, 2, 1), None, "5 models are compared over 5 windows of 2 steps, of "
+         "one series, without tests of the differences: tests need at least 20 windows or 20 "
+         'series; there are 5 and 1; over="time" tests all the same.'),
+        ("A", (5, 2, 3), None, "A is measured over 5 windows of 2 steps, of 3 series; there is "
          "no other model to test it against."),
     ],
 )  # fmt: skip
-def test_the_first_sentence_says_what_was_compared(models, sizes, over, why, sentence):
-    n_windows, horizon, n_series = sizes
-    assert scope(list(models), n_windows, horizon, n_series, over, why) == sentence
+def test_the_first_sentence_says_what_was_compared(models, sizes, over, sentence):
+    result = compared(models, *sizes)
+    assert result.over == over
+    assert result.words()[0] == sentence

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from utilsforecast import losses as uf
 
 from tsrnn.evaluation import compare
 
@@ -135,6 +136,25 @@ def test_all_tables_agree_with_loops(n_series, n_windows, steps, n_models, n_lev
             assert_equal(result.by_series.loc[(series, name)], wanted)
     assert len(result.by_step) == n_models * known["step"].nunique()
     assert len(result.by_series) == n_models * known["unique_id"].nunique()
+
+
+def test_measures_are_those_of_utilsforecast():
+    frame = panel(3, 4, 3, levels=(80.0,), missing=0.3)
+    table, rows = compare(frame, n_boot=20).by_series, frame.dropna().drop(columns="cutoff")
+    for key, loss, factor in [("MAE", uf.mae, 1), ("RMSE", uf.rmse, 1), ("sMAPE", uf.smape, 200)]:
+        wanted = factor * loss(rows, ["A", "B"]).set_index("unique_id")
+        found = table[key].unstack("model")[["A", "B"]]
+        np.testing.assert_allclose(found, wanted[["A", "B"]], rtol=1e-14)
+    wanted = uf.coverage(rows, ["A", "B"], 80).set_index("unique_id")
+    found = table["coverage-80"].unstack("model")[["A", "B"]]
+    np.testing.assert_allclose(found, wanted[["A", "B"]], rtol=1e-14)
+    quantiles = {0.1: "{}-lo-80", 0.5: "{}", 0.9: "{}-hi-80"}
+    pinball = [
+        uf.quantile_loss(rows, {m: column.format(m) for m in "AB"}, q).set_index("unique_id")
+        for q, column in quantiles.items()
+    ]
+    found = table["pinball"].unstack("model")[["A", "B"]]
+    np.testing.assert_allclose(found, sum(p[["A", "B"]] for p in pinball) / 3, rtol=1e-14)
 
 
 def test_owa_is_the_mean_of_the_ratios_to_the_benchmark():

@@ -77,20 +77,24 @@ MODELS = {
 }
 
 
+@pytest.fixture(scope="module")
+def without_it():
+    others = panel().query("unique_id != 'b'")
+    return {name: backtest({"m": made()}, others, **GIVEN) for name, made in MODELS.items()}
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("case", BAD)
-def test_the_others_go_on_as_without_it(case, model):
+def test_the_others_go_on_as_without_it(case, model, without_it):
     spoil, reason = BAD[case]
-    made = MODELS[model]
     with pytest.warns(UserWarning, match="1 series set aside: 'b'"):
-        frame = backtest({"m": made()}, spoil(panel()), **GIVEN)
+        frame = backtest({"m": MODELS[model]()}, spoil(panel()), **GIVEN)
     told = pd.DataFrame(frame.attrs["backtest"]["set_aside"])
     assert list(told["unique_id"]) == ["b"]
     assert list(told["n_windows"]) == [3]
     assert reason in told["error"][0]
     good = frame[frame["unique_id"] != "b"].reset_index(drop=True)
-    alone = backtest({"m": made()}, panel().query("unique_id != 'b'"), **GIVEN)
-    pd.testing.assert_frame_equal(good, alone)
+    pd.testing.assert_frame_equal(good, without_it[model])
     assert frame.loc[frame["unique_id"] == "b", "m"].isna().all()
 
 

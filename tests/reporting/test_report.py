@@ -61,6 +61,16 @@ def file(result, fitted, tmp_path_factory):
     return report(result, folder / "report.html", models=fitted, title="Two <models>")
 
 
+@pytest.fixture(scope="module")
+def wide_page(tmp_path_factory):
+    models = {f"model number {i}": Drift() for i in range(4)}
+    frame = backtest(models, monthly(), h=6, n_windows=30, step_size=1, level=[80, 90, 95])
+    frame.attrs["backtest"]["set_aside"] = [
+        {"unique_id": "x" * 50, "model": None, "n_windows": 3, "error": "words and " * 20}
+    ]
+    return report(compare(frame, n_boot=20), tmp_path_factory.mktemp("wide") / "page.html")
+
+
 class Reader(HTMLParser):
     """Text, tables and what a page refers to; open tags must be closed in order."""
 
@@ -144,25 +154,23 @@ class TestPage:
         panels = ["RMSSE by step", "coverage-80 by step", "coverage-95 by step", "mean ranks"]
         assert pictures[:4] == panels
 
-    def test_says_where_the_network_contributes_nothing(self, result, fitted, tmp_path):
+    def test_says_where_the_network_contributes_nothing(self, fitted, tmp_path):
         network = copy.copy(fitted["network"])
         network.fitted_ = replace(network.fitted_, best_epochs=[0])
+        result = compare(_drawn(["A"], n_windows=3))
         path = report(result, tmp_path / "a.html", models={"off": network})
         said = "".join(read(path).words)
         assert said.index("off: Forecasts: the local level alone.") < said.index("Accuracy")
         assert "Recurrence features: recurrence_features reads what a network has learned" in said
         assert "recurrence features of off" not in path.read_text(encoding="utf-8")
 
-    def test_closes_its_figures_and_changes_no_setting(self, result, tmp_path):
+    def test_twice_is_the_same_and_leaves_nothing_behind(self, file, result, fitted, tmp_path):
         before = dict(mpl.rcParams)
-        report(result, tmp_path / "a.html")
+        page = report(result, tmp_path / "b.html", models=fitted, title="Two <models>")
+        assert page.read_bytes() == file.read_bytes()
+        assert list(tmp_path.iterdir()) == [page]
         assert plt.get_fignums() == []
         assert dict(mpl.rcParams) == before
-
-    def test_twice_is_the_same(self, result, tmp_path):
-        one, two = (report(result, tmp_path / name).read_bytes() for name in ("a.html", "b.html"))
-        assert one == two
-        assert {path.name for path in tmp_path.iterdir()} == {"a.html", "b.html"}
 
 
 class TestOtherComparisons:
@@ -173,15 +181,15 @@ class TestOtherComparisons:
         assert "Accuracy" in page.words
 
     def test_of_variances(self, tmp_path):
-        returns = pd.Series(np.random.default_rng(0).normal(size=400))
+        returns = pd.Series(np.random.default_rng(0).normal(size=230))
         models = {"a": GARCH(), "b": GARCH(order=(1, 0))}
-        frame = backtest(models, returns, h=1, n_windows=60, refit=False, kind="variance")
+        frame = backtest(models, returns, h=1, n_windows=30, refit=False, kind="variance")
         page = read(report(compare(frame), tmp_path / "a.html"))
         assert "QLIKE" in page.words
         assert "Errors one step ahead" not in page.words
 
     def test_of_many_series(self, tmp_path):
-        wide = pd.DataFrame({f"s{i}": monthly(60, i) for i in range(12)})
+        wide = pd.DataFrame({f"s{i}": monthly(60, i) for i in range(9)})
         models = {"a": ARMA(order=(1, 0)), "b": ARMA(order=(0, 1, 0))}
         frame = backtest(models, wide, h=2, n_windows=12, step_size=1, refit=False, level=80)
         text = report(compare(frame), tmp_path / "a.html", n_series=1).read_text(encoding="utf-8")
@@ -194,24 +202,24 @@ class TestOtherComparisons:
         frame = backtest(
             ARMA(order=(1, 0)), monthly(90), h=2, n_windows=25, step_size=2, refit=False
         )
-        for i in range(6):
+        for i in range(4):
             frame[f"m{i}"] = frame["y"] + rng.normal(size=len(frame))
-        result = compare(frame)
+        result = compare(frame, n_boot=20)
         page = read(report(result, tmp_path / "a.html"))
         assert f"Pairs with {result.models[0]} only; " in " ".join(page.words)
         assert max(len(row) for table in page.tables for row in table) < 15
         assert len(result.plot()) > 0
 
     def test_of_many_models_has_the_limits_of_the_summary(self, tmp_path):
-        result = compare(_drawn([f"M{i}" for i in range(12)]), n_boot=20)
+        result = compare(_drawn([f"M{i}" for i in range(9)]), n_boot=20)
         page = read(report(result, tmp_path / "a.html"))
-        assert max(len(row) for table in page.tables for row in table) <= 13
+        assert max(len(row) for table in page.tables for row in table) <= 10
         pairs = [table for table in page.tables if table[0][:2] == ["model", "against"]]
-        assert [len(table) for table in pairs] == [12]
+        assert [len(table) for table in pairs] == [9]
         said = " ".join(page.words)
         best = result.models[0]
         assert f"Pairs with {best} only; all are in Comparison.diebold_mariano." in said
-        assert "132 ordered pairs, too many for a page; they are in Comparison.encomp" in said
+        assert "72 ordered pairs, too many for a page; they are in Comparison.encomp" in said
 
     def test_of_few_models_has_all_pairs(self, tmp_path):
         result = compare(_drawn(["A", "B", "C", "D"]), n_boot=20)
@@ -307,16 +315,12 @@ class TestBrowser:
         assert int(found[3]) == 0
 
     @pytest.mark.parametrize("width", [360, 700, 1200, "print"])
-    def test_tables_fit_and_panels_are_legible(self, tmp_path, width):
-        models = {f"model number {i}": Drift() for i in range(4)}
-        frame = backtest(models, monthly(), h=6, n_windows=30, step_size=1, level=[80, 90, 95])
-        frame.attrs["backtest"]["set_aside"] = [
-            {"unique_id": "x" * 50, "model": None, "n_windows": 3, "error": "words and " * 20}
-        ]
-        path = report(compare(frame, n_boot=20), tmp_path / "page.html")
+    def test_tables_fit_and_panels_are_legible(self, wide_page, tmp_path, width):
+        path = wide_page
         if width == "print":
             style = path.read_text(encoding="utf-8")
             style = style.replace("@media screen and", "@media not all and")
+            path = tmp_path / "page.html"
             path.write_text(style.replace("@media print", "@media all"), encoding="utf-8")
         outer = tmp_path / "frame.html"
         outer.write_text(

@@ -45,20 +45,10 @@ _GIVE = 'Give it, such as freq="MS" (month start), freq="D" or freq="h"'
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Rows sorted by series.
+    """Rows sorted by series: series i has the rows indptr[i] to indptr[i + 1].
 
-    Parameters
-    ----------
-    times : ndarray, shape (N,)
-        datetime64[ns] in UTC or naive, or int64 (period ordinals, integers).
-    indptr : ndarray of int64, shape (S + 1,)
-        Series i has the rows indptr[i] to indptr[i + 1].
-    ids : pandas.Index, shape (S,)
-    named : bool
-        Whether the frame has ids; if not, messages name no series.
-    tz : str or None
-    period : str or None
-        Frequency of periods.
+    `times` (N,) are datetime64[ns], in UTC or naive, or int64 (ordinals of periods, integers);
+    where the frame has no ids, `named` is false and messages name no series.
     """
 
     times: np.ndarray
@@ -154,16 +144,6 @@ def infer_grid(axis: Axis) -> Grid:
     """Return the one grid on which all series of an axis of datetimes or integers lie.
 
     The step is the most common difference, so that missing rows do not hide it.
-
-    Parameters
-    ----------
-    axis : Axis
-        Timestamps increase within each series.
-
-    Raises
-    ------
-    ValueError
-        If there are too few rows, no regular frequency or several frequencies.
     """
     n = len(axis.inner)
     if n == 0:
@@ -273,12 +253,7 @@ def _is_datetime(axis: Axis) -> bool:
 def positions(axis: Axis, grid: Grid) -> np.ndarray:
     """Return how many steps each row lies after the first of its series, int64 (N,).
 
-    Computed for blocks of neighbouring series, so that memory is needed for a part of the rows.
-
-    Raises
-    ------
-    ValueError
-        If rows are not on the grid, or series have another frequency, naming all of them.
+    Rows that are not on the grid, and series of another frequency, are refused, all of them named.
     """
     wanted = np.arange(0, len(axis.times), ROWS_AT_ONCE)
     cuts = np.unique(np.append(np.searchsorted(axis.indptr, wanted), len(axis.ids)))
@@ -316,16 +291,10 @@ def _block_positions(axis: Axis, grid: Grid) -> np.ndarray:
 
 
 def strangers(axis: Axis, steps: np.ndarray) -> np.ndarray:
-    """Return the series that have another frequency, not gaps.
+    """Return the series that have another frequency, not gaps, by `steps` at the rows `inner`.
 
     These are the series of three rows or more of which no two are neighbours on the grid, and
     which are equally spaced or lack more than half of the grid's timestamps.
-
-    Parameters
-    ----------
-    axis : Axis
-    steps : ndarray of int64
-        Steps on the grid from the row before to each row of `axis.inner`.
     """
     codes, n_series = axis.codes[axis.inner], len(axis.ids)
     first = steps[axis.indptr[codes] - codes]
@@ -358,12 +327,7 @@ def check_gaps(axis: Axis, grid: Grid, offsets: np.ndarray) -> None:
 def check_few_missing(axis: Axis, grid: Grid, lengths: np.ndarray) -> None:
     """Refuse to insert so many rows that a wrong timestamp is likelier, or memory would not do.
 
-    Parameters
-    ----------
-    axis : Axis
-    grid : Grid
-    lengths : ndarray of int64, shape (S,)
-        Rows of each series with the missing ones.
+    `lengths` (S,) are the rows of each series with the missing ones.
     """
     wanted, came = float(lengths.sum(dtype=float)), len(axis.times)
     if wanted <= MOST_ROWS or wanted <= MOST_MISSING * came:

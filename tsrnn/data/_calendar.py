@@ -20,17 +20,7 @@ MOST_WAVES = 3  # smooth, and all there is of five to seven weekdays and of four
 
 
 class Cycle(NamedTuple):
-    """A cycle of the calendar.
-
-    Parameters
-    ----------
-    days : float
-        Length.
-    positions : int
-        Different places in it that are told apart.
-    place : callable
-        From a DatetimeIndex on the wall clock to the share of the cycle that has passed.
-    """
+    """Cycle of the calendar: days, places told apart, and the share of it that has passed."""
 
     days: float
     positions: int

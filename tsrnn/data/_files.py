@@ -335,30 +335,8 @@ def read_files(
 ) -> Table:
     """Read the files that a path, a folder or a pattern names as one table.
 
-    CSV is read as a frame. Parquet is read some rows at a time, in the order of the files.
-
-    Parameters
-    ----------
-    source : str or os.PathLike
-    id_col, time_col : str
-    float_frame : callable
-        The columns that are needed, in float64, of the table of some rows.
-    layout : Layout, optional
-        Of the data that a model was fitted to.
-
-    Returns
-    -------
-    Table
-        Of parquet files with these columns alone, and ids as categories.
-
-    Raises
-    ------
-    ImportError
-        If parquet files are to be read and polars is not installed.
-    FileNotFoundError
-        If there is no such file.
-    ValueError, TypeError
-        If the files cannot be read or differ in their columns; see also `read_table`.
+    CSV is read as a frame. Parquet is read some rows at a time, in the order of the files: the
+    columns that `float_frame` gives of the table of some rows, and ids as categories.
     """
     files = DataFiles.find(source)
     if files.kind == "csv":
@@ -401,7 +379,13 @@ class _LongRows:
 
     def put(self, table: Table, columns: pd.DataFrame, start: int) -> None:
         """Store rows from number `start` on."""
-        rows = slice(start, start + len(columns))
+        rows, expected, came = slice(start, start + len(columns)), self._first.stamps, table.stamps
+        if (came.kind, came.tz) != (expected.kind, expected.tz):
+            raise ValueError(
+                f"times must be of one kind and zone; after the first {start} rows they are "
+                f"{came.dtype} ({came.tz or 'no zone'}), before {expected.dtype} "
+                f"({expected.tz or 'no zone'}). Write them anew in one form"
+            )
         self._values[rows], self._times[rows] = columns, table.stamps.values
         if table.ids is None:
             return

@@ -206,6 +206,7 @@ def write_paths(
     for j, name in enumerate(frame.columns[-n_targets:]):
         frame[name] = paths[..., j].ravel()
     number = np.repeat(np.arange(1, n + 1), n_series * h)
+    _joined({"path": number}, dict.fromkeys(frame.columns))
     frame.insert(len(frame.columns) - n_targets, "path", number)
     return in_library(
         frame.reset_index(drop=True) if layout.time_col is not None else frame, layout
@@ -237,7 +238,8 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
     """
     layout, stamps = panel.layout, write_stamps(panel.times, panel.layout)
     if layout.kind == "series" and columns is None:
-        return pd.Series(panel.values[:, 0], index=stamps, name=layout.series_name)
+        values = panel.values[:, 0].copy()  # pandas 2 would hand out the panel's own
+        return pd.Series(values, index=stamps, name=layout.series_name)
     data: dict[Name, Any] = {}
     if layout.id_col is not None:
         data[layout.id_col] = panel.ids.repeat(panel.lengths)

@@ -70,20 +70,11 @@ _MONTHLY = re.compile(r"(?P<business>B?)(?P<unit>[MQY])(?P<side>[SE])")
 
 
 def parse_freq(freq: object) -> Grid:
-    """Return the grid that a frequency for datetimes or integers names.
+    """Return the grid that a frequency names: an alias, an offset, or the step of integers.
 
-    Parameters
-    ----------
-    freq : str, int or pandas offset
-        An integer is the step of an integer index. Aliases: D, W-SUN, B, h, min, s, ms, us, ns,
-        MS, ME, QS-JAN, QE-DEC, YS-JAN, YE-DEC and the business variants BMS, BME, BQS-JAN, ...,
-        each with a multiple in front. Anchors that mean the same grid (QS-JAN, QS-APR) get the
-        same name (QS-JAN).
-
-    Raises
-    ------
-    ValueError
-        If the frequency is not one of these.
+    Aliases: D, W-SUN, B, h, min, s, ms, us, ns, MS, ME, QS-JAN, QE-DEC, YS-JAN, YE-DEC and the
+    business variants BMS, BME, BQS-JAN, ..., each with a multiple in front. Anchors that mean the
+    same grid (QS-JAN, QS-APR) get the same name (QS-JAN).
     """
     if isinstance(freq, int | np.integer) and not isinstance(freq, bool):
         if not 1 <= freq <= LONGEST:
@@ -109,9 +100,13 @@ def parse_freq(freq: object) -> Grid:
 def _named_grid(n: int, base: str, anchor: str | None) -> Grid | None:
     if base == "W" and (anchor is None or anchor in WEEKDAYS):
         return week_grid(n, WEEKDAYS.index(anchor or "SUN"))
-    monthly = _MONTHLY.fullmatch(base)
-    if monthly is not None:
-        return _monthly_grid(n, monthly, anchor)
+    if monthly := _MONTHLY.fullmatch(base):
+        modulus, rule = _MODULI[monthly["unit"]], _RULES[monthly["business"] + monthly["side"]]
+        if anchor is not None and (modulus == 1 or anchor not in MONTHS):
+            return None
+        month = MONTHS.index(anchor) if anchor else (0 if monthly["side"] == "S" else 11)
+        alias = str(month_grid(modulus, rule, month).alias)
+        return Months(n * modulus, _multiple(n, alias), rule, modulus, month % modulus)
     if anchor is not None:
         return None
     if base == "D":
@@ -119,17 +114,6 @@ def _named_grid(n: int, base: str, anchor: str | None) -> Grid | None:
     if base == "B":
         return Business(n, _multiple(n, "B"))
     return tick_grid(n * TICKS[base]) if base in TICKS and n * TICKS[base] <= LONGEST else None
-
-
-def _monthly_grid(n: int, match: re.Match[str], anchor: str | None) -> Grid | None:
-    modulus = _MODULI[match["unit"]]
-    rule = _RULES[match["business"] + match["side"]]
-    if anchor is not None and (modulus == 1 or anchor not in MONTHS):
-        return None
-    month = MONTHS.index(anchor) if anchor else (0 if match["side"] == "S" else 11)
-    step = n * modulus
-    alias = str(month_grid(modulus, rule, month).alias)
-    return Months(step, _multiple(n, alias), rule, modulus, month % modulus)
 
 
 def tick_grid(nanoseconds: int) -> Grid:
@@ -167,17 +151,10 @@ def _multiple(n: int, base: str) -> str:
 
 
 class Grid(ABC):
-    """A regular grid of timestamps.
+    """A regular grid of timestamps, named `alias`.
 
     Timestamps are numbered by integers, so that regular data are those whose numbers rise by
     `step`, and a future timestamp is a number turned back into a time. All is vectorised.
-
-    Attributes
-    ----------
-    alias : str or int
-        Name of the frequency.
-    step : int
-        Difference of the numbers of neighbouring timestamps.
     """
 
     alias: Freq
@@ -314,18 +291,9 @@ class Business(_Calendar):
 
 @dataclass(frozen=True)
 class Months(_Calendar):
-    """The first or last (business) day of every `step`-th month.
+    """The first or last (business) day of every `step`-th month; `rule` says which day.
 
-    Parameters
-    ----------
-    step : int
-        Months between neighbours.
-    alias : str
-        Name of the frequency.
-    rule : {"start", "end", "business start", "business end"}
-        Which day of the month.
-    modulus, residue : int
-        Months m (January = 0) with m % modulus == residue are on the grid.
+    On the grid are the months m (January = 0) with m % modulus == residue.
     """
 
     RULES: ClassVar[tuple[str, ...]] = ("start", "end", "business start", "business end")

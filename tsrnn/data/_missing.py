@@ -21,21 +21,8 @@ def complete(
 ) -> tuple[Axis, np.ndarray]:
     """Check that rows and values are complete, or complete them.
 
-    Parameters
-    ----------
-    axis : Axis
-    grid : Grid
-    data : ndarray, shape (N, n)
-        Targets, then exogenous columns.
-    names : sequence of str or int, length n
-    n_targets : int
-    missing : {"error", "interpolate", "keep"}
-
-    Returns
-    -------
-    axis : Axis
-        With the missing rows, unless they are refused.
-    data : ndarray
+    `data` (N, n) are targets, then exogenous columns. Unless missing rows are refused, the axis
+    that comes back has them.
     """
     offsets = positions(axis, grid)
     for j, name in enumerate(names):
@@ -55,10 +42,17 @@ def complete(
         whole[rows] = data
         data = whole
     if missing == "keep":
-        _check_exogenous(data[:, n_targets:], names[n_targets:], axis)
+        for j, name in enumerate(names[n_targets:], n_targets):
+            empty = np.flatnonzero(np.isnan(data[:, j]))
+            if len(empty):
+                raise ValueError(
+                    'missing="keep" keeps missing values of targets only; the exogenous column '
+                    f"{name!r} must have a value in every row, rows that had to be inserted "
+                    f"included; missing are {axis.describe(empty)}. Fill them in."
+                )
         return axis, data
-    # The first and the last row of each series have values, so that no line crosses from one
-    # series to another.
+    # One line through all series: the first and the last row of each have values (see
+    # `_check_column`), so that it fills nothing from one series to another.
     for column in data.T:
         unknown = np.isnan(column)
         if unknown.any():
@@ -101,15 +95,3 @@ def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> N
             f'({axis.describe(rows)}), and missing="interpolate" fills only between known '
             "values. Drop leading and trailing rows without values, or fill them in."
         )
-
-
-def _check_exogenous(values: np.ndarray, names: Sequence[Name], axis: Axis) -> None:
-    """Refuse missing values of exogenous columns, where those of targets may be kept."""
-    for j, name in enumerate(names):
-        rows = np.flatnonzero(np.isnan(values[:, j]))
-        if len(rows):
-            raise ValueError(
-                f'missing="keep" keeps missing values of targets only; the exogenous column '
-                f"{name!r} must have a value in every row, rows that had to be inserted "
-                f"included; missing are {axis.describe(rows)}. Fill them in."
-            )

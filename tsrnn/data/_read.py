@@ -163,7 +163,8 @@ def read_series(
         _, faults = tell_apart(range(len(ids)), read)
         panels = []
     good = [i for i in range(len(ids)) if i not in faults]
-    why = {ids[i]: str(error) for i, error in sorted(faults.items())}
+    names = ids.tolist()
+    why = {names[i]: str(error) for i, error in sorted(faults.items())}
     return panels[0] if panels else read(good), why
 
 
@@ -267,13 +268,7 @@ def _float_columns(
 
 
 def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> Grid:
-    """Return the grid of the timestamps: given, carried by them, or inferred.
-
-    Raises
-    ------
-    ValueError
-        If the frequency is not understood, contradicts the timestamps, or cannot be inferred.
-    """
+    """Return the grid of the timestamps: given, carried by them, or inferred."""
     if freq is None and layout is not None:
         freq = layout.freq
     if stamps.kind == "period":

@@ -32,19 +32,9 @@ _LOST = "Give one with rows; a filter or a join before may have left none."
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A frame taken apart, its rows as they came.
+    """A frame taken apart, its rows as they came; fields as in `Layout`.
 
-    Parameters
-    ----------
-    kind, backend
-        See `Layout`.
-    columns : DataFrame
-        Everything but ids and timestamps; its index means nothing.
-    stamps : Stamps
-    ids : pandas.Index or None
-        Id of each row.
-    id_col, time_col, index_name, series_name
-        See `Layout`.
+    `columns` is everything but ids and timestamps, `ids` the id of each row, if there are any.
     """
 
     kind: Literal["series", "wide", "long"]
@@ -95,23 +85,10 @@ class Table:
 
 
 def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = None) -> Table:
-    """Take a frame apart.
+    """Take a frame apart, in the shape of `layout` if it is given.
 
-    Parameters
-    ----------
-    df : Series or DataFrame
-    id_col, time_col : str
-        Columns of a long frame.
-    layout : Layout, optional
-        Of the data that the frame is to agree with; by default the shape is that of the frame.
-
-    Raises
-    ------
-    TypeError
-        If it is no accepted frame, or its timestamps are none.
-    ValueError
-        If it is empty, or names or timestamps are missing or repeated, or it is not clear which
-        column holds the timestamps.
+    It is refused if it is empty, if names or timestamps are missing or repeated, or if it is not
+    clear which column holds the timestamps.
     """
     if isinstance(df, pd.Series):
         if len(df) == 0:
@@ -221,12 +198,7 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
     """Return the column that holds the time of a wide frame; None if there are no dates.
 
     That is the only column of dates of a frame whose other columns are numbers and whose index
-    says nothing.
-
-    Raises
-    ------
-    ValueError
-        If there are dates and doubt about them, saying how to resolve it.
+    says nothing; where there are dates and doubt about them, the error says how to resolve it.
     """
     dated = [name for name in frame.columns if _holds_dates(frame[name])]
     if not dated:
@@ -319,15 +291,7 @@ def choose_columns(
     exog: Sequence[Name] | None,
     layout: Layout | None,
 ) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
-    """Return the names of the targets and of the exogenous columns.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, not needed or named twice.
-    TypeError
-        If a column that is left over is not numeric.
-    """
+    """Return the names of the targets and of the exogenous columns."""
     targets = _targets(table, target) if layout is None else layout.target_names
     renamed = table.kind == "series" and layout is not None
     present, chosen = set(targets if renamed else table.names), set(targets)
@@ -382,13 +346,7 @@ def _refuse_text(columns: pd.DataFrame, names: Sequence[Name]) -> None:
 
 
 def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> tuple[Name, ...]:
-    """Return `expected` if these are the names that came, in any order.
-
-    Raises
-    ------
-    ValueError
-        Naming what is missing and what is not needed.
-    """
+    """Return `expected` if these are the names that came, in any order."""
     missing = [name for name in expected if name not in came]
     extra = [name for name in came if name not in expected]
     if missing or extra:
@@ -406,13 +364,7 @@ def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> 
 def numeric(
     columns: pd.DataFrame, names: Sequence[Name], what: str, *, booleans: bool = True
 ) -> np.ndarray:
-    """Return columns as a float64 array of its own, shape (N, len(names)); missing is NaN.
-
-    Raises
-    ------
-    TypeError
-        If a column is not numeric (or boolean, where that is allowed).
-    """
+    """Return columns as a float64 array of its own, shape (N, len(names)); missing is NaN."""
     out = np.empty((len(columns), len(names)))
     for j, name in enumerate(names):
         column = columns[name]

@@ -36,18 +36,10 @@ AMBIGUOUS = re.compile(rf"\d{{1,2}}([-/.])\d{{1,2}}\1(\d{{4}}|\d{{2}}){_CLOCK}")
 
 @dataclass(frozen=True, eq=False)
 class Stamps:
-    """Timestamps as numbers.
+    """Timestamps as numbers; `dtype` as `Layout.time_dtype`, `freq` what they carry, if any.
 
-    Parameters
-    ----------
-    values : ndarray, shape (N,)
-        datetime64[ns], in UTC if there is a zone; int64 ordinals of periods; int64 integers.
-    kind : {"datetime", "period", "integer"}
-    dtype : str
-        See `Layout.time_dtype`.
-    tz : str or None
-    freq : str or int or None
-        The frequency that the timestamps carry, if any.
+    `values` (N,) are datetime64[ns], in UTC if there is a zone, or int64 (ordinals of periods,
+    integers).
     """
 
     values: np.ndarray
@@ -58,61 +50,42 @@ class Stamps:
 
 
 def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
-    """Read an index of timestamps.
+    """Read an index of timestamps, which messages call `what`.
 
-    Parameters
-    ----------
-    times : pandas.Index
-    what : str
-        How messages call it, such as "the column 'ds'".
-    is_date : bool
-        Whether they were dates without a time of day (polars Date).
-
-    Raises
-    ------
-    TypeError
-        If they are neither datetimes nor periods nor integers, nor text that means dates.
-    ValueError
-        If some are missing or out of range, or are text that could mean several dates.
+    `is_date` says that they were dates without a time of day (polars Date).
     """
     if isinstance(times, pd.MultiIndex):
         raise TypeError(
             f"{what} must have one level; got a MultiIndex of {times.nlevels}. Use reset_index() "
             "and name the columns by id_col and time_col."
         )
-    _check_present(times, what)
-    times = read_dates(times, what)
-    if isinstance(times, pd.PeriodIndex):
-        return Stamps(times.asi8, "period", str(times.dtype), freq=times.freqstr)
-    if isinstance(times, pd.DatetimeIndex):
-        return _read_datetimes(times, what, is_date)
-    if pd.api.types.is_integer_dtype(times.dtype):
-        _check_integers(times, what)
-        values = times.to_numpy(dtype=np.int64)
-        step = times.step if isinstance(times, pd.RangeIndex) and times.step > 0 else None
-        return Stamps(values, "integer", str(times.dtype).lower(), freq=step)
-    raise TypeError(
-        f"{what} must hold datetimes, periods or integers; got dtype {times.dtype} "
-        f"({listed(map(repr, times[:2]))}). {_advice(times)}"
-    )
-
-
-def _check_present(times: pd.Index, what: str) -> None:
     rows = np.flatnonzero(np.asarray(times.isna()))
     if len(rows):
         raise ValueError(
             f"{what} must have no missing timestamps; {len(rows)} are missing (NaT) at row "
             f"{listed(rows, 3)}. Drop these rows or fill in their timestamps."
         )
-
-
-def _check_integers(times: pd.Index, what: str) -> None:
-    """Refuse integers whose differences would not fit 64 bits."""
-    if len(times) and (times.max() > MOST or times.min() < -MOST):
-        raise ValueError(
-            f"{what} must hold integers up to 2**61 in size, so that steps can be counted in 64 "
-            f"bits; got {times.min()} to {times.max()}. Subtract a constant."
-        )
+    times = read_dates(times, what)
+    if isinstance(times, pd.PeriodIndex):
+        return Stamps(times.asi8, "period", str(times.dtype), freq=times.freqstr)
+    if isinstance(times, pd.DatetimeIndex):
+        return _read_datetimes(times, what, is_date)
+    if pd.api.types.is_integer_dtype(times.dtype):
+        if len(times) and (times.max() > MOST or times.min() < -MOST):
+            raise ValueError(
+                f"{what} must hold integers up to 2**61 in size, so that steps can be counted in "
+                f"64 bits; got {times.min()} to {times.max()}. Subtract a constant."
+            )
+        values = times.to_numpy(dtype=np.int64)
+        step = times.step if isinstance(times, pd.RangeIndex) and times.step > 0 else None
+        return Stamps(values, "integer", str(times.dtype).lower(), freq=step)
+    advice = "Convert them by pd.to_datetime, with the format they are written in."
+    if pd.api.types.is_numeric_dtype(times.dtype):
+        advice = "Use astype('int64') if they are whole numbers."
+    raise TypeError(
+        f"{what} must hold datetimes, periods or integers; got dtype {times.dtype} "
+        f"({listed(map(repr, times[:2]))}). {advice}"
+    )
 
 
 def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps:
@@ -126,13 +99,14 @@ def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps
         ) from error
     dtype = "date" if is_date else f"datetime64[{times.unit}]"
     tz = None if times.tz is None else str(times.tz)
+    try:
+        pd.Timestamp(0, tz=tz)
+    except (KeyError, ValueError) as error:  # of dateutil, whose zones go by the path of a file
+        raise ValueError(
+            f"{what} must be in a time zone with a name, such as 'Europe/Berlin'; got "
+            f"{times.tz!r}. Use tz_convert with the name"
+        ) from error
     return Stamps(values, "datetime", dtype, tz, times.freqstr)
-
-
-def _advice(times: pd.Index) -> str:
-    if pd.api.types.is_numeric_dtype(times.dtype):
-        return "Use astype('int64') if they are whole numbers."
-    return "Convert them by pd.to_datetime, with the format they are written in."
 
 
 def periods(ordinals: np.ndarray, freq: str | None) -> pd.PeriodIndex:
@@ -163,30 +137,17 @@ def is_text(column: pd.Index | pd.Series) -> bool:
 
 def looks_like_dates(column: pd.Index | pd.Series) -> bool:
     """Whether the column is text and more than half of it is written like dates."""
-    return is_text(column) and _share(_texts(column)) > 0.5
+    texts, forms = _texts(column) if is_text(column) else [], (*FORMS.values(), AMBIGUOUS)
+    # more than half: a wrong date among right ones is then refused, and not read as other text
+    return 2 * sum(any(form.fullmatch(text) for form in forms) for text in texts) > len(texts)
 
 
 def read_dates(column: pd.Index, what: str) -> pd.Index:
     """Read text as dates; what is not written like dates comes back as it is.
 
-    Parameters
-    ----------
-    column : pandas.Index
-        Years first, as in ISO 8601: days ("2020-01-31", with or without a time of day and an
-        offset from UTC), months ("2020-01", "2020M01") or quarters ("2020Q1"), of one form
-        throughout. Missing texts are missing dates.
-    what : str
-        How messages call it, such as "the column 'ds'".
-
-    Returns
-    -------
-    pandas.Index
-        DatetimeIndex, of months the first days; PeriodIndex of quarters.
-
-    Raises
-    ------
-    ValueError
-        If day and month could be meant either way, forms or offsets differ, or a text is no date.
+    Years first, as in ISO 8601: days ("2020-01-31", with or without a time of day and an offset
+    from UTC), months ("2020-01", "2020M01": their first days) or quarters ("2020Q1": periods), of
+    one form throughout. Missing texts are missing dates.
     """
     if not looks_like_dates(column):
         return column
@@ -241,11 +202,6 @@ def _stripped(column: pd.Index) -> pd.Index:
 def _texts(column: pd.Index | pd.Series) -> list[str]:
     """Different texts, blanks around them left out."""
     return [str(text).strip() for text in pd.unique(column.dropna())]
-
-
-def _share(texts: list[str]) -> float:
-    forms = (*FORMS.values(), AMBIGUOUS)
-    return sum(any(form.fullmatch(text) for form in forms) for text in texts) / max(len(texts), 1)
 
 
 def _guess(texts: list[str], first: str, second: str) -> str:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from tqdm import tqdm
 
 from tsrnn.contract import (
+    Forecaster,
     check_levels,
     choice,
     classes_with,
@@ -67,7 +68,8 @@ def backtest(
         clone, such as a `Pipeline` that ends with a forecaster. They are cloned, so that those
         given stay as they are. Names are columns of the result.
     df : frame or path
-        As for `fit` of the models, which must agree on `target`, `id_col`, `time_col` and `freq`.
+        As for `fit` of the models, which must agree on `target`, `id_col`, `time_col` and `freq`;
+        those of tsrnn that have no `freq` are given that of the whole data.
         Models that take no exogenous columns are not shown them.
     h : int
         Steps to forecast.
@@ -191,7 +193,14 @@ def _plan_windows(
     every = None if isinstance(refit, bool | np.bool_) else positive_integer(_REFIT, refit)
     levels = check_levels(level)
     if choice("kind", kind, ("mean", "variance")) == "variance":
-        _check_variance_models(models, levels)
+        if levels:
+            raise ValueError("forecasts of variances have no intervals; leave level out")
+        for name, model in models.items():
+            if not hasattr(last_step(model), "predict_variance"):
+                raise TypeError(
+                    "kind='variance' needs models with predict_variance, of tsrnn "
+                    f"{', '.join(classes_with('predict_variance'))}; {name!r} is {model!r}"
+                )
     panel, aside = read_series(df, missing="keep", **reading_arguments(models))
     remark = ""
     if n_windows is None:
@@ -199,35 +208,20 @@ def _plan_windows(
     step_size = h if step_size is None else step_size
     short = too_short(panel, h, n_windows, step_size)
     if 0 < len(short) < panel.n_series:  # of all series too short, make_plan raises
-        aside |= {panel.ids[i]: why for i, why in short.items()}
+        names = panel.ids.tolist()
+        aside |= {names[i]: why for i, why in short.items()}
         panel = panel.select(np.isin(np.arange(panel.n_series), list(short), invert=True))
     if every is None:
         every = 1 if refit else n_windows
+    series_names(panel)  # refused before a model is fitted, if they are not apart
     return make_plan(panel, h, n_windows, step_size, every, levels, kind), aside, remark
 
 
-def _check_variance_models(models: Mapping[str, Any], levels: list[float]) -> None:
-    if levels:
-        raise ValueError("forecasts of variances have no intervals; leave level out")
-    for name, model in models.items():
-        if not hasattr(last_step(model), "predict_variance"):
-            raise TypeError(
-                "kind='variance' needs models with predict_variance, of tsrnn "
-                f"{', '.join(classes_with('predict_variance'))}; {name!r} is {model!r}"
-            )
-
-
 class _Runner:
-    """Model that is carried from window to window.
+    """Model that is carried from window to window, cloned for every fit.
 
     Series that it cannot be fitted to, or cannot take in or forecast, are told apart from the
     others, which go on without them until the next fit.
-
-    Parameters
-    ----------
-    model : forecaster
-        Cloned for every fit, itself left as it is.
-    plan : Plan
     """
 
     def __init__(self, model: Any, plan: Plan) -> None:
@@ -284,7 +278,11 @@ class _Runner:
         plan = self._plan
 
         def fit(part: list[int]) -> Any:
-            return clone(self._model).fit(plan.past(anchor, np.array(part)))
+            model = clone(self._model)
+            forecaster = last_step(model)
+            if isinstance(forecaster, Forecaster) and forecaster.freq is None:
+                forecaster.set_params(freq=plan.panel.freq)  # few rows may not show that of all
+            return model.fit(plan.past(anchor, np.array(part)))
 
         try:
             fits = self._attempt(fit, list(range(plan.panel.n_series)))
@@ -338,24 +336,24 @@ class _Runner:
     def _sound_series(self) -> list[int]:
         return [i for i in range(self._plan.panel.n_series) if i not in self._faults]
 
-    def _lost_series(self, point: np.ndarray) -> list[tuple[Any, str]]:
+    def _lost_series(self, point: np.ndarray) -> list[tuple[int, str]]:
         """Series without a forecast; with what was raised, or the model keeps in `messages_`."""
         gone = np.isnan(point).all(1)  # (S, C)
         if not gone.any():
             return []
         n_targets = gone.shape[1]
         reasons = [[""] * n_targets for _ in gone]
-        messages = getattr(last_step(self._fitted), "messages_", None)
-        if messages is not None:
+        forecaster = last_step(self._fitted)
+        messages = getattr(forecaster, "messages_", None)
+        if messages is not None and isinstance(forecaster, Forecaster):
             texts = [" ".join(parts) for parts in messages]
             n = len(texts) // len(self._series)  # one a series, or one a target of it
             for place, i in enumerate(self._series.tolist()):
                 reasons[i] = texts[n * place : n * (place + 1)] * (n_targets // n)
         for i, text in self._faults.items():
             reasons[i] = [text] * n_targets
-        names = series_names(self._plan.panel)
         flat = [text for texts in reasons for text in texts]
-        return [(names[int(i)], flat[i] or "no forecast") for i in np.flatnonzero(gone)]
+        return [(i, flat[i] or "no forecast") for i in np.flatnonzero(gone).tolist()]
 
 
 def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
@@ -421,10 +419,11 @@ def _failures(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> list[dict[st
             f"{n} of {len(windows)} windows of the models failed and have no forecasts "
             f"(NaN), {'first ' * (n > _NAMED)}{examples}"
         )
+    names = series_names(plan.panel).tolist()
     return failures + [
-        place(name, w) | {"unique_id": label, "error": reason}
+        place(name, w) | {"unique_id": names[i], "error": reason}
         for name, w, o in windows
-        for label, reason in o.lost
+        for i, reason in o.lost
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -49,14 +49,9 @@ FITTED: dict[str, Kind] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CombinedState:
-    """States of all members after the same rows.
-
-    Attributes
-    ----------
-    members : tuple of SeriesState
-    """
+    """States of all members after the same rows."""
 
     members: tuple[Any, ...]
 
@@ -275,17 +270,11 @@ class Combination(Classical[CombinedState]):
         return fitted, CombinedState(tuple(member.state_ for member in members.values()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedCombination(FittedModel[CombinedState]):
-    """Fitted members and their weights.
+    """Fitted members by name and their weights (k,).
 
-    Attributes
-    ----------
-    members : dict
-        Fitted forecasters by name.
-    weights : ndarray of shape (k,)
-    validation : ndarray of shape (k + 1,) or None
-        Root mean squared scaled errors of the members and of the combination.
+    `validation` (k + 1,) are root mean squared scaled errors of the members and the combination.
     """
 
     arguments: Arguments
@@ -400,9 +389,12 @@ def given_weights(arguments: Arguments, names: list[str]) -> np.ndarray | None:
         if set(weights) != set(names):
             raise ValueError(f"weights must be those of {names}; got {list(weights)}")
         weights = [weights[name] for name in names]
-    if not isinstance(weights, Sequence | np.ndarray) or len(weights) != len(names):
+    try:
+        values = np.array(weights, dtype=float)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if isinstance(weights, pd.Series | set) or values.shape != (len(names),):
         raise ValueError(f"weights must be {len(names)} numbers, for {names}; got {weights!r}")
-    values = np.array([float(w) for w in weights])
     if not np.isfinite(values).all() or not np.isclose(values.sum(), 1):
         raise ValueError(f"weights must be finite and sum to one; got {given!r}")
     return values
@@ -463,15 +455,22 @@ def inverse_error_weights(errors: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    errors : array of shape (n, k)
-        Of k models.
+    errors : ndarray of shape (n, k)
+        Of k models, finite.
 
     Returns
     -------
-    array of shape (k,)
+    ndarray of shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.evaluation import inverse_error_weights
+    >>> inverse_error_weights(np.array([[1.0, 2.0], [-1.0, -2.0]]))
+    array([0.8, 0.2])
     """
     mse = (errors**2).mean(0)
-    best = mse.min()
+    best = mse.min()  # all are divided by it, so that the inverse of a small one is finite
     if best == 0:
         return (mse == 0) / (mse == 0).sum()
     return (best / mse) / (best / mse).sum()
@@ -487,11 +486,19 @@ def stacked_weights(errors: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    errors : array of shape (n, k)
+    errors : ndarray of shape (n, k)
+        Of k models, finite.
 
     Returns
     -------
-    array of shape (k,)
+    ndarray of shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.evaluation import stacked_weights
+    >>> stacked_weights(np.array([[1.0, -1.0], [-1.0, 1.0]])).round(3)
+    array([0.5, 0.5])
     """
     k = errors.shape[1]
     # Errors of size one, beside which the weight of the other equation is large, whatever the data.

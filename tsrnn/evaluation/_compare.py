@@ -11,9 +11,6 @@ import pandas as pd
 
 from tsrnn.contract import choice, number, positive_integer, seed_of
 from tsrnn.evaluation._comparison import Comparison
-from tsrnn.evaluation._confidence_set import confidence_set, superior_predictive_ability
-from tsrnn.evaluation._diebold_mariano import diebold_mariano
-from tsrnn.evaluation._encompassing import encompassing
 from tsrnn.evaluation._forecasts import Forecasts, common_rows, lay_out
 from tsrnn.evaluation._losses import (
     LOSSES,
@@ -24,8 +21,15 @@ from tsrnn.evaluation._losses import (
     window_losses,
 )
 from tsrnn.evaluation._measures import measure
-from tsrnn.evaluation._ranks import Ranks, rank_models
 from tsrnn.evaluation._scale import read_scale
+from tsrnn.evaluation._tests import (
+    Ranks,
+    confidence_set,
+    diebold_mariano,
+    encompassing,
+    rank_models,
+    superior_predictive_ability,
+)
 from tsrnn.evaluation._words import scope, set_aside
 
 FEW_RANKED = 10

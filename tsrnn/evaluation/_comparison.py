@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import Summary
-from tsrnn.evaluation._diebold_mariano import ALL
 from tsrnn.evaluation._forecasts import KEYS, model_columns
+from tsrnn.evaluation._tests import ALL
 from tsrnn.evaluation._words import sentences
 
 WIDTH = 100
@@ -234,16 +234,7 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparisonSummary(Summary):
-    """Text and tables of a comparison; print it.
-
-    Attributes
-    ----------
-    facts : dict
-        Numbers of series, windows and steps, and the loss.
-    tables : dict
-        By heading, the tables as they are printed.
-    words, notes : list of str
-    """
+    """Text and tables of a comparison, by heading; print it."""
 
     facts: dict[str, object]
     tables: dict[str, pd.DataFrame]
@@ -319,25 +310,30 @@ def _table_of_tests(comparison: Comparison) -> tuple[str, pd.DataFrame]:
 
 def _print_table(table: pd.DataFrame) -> list[str]:
     """Lines of a table, its columns broken into parts that fit the page."""
-    text = pd.DataFrame(
-        {_shorten(name): [_format_cell(value) for value in table[name]] for name in table.columns}
-    )
+
+    def cell(value: object) -> str:
+        if isinstance(value, bool | np.bool_):
+            return "yes" if value else "no"
+        return _format_number(value) if isinstance(value, float) else str(value)
+
+    heads = [_shorten(name) for name in table.columns]  # of long names, several may be the same
+    columns = [[*map(cell, table[name])] for name in table.columns]
     labels = [
         " - ".join(map(_shorten, label)) if isinstance(label, tuple) else _shorten(label)
         for label in table.index
     ]
     stub = max(map(len, labels)) + 1
-    widths = {name: max(len(name), *map(len, text[name])) + 2 for name in text.columns}
-    parts: list[list[str]] = [[]]
-    for name, width in widths.items():
-        if parts[-1] and sum(widths[n] for n in parts[-1]) + width > WIDTH - stub:
+    widths = [max(map(len, [head, *cells])) + 2 for head, cells in zip(heads, columns, strict=True)]
+    parts: list[list[int]] = [[]]
+    for k, width in enumerate(widths):
+        if parts[-1] and sum(widths[i] for i in parts[-1]) + width > WIDTH - stub:
             parts.append([])
-        parts[-1].append(name)
+        parts[-1].append(k)
     lines: list[str] = []
     for part in parts:
-        lines.append((" " * stub + "".join(f"{n:>{widths[n]}}" for n in part)).rstrip())
+        lines.append((" " * stub + "".join(f"{heads[k]:>{widths[k]}}" for k in part)).rstrip())
         for i, label in enumerate(labels):
-            cells = "".join(f"{text[n].iloc[i]:>{widths[n]}}" for n in part)
+            cells = "".join(f"{columns[k][i]:>{widths[k]}}" for k in part)
             lines.append(f"{label:<{stub}}{cells}".rstrip())
     return lines
 
@@ -345,12 +341,6 @@ def _print_table(table: pd.DataFrame) -> list[str]:
 def _shorten(name: object) -> str:
     text = str(name)
     return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 3] + "..."
-
-
-def _format_cell(value: object) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return _format_number(value) if isinstance(value, float) else str(value)
 
 
 def _format_number(value: float) -> str:

@@ -103,9 +103,12 @@ def diagnose(forecasts: Any, df: Any = None, *, lags: int | None = None) -> Diag
     if isinstance(forecasts, pd.DataFrame):
         if df is not None:
             raise ValueError("df is for a fitted forecaster; a backtest has its rows. Leave df out")
-        if forecasts.attrs.get("backtest", {}).get("kind") == "variance":
+        kept = forecasts.attrs.get("backtest")
+        facts: dict[str, Any] = kept if isinstance(kept, dict) else {}
+        if facts.get("kind") == "variance":
             raise ValueError("a backtest of variances has no errors of one step to test")
-        frame, apart = _first_steps(forecasts), _steps_apart(forecasts)
+        frame = _first_steps(forecasts)
+        apart = int(facts.get("step_size") or _steps_apart(forecasts))
     elif isinstance(forecasts, Forecaster):
         check_is_fitted(forecasts, "fitted_")
         if df is None:
@@ -252,13 +255,7 @@ def _first_steps(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _steps_apart(frame: pd.DataFrame) -> int:
-    """Steps from one cutoff of a backtest to the next; 1 where there is one cutoff a series.
-
-    Read from the frame, where it was not kept: rows of a window up to the next cutoff.
-    """
-    kept = frame.attrs.get("backtest", {}).get("step_size")
-    if kept is not None:
-        return int(kept)
+    """Rows of a window up to the next cutoff; 1 where each series has one cutoff."""
     cutoffs = frame.groupby("unique_id", sort=False)["cutoff"].unique()
     for label, times in cutoffs.items():
         if len(times) > 1:
@@ -269,13 +266,7 @@ def _steps_apart(frame: pd.DataFrame) -> int:
 
 
 def _one_step(model: Forecaster, df: Any) -> pd.DataFrame:
-    """Forecasts of every row of df from those before it, as a backtest gives them.
-
-    Raises
-    ------
-    ValueError
-        If the series have not as many rows each, or do not follow what the model knows.
-    """
+    """Forecasts of every row of df from those before it, as a backtest gives them."""
     arguments = model.arguments_
     panel = read_panel(
         df, target=arguments.target, id_col=arguments.id_col, time_col=arguments.time_col,

@@ -13,11 +13,12 @@ from pandas.api.types import is_any_real_numeric_dtype
 
 KEYS = ("unique_id", "ds", "cutoff", "y")
 NAMES_SHOWN = 5
+LARGEST = 1e150  # sums of squares of so large numbers do not leave the range of floats
 _BOUND = re.compile(r"(?P<model>.+)-(?P<side>lo|hi)-(?P<level>\d+(\.\d+)?)")
 _REPEATED = "RuntimeError: not fitted, as in an earlier window: "  # before that window's error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Forecasts:
     """Forecasts of M models in W windows of H steps; a window is a series and a cutoff.
 
@@ -83,16 +84,7 @@ class Forecasts:
 
 
 def lay_out(frame: Any, models: Sequence[str] | None = None) -> Forecasts:
-    """Check a frame of forecasts and lay it out by window and step.
-
-    Raises
-    ------
-    TypeError
-        If it is no pandas DataFrame, or a column that must be numbers is not.
-    ValueError
-        If columns, models or the partner of a bound are missing, rows are there twice, windows
-        have different numbers of steps, values are infinite or no actual value is known.
-    """
+    """Check a frame of forecasts and lay it out by window and step."""
     _check_frame(frame)
     intervals = model_columns(frame, models)
     names = list(intervals)
@@ -157,24 +149,9 @@ def _check_frame(frame: Any) -> None:
 def model_columns(
     frame: pd.DataFrame, models: Sequence[str] | None = None
 ) -> dict[str, dict[float, tuple[str, str]]]:
-    """Find the columns of a frame that are models, with their columns of intervals.
+    """Columns of a frame that are models: by model and level, rising, the ends of its intervals.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    models : list of str, optional
-        Of these columns only, in their order; by default all that are numeric and not one of
-        ``KEYS`` or the end of an interval.
-
-    Returns
-    -------
-    dict
-        By model and level, rising, the columns of the lower and upper ends.
-
-    Raises
-    ------
-    ValueError
-        If there is no model, one asked for is not there, or an interval lacks an end or a model.
+    By default all numeric ones that are not one of ``KEYS`` or the end of an interval.
     """
     names = _point_columns(frame, models)
     sides: dict[float, dict[str, dict[str, str]]] = {}  # by level and model, columns by side
@@ -230,11 +207,12 @@ def _read_floats(frame: pd.DataFrame, name: str) -> np.ndarray:
     if not is_any_real_numeric_dtype(column):
         raise TypeError(f"column {name!r} must be numbers; its dtype is {column.dtype}")
     values = column.to_numpy(dtype=float, na_value=np.nan)
-    infinite = np.flatnonzero(np.isinf(values))
+    infinite = np.flatnonzero(np.abs(values) > LARGEST)
     if len(infinite):
         raise ValueError(
-            f"column {name!r} must be finite; {len(infinite)} rows are not, the first "
-            f"{_place_of(frame, infinite[0])}. Set them missing to leave them out"
+            f"column {name!r} must be finite; {len(infinite)} rows are not, or exceed {LARGEST:g} "
+            f"in size, the first {_place_of(frame, infinite[0])}. Set them missing to leave them "
+            "out"
         )
     return values
 
@@ -317,16 +295,7 @@ def _step_size(series: np.ndarray, cutoff: np.ndarray, ds: np.ndarray) -> int | 
 def common_rows(forecasts: Forecasts, facts: dict[str, Any]) -> tuple[Forecasts, list[str]]:
     """Keep the rows with an actual value and a forecast of every model, and note what is left out.
 
-    Parameters
-    ----------
-    forecasts : Forecasts
-    facts : dict
-        ``attrs["backtest"]`` of the frame; ``failures`` gives reasons.
-
-    Raises
-    ------
-    ValueError
-        If no row remains.
+    `facts` are ``attrs["backtest"]`` of the frame, whose ``failures`` give reasons.
     """
     empty = np.isnan(forecasts.point).all(axis=(1, 2))
     if empty.all():

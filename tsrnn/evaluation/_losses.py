@@ -28,20 +28,10 @@ def qlike(y: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
 
 def window_losses(forecasts: Forecasts, loss: str, scale: Scale | None) -> np.ndarray:
-    """Losses by window and step, and last the mean over the steps of a window.
+    """Losses by window and step, (M, W, H + 1), and last the mean over the steps of a window.
 
-    In a panel with a scale, squared and absolute losses are divided by that of their series.
-
-    Parameters
-    ----------
-    forecasts : Forecasts
-    loss : {"squared", "absolute", "qlike"}
-    scale : Scale or None
-
-    Returns
-    -------
-    ndarray of shape (M, W, H + 1)
-        NaN where nothing is compared.
+    In a panel with a scale, squared and absolute losses are divided by that of their series. NaN
+    where nothing is compared.
     """
     y, point = forecasts.y, forecasts.point
     if loss == "qlike":
@@ -60,12 +50,7 @@ def window_losses(forecasts: Forecasts, loss: str, scale: Scale | None) -> np.nd
 
 
 def check_variances(forecasts: Forecasts) -> None:
-    """Refuse forecasts of a variance that are not positive, and negative actual values.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse forecasts of a variance that are not positive, and negative actual values."""
     known = forecasts.known
     for name, point in zip(forecasts.models, forecasts.point, strict=True):
         bad = np.argwhere(known & ~(point > 0))
@@ -84,7 +69,7 @@ def check_variances(forecasts: Forecasts) -> None:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Observations:
     """Losses of n observations of the tests: windows in order of time, or series.
 
@@ -112,14 +97,7 @@ class Observations:
 def choose_observations(
     forecasts: Forecasts, losses: np.ndarray, over: str
 ) -> tuple[Observations | None, str, list[str]]:
-    """Observations of the tests, or why there are none; and notes.
-
-    Parameters
-    ----------
-    forecasts : Forecasts
-    losses : ndarray of shape (M, W, H + 1)
-    over : {"auto", "time", "series"}
-    """
+    """Observations of the tests, or why there are none, and notes; of losses (M, W, H + 1)."""
     known = ~np.isnan(losses[0, :, -1])
     n_times = len(np.unique(forecasts.time[known]))
     n_series = len(np.unique(forecasts.series[known]))

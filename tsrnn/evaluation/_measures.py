@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scoringrules
-from utilsforecast import losses as uf
 
 from tsrnn.contract import level_name
 from tsrnn.evaluation._forecasts import Forecasts
@@ -93,18 +92,16 @@ def measure(
 
 def _measure_groups(rows: _Rows, group: np.ndarray, kind: str) -> tuple[Columns, np.ndarray]:
     """Measures of the rows of each group, (groups, M); and the groups, rising."""
-    names = [str(i) for i in range(len(rows.point))]
-    frame = pd.DataFrame(dict(zip(names, rows.point, strict=True))).assign(group=group, y=rows.y)
-    losses = {"MAE": uf.mae}
-    losses |= {"MSE": uf.mse} if kind == "variance" else {"RMSE": uf.rmse, "sMAPE": uf.smape}
-    table: Columns = {
-        key: loss(frame, names, id_col="group")[names].to_numpy(dtype=float)
-        for key, loss in losses.items()
-    }
+    error = np.abs(rows.y - rows.point)
+    squared = _means(error**2, group)
+    table: Columns = {"MAE": _means(error, group)}
     if kind == "variance":
-        table["QLIKE"] = _means(qlike(rows.y, rows.point), group)
+        table |= {"MSE": squared, "QLIKE": _means(qlike(rows.y, rows.point), group)}
     else:
-        table["sMAPE"] = 200 * table["sMAPE"]  # that of utilsforecast is |y - f| / (|y| + |f|)
+        size = np.abs(rows.point) + np.abs(rows.y)
+        # a forecast of zero of a value of zero has no error
+        relative = np.where(size == 0, 0.0, error / np.where(size == 0, 1.0, size))
+        table |= {"RMSE": np.sqrt(squared), "sMAPE": 200 * _means(relative, group)}
     groups = np.unique(group)
     table |= _score_quantiles(rows, group, groups) | _score_intervals(rows, group, groups)
     return table, groups
@@ -130,14 +127,11 @@ def _score_quantiles(rows: _Rows, group: np.ndarray, groups: np.ndarray) -> Colu
     crps = scoringrules.crps_quantile(
         np.broadcast_to(y, quantiles.shape[1:]), np.moveaxis(quantiles, 0, -1), probability
     )
-    names = {str(i): str(i) for i in range(quantiles.shape[1])}
-    pinball = []
-    for quantile, q in zip(quantiles, probability, strict=True):
-        frame = pd.DataFrame(dict(zip(names, quantile, strict=True))).assign(group=group, y=y)
-        losses = uf.quantile_loss(frame, names, q, id_col="group")
-        pinball.append(losses[list(names)].to_numpy())
-    place = _Place(groups, np.unique(group), models)
-    return {"pinball": place(np.mean(pinball, axis=0)), "CRPS": place(_means(crps, group))}
+    q = probability[:, None, None]
+    loss = np.maximum(q * (y - quantiles), (q - 1) * (y - quantiles))
+    pinball = np.mean([_means(part, group) for part in loss], axis=0)
+    scores = {"pinball": pinball, "CRPS": _means(crps, group)}
+    return _among(scores, np.isin(groups, group), models)
 
 
 def _score_intervals(rows: _Rows, group: np.ndarray, groups: np.ndarray) -> Columns:
@@ -149,31 +143,22 @@ def _score_intervals(rows: _Rows, group: np.ndarray, groups: np.ndarray) -> Colu
         if not here.any():
             continue
         y, (lower, upper), of = rows.y[here], ends[:, models][:, :, here], group[here]
-        numbers = [str(i) for i in range(len(lower))]
-        frame = pd.DataFrame({f"{i}-lo-{name}": lower[int(i)] for i in numbers}
-                             | {f"{i}-hi-{name}": upper[int(i)] for i in numbers})  # fmt: skip
-        frame = frame.assign(group=of, y=y)
-        whole: Any = int(level) if level == int(level) else level
-        coverage = uf.coverage(frame, numbers, whole, id_col="group")[numbers]
         score = scoringrules.interval_score(y[None], lower, upper, 1 - level / 100)
-        place = _Place(groups, np.unique(of), models)
-        table[f"Winkler-{name}"] = place(_means(np.reshape(score, lower.shape), of))
-        table[f"coverage-{name}"] = place(coverage.to_numpy(dtype=float))
-        table[f"width-{name}"] = place(_means(upper - lower, of))
+        scores = {
+            f"Winkler-{name}": _means(np.reshape(score, lower.shape), of),
+            f"coverage-{name}": _means(((lower <= y) & (y <= upper)).astype(float), of),
+            f"width-{name}": _means(upper - lower, of),
+        }
+        table |= _among(scores, np.isin(groups, of), models)
     return table
 
 
-class _Place(NamedTuple):
-    """Place of the values of some groups and models among all."""
-
-    groups: np.ndarray
-    here: np.ndarray  # the groups that have values
-    models: np.ndarray  # mask
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        full = np.full((len(self.groups), len(self.models)), np.nan)
-        full[np.ix_(np.searchsorted(self.groups, self.here), np.flatnonzero(self.models))] = values
-        return full
+def _among(scores: Columns, groups: np.ndarray, models: np.ndarray) -> Columns:
+    """Scores of some groups and models, two masks, among all; NaN of the others."""
+    full = {key: np.full((len(groups), len(models)), np.nan) for key in scores}
+    for key, values in scores.items():
+        full[key][np.ix_(groups, models)] = values
+    return full
 
 
 def _models_with(ends: np.ndarray) -> np.ndarray:

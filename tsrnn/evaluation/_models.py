@@ -20,19 +20,7 @@ READING = {"target": None, "id_col": "unique_id", "time_col": "ds", "freq": None
 
 
 def named_models(models: Any) -> dict[str, Any]:
-    """Models by the names of their columns.
-
-    Parameters
-    ----------
-    models : forecaster, sequence of forecasters or mapping of str to forecaster
-        Those that are not named are called as the columns of their forecasts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is none, two have the same name, a name cannot be a column, or a model cannot
-        be fitted, forecast and cloned.
-    """
+    """Models by the names of their columns, by default those of their forecasts, checked."""
     if isinstance(models, Mapping):
         named = dict(models)
     else:
@@ -50,35 +38,27 @@ def named_models(models: Any) -> dict[str, Any]:
     if not named:
         raise ValueError("models must hold at least one forecaster; it is empty")
     for name, model in named.items():
-        _check_model(name, model)
-    return named
-
-
-def _check_model(name: Any, model: Any) -> None:
-    if not isinstance(name, str) or not name or name in KEYS:
-        raise ValueError(f"names of models must be text other than {', '.join(KEYS)}; got {name!r}")
-    if "-lo-" in name or "-hi-" in name:
-        raise ValueError(f"names of models must not contain -lo- or -hi-; got {name!r}")
-    for method in ("fit", "predict"):
-        if isinstance(model, type) or not callable(getattr(model, method, None)):
+        if not isinstance(name, str) or not name or name in KEYS:
+            raise ValueError(
+                f"names of models must be text other than {', '.join(KEYS)}; got {name!r}"
+            )
+        if "-lo-" in name or "-hi-" in name:
+            raise ValueError(f"names of models must not contain -lo- or -hi-; got {name!r}")
+        methods = (getattr(model, method, None) for method in ("fit", "predict"))
+        if isinstance(model, type) or not all(map(callable, methods)):
             raise TypeError(
                 f"models must be forecasters with fit and predict, such as ARMA(); {name!r} is "
                 f"{model!r}"
             )
-    try:
-        clone(model)
-    except (TypeError, RuntimeError) as error:
-        raise TypeError(f"the model {name!r} cannot be cloned: {error}") from error
+        try:
+            clone(model)
+        except (TypeError, RuntimeError) as error:
+            raise TypeError(f"the model {name!r} cannot be cloned: {error}") from error
+    return named
 
 
 def reading_arguments(models: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by which all models read a frame.
-
-    Raises
-    ------
-    ValueError
-        If two models differ in one.
-    """
+    """Arguments by which all models read a frame, refused where two models differ in one."""
     arguments = dict(READING)
     for argument in READING:
         values = {
@@ -125,23 +105,9 @@ def suffixes(levels: Sequence[float]) -> list[str]:
 def read_forecasts(
     forecasts: Any, layout: Layout, ids: pd.Index, times: np.ndarray, wanted: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Arrays of shape (S, h, C), by suffix, of what `predict` has given.
+    """Arrays (S, h, C), by suffix, of what `predict` has given.
 
-    Parameters
-    ----------
-    forecasts : Series or DataFrame
-    layout : Layout
-        Of the data.
-    ids : pandas.Index of shape (S,)
-    times : ndarray of shape (S, h)
-        That must be forecast.
-    wanted : sequence of str
-        Suffixes of the columns to read.
-
-    Raises
-    ------
-    ValueError
-        If rows are of other series or times than asked for, or a column is not there.
+    Rows must be those of the series and of the times (S, h) asked for, with all suffixes wanted.
     """
     frame = forecasts.to_frame() if isinstance(forecasts, pd.Series) else forecasts
     n_series, h = times.shape

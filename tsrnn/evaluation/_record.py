@@ -13,30 +13,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tsrnn.contract import file_place, put_file
+from tsrnn.data import load_polars
 from tsrnn.evaluation._models import suffixes
-from tsrnn.evaluation._windows import Plan
+from tsrnn.evaluation._windows import Plan, series_names
 
 _KEY = "tsrnn_backtest"
 _POINT = "forecast"  # the column of the suffix ""
 
 
 class Outcome(NamedTuple):
-    """Forecasts of a model in one window, or the error that it raised.
+    """Forecasts (S, h, C) of a model in one window, by suffix, or the error that it raised.
 
-    Attributes
-    ----------
-    forecasts : dict of ndarray of shape (S, h, C)
-        By suffix of their columns; empty if the model failed.
-    error : str or None
-    seconds : float
-    lost : list of (str, str)
-        Series without a forecast, and why.
+    `lost` are the series without a forecast, by their place among `series_names`, and why.
     """
 
     forecasts: dict[str, np.ndarray]
     error: str | None
     seconds: float
-    lost: list[tuple[Any, str]]
+    lost: list[tuple[int, str]]
 
 
 class Record:
@@ -45,23 +39,8 @@ class Record:
     The file has a row for each model, window, series, target and step, and in its metadata what
     it is a backtest of, with the seconds of each window. It is written whole, beside its place
     and then renamed: after a window if the last writing took less than a tenth of the time since,
-    and on leaving the ``with`` block. Windows in which a model failed are not in it.
-
-    Parameters
-    ----------
-    path : path or None
-    plan : Plan
-    models : mapping of str to forecaster
-
-    Raises
-    ------
-    ImportError
-        If there is a path and polars, which writes it, is not installed.
-    OSError
-        If no file can be written to the path, as where its folder does not exist.
-    ValueError
-        If the file is of another backtest, or of a model of that name with other arguments, or
-        an argument looks different in every process.
+    and on leaving the ``with`` block. Windows in which a model failed are not in it. The file of
+    another backtest, or of a model of that name with other arguments, is refused.
     """
 
     def __init__(
@@ -76,7 +55,7 @@ class Record:
             return
         self._identity = _identify(plan)
         self._arguments = {name: _digest(_describe(name, model)) for name, model in models.items()}
-        _polars()
+        load_polars()
         if self._path.exists():
             self._read()
 
@@ -91,7 +70,12 @@ class Record:
         self._outcomes[name, window] = outcome
         if self._path is None or outcome.error is not None:
             return
-        self._parts[name, window] = _table_of(name, window, outcome)
+        pl, points = load_polars(), outcome.forecasts
+        series, step, target = (i.ravel() for i in np.indices(points[""].shape))
+        places = {"series": series, "step": step + 1, "target": target}
+        columns = {s.removeprefix("-") or _POINT: values.ravel() for s, values in points.items()}
+        keys = pl.lit(name).alias("model"), pl.lit(window).alias("window")
+        self._parts[name, window] = pl.DataFrame(places | columns).select(*keys, pl.all())
         self._behind = True
         if time.perf_counter() - self._written > 10 * self._cost:  # a tenth of the time at most
             self._write(self._path)
@@ -111,14 +95,14 @@ class Record:
                 [*key, self._outcomes[key].seconds, self._outcomes[key].lost] for key in self._parts
             ],
         }
-        table = _polars().concat(self._parts.values())
+        table = load_polars().concat(self._parts.values())
         metadata = {_KEY: json.dumps(header)}
         put_file(path, lambda place: table.write_parquet(place, metadata=metadata))
         self._written, self._behind = time.perf_counter(), False
         self._cost = self._written - start
 
     def _read(self) -> None:
-        pl, path = _polars(), self._path
+        pl, path = load_polars(), self._path
         try:
             text = pl.read_parquet_metadata(path).get(_KEY)
         except (pl.exceptions.PolarsError, OSError) as why:
@@ -138,29 +122,18 @@ class Record:
                     "another name, or another path"
                 )
         table = pl.read_parquet(path)
-        shape = self._plan.actual(0).shape
+        shape, names = self._plan.actual(0).shape, series_names(self._plan.panel).tolist()
         for name, window, seconds, lost in header["windows"]:
             part = table.filter((pl.col("model") == name) & (pl.col("window") == window))
             forecasts = {
                 suffix: part[suffix.removeprefix("-") or _POINT].to_numpy().reshape(shape)
                 for suffix in suffixes(self._plan.levels)
             }
-            lost = [(label, reason) for label, reason in lost]
+            # files of earlier versions have the names of series, which were text
+            places = [i if isinstance(i, int) else names.index(i) for i, _ in lost]
+            lost = [(i, reason) for i, (_, reason) in zip(places, lost, strict=True)]
             self._outcomes[name, window] = Outcome(forecasts, None, seconds, lost)
             self._parts[name, window] = part
-
-
-def _table_of(name: str, window: int, outcome: Outcome) -> Any:
-    pl = _polars()
-    series, step, target = np.indices(outcome.forecasts[""].shape)
-    columns = {
-        suffix.removeprefix("-") or _POINT: values.ravel()
-        for suffix, values in outcome.forecasts.items()
-    }
-    places = {"series": series.ravel(), "step": step.ravel() + 1, "target": target.ravel()}
-    return pl.DataFrame(places | columns).select(
-        pl.lit(name).alias("model"), pl.lit(window).alias("window"), pl.all()
-    )
 
 
 def _identify(plan: Plan) -> dict[str, Any]:
@@ -193,14 +166,3 @@ def _describe(name: str, model: Any) -> str:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()
-
-
-def _polars() -> Any:
-    try:
-        import polars
-    except ImportError as error:
-        raise ImportError(
-            "the file of a backtest is written by polars; pip install 'tsrnn[polars]', or leave "
-            "path out"
-        ) from error
-    return polars

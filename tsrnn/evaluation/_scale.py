@@ -45,19 +45,8 @@ def read_scale(
     """Scale of each series: from `train`, else as the backtest kept it; None if neither is there.
 
     The scale that a backtest of variances keeps is of the levels, whose mean squared difference
-    is in units of variances. `train` has actual values like those of the frame.
-
-    Returns
-    -------
-    scale : Scale or None
-    notes : list of str
-        Measures and series that are left out for lack of a scale.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `train` is no long frame of numbers, has negative variances, or the season is not known
-        or not that of the backtest.
+    is in units of variances. `train` has actual values like those of the frame. Notes say which
+    measures and series are left out for lack of a scale.
     """
     season = None if season_length is None else positive_integer("season_length", season_length)
     stored, stored_season = facts.get("scale"), facts.get("season_length")

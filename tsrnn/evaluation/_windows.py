@@ -12,19 +12,10 @@ from tsrnn.evaluation._losses import ENOUGH
 
 
 class Plan(NamedTuple):
-    """Windows of a backtest.
+    """Windows of a backtest of a panel with all rows, NaN where targets are missing.
 
-    Attributes
-    ----------
-    panel : Panel
-        All rows, NaN where targets are missing.
-    known : integer ndarray of shape (n_windows, S)
-        Rows of each series that are known in each window, the oldest window first.
-    h, step_size : int
-    refit_every : int
-        Windows from one fit to the next.
-    levels : list of float
-    kind : {"mean", "variance"}
+    `known` (n_windows, S) are the rows of each series that are known in each window, the oldest
+    window first; `refit_every` the windows from one fit to the next.
     """
 
     panel: Panel
@@ -51,10 +42,11 @@ class Plan(NamedTuple):
         series: np.ndarray | None = None,
         columns: list | None = None,
     ) -> pd.DataFrame | pd.Series:
-        """Frame of rows from `starts` to `ends`, (S,), of given series, by default of all."""
+        """Frame of rows from `starts` to `ends`, (S,), of given series in order, or of all."""
         panel = self.panel
         if series is not None and len(series) < panel.n_series:
-            panel, starts, ends = panel.select(panel.ids[series]), starts[series], ends[series]
+            mask = np.isin(np.arange(panel.n_series), series)  # ids may be True and False as well
+            panel, starts, ends = panel.select(mask), starts[mask], ends[mask]
         return panel_frame(panel.between(starts, ends), columns)
 
     def times(self, known: np.ndarray) -> np.ndarray:
@@ -93,23 +85,12 @@ class Plan(NamedTuple):
 
 
 def choose_windows(lengths: np.ndarray, h: int, step_size: int | None) -> tuple[int, int, str]:
-    """Number of windows where it is not given: `ENOUGH` to be tested, or as many as fit.
+    """Number of windows where it is not given, steps between them, and a remark on the choice.
 
-    They forecast rows of the second half of the shortest series, so that the first fit has the
-    other half; without `step_size`, closer together than h where that gives more of them. A series
-    of less than half the median length is not asked: it would leave no windows to the others.
-
-    Parameters
-    ----------
-    lengths : integer ndarray of shape (S,)
-    h : int
-    step_size : int, optional
-
-    Returns
-    -------
-    n_windows, step_size : int
-    remark : str
-        Remark on the choice; "" if they are 20 that do not overlap.
+    They are `ENOUGH` to be tested, or as many as fit: they forecast rows of the second half of the
+    shortest series, so that the first fit has the other half; without `step_size`, closer together
+    than h where that gives more of them. A series of less than half the median length is not asked:
+    it would leave no windows to the others.
     """
     shortest = int(lengths[2 * lengths >= np.median(lengths)].min())
     room = max(shortest - shortest // 2 - h, 0)  # rows between the first and the last cutoff
@@ -143,13 +124,7 @@ def make_plan(
     panel: Panel, h: int, n_windows: int, step_size: int, refit_every: int, levels: list[float],
     kind: str,
 ) -> Plan:  # fmt: skip
-    """Windows that end with the last row of every series.
-
-    Raises
-    ------
-    ValueError
-        If a series has no row before the first window.
-    """
+    """Windows that end with the last row of every series."""
     short = too_short(panel, h, n_windows, step_size)
     if short:
         worst = min(short, key=lambda i: int(panel.lengths[i]))
@@ -165,7 +140,14 @@ def series_names(panel: Panel) -> pd.Index:
     """Names of the series of a tidy frame, series by series, target by target."""
     targets = [str(name) for name in panel.target_names]
     if panel.layout.id_col is None:
-        return pd.Index(targets)
-    if len(targets) == 1:
+        names = pd.Index(targets)
+    elif len(targets) == 1:
         return panel.ids
-    return pd.Index([f"{label}/{target}" for label in panel.ids for target in targets])
+    else:
+        names = pd.Index([f"{label}/{target}" for label in panel.ids for target in targets])
+    if not names.is_unique:
+        raise ValueError(
+            f"series and targets must have different names as text; several are "
+            f"{names[names.duplicated()][0]!r}. Rename columns or ids"
+        )
+    return names

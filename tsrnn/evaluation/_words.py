@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tsrnn.evaluation._diebold_mariano import ALL
 from tsrnn.evaluation._forecasts import list_names
+from tsrnn.evaluation._tests import ALL
 
 ALL_PAIRS = 4  # models up to which every pair has its sentence
 BETTER, WORSE, SAME, UNTESTED = "better", "worse", "same", "untested"
@@ -15,18 +15,7 @@ BETTER, WORSE, SAME, UNTESTED = "better", "worse", "same", "untested"
 def scope(
     models: list[str], n_windows: int, horizon: int, n_series: int, over: str | None, why: str
 ) -> str:
-    """Sentence on what is compared, and what the tests rest on or why there are none.
-
-    Parameters
-    ----------
-    models : list of str
-    n_windows : int
-        At different times.
-    horizon, n_series : int
-    over : {"time", "series"} or None
-    why : str
-        Why there are no tests.
-    """
+    """Sentence on what is compared, and what the tests rest on or, by `why`, why there are none."""
     who = _enumerate(models) if len(models) <= ALL_PAIRS else f"{len(models)} models"
     verb = "is measured" if len(models) == 1 else "are compared"
     sizes = ((n_windows, "window"), (horizon, "step"))
@@ -42,13 +31,7 @@ def scope(
 
 
 def set_aside(table: pd.DataFrame) -> list[str]:
-    """Sentence on the series that are not compared, if there are any.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Columns ``unique_id, error``, a row a series.
-    """
+    """Sentence on the series that are not compared, if there are any: a row a series."""
     if not len(table):
         return []
     first = str(table["error"].iloc[0]).removesuffix(".")
@@ -66,18 +49,8 @@ def sentences(
 ) -> list[str]:
     """Sentences for a report on tests of equal accuracy and the model confidence set.
 
-    Parameters
-    ----------
-    tests : DataFrame
-        As `diebold_mariano` gives it.
-    confidence_set, ability : DataFrame
-        As `confidence_set` and `superior_predictive_ability` give them.
-    models : list of str
-        The most accurate first.
-    alpha : float
-    benchmark : str or None
-        Speak of pairs with this model only. Without, of all pairs of up to four models, else of
-        the most accurate and each other.
+    They speak of pairs with the benchmark only; without, of all pairs of up to four models, else of
+    the most accurate and each other. `models` has the most accurate first.
     """
     texts = []
     if len(tests):

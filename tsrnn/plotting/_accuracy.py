@@ -79,6 +79,8 @@ def plot_backtest(
     import matplotlib.pyplot as plt
 
     names = _model_names(frame, models)
+    if frame.empty:
+        raise ValueError("there is nothing to draw: the frame has no rows")
     ids = frame["unique_id"]
     every = _select_series(frame, ids, ids.iloc[0] if series is None else series)
     # Rows of windows that do not overlap, the last of them drawn for sure.

@@ -55,8 +55,8 @@ def plot_contributions(contributions: pd.DataFrame, ax: Axes | None = None, n: i
     TypeError
         If `contributions` is no DataFrame.
     ValueError
-        If it has no rows or parts, or a part has text or missing values, or `n` is not a positive
-        whole number.
+        If it has no rows or parts, or a part has text, missing or infinite values, or `n` is not a
+        positive whole number.
 
     Examples
     --------
@@ -113,9 +113,11 @@ def _checked_parts(frame: Any) -> pd.DataFrame:
             f"the columns of `contributions` must be numbers; {texts} are not. Select the rows "
             "of one series and drop columns that are no part of the forecast."
         )
-    missing = [name for name in parts if parts[name].isna().any()]
-    if missing:
-        raise ValueError(f"`contributions` must have no missing values; the parts {missing} do.")
+    wrong = [name for name in parts if not np.isfinite(parts[name].astype(float)).all()]
+    if wrong:
+        raise ValueError(
+            f"`contributions` must have no missing or infinite values; the parts {wrong} do."
+        )
     return parts.astype(float)
 
 

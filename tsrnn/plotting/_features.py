@@ -334,17 +334,10 @@ def _as_features(features_or_model: Any) -> pd.DataFrame:
 
 
 def _in_words(feature: Any, attrs: Mapping[Any, Any]) -> str:
-    """Name a feature, such as "C-1, half-life 53, period 12 months".
+    """Name a feature, a row of the frame with these attrs: "C-1, half-life 53, period 12 months".
 
     Times longer than the sample are bounded by its length, as they are not identified:
     "R-1, half-life beyond the sample of 216 months".
-
-    Parameters
-    ----------
-    feature : named tuple
-        A row of the frame of features.
-    attrs : mapping
-        Of that frame.
     """
     if feature.modulus == 0:
         return f"zero, memory of {feature.order - 1} steps"

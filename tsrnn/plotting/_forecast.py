@@ -36,7 +36,7 @@ def plot_forecast(
     column: str | None = None,
     series: Any = None,
     last: int | None = None,
-    levels: Sequence[float] | None = None,
+    levels: float | Sequence[float] | None = None,
     actual: pd.Series | pd.DataFrame | None = None,
     id_col: str = "unique_id",
     time_col: str = "ds",
@@ -60,7 +60,7 @@ def plot_forecast(
         Which series of a long forecast, by its id. Not needed where there is one.
     last : int, optional
         Draw only the last so many points of the history.
-    levels : sequence of numbers, optional
+    levels : number or sequence of numbers, optional
         Which intervals to draw, such as ``[80]``; all by default.
     actual : Series or DataFrame, optional
         Values observed since, in the layout of the history.
@@ -125,7 +125,7 @@ def plot_forecasts(
     columns: Any = None,
     series: Any = None,
     last: int | None = None,
-    levels: Sequence[float] | None = None,
+    levels: float | Sequence[float] | None = None,
     actual: pd.Series | pd.DataFrame | None = None,
     note: str = "",
     id_col: str = "unique_id",
@@ -147,7 +147,7 @@ def plot_forecasts(
         is said below the panels.
     last : int, optional
         Draw only the last so many points of each history.
-    levels : sequence of numbers, optional
+    levels : number or sequence of numbers, optional
         Which intervals to draw, such as ``[80]``; all by default.
     actual : Series or DataFrame, optional
         Values observed since, in the layout of the history.
@@ -227,9 +227,9 @@ def _as_list(labels: Any) -> list[Any]:
     return [labels] if isinstance(labels, str) or not np.iterable(labels) else list(labels)
 
 
-def _levels(picture: _Picture, levels: Sequence[float] | None) -> list[float]:
+def _levels(picture: _Picture, levels: float | Sequence[float] | None) -> list[float]:
     """Levels to draw, the widest first so that the narrower ones lie on it."""
-    chosen = list(picture.bands) if levels is None else [float(level) for level in levels]
+    chosen = [*picture.bands] if levels is None else [float(level) for level in _as_list(levels)]
     missing = [level for level in chosen if level not in picture.bands]
     if missing:
         raise ValueError(
@@ -278,15 +278,7 @@ class _Picture(NamedTuple):
 
 
 def _read_picture(history: Any, forecast: Any, actual: Any, names: _Names) -> _Picture:
-    """Take one series out of frames in the layouts that `predict` accepts and gives.
-
-    Raises
-    ------
-    TypeError
-        If one of them is no pandas Series or DataFrame.
-    ValueError
-        If the series or column is not determined or not there, or an interval has one bound only.
-    """
+    """Take one series out of frames in the layouts that `predict` accepts and gives."""
     names = names._replace(series=_find_series(forecast, names))
     table = _table_of_series(forecast, "forecast", names)
     column = _point_column(table, names)

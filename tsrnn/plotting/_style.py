@@ -91,6 +91,11 @@ def place_on_axis(ax: Axes, index: pd.Index) -> np.ndarray:
     if isinstance(index, pd.PeriodIndex):
         index = index.to_timestamp()
     if not isinstance(index, pd.DatetimeIndex):
+        if len(index) and not pd.api.types.is_numeric_dtype(index.dtype):
+            raise TypeError(
+                f"times to draw must be timestamps, periods or numbers; got dtype {index.dtype}, "
+                f"such as {index[0]!r}. Convert them by pd.to_datetime"
+            )
         ax.set_xlabel(str(index.name) if index.name is not None else "Time step")
         return index.to_numpy(dtype=float)
     from matplotlib import dates
