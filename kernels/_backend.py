@@ -26,6 +26,12 @@ def is_compiled(device: torch.device, dtype: torch.dtype) -> bool:
     return dtype in DTYPES.get(device.type, ())
 
 
+def check_compiled(dtype: torch.dtype) -> None:
+    """Raise unless the CPU has kernels of a dtype."""
+    if dtype not in DTYPES["cpu"]:
+        raise ValueError(f"dtype must be torch.float32 or torch.float64; got {dtype!r}")
+
+
 def backend_of(device: torch.device) -> ModuleType:
     """Kernels of a device; `is_compiled` says whether there are any."""
     try:

@@ -109,7 +109,8 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state: equation (6), one reduction."""
     cell, inputs, params, initial, lengths = problem
-    inputs = without_ends(inputs, lengths)
+    # States are zero in the padding, where a root or a logarithm of them has no slope.
+    inputs, states = without_ends(inputs, lengths), without_ends(states, lengths)
     g_states, g_final, g_first = extend(g_states, g_final, lengths)
     old = torch.cat([initial[:, None], states[:, :-1]], 1)
     _, jacobians = linearised(cell, inputs, params, old)

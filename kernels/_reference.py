@@ -54,7 +54,13 @@ def step_of(cell: Cell, params: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     if isinstance(block, BlockStep) and block.size > LARGEST_UNROLLED_BLOCK:
         return lambda state, u: block.on_tensors(state, u, params)
     weights = params.unbind(0)
-    return lambda state, u: torch.stack(cell.step(state.unbind(1), u.unbind(1), weights), 1)
+
+    def step(state: Tensor, u: Tensor) -> Tensor:
+        new = cell.step(state.unbind(1), u.unbind(1), weights)
+        # A field of parameters alone is one row, the same for all sequences.
+        return torch.stack([field.expand_as(state[:, 0]) for field in new], 1)
+
+    return step
 
 
 def reference_gradients(
@@ -97,6 +103,8 @@ def linearised(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> tuple
         inputs, params, old = (_leaf(t) for t in (inputs, params, old))
         old.requires_grad_()
         new = new_states(cell, inputs, params, old)
+        if not new.requires_grad:  # nothing of the state before is in it
+            return new, new.new_zeros(*new.shape[:2], n, n, new.shape[3])
         # Units and steps do not meet, so the gradient of one sum has the rows of all of them.
         rows = [
             torch.autograd.grad(new[:, :, i].sum(), old, retain_graph=True)[0] for i in range(n)

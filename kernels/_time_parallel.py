@@ -165,7 +165,8 @@ def backward(
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state: linear, so one scan is exact."""
     cell, inputs, params, initial, lengths = problem
-    inputs = without_ends(inputs, lengths)
+    # States are zero in the padding, where a root or a logarithm of them has no slope.
+    inputs, states = without_ends(inputs, lengths), without_ends(states, lengths)
     whole = Problem(cell, inputs, params, initial)
     g_states, g_final, g_first = extend(g_states, g_final, lengths)
     backend = backend_of(inputs.device)

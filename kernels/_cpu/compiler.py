@@ -91,10 +91,15 @@ def cache_dir() -> Path:
     The environment variable ``TSRNN_CACHE_DIR``, else the user's cache folder;
     where that cannot be written, a folder among the machine's temporary files.
     """
-    chosen = os.environ.get("TSRNN_CACHE_DIR") or platformdirs.user_cache_dir("tsrnn")
+    # Without HOME and an entry of the user, as in a container, "~" stays what it is.
+    chosen = os.path.expanduser(
+        os.environ.get("TSRNN_CACHE_DIR") or platformdirs.user_cache_dir("tsrnn")
+    )
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     shared = Path(tempfile.gettempdir()) / f"tsrnn-{user}"
     for folder in (Path(chosen), shared):
+        if folder.parts[:1] == ("~",):
+            continue
         path = folder / "kernels"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -42,6 +42,8 @@ BACKWARD = Launch(block=32, warps=1, ahead=24, longest=4)
 SHOOTING = Launch(block=256, warps=8, ahead=8, longest=4)
 SCAN = Launch(block=256, warps=8, ahead=12, longest=2)
 LARGEST_GROUP = 8  # units of a program
+# Products fuse with sums: said, since the default of Triton changes with its versions.
+FUSION = {"enable_fp_fusion": True}
 
 
 @functools.cache
@@ -123,7 +125,7 @@ def _launch(
         kernel[(-(-lanes // launch.block),)](
             *tensors, steps, final.shape[2], lanes, N=cell.n, M=cell.m, P=cell.p,
             SHARED=cell.shared, REAL=_REAL[final.dtype], BLOCK=launch.block,
-            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **options,
+            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **FUSION, **options,
         )  # fmt: skip
 
 
@@ -221,5 +223,5 @@ def _launch_chunks(
         kernel[(batch * -(-units // group),)](
             *arguments, steps, units, chunk, chunks, N=cell.n, M=cell.m, P=cell.p,
             REAL=_REAL[inputs.dtype], SCAN=_scan(cell.n), CHUNKS=rows, UNITS=group,
-            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **options,
+            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **FUSION, **options,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 
 from tsrnn.kernels._dense.cpu import units_first, units_last, vector
 from tsrnn.kernels._dense.program import plan_of
-from tsrnn.kernels._gpu import _REAL, _SUMS, emit
+from tsrnn.kernels._gpu import _REAL, _SUMS, FUSION, emit
 from tsrnn.kernels._gpu import dense_kernels as kernels
 from tsrnn.kernels._matrix_form import MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
@@ -121,7 +121,7 @@ class _Stacked(NamedTuple):
                 M=len(self.form.inputs), V=len(self.form.vectors),
                 MATRICES=len(self.form.matrices), REAL=_REAL[dtype], BLOCK=BLOCK, D=width,
                 num_warps=4 if width <= 16 else 8,
-                num_stages=2 if len(self.form.matrices) <= PREFETCHED else 1, **options,
+                num_stages=2 if len(self.form.matrices) <= PREFETCHED else 1, **FUSION, **options,
             )  # fmt: skip
 
 

@@ -111,6 +111,39 @@ def poisoned(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def inside_of_arrays(monkeypatch):
+    """Refuse what a kernel reads or writes outside of its arguments, wanted or not."""
+    builder, executor, bounds = interpreter.InterpreterBuilder, interpreter.GridExecutor, []
+    arguments, load, store = (
+        executor._init_args_hst, builder.create_masked_load, builder.create_masked_store
+    )  # fmt: skip
+
+    def noted(self, args, options):
+        given = arguments(self, args, options)
+        arrays = [t for t in given[0] if isinstance(t, torch.Tensor) and t.numel()]
+        bounds[:] = np.array(sorted((t.data_ptr(), t.data_ptr() + t.nbytes) for t in arrays)).T
+        return given
+
+    def check(pointers, mask):
+        at = pointers.data[mask.data].astype(np.int64)
+        array = np.searchsorted(bounds[0], at, side="right") - 1
+        assert (array >= 0).all(), "before the first array"
+        assert (at < bounds[1][array]).all(), "beyond an array"
+
+    def checked_load(self, pointers, mask, *rest):
+        check(pointers, mask)
+        return load(self, pointers, mask, *rest)
+
+    def checked_store(self, pointers, value, mask, *rest):
+        check(pointers, mask)
+        return store(self, pointers, value, mask, *rest)
+
+    monkeypatch.setattr(executor, "_init_args_hst", noted)
+    monkeypatch.setattr(builder, "create_masked_load", checked_load)
+    monkeypatch.setattr(builder, "create_masked_store", checked_store)
+
+
+@pytest.fixture(autouse=True)
 def unroll(monkeypatch):
     """Unroll two steps, which is quick to interpret, or as many as a test says."""
 

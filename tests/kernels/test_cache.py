@@ -134,6 +134,24 @@ def test_a_folder_that_cannot_be_made_gives_way_to_a_temporary_one(tmp_path, mon
     assert len(list(path.iterdir())) == 1
 
 
+@pytest.mark.parametrize("variable", ["", "~/cache"], ids=["user's folder", "variable"])
+def test_without_a_home_no_folder_is_named_after_it(variable, tmp_path, monkeypatch):
+    monkeypatch.setenv("TSRNN_CACHE_DIR", variable)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # neither HOME nor a user
+    monkeypatch.setattr(compiler.platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert compiler.cache_dir().is_absolute()
+    assert not (tmp_path / "~").exists()
+
+
+def test_the_folder_may_begin_with_a_tilde(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("TSRNN_CACHE_DIR", os.path.join("~", "cache"))
+    assert compiler.cache_dir() == tmp_path / "cache" / "kernels"
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="the system has no owners of files")
 def test_machine_code_is_not_taken_from_a_folder_that_others_may_write(tmp_path, monkeypatch):
     monkeypatch.setenv("TSRNN_CACHE_DIR", os.devnull)

@@ -53,6 +53,39 @@ def test_a_gradient_that_comes_from_nowhere_is_zero():
     assert all(g.isfinite().all() for g in second)
 
 
+def _of_vectors_alone(states, inputs, matrices, vectors):
+    (w,) = vectors
+    return (torch.exp(w),)
+
+
+@pytest.mark.parametrize("engine", ["reference", "sequential", "shooting", "newton", "dense"])
+@pytest.mark.parametrize("size", [1, 3, 9])
+def test_a_state_of_parameters_alone(size, engine, draw, solve, assert_close):
+    """It is the same for all sequences, more or fewer than there are units."""
+    if engine in ("sequential", "shooting") and size > 8:
+        pytest.skip("not unrolled")
+    form = MatrixForm("level", ("h",), ("u",), ("W",), _of_vectors_alone, ("w",))
+    cell = form.block(size)
+    problem = draw(cell, 2, 5, 3)
+    results = solve(cell, problem, engine)
+    level, g = (
+        problem.params[size**2 :].exp(),
+        problem.g_states.sum((0, 1)) + problem.g_final.sum(0),
+    )
+    assert_close(results["states"], level.expand(2, 5, size, 3))
+    assert_close(results["final"], level.expand(2, size, 3))
+    assert_close(results["g_params"][size**2 :], level * g)
+    for part in (results["g_inputs"], results["g_initial"], results["g_params"][: size**2]):
+        assert not part.any()
+
+
+def test_newton_of_a_large_block_that_forgets_its_state(draw, solve, agree):
+    step = lambda s, u, W, v: (torch.tanh(W[0] @ u[0]),)  # noqa: E731
+    cell = MatrixForm("forgetful", ("h",), ("u",), ("W",), step).block(9)
+    problem = draw(cell, 2, 5, 3)
+    agree(solve(cell, problem, "newton"), solve(cell, problem, "dense"))
+
+
 def test_complex_numbers_take_the_loop():
     cell = cells.linear(1)
     inputs = torch.randn(2, 5, 1, 3, dtype=torch.complex128)
