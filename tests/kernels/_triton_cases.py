@@ -523,8 +523,8 @@ def front_door(monkeypatch):
 @pytest.mark.usefixtures("front_door")
 def test_engines(engine, draw, solve, assert_close):
     cell = cells.lru() if engine == "scan" else cells.para_rnn(2)
-    problem = draw(cell, 2, 11, 3)
-    for lengths in (None, [11, 4]):
+    problem = draw(cell, 2, 7, 2)
+    for lengths in (None, [7, 4]):
         expected = solve(cell, problem, "reference", lengths)
         results = solve(cell, problem, engine, lengths)
         for name, value in expected.items():
@@ -544,11 +544,16 @@ def test_lanes_that_do_not_converge_are_run_in_time_order(draw, assert_close):
 
 
 @pytest.mark.usefixtures("front_door")
-def test_second_derivatives(draw):
-    leaves = [t.requires_grad_() for t in draw(cells.para_rnn(1), 1, 3, 1)[:3]]
-    assert torch.autograd.gradgradcheck(
-        lambda *args: recurrence(cells.para_rnn(1), *args, engine="sequential"), leaves
-    )
+def test_second_derivatives(draw, assert_close):
+    products = []
+    for engine in ("reference", "sequential"):
+        leaves = [t.requires_grad_() for t in draw(cells.para_rnn(1), 2, 3, 2)[:3]]
+        states, final = recurrence(cells.para_rnn(1), *leaves, [3, 1], engine)
+        loss = states.square().sum() + final.sin().sum()
+        first = torch.autograd.grad(loss, leaves, create_graph=True)
+        products.append(torch.autograd.grad(sum(g.sin().sum() for g in first), leaves))
+    for value, expected in zip(products[1], products[0], strict=True):
+        assert_close(value, expected)
 
 
 FORMS = [cells.para_rnn, cells.para_lstm, cells.para_gru, cells.newton_lstm, cells.lem]

@@ -47,7 +47,7 @@ def test_dense_agrees_with_the_reference(form, dtype, draw, solve, agree):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_gradients_are_those_of_finite_differences(form, draw):
-    cell = FORMS[form](3)
+    cell = FORMS[form](2)
     leaves = [t.requires_grad_() for t in draw(cell, 3, 3, 2)[:3]]
     assert torch.autograd.gradcheck(
         lambda *args: recurrence(cell, *args, lengths=[3, 0, 2], engine="dense"), leaves
