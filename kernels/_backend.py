@@ -17,6 +17,7 @@ from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._problem import Problem
 
 _CPU = (torch.float32, torch.float64)
+# A GPU stores bfloat16 and computes in float32.
 DTYPES = {"cpu": _CPU, "cuda": (*_CPU, torch.bfloat16)}
 _MODULES = {"cpu": "tsrnn.kernels._cpu", "cuda": "tsrnn.kernels._gpu"}
 

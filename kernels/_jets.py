@@ -242,7 +242,7 @@ def _div(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
     z = b.op("div", x.value, y.value)
     if not (x.first or y.first or x.second or y.second):
         return Jet(z)
-    inverse = b.op("reciprocal", y.value)
+    inverse = b.op("reciprocal", y.value)  # one division for all derivatives
     known = Jet(z)
     for i in sorted(x.first.keys() | y.first.keys()):
         rest = b.sub(x.first.get(i, 0.0), b.mul(z, y.first.get(i, 0.0)))
@@ -260,7 +260,7 @@ def _pow(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
     if isinstance(y.value, str):
         raise ValueError("the exponent of a power must be a number; write exp(b * log(a))")
     n = y.value
-    if n == 2.0:
+    if n == 2.0:  # a product where pow would call the C library, lane by lane
         return _chain(b, b.op("square", x.value), x, *_UNARY["square"](b, x.value, 0.0), order)
     z = b.op("pow", x.value, n)
     slope = b.mul(n, b.op("pow", x.value, n - 1))

@@ -390,6 +390,7 @@ class Running:
         """Lanes that hold the series numbered `units`, and their places in them."""
         if not np.isin(units, self._numbers, assume_unique=True).all():
             self._lanes, self._numbers = self._all, np.arange(self._all.n)
+        # At halves, all packings of an iteration together read the series once more at most.
         if 2 * len(units) <= len(self._numbers) and self._lanes.n > WIDTH:
             self._numbers = np.sort(units)
             self._lanes = self._all.select(self._numbers)

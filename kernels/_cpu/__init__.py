@@ -171,6 +171,7 @@ _MADV_HUGEPAGE = 14
 def new_empty(like: Tensor, shape: Sequence[int]) -> Tensor:
     """Array of the dtype of another one, with no values yet; on large pages where it is large."""
     array = like.new_empty(shape)
+    # Of two pages' length one lies whole in the array, wherever it begins.
     if _advise is not None and array.nbytes >= 2 * _LARGE_PAGE:
         start = -(-array.data_ptr() // _LARGE_PAGE) * _LARGE_PAGE
         end = (array.data_ptr() + array.nbytes) // _LARGE_PAGE * _LARGE_PAGE

@@ -102,6 +102,7 @@ def cache_dir() -> Path:
             continue
         path = folder / "kernels"
         try:
+            # Nobody else may put machine code there.
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             path.mkdir(exist_ok=True, mode=0o700)
         except OSError:
@@ -128,7 +129,7 @@ def object_file(name: str, source: str) -> Path:
     name_of_cpu, features, _ = processor()
     machine = [llvm.get_default_triple(), name_of_cpu, features]
     content = "\n".join([source, llvmlite.__version__, *machine])
-    digest = hashlib.sha256(content.encode()).hexdigest()[:20]
+    digest = hashlib.sha256(content.encode()).hexdigest()[:20]  # 80 bits: no two sources meet
     return cache_dir() / f"{name}_{digest}.o"
 
 

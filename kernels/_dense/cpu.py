@@ -19,7 +19,8 @@ from tsrnn.kernels._dense.program import Plan, Program, plan_of
 from tsrnn.kernels._matrix_form import MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
 
-SIDE_BY_SIDE = 48  # sequences that share a pass over the matrices
+# Sequences that share a pass over the matrices: whole tiles of a product, 4 of 12 rows or 8 of 6.
+SIDE_BY_SIDE = 48
 _PARTS_OF_A_BATCH = 4  # a quarter of the sequences of many units are rearranged at a time
 _WORK_OF_A_VALUE = 256  # multiplications that cost as much as a value does in `split`
 

@@ -36,12 +36,13 @@ class Launch(NamedTuple):
         return min(self.longest, 1 << max(0, (self.ahead // max(fields, 1)).bit_length() - 1))
 
 
-# First guesses, not yet timed on a device.
+# First guesses, not yet timed on a device. In time order a program is one warp, so that few lanes
+# are spread over many processors; where time is cut, one has to hold all chunks of a lane.
 FORWARD = Launch(block=32, warps=1, ahead=16, longest=8)
 BACKWARD = Launch(block=32, warps=1, ahead=24, longest=4)
 SHOOTING = Launch(block=256, warps=8, ahead=8, longest=4)
 SCAN = Launch(block=256, warps=8, ahead=12, longest=2)
-LARGEST_GROUP = 8  # units of a program
+LARGEST_GROUP = 8  # units of a program: in float32 a sector, the least that memory reads
 # Products fuse with sums: said, since the default of Triton changes with its versions.
 FUSION = {"enable_fp_fusion": True}
 
