@@ -461,7 +461,7 @@ def test_linear_cells_take_one_pass(cell, single, assert_close):
 
 def test_lanes_that_do_not_converge_are_reported(single, assert_close):
     cell = cells.para_rnn(2)
-    problem = single(cell, 24, 6)
+    problem = single(cell, 18, 4)
     problem.params[:, ::2] *= 10.0
     problem.params[:, 1::2] *= 0.5
     expected, *_ = in_time_order(cell, problem)
@@ -473,7 +473,7 @@ def test_lanes_that_do_not_converge_are_reported(single, assert_close):
     lanes = converged[:, None, None].expand_as(states)
     assert_close(states[lanes], expected[lanes], 1024.0)
     # With as many passes as chunks, all are exact.
-    states, *_, converged = shoot(cell, problem, 3, max_passes=8)
+    states, *_, converged = shoot(cell, problem, 3, max_passes=6)
     assert converged.all()
     assert_close(states, expected, 1024.0)
 
@@ -524,23 +524,24 @@ def front_door(monkeypatch):
 def test_engines(engine, draw, solve, assert_close):
     cell = cells.lru() if engine == "scan" else cells.para_rnn(2)
     problem = draw(cell, 2, 7, 2)
-    for lengths in (None, [7, 4]):
-        expected = solve(cell, problem, "reference", lengths)
-        results = solve(cell, problem, engine, lengths)
-        for name, value in expected.items():
-            assert_close(results[name], value, 4096)
+    expected = solve(cell, problem, "reference", [7, 4])
+    results = solve(cell, problem, engine, [7, 4])
+    for name, value in expected.items():
+        assert_close(results[name], value, 4096)
 
 
 @pytest.mark.usefixtures("front_door")
-def test_lanes_that_do_not_converge_are_run_in_time_order(draw, assert_close):
+def test_lanes_that_do_not_converge_are_run_in_time_order(draw, assert_close, monkeypatch):
+    monkeypatch.setattr(_time_parallel, "MAX_PASSES", 2)
     cell = cells.para_rnn(2)
-    inputs, params, *_ = draw(cell, 1, 40, 8)
+    inputs, params, *_ = draw(cell, 1, 18, 4)
     expected, _ = recurrence(cell, inputs, 12 * params, engine="reference")
     states, _, convergence = recurrence(
         cell, inputs, 12 * params, engine="shooting", full_output=True
     )
     assert_close(states, expected, 1e6)
     assert convergence.passes.max() > 1
+    assert convergence.fell_back.any()
 
 
 @pytest.mark.usefixtures("front_door")
@@ -644,12 +645,12 @@ def test_units_that_are_not_there_do_not_matter(draw, assert_close):
 
 
 def test_nan_stays_in_its_sequence_and_block(draw):
-    cell, lengths = cells.para_lstm(5), torch.tensor([4, 4, 4])
-    problem = draw(cell, steps=4, units=2, dtype=torch.float32)
+    cell, lengths = cells.para_lstm(5), torch.tensor([3, 3, 3])
+    problem = draw(cell, steps=3, units=2, dtype=torch.float32)
     clean = results_of(cell, problem, lengths, dense)
-    problem.inputs[1, 2, 0, 1] = NAN
+    problem.inputs[1, 1, 0, 1] = NAN
     results = results_of(cell, problem, lengths, dense)
-    assert results[0][1, 3, :, 1].isnan().all()
+    assert results[0][1, 2, :, 1].isnan().all()
     for value, same in zip(results[:3], clean[:3], strict=True):
         value, same = value.movedim(-1, 1), same.movedim(-1, 1)
         elsewhere = torch.ones(3, 2, dtype=torch.bool)
@@ -660,7 +661,7 @@ def test_nan_stays_in_its_sequence_and_block(draw):
 
 def test_dense_takes_these_kernels(monkeypatch, draw, solve, assert_close):
     monkeypatch.setattr(_dense, "cpu", dense)
-    cell = cells.para_gru(9)
+    cell = cells.para_rnn(9)
     problem = draw(cell, 2, 4, 2)
     for lengths in (None, [4, 1]):
         expected = solve(cell, problem, "reference", lengths)
