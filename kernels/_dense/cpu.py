@@ -207,7 +207,10 @@ def _gradients_of_matrices(
             i = int(str(x)[1:])
             first = g[:, 0].clone()
             g[:, 0] = 0.0  # the state in the row before is that of another sequence
-            sums = stacked.outer(g, vector(states, i, d), shift=1)
+            old = vector(states, i, d)
+            sums = stacked.outer(g, old, shift=1)
+            if not sums.isfinite().all():  # zero times what may be infinite there
+                sums = stacked.outer(g[:, 1:], old[:, :-1])
             g[:, 0] = first
             start = vector(stacked.initial, i, d)
             sums = sums + stacked.outer(first[:, None], start[:, None])
