@@ -16,7 +16,7 @@ from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._derived import named
 from tsrnn.kernels._graph import evaluate
 from tsrnn.kernels._matrix_form import BlockStep
-from tsrnn.kernels._problem import Problem, is_alive, without_ends
+from tsrnn.kernels._problem import Problem, in_given_dtypes, is_alive, without_ends
 from tsrnn.kernels._trace import trace, trace_jacobian
 
 # Rows of a matrix: an unrolled step has a product for every entry, and takes as long to compile.
@@ -41,10 +41,11 @@ def reference(problem: Problem) -> tuple[Tensor, Tensor]:
     # Padding may hold anything: NaN would reach the gradients as zero times NaN.
     inputs = without_ends(inputs, lengths)
     states = []
-    for u, live in zip(inputs.unbind(1), alive.unbind(1), strict=True):
-        new = step(state, u)
-        state = torch.where(live, new, state)
-        states.append(torch.where(live, new, torch.zeros_like(new)))
+    with in_given_dtypes(inputs.device):
+        for u, live in zip(inputs.unbind(1), alive.unbind(1), strict=True):
+            new = step(state, u)
+            state = torch.where(live, new, state)
+            states.append(torch.where(live, new, torch.zeros_like(new)))
     return torch.stack(states, 1), state
 
 

@@ -158,6 +158,27 @@ def test_mixed_precision_is_left_to_the_caller():
         assert torch.equal(outputs, expected)
 
 
+@pytest.mark.parametrize(
+    ("cell", "engine"),
+    [
+        (cells.para_gru(9), "dense"),
+        (cells.para_gru(9), "newton"),
+        (cells.linear(5), "newton"),
+        (cells.para_rnn(2), "shooting"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_mixed_precision_around_forward_and_backward_pass(cell, engine, draw, solve):
+    problem = draw(cell, 2, 9, 2, torch.float32)
+    expected = solve(cell, problem, engine)
+    with torch.autocast("cpu", torch.bfloat16):
+        results = solve(cell, problem, engine)
+        states, _ = recurrence(cell, *problem[:3], engine="reference")
+    for name, value in expected.items():
+        assert torch.equal(results[name], value), name
+    assert torch.equal(states, recurrence(cell, *problem[:3], engine="reference")[0])
+
+
 def test_cells_made_at_once_keep_their_own_equations():
     made, barrier = [], threading.Barrier(4)
 
