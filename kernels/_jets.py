@@ -186,9 +186,7 @@ def _nonzero(z: Operand, first: dict[int, Operand], second: dict[Pair, Operand])
     )
 
 
-def _linear(
-    b: Builder, z: Operand, combine: Callable[[Operand, Operand], Operand], x: Jet, y: Jet
-) -> Jet:
+def _linear(combine: Callable[[Operand, Operand], Operand], x: Jet, y: Jet) -> Jet:
     first = {
         i: combine(x.first.get(i, 0.0), y.first.get(i, 0.0))
         for i in sorted(x.first.keys() | y.first.keys())
@@ -197,15 +195,7 @@ def _linear(
         pair: combine(x.second.get(pair, 0.0), y.second.get(pair, 0.0))
         for pair in sorted(x.second.keys() | y.second.keys())
     }
-    return _nonzero(z, first, second)
-
-
-def _add(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
-    return _linear(b, b.add(x.value, y.value), b.add, x, y)
-
-
-def _sub(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
-    return _linear(b, b.sub(x.value, y.value), b.sub, x, y)
+    return _nonzero(combine(x.value, y.value), first, second)
 
 
 def _mul(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
@@ -272,13 +262,13 @@ def _where(b: Builder, mask: Jet, x: Jet, y: Jet, order: int) -> Jet:
     def chosen(a: Operand, c: Operand) -> Operand:
         return a if a == c else b.op("where", mask.value, a, c)
 
-    return _linear(b, chosen(x.value, y.value), chosen, x, y)
+    return _linear(chosen, x, y)
 
 
 _BINARY: dict[str, Callable[..., Jet]] = {
-    "add": _add,
-    "sub": _sub,
-    "rsub": lambda b, x, y, order: _sub(b, y, x, order),
+    "add": lambda b, x, y, order: _linear(b.add, x, y),
+    "sub": lambda b, x, y, order: _linear(b.sub, x, y),
+    "rsub": lambda b, x, y, order: _linear(b.sub, y, x),
     "mul": _mul,
     "div": _div,
     "pow": _pow,

@@ -16,7 +16,6 @@ from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import is_linear
 
 _REAL = {torch.float32: tl.float32, torch.float64: tl.float64, torch.bfloat16: tl.float32}
-_SUMS = {torch.float32: torch.float32, torch.float64: torch.float64, torch.bfloat16: torch.float32}
 
 
 class Launch(NamedTuple):
@@ -45,6 +44,11 @@ SCAN = Launch(block=256, warps=8, ahead=12, longest=2)
 LARGEST_GROUP = 8  # units of a program: in float32 a sector, the least that memory reads
 # Products fuse with sums: said, since the default of Triton changes with its versions.
 FUSION = {"enable_fp_fusion": True}
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """Dtype of sums and residuals: of arithmetic, where numbers are stored in fewer bits."""
+    return torch.promote_types(dtype, torch.float32)
 
 
 @functools.cache
@@ -90,7 +94,7 @@ def backward(
     given = _contiguous(inputs, params, initial, problem.ends, states, g_states, g_final)
     g_inputs = inputs.new_empty(0 if only_initial or cell.shared else inputs.shape)
     sums = params.new_empty(
-        (0 if only_initial else len(initial), *params.shape), dtype=_SUMS[params.dtype]
+        (0 if only_initial else len(initial), *params.shape), dtype=wide(params.dtype)
     )
     g_initial = torch.empty_like(given[2])
     vjp = functions(cell, inputs.dtype).vjp
@@ -172,7 +176,7 @@ def shooting(
     batch, steps, _, units = inputs.shape
     states = inputs.new_empty(batch, steps, cell.n, units)
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
-    residual = torch.empty(batch, units, dtype=_SUMS[inputs.dtype], device=inputs.device)
+    residual = torch.empty(batch, units, dtype=wide(inputs.dtype), device=inputs.device)
     passes = torch.empty_like(residual, dtype=torch.int64)
     converged = torch.empty_like(residual, dtype=torch.bool)
     tensors = [*_contiguous(inputs, params, initial), states, final, passes, residual, converged]
@@ -195,7 +199,7 @@ def scan_backward(
     cell, inputs, params, initial, _ = problem
     given = _contiguous(inputs, params, initial, states, g_states, g_final)
     g_inputs = torch.empty_like(given[0])
-    sums = params.new_empty(len(initial), *params.shape, dtype=_SUMS[params.dtype])
+    sums = params.new_empty(len(initial), *params.shape, dtype=wide(params.dtype))
     g_initial = torch.empty_like(given[2])
     _launch_chunks(
         chunked.backward, SCAN, cell, [*given, g_inputs, sums, g_initial], inputs, chunk,
