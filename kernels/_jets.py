@@ -187,6 +187,7 @@ def _nonzero(z: Operand, first: dict[int, Operand], second: dict[Pair, Operand])
 
 
 def _linear(combine: Callable[[Operand, Operand], Operand], x: Jet, y: Jet) -> Jet:
+    z = combine(x.value, y.value)
     first = {
         i: combine(x.first.get(i, 0.0), y.first.get(i, 0.0))
         for i in sorted(x.first.keys() | y.first.keys())
@@ -195,7 +196,7 @@ def _linear(combine: Callable[[Operand, Operand], Operand], x: Jet, y: Jet) -> J
         pair: combine(x.second.get(pair, 0.0), y.second.get(pair, 0.0))
         for pair in sorted(x.second.keys() | y.second.keys())
     }
-    return _nonzero(combine(x.value, y.value), first, second)
+    return _nonzero(z, first, second)
 
 
 def _mul(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
