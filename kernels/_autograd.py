@@ -17,7 +17,13 @@ from tsrnn.kernels import _backend, _dense, _newton, _time_parallel
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._derived import adjoint, cell_of
-from tsrnn.kernels._problem import Problem, check_range, is_alive, without_ends
+from tsrnn.kernels._problem import (
+    Problem,
+    check_range,
+    in_given_dtypes,
+    is_alive,
+    without_ends,
+)
 from tsrnn.kernels._reference import is_small, local_gradients, reference, reference_gradients
 from tsrnn.kernels._trace import is_linear, trace
 
@@ -119,7 +125,8 @@ def _forward(
     problem = Problem(cell_of(cell), inputs, params, initial, lengths)
     if engine == "auto":
         engine = best_engine(problem.cell, inputs, params)
-    states, final, convergence = ENGINES[engine].forward(problem)
+    with in_given_dtypes(inputs.device):
+        states, final, convergence = ENGINES[engine].forward(problem)
     return (
         states.contiguous(),
         final.contiguous(),
@@ -148,7 +155,9 @@ def _backward(
     if not (engine == "sequential" and inputs.device.type == "cpu"):
         g_states = _of_all_fields(g_states, states)
     problem = Problem(cell_of(cell), inputs, params, initial, lengths)
-    g_inputs, g_params, g_initial = ENGINES[engine].backward(problem, states, g_states, g_final)
+    with in_given_dtypes(inputs.device):
+        gradients = ENGINES[engine].backward(problem, states, g_states, g_final)
+    g_inputs, g_params, g_initial = gradients
     return inputs.new_empty(0) if g_inputs is None else g_inputs, g_params, g_initial
 
 
@@ -208,7 +217,9 @@ def _differentiate(
             states = run(ctx.engine, ctx.cell, inputs, params, initial, lengths, cell.n)[0]
         g_states = _of_all_fields(g_states, states)
         problem = Problem(cell, inputs, params, initial, lengths)
-        g_inputs, g_params, g_initial = _differentiable_backward(problem, states, g_states, g_final)
+        with in_given_dtypes(inputs.device):
+            gradients = _differentiable_backward(problem, states, g_states, g_final)
+        g_inputs, g_params, g_initial = gradients
     else:
         plain = not torch.compiler.is_compiling() and type(g_states) is Tensor
         g_inputs, g_params, g_initial = (

@@ -17,6 +17,7 @@ from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._problem import Problem
 
 _CPU = (torch.float32, torch.float64)
+# A GPU stores bfloat16 and computes in float32.
 DTYPES = {"cpu": _CPU, "cuda": (*_CPU, torch.bfloat16)}
 _MODULES = {"cpu": "tsrnn.kernels._cpu", "cuda": "tsrnn.kernels._gpu"}
 
@@ -24,6 +25,12 @@ _MODULES = {"cpu": "tsrnn.kernels._cpu", "cuda": "tsrnn.kernels._gpu"}
 def is_compiled(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether there are kernels for a device and dtype."""
     return dtype in DTYPES.get(device.type, ())
+
+
+def check_compiled(dtype: torch.dtype) -> None:
+    """Raise unless the CPU has kernels of a dtype."""
+    if dtype not in DTYPES["cpu"]:
+        raise ValueError(f"dtype must be torch.float32 or torch.float64; got {dtype!r}")
 
 
 def backend_of(device: torch.device) -> ModuleType:

@@ -89,10 +89,10 @@ class Cell:
                 f"cell {self.name!r} needs n >= 1 state fields, m >= 0 input fields and "
                 f"p >= 0 parameters; got n={self.n!r}, m={self.m!r}, p={self.p!r}"
             )
-        if self.outputs is not None and not 1 <= self.outputs <= self.n:
+        if not isinstance(self.n_outputs, int) or not 1 <= self.n_outputs <= self.n:
             raise ValueError(
-                f"outputs of cell {self.name!r} must lie between 1 and n={self.n}; "
-                f"got {self.outputs}"
+                f"outputs of cell {self.name!r} must be an integer between 1 and n={self.n}; "
+                f"got {self.outputs!r}"
             )
         self._check_names()
         # Custom operators of torch take a cell by this key; see `registered`.

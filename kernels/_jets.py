@@ -186,9 +186,8 @@ def _nonzero(z: Operand, first: dict[int, Operand], second: dict[Pair, Operand])
     )
 
 
-def _linear(
-    b: Builder, z: Operand, combine: Callable[[Operand, Operand], Operand], x: Jet, y: Jet
-) -> Jet:
+def _linear(combine: Callable[[Operand, Operand], Operand], x: Jet, y: Jet) -> Jet:
+    z = combine(x.value, y.value)
     first = {
         i: combine(x.first.get(i, 0.0), y.first.get(i, 0.0))
         for i in sorted(x.first.keys() | y.first.keys())
@@ -198,14 +197,6 @@ def _linear(
         for pair in sorted(x.second.keys() | y.second.keys())
     }
     return _nonzero(z, first, second)
-
-
-def _add(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
-    return _linear(b, b.add(x.value, y.value), b.add, x, y)
-
-
-def _sub(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
-    return _linear(b, b.sub(x.value, y.value), b.sub, x, y)
 
 
 def _mul(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
@@ -242,7 +233,7 @@ def _div(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
     z = b.op("div", x.value, y.value)
     if not (x.first or y.first or x.second or y.second):
         return Jet(z)
-    inverse = b.op("reciprocal", y.value)
+    inverse = b.op("reciprocal", y.value)  # one division for all derivatives
     known = Jet(z)
     for i in sorted(x.first.keys() | y.first.keys()):
         rest = b.sub(x.first.get(i, 0.0), b.mul(z, y.first.get(i, 0.0)))
@@ -260,7 +251,7 @@ def _pow(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
     if isinstance(y.value, str):
         raise ValueError("the exponent of a power must be a number; write exp(b * log(a))")
     n = y.value
-    if n == 2.0:
+    if n == 2.0:  # a product where pow would call the C library, lane by lane
         return _chain(b, b.op("square", x.value), x, *_UNARY["square"](b, x.value, 0.0), order)
     z = b.op("pow", x.value, n)
     slope = b.mul(n, b.op("pow", x.value, n - 1))
@@ -272,13 +263,13 @@ def _where(b: Builder, mask: Jet, x: Jet, y: Jet, order: int) -> Jet:
     def chosen(a: Operand, c: Operand) -> Operand:
         return a if a == c else b.op("where", mask.value, a, c)
 
-    return _linear(b, chosen(x.value, y.value), chosen, x, y)
+    return _linear(chosen, x, y)
 
 
 _BINARY: dict[str, Callable[..., Jet]] = {
-    "add": _add,
-    "sub": _sub,
-    "rsub": lambda b, x, y, order: _sub(b, y, x, order),
+    "add": lambda b, x, y, order: _linear(b.add, x, y),
+    "sub": lambda b, x, y, order: _linear(b.sub, x, y),
+    "rsub": lambda b, x, y, order: _linear(b.sub, y, x),
     "mul": _mul,
     "div": _div,
     "pow": _pow,

@@ -161,10 +161,11 @@ class BlockStep:
     def on_tensors(self, state: Tensor, inputs: Tensor, params: Tensor) -> Tensor:
         """Step of all blocks: (B, n, K), (B, m, K), (p, K) to (B, n, K), by matrix products."""
         matrices, vectors = self.split(params)
-        new = self.form.run(
-            self._columns(state), self._columns(inputs), matrices.unbind(), vectors.unbind()
-        )
-        return torch.stack(new).permute(3, 0, 2, 1).flatten(1, 2)
+        old = self._columns(state)
+        new = self.form.run(old, self._columns(inputs), matrices.unbind(), vectors.unbind())
+        # A vector of parameters alone is one column, the same for all sequences.
+        columns = torch.stack([vector.expand_as(old[0]) for vector in new])
+        return columns.permute(3, 0, 2, 1).flatten(1, 2)
 
     def _columns(self, fields: Tensor) -> Sequence[Tensor]:
         """Vectors (K, d, B) of the fields (B, vectors * d, K)."""

@@ -44,14 +44,15 @@ def iterate(
     cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, passes: int
 ) -> tuple[Tensor, Convergence]:
     """States (B, T, n, K) after at most some Newton iterations from f(0, u), equation (10)."""
-    allowed = ROUNDINGS * torch.finfo(inputs.dtype).eps
+    allowed = ROUNDINGS * torch.finfo(inputs.dtype).eps  # below it an update is rounding again
     zeros = torch.zeros_like(initial)[:, None].expand(-1, inputs.shape[1], -1, -1)
     states = new_states(cell, inputs, params, zeros)
     counts = torch.zeros(len(inputs), inputs.shape[3], dtype=torch.int64, device=inputs.device)
-    for i in range(passes + 1):
+    for i in range(passes + 1):  # the last round only measures what the last update has left
         old = torch.cat([initial[:, None], states[:, :-1]], 1)
         new, jacobians = linearised(cell, inputs, params, old)
         mismatch = new - states
+        # Relative for large states, absolute for small ones, which may be zero.
         residual = (mismatch.abs() / (1 + states.abs())).amax((1, 2))
         # A lane whose states are not finite stays so: it is left to time order.
         moving = ~(residual <= allowed) & residual.isfinite()
@@ -109,7 +110,8 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state: equation (6), one reduction."""
     cell, inputs, params, initial, lengths = problem
-    inputs = without_ends(inputs, lengths)
+    # States are zero in the padding, where a root or a logarithm of them has no slope.
+    inputs, states = without_ends(inputs, lengths), without_ends(states, lengths)
     g_states, g_final, g_first = extend(g_states, g_final, lengths)
     old = torch.cat([initial[:, None], states[:, :-1]], 1)
     _, jacobians = linearised(cell, inputs, params, old)

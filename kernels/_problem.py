@@ -6,6 +6,7 @@ padding (`without_ends`), and `cut` the results or `extend` the gradients.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -150,6 +151,15 @@ def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor
         check_range(given, x.shape[1])
     padding = torch.arange(x.shape[1], device=x.device) >= given[:, None]
     return x.masked_fill(padding.view(*padding.shape, *[1] * (x.ndim - 2)), 0.0)
+
+
+def in_given_dtypes(device: torch.device) -> AbstractContextManager[object]:
+    """Matrix products in the dtypes of their operands, whatever `torch.autocast` is set to."""
+    kind = device.type
+    # What is compiled or exported is left as it is: contexts would stand in its graph.
+    if torch.compiler.is_compiling() or not torch.amp.is_autocast_available(kind):
+        return nullcontext()
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def is_alive(lengths: Tensor, steps: int) -> Tensor:

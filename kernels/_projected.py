@@ -17,7 +17,9 @@ from tsrnn.kernels._problem import as_lengths, without_padding
 from tsrnn.kernels._recurrence import check_cell, check_like, recurrence
 from tsrnn.kernels._reference import is_small
 
-WIDEST_FUSED = 8  # inputs; beyond it a matrix product is faster
+# Inputs: a unit keeps m times as many weights and their gradients in registers; beyond it a matrix
+# product is faster.
+WIDEST_FUSED = 8
 
 
 def projected_recurrence(

@@ -16,7 +16,7 @@ from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._derived import named
 from tsrnn.kernels._graph import evaluate
 from tsrnn.kernels._matrix_form import BlockStep
-from tsrnn.kernels._problem import Problem, is_alive, without_ends
+from tsrnn.kernels._problem import Problem, in_given_dtypes, is_alive, without_ends
 from tsrnn.kernels._trace import trace, trace_jacobian
 
 # Rows of a matrix: an unrolled step has a product for every entry, and takes as long to compile.
@@ -41,10 +41,11 @@ def reference(problem: Problem) -> tuple[Tensor, Tensor]:
     # Padding may hold anything: NaN would reach the gradients as zero times NaN.
     inputs = without_ends(inputs, lengths)
     states = []
-    for u, live in zip(inputs.unbind(1), alive.unbind(1), strict=True):
-        new = step(state, u)
-        state = torch.where(live, new, state)
-        states.append(torch.where(live, new, torch.zeros_like(new)))
+    with in_given_dtypes(inputs.device):
+        for u, live in zip(inputs.unbind(1), alive.unbind(1), strict=True):
+            new = step(state, u)
+            state = torch.where(live, new, state)
+            states.append(torch.where(live, new, torch.zeros_like(new)))
     return torch.stack(states, 1), state
 
 
@@ -54,7 +55,13 @@ def step_of(cell: Cell, params: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     if isinstance(block, BlockStep) and block.size > LARGEST_UNROLLED_BLOCK:
         return lambda state, u: block.on_tensors(state, u, params)
     weights = params.unbind(0)
-    return lambda state, u: torch.stack(cell.step(state.unbind(1), u.unbind(1), weights), 1)
+
+    def step(state: Tensor, u: Tensor) -> Tensor:
+        new = cell.step(state.unbind(1), u.unbind(1), weights)
+        # A field of parameters alone is one row, the same for all sequences.
+        return torch.stack([field.expand_as(state[:, 0]) for field in new], 1)
+
+    return step
 
 
 def reference_gradients(
@@ -97,6 +104,8 @@ def linearised(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> tuple
         inputs, params, old = (_leaf(t) for t in (inputs, params, old))
         old.requires_grad_()
         new = new_states(cell, inputs, params, old)
+        if not new.requires_grad:  # nothing of the state before is in it
+            return new, new.new_zeros(*new.shape[:2], n, n, new.shape[3])
         # Units and steps do not meet, so the gradient of one sum has the rows of all of them.
         rows = [
             torch.autograd.grad(new[:, :, i].sum(), old, retain_graph=True)[0] for i in range(n)

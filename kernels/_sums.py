@@ -106,7 +106,8 @@ def sums(
     Raises
     ------
     ValueError
-        If shapes do not fit, a name is unknown, or the cell does what has no derivative here.
+        If shapes do not fit, the order or a name is unknown, or the cell does what has no
+        derivative here.
 
     Examples
     --------
@@ -120,6 +121,8 @@ def sums(
     >>> result.value, result.gradient, result.hessian
     (array([[7.25]]), array([[[-11.]]]), array([[[[10.]]]]))
     """
+    if order not in (0, 1, 2):
+        raise ValueError(f"order must be 0, 1 or 2; got {order!r}")
     slopes: dict[tuple[int, ...], np.ndarray] = {**(d_initial or {}), **(dd_initial or {})}
     plan = _plan(
         cell,
@@ -330,17 +333,18 @@ class Lanes:
         series = series[..., None] if series.ndim == 2 else series
         if series.ndim != 3 or 0 in series.shape[:2]:
             raise ValueError(f"series must have shape (N, T, m) with N, T >= 1; got {series.shape}")
-        self._series = torch.from_numpy(np.ascontiguousarray(series, dtype=np.float64))
         self.n = len(series)
-        blocks, width = self._series, min(self.n, WIDTH)
-        if left := -self.n % width:
-            blocks = torch.cat([blocks, blocks[-1:].expand(left, -1, -1)])
-        blocks = blocks.view(-1, width, *blocks.shape[1:])
-        self.blocks = blocks.permute(0, 2, 3, 1).contiguous()
+        width = min(self.n, WIDTH)
+        blocks = -(-self.n // width)
+        padded = np.minimum(np.arange(blocks * width), self.n - 1).reshape(blocks, width)
+        # Picked by number, series are copied: the arrays of others are not kept.
+        packed = np.asarray(series, dtype=np.float64)[padded].transpose(0, 2, 3, 1)
+        self.blocks = torch.from_numpy(np.ascontiguousarray(packed))
 
     def select(self, series: np.ndarray) -> Lanes:
         """Pack some of the series anew."""
-        return Lanes(self._series.numpy()[series])
+        width = self.blocks.shape[3]
+        return Lanes(self.blocks.numpy()[series // width, :, :, series % width])
 
     def pack(self, values: np.ndarray) -> Tensor:
         """Values (f, N) as (B, f, W)."""
@@ -386,6 +390,7 @@ class Running:
         """Lanes that hold the series numbered `units`, and their places in them."""
         if not np.isin(units, self._numbers, assume_unique=True).all():
             self._lanes, self._numbers = self._all, np.arange(self._all.n)
+        # At halves, all packings of an iteration together read the series once more at most.
         if 2 * len(units) <= len(self._numbers) and self._lanes.n > WIDTH:
             self._numbers = np.sort(units)
             self._lanes = self._all.select(self._numbers)

@@ -68,18 +68,21 @@ def _shoot(problem: Problem, chunks: Chunks) -> tuple[Tensor, Tensor, Convergenc
     run = backend_of(inputs.device).forward
     u = chunks.split(inputs[:, : chunks.total]).contiguous()
     w = chunks.split_params(params)
+    # From zero: a cell that forgets within a chunk ends right whatever it starts from.
     starts = torch.zeros_like(initial)[:, None].repeat(1, chunks.count, 1, 1)
     starts[:, 0] = initial
     allowed = _allowed(cell, inputs, chunks.steps)
     passes = torch.zeros(len(inputs), inputs.shape[3], dtype=torch.int64, device=inputs.device)
     moving = ~passes.bool()
+    # After as many passes as chunks every start is the end before it.
     for _ in range(1 if is_linear(cell) else min(MAX_PASSES, chunks.count)):
         passes += moving
         ends, jacobians = _tangents(cell, u, w, starts, chunks)
         starts = _corrected(starts, ends, jacobians)
         states, last = run(Problem(cell, u, w, chunks.split_boundaries(starts)))
         ends = chunks.join_boundaries(last)
-        # Largest mismatch at a boundary of each lane, relative; NaN where one is.
+        # Largest mismatch at a boundary of each lane, relative for large states and absolute for
+        # small ones, which may be zero; NaN where one is.
         mismatch = (ends[:, :-1] - starts[:, 1:]).abs() / (1 + starts[:, 1:].abs())
         residual = mismatch.amax((1, 2))
         agreed = residual <= allowed
@@ -100,6 +103,7 @@ def _allowed(cell: Cell, inputs: Tensor, steps: int) -> float:
     Newton's method corrects the rounding of a chunk of so many steps in its next pass; a linear
     cell has no next pass.
     """
+    # bfloat16 is stored only; the boundaries are compared in the precision that they are run in.
     arithmetic = torch.promote_types(inputs.dtype, torch.float32)
     return ROUNDINGS * torch.finfo(arithmetic).eps * (steps if is_linear(cell) else 1)
 
@@ -165,7 +169,8 @@ def backward(
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state: linear, so one scan is exact."""
     cell, inputs, params, initial, lengths = problem
-    inputs = without_ends(inputs, lengths)
+    # States are zero in the padding, where a root or a logarithm of them has no slope.
+    inputs, states = without_ends(inputs, lengths), without_ends(states, lengths)
     whole = Problem(cell, inputs, params, initial)
     g_states, g_final, g_first = extend(g_states, g_final, lengths)
     backend = backend_of(inputs.device)

@@ -72,10 +72,14 @@ class _Recorder(TorchDispatchMode):
             raise self._refusal(name, "works in place; write a new value, a = a + b")
         if used := _ARITHMETIC_OPTIONS & options.keys():
             raise self._refusal(name, f"takes {min(used)}; write its formula with + - * /")
-        if name not in _ON_MASKS and any(_is_mask(a) for a in args):
-            raise self._refusal(name, "computes with a comparison; write torch.where(a > b, c, d)")
         for a in args:
-            if isinstance(a, torch.Tensor) and a.requires_grad and id(a) not in self._names:
+            if not isinstance(a, torch.Tensor):
+                continue
+            if a.dtype == torch.bool and name not in _ON_MASKS:
+                raise self._refusal(
+                    name, "computes with a comparison; write torch.where(a > b, c, d)"
+                )
+            if a.requires_grad and id(a) not in self._names:
                 raise self._refusal(name, "has an operand that requires grad; pass it in params")
 
     def _refusal(self, name: str, why: str) -> ValueError:
@@ -97,10 +101,6 @@ class _Recorder(TorchDispatchMode):
         if not isinstance(value, torch.Tensor):
             return float(value)
         return self._names.get(id(value)) or float(value)
-
-
-def _is_mask(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype == torch.bool
 
 
 _FIRST = {"h": 0.3, "u": 0.32, "w": 0.34, "g": 0.36}

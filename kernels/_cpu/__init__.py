@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tsrnn.kernels._backend import DTYPES
+from tsrnn.kernels._backend import check_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu import compiler
 from tsrnn.kernels._cpu.compiler import entries_ir
@@ -72,8 +72,7 @@ def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
     >>> from tsrnn.kernels import cells, prepare
     >>> prepare(cells.para_rnn(2), torch.float32)
     """
-    if dtype not in DTYPES["cpu"]:
-        raise ValueError(f"dtype must be torch.float32 or torch.float64; got {dtype!r}")
+    check_compiled(dtype)
     path = compiler.object_file(cell.name, source(cell, dtype))
     announce = verbose and not compiler.is_kept(path)
     if announce:
@@ -172,6 +171,7 @@ _MADV_HUGEPAGE = 14
 def new_empty(like: Tensor, shape: Sequence[int]) -> Tensor:
     """Array of the dtype of another one, with no values yet; on large pages where it is large."""
     array = like.new_empty(shape)
+    # Of two pages' length one lies whole in the array, wherever it begins.
     if _advise is not None and array.nbytes >= 2 * _LARGE_PAGE:
         start = -(-array.data_ptr() // _LARGE_PAGE) * _LARGE_PAGE
         end = (array.data_ptr() + array.nbytes) // _LARGE_PAGE * _LARGE_PAGE

@@ -91,12 +91,18 @@ def cache_dir() -> Path:
     The environment variable ``TSRNN_CACHE_DIR``, else the user's cache folder;
     where that cannot be written, a folder among the machine's temporary files.
     """
-    chosen = os.environ.get("TSRNN_CACHE_DIR") or platformdirs.user_cache_dir("tsrnn")
+    # Without HOME and an entry of the user, as in a container, "~" stays what it is.
+    chosen = os.path.expanduser(
+        os.environ.get("TSRNN_CACHE_DIR") or platformdirs.user_cache_dir("tsrnn")
+    )
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     shared = Path(tempfile.gettempdir()) / f"tsrnn-{user}"
     for folder in (Path(chosen), shared):
+        if folder.parts[:1] == ("~",):
+            continue
         path = folder / "kernels"
         try:
+            # Nobody else may put machine code there.
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             path.mkdir(exist_ok=True, mode=0o700)
         except OSError:
@@ -123,7 +129,7 @@ def object_file(name: str, source: str) -> Path:
     name_of_cpu, features, _ = processor()
     machine = [llvm.get_default_triple(), name_of_cpu, features]
     content = "\n".join([source, llvmlite.__version__, *machine])
-    digest = hashlib.sha256(content.encode()).hexdigest()[:20]
+    digest = hashlib.sha256(content.encode()).hexdigest()[:20]  # 80 bits: no two sources meet
     return cache_dir() / f"{name}_{digest}.o"
 
 

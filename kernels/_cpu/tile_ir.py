@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES, VectorCode
 
-AHEAD = 8  # steps between asking for a row and using it
+AHEAD = 8  # steps between asking for a row and using it, longer than memory takes to answer
 
 
 class Tile:

@@ -5,7 +5,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from tsrnn.kernels._backend import backend_of, is_compiled
+from tsrnn.kernels._backend import backend_of, check_compiled, is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._dense import cpu
@@ -34,6 +34,7 @@ def backward(
 
 def prepare(cell: Cell, dtype: torch.dtype) -> None:
     """Have the compiled loop of a matrix form ready: one for all sizes."""
+    check_compiled(dtype)
     cpu.kernels_of(block_step(cell).form, dtype)
 
 

@@ -19,7 +19,8 @@ from tsrnn.kernels._dense.program import Plan, Program, plan_of
 from tsrnn.kernels._matrix_form import MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
 
-SIDE_BY_SIDE = 48  # sequences that share a pass over the matrices
+# Sequences that share a pass over the matrices: whole tiles of a product, 4 of 12 rows or 8 of 6.
+SIDE_BY_SIDE = 48
 _PARTS_OF_A_BATCH = 4  # a quarter of the sequences of many units are rearranged at a time
 _WORK_OF_A_VALUE = 256  # multiplications that cost as much as a value does in `split`
 
@@ -206,7 +207,10 @@ def _gradients_of_matrices(
             i = int(str(x)[1:])
             first = g[:, 0].clone()
             g[:, 0] = 0.0  # the state in the row before is that of another sequence
-            sums = stacked.outer(g, vector(states, i, d), shift=1)
+            old = vector(states, i, d)
+            sums = stacked.outer(g, old, shift=1)
+            if not sums.isfinite().all():  # zero times what may be infinite there
+                sums = stacked.outer(g[:, 1:], old[:, :-1])
             g[:, 0] = first
             start = vector(stacked.initial, i, d)
             sums = sums + stacked.outer(first[:, None], start[:, None])

@@ -268,7 +268,7 @@ def _multiply(f: _Pass, product: Product, rows: str, offset: str) -> None:
     f.set(offset, f.integer("add", start, size))
 
 
-PANEL = 2  # vectors of weights side by side in memory
+PANEL = 2  # vectors of weights side by side in memory: a number of x is spread once for both
 
 
 class Registers(NamedTuple):

@@ -16,7 +16,6 @@ from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import is_linear
 
 _REAL = {torch.float32: tl.float32, torch.float64: tl.float64, torch.bfloat16: tl.float32}
-_SUMS = {torch.float32: torch.float32, torch.float64: torch.float64, torch.bfloat16: torch.float32}
 
 
 class Launch(NamedTuple):
@@ -36,12 +35,20 @@ class Launch(NamedTuple):
         return min(self.longest, 1 << max(0, (self.ahead // max(fields, 1)).bit_length() - 1))
 
 
-# First guesses, not yet timed on a device.
+# First guesses, not yet timed on a device. In time order a program is one warp, so that few lanes
+# are spread over many processors; where time is cut, one has to hold all chunks of a lane.
 FORWARD = Launch(block=32, warps=1, ahead=16, longest=8)
 BACKWARD = Launch(block=32, warps=1, ahead=24, longest=4)
 SHOOTING = Launch(block=256, warps=8, ahead=8, longest=4)
 SCAN = Launch(block=256, warps=8, ahead=12, longest=2)
-LARGEST_GROUP = 8  # units of a program
+LARGEST_GROUP = 8  # units of a program: in float32 a sector, the least that memory reads
+# Products fuse with sums: said, since the default of Triton changes with its versions.
+FUSION = {"enable_fp_fusion": True}
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """Dtype of sums and residuals: of arithmetic, where numbers are stored in fewer bits."""
+    return torch.promote_types(dtype, torch.float32)
 
 
 @functools.cache
@@ -87,7 +94,7 @@ def backward(
     given = _contiguous(inputs, params, initial, problem.ends, states, g_states, g_final)
     g_inputs = inputs.new_empty(0 if only_initial or cell.shared else inputs.shape)
     sums = params.new_empty(
-        (0 if only_initial else len(initial), *params.shape), dtype=_SUMS[params.dtype]
+        (0 if only_initial else len(initial), *params.shape), dtype=wide(params.dtype)
     )
     g_initial = torch.empty_like(given[2])
     vjp = functions(cell, inputs.dtype).vjp
@@ -123,7 +130,7 @@ def _launch(
         kernel[(-(-lanes // launch.block),)](
             *tensors, steps, final.shape[2], lanes, N=cell.n, M=cell.m, P=cell.p,
             SHARED=cell.shared, REAL=_REAL[final.dtype], BLOCK=launch.block,
-            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **options,
+            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **FUSION, **options,
         )  # fmt: skip
 
 
@@ -169,7 +176,7 @@ def shooting(
     batch, steps, _, units = inputs.shape
     states = inputs.new_empty(batch, steps, cell.n, units)
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
-    residual = torch.empty(batch, units, dtype=_SUMS[inputs.dtype], device=inputs.device)
+    residual = torch.empty(batch, units, dtype=wide(inputs.dtype), device=inputs.device)
     passes = torch.empty_like(residual, dtype=torch.int64)
     converged = torch.empty_like(residual, dtype=torch.bool)
     tensors = [*_contiguous(inputs, params, initial), states, final, passes, residual, converged]
@@ -192,7 +199,7 @@ def scan_backward(
     cell, inputs, params, initial, _ = problem
     given = _contiguous(inputs, params, initial, states, g_states, g_final)
     g_inputs = torch.empty_like(given[0])
-    sums = params.new_empty(len(initial), *params.shape, dtype=_SUMS[params.dtype])
+    sums = params.new_empty(len(initial), *params.shape, dtype=wide(params.dtype))
     g_initial = torch.empty_like(given[2])
     _launch_chunks(
         chunked.backward, SCAN, cell, [*given, g_inputs, sums, g_initial], inputs, chunk,
@@ -221,5 +228,5 @@ def _launch_chunks(
         kernel[(batch * -(-units // group),)](
             *arguments, steps, units, chunk, chunks, N=cell.n, M=cell.m, P=cell.p,
             REAL=_REAL[inputs.dtype], SCAN=_scan(cell.n), CHUNKS=rows, UNITS=group,
-            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **options,
+            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **FUSION, **options,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 
 from tsrnn.kernels._dense.cpu import units_first, units_last, vector
 from tsrnn.kernels._dense.program import plan_of
-from tsrnn.kernels._gpu import _REAL, _SUMS, emit
+from tsrnn.kernels._gpu import _REAL, FUSION, emit, wide
 from tsrnn.kernels._gpu import dense_kernels as kernels
 from tsrnn.kernels._matrix_form import MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
@@ -52,7 +52,7 @@ def backward(
     g_products = inputs.new_empty(*rows, products * stacked.d)
     operands = inputs.new_empty(*rows, kept * stacked.d)
     n_vectors = len(stacked.form.vectors)
-    g_vectors = inputs.new_empty(rows[0], n_vectors * stacked.d, dtype=_SUMS[inputs.dtype])
+    g_vectors = inputs.new_empty(rows[0], n_vectors * stacked.d, dtype=wide(inputs.dtype))
     stacked.launch(
         kernels.backward, [stacked.transposed(), stacked.matrices],
         [*given, g_inputs, g_products, operands, g_vectors, g_initial],
@@ -121,7 +121,7 @@ class _Stacked(NamedTuple):
                 M=len(self.form.inputs), V=len(self.form.vectors),
                 MATRICES=len(self.form.matrices), REAL=_REAL[dtype], BLOCK=BLOCK, D=width,
                 num_warps=4 if width <= 16 else 8,
-                num_stages=2 if len(self.form.matrices) <= PREFETCHED else 1, **options,
+                num_stages=2 if len(self.form.matrices) <= PREFETCHED else 1, **FUSION, **options,
             )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _gradients_of_matrices(
     known = {"h": old, "s": states}
     unstored = traced.vjp.results["x"]
     shape = (stacked.units, len(stacked.form.matrices), d, d)
-    total = states.new_zeros(shape, dtype=_SUMS[states.dtype])
+    total = states.new_zeros(shape, dtype=wide(states.dtype))
     for i, (matrix, x) in enumerate(traced.factors):
         if x in unstored:
             operand = vector(operands, unstored.index(x), d)

@@ -39,9 +39,10 @@ def exp(x):
     if x.dtype == tl.float64:
         result = tl.exp(x)
     else:
+        # Beyond, exp(x) is infinite and exp(-x) below half the smallest subnormal number.
         x = tl.where(x > 104.0, 104.0, tl.where(x < -104.0, -104.0, x))
         k, mantissa = _reduced(x)
-        half = tl.floor(0.5 * k)
+        half = tl.floor(0.5 * k)  # in two factors, since 2^k may overflow where exp(x) does not
         result = mantissa * tl.exp2(half) * tl.exp2(k - half)
     return result
 
@@ -61,6 +62,7 @@ def _decay(x):
 @triton.jit
 def expm1(x):
     """exp(x) - 1: near zero the Taylor series, nested."""
+    # The next term is 5e-17 and 1e-8 of the first at |x| = 0.5.
     terms: tl.constexpr = 14 if x.dtype == tl.float64 else 8
     series = constant(1.0, x)
     for j in tl.static_range(terms - 1):
@@ -73,13 +75,14 @@ def tanh(x):
     """Hyperbolic tangent: near zero an odd polynomial, elsewhere 1 - 2 / (exp(2 |x|) + 1)."""
     size = tl.abs(x)
     if x.dtype == tl.float64:
-        e = expm1(2.0 * tl.where(size > 30.0, 30.0, size))
+        e = expm1(2.0 * tl.where(size > 30.0, 30.0, size))  # tanh(30) is 1
         result = tl.where(x < 0, -1.0, 1.0) * (e / (e + 2.0))
     else:
         far = 1.0 - 2.0 / (tl.exp2(size * (2.0 * LOG2_E)) + 1.0)
         s = x * x
         tail = 0.133152977 + s * (-0.0523025580 + s * 0.0157394409)
         near = x + x * (s * (-0.333327681 + s * tail))
+        # Where they meet both are within 4.5 half units in the last place.
         result = tl.where(size < 0.55, near, tl.where(x < 0, -far, far))
     return result
 

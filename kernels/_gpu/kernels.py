@@ -280,7 +280,8 @@ def march_back(
 
     The pointers are at step ``stop - 1``. Gradients of inputs are written if OF_INPUTS.
     """
-    new = load(states_at, state_field, stop - 1 < length, N, REAL)
+    # Where no lane has a step, `stop` is 0 and the pointer stands before the array.
+    new = load(states_at, state_field, (stop - 1 < length) & (length > 0), N, REAL)
     sums = constants(0.0, g[0], P)
     now = history(
         inputs_at, input_row, input_field, states_at, g_states_at, state_row, state_field,

@@ -63,12 +63,13 @@ def lem(block_size: int = 1, dt: float = 1.0) -> Cell:
     """
     if not isinstance(dt, Real) or not 0 < dt < float("inf"):
         raise ValueError(f"dt must be a positive number; got {dt!r}")
+    dt = float(dt)  # a fraction, too, is written as a decimal below
     name = "lem" if dt == 1 else f"lem_dt{dt:g}".replace("+", "")
     form = MatrixForm(
         name,
         ("y", "z"),
         ("u_1", "u_2", "u_z", "u_y"),
         ("W_1", "W_2", "W_z", "W_y"),
-        _Step(float(dt)),
+        _Step(dt),
     )
     return form.block(block_size)

@@ -31,7 +31,7 @@ from tsrnn.kernels._reference import reference
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 NAN, INF = float("nan"), float("inf")
-LENGTHS = [5, 0, 2]
+LENGTHS = [3, 0, 2]  # unrolled by two: a pair of steps and one left over, none, a pair
 CELLS = [
     cells.para_rnn(1), cells.para_rnn(2), cells.para_rnn(4, "relu"), cells.linear(2), cells.lru(),
     cells.para_gru(1), cells.para_gru(2), cells.para_gru(2, reset_after=True), cells.para_lstm(1),
@@ -111,6 +111,39 @@ def poisoned(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def inside_of_arrays(monkeypatch):
+    """Refuse what a kernel reads or writes outside of its arguments, wanted or not."""
+    builder, executor, bounds = interpreter.InterpreterBuilder, interpreter.GridExecutor, []
+    arguments, load, store = (
+        executor._init_args_hst, builder.create_masked_load, builder.create_masked_store
+    )  # fmt: skip
+
+    def noted(self, args, options):
+        given = arguments(self, args, options)
+        arrays = [t for t in given[0] if isinstance(t, torch.Tensor) and t.numel()]
+        bounds[:] = np.array(sorted((t.data_ptr(), t.data_ptr() + t.nbytes) for t in arrays)).T
+        return given
+
+    def check(pointers, mask):
+        at = pointers.data[mask.data].astype(np.int64)
+        array = np.searchsorted(bounds[0], at, side="right") - 1
+        assert (array >= 0).all(), "before the first array"
+        assert (at < bounds[1][array]).all(), "beyond an array"
+
+    def checked_load(self, pointers, mask, *rest):
+        check(pointers, mask)
+        return load(self, pointers, mask, *rest)
+
+    def checked_store(self, pointers, value, mask, *rest):
+        check(pointers, mask)
+        return store(self, pointers, value, mask, *rest)
+
+    monkeypatch.setattr(executor, "_init_args_hst", noted)
+    monkeypatch.setattr(builder, "create_masked_load", checked_load)
+    monkeypatch.setattr(builder, "create_masked_store", checked_store)
+
+
+@pytest.fixture(autouse=True)
 def unroll(monkeypatch):
     """Unroll two steps, which is quick to interpret, or as many as a test says."""
 
@@ -162,13 +195,13 @@ def check(cell, problem, lengths, assert_close, backend=backend):
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 def test_every_cell(cell, draw, assert_close):
-    check(cell, draw(cell, units=3, dtype=torch.float32), LENGTHS, assert_close)
+    check(cell, draw(cell, 3, 3, 3, torch.float32), LENGTHS, assert_close)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.para_lstm(1)], ids=lambda c: c.name)
 def test_other_precisions(cell, dtype, draw, assert_close):
-    check(cell, draw(cell, units=5, dtype=dtype), LENGTHS, assert_close)
+    check(cell, draw(cell, 3, 3, 5, dtype), LENGTHS, assert_close)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +217,7 @@ def test_shapes(steps, units, lengths, unroll, draw, assert_close):
 
 @pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.para_lstm(1)], ids=lambda c: c.name)
 def test_results_that_are_not_wanted(cell, draw):
-    problem = draw(cell, units=3, dtype=torch.float32)
+    problem = draw(cell, 3, 3, 3, torch.float32)
     lengths = torch.tensor(LENGTHS)
     states, final, _, _, g_initial = results_of(cell, problem, lengths)
     given = Problem(cell, *problem[:3], lengths)
@@ -215,7 +248,7 @@ def test_strides_of_the_arguments_do_not_matter(draw):
 @pytest.mark.parametrize("bias", [True, False])
 def test_projection_inside(bias, draw, assert_close):
     cell = with_projection(cells.para_rnn(2), 3, bias)
-    problem = draw(cell, units=5, dtype=torch.float32)
+    problem = draw(cell, 3, 3, 5, torch.float32)
     problem = problem._replace(inputs=problem.inputs[..., 0].contiguous())
     lengths = torch.tensor(LENGTHS)
     expected = expected_of(cell, problem, lengths)
@@ -228,7 +261,7 @@ def test_projection_inside(bias, draw, assert_close):
 
 @pytest.mark.parametrize("cell", [affine(2), tangent(cells.para_rnn(2))], ids=["affine", "tangent"])
 def test_derived_cells(cell, draw, assert_close):
-    check(cell, draw(cell, units=3, dtype=torch.float32), LENGTHS, assert_close)
+    check(cell, draw(cell, 3, 3, 3, torch.float32), LENGTHS, assert_close)
 
 
 def _constant_step(state, inputs, params):
@@ -252,7 +285,7 @@ def _power_step(state, inputs, params):
     ids=lambda cell: cell.name,
 )
 def test_cells_with_odd_parts(cell, draw, assert_close):
-    problem = draw(cell, units=3)
+    problem = draw(cell, 3, 3, 3)
     check(cell, problem._replace(params=problem.params.abs()), LENGTHS, assert_close)
 
 
@@ -428,7 +461,7 @@ def test_linear_cells_take_one_pass(cell, single, assert_close):
 
 def test_lanes_that_do_not_converge_are_reported(single, assert_close):
     cell = cells.para_rnn(2)
-    problem = single(cell, 24, 6)
+    problem = single(cell, 18, 4)
     problem.params[:, ::2] *= 10.0
     problem.params[:, 1::2] *= 0.5
     expected, *_ = in_time_order(cell, problem)
@@ -440,7 +473,7 @@ def test_lanes_that_do_not_converge_are_reported(single, assert_close):
     lanes = converged[:, None, None].expand_as(states)
     assert_close(states[lanes], expected[lanes], 1024.0)
     # With as many passes as chunks, all are exact.
-    states, *_, converged = shoot(cell, problem, 3, max_passes=8)
+    states, *_, converged = shoot(cell, problem, 3, max_passes=6)
     assert converged.all()
     assert_close(states, expected, 1024.0)
 
@@ -490,50 +523,57 @@ def front_door(monkeypatch):
 @pytest.mark.usefixtures("front_door")
 def test_engines(engine, draw, solve, assert_close):
     cell = cells.lru() if engine == "scan" else cells.para_rnn(2)
-    problem = draw(cell, 2, 11, 3)
-    for lengths in (None, [11, 4]):
-        expected = solve(cell, problem, "reference", lengths)
-        results = solve(cell, problem, engine, lengths)
-        for name, value in expected.items():
-            assert_close(results[name], value, 4096)
+    problem = draw(cell, 2, 7, 2)
+    expected = solve(cell, problem, "reference", [7, 4])
+    results = solve(cell, problem, engine, [7, 4])
+    for name, value in expected.items():
+        assert_close(results[name], value, 4096)
 
 
 @pytest.mark.usefixtures("front_door")
-def test_lanes_that_do_not_converge_are_run_in_time_order(draw, assert_close):
+def test_lanes_that_do_not_converge_are_run_in_time_order(draw, assert_close, monkeypatch):
+    monkeypatch.setattr(_time_parallel, "MAX_PASSES", 2)
     cell = cells.para_rnn(2)
-    inputs, params, *_ = draw(cell, 1, 40, 8)
+    inputs, params, *_ = draw(cell, 1, 18, 4)
     expected, _ = recurrence(cell, inputs, 12 * params, engine="reference")
     states, _, convergence = recurrence(
         cell, inputs, 12 * params, engine="shooting", full_output=True
     )
     assert_close(states, expected, 1e6)
     assert convergence.passes.max() > 1
+    assert convergence.fell_back.any()
 
 
 @pytest.mark.usefixtures("front_door")
-def test_second_derivatives(draw):
-    leaves = [t.requires_grad_() for t in draw(cells.para_rnn(1), 1, 3, 1)[:3]]
-    assert torch.autograd.gradgradcheck(
-        lambda *args: recurrence(cells.para_rnn(1), *args, engine="sequential"), leaves
-    )
+def test_second_derivatives(draw, assert_close):
+    products = []
+    for engine in ("reference", "sequential"):
+        leaves = [t.requires_grad_() for t in draw(cells.para_rnn(1), 2, 3, 2)[:3]]
+        states, final = recurrence(cells.para_rnn(1), *leaves, [3, 1], engine)
+        loss = states.square().sum() + final.sin().sum()
+        first = torch.autograd.grad(loss, leaves, create_graph=True)
+        products.append(torch.autograd.grad(sum(g.sin().sum() for g in first), leaves))
+    for value, expected in zip(products[1], products[0], strict=True):
+        assert_close(value, expected)
 
 
 FORMS = [cells.para_rnn, cells.para_lstm, cells.para_gru, cells.newton_lstm, cells.lem]
 
 
-@pytest.mark.parametrize("lengths", [[4, 4, 4], [2, 0, 4]], ids=["whole", "ragged"])
-@pytest.mark.parametrize(("size", "units"), [(3, 2), (20, 1)])
+@pytest.mark.parametrize(
+    ("size", "units", "lengths"), [(3, 2, [2, 0, 3]), (20, 1, [3, 3, 3])], ids=["ragged", "whole"]
+)
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_full_matrices(form, size, units, lengths, draw, assert_close):
     cell = form(size)
-    problem = draw(cell, steps=4, units=units, dtype=torch.float32)
+    problem = draw(cell, steps=3, units=units, dtype=torch.float32)
     check(cell, problem, lengths, assert_close, dense)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_full_matrices_in_other_precisions(dtype, draw, assert_close):
     cell = cells.newton_lstm(3)
-    check(cell, draw(cell, steps=4, units=2, dtype=dtype), [2, 0, 4], assert_close, dense)
+    check(cell, draw(cell, steps=3, units=2, dtype=dtype), [2, 0, 3], assert_close, dense)
 
 
 @pytest.mark.parametrize("form", [cells.para_gru, cells.lem], ids=lambda form: form.__name__)
@@ -605,12 +645,12 @@ def test_units_that_are_not_there_do_not_matter(draw, assert_close):
 
 
 def test_nan_stays_in_its_sequence_and_block(draw):
-    cell, lengths = cells.para_lstm(5), torch.tensor([4, 4, 4])
-    problem = draw(cell, steps=4, units=2, dtype=torch.float32)
+    cell, lengths = cells.para_lstm(5), torch.tensor([3, 3, 3])
+    problem = draw(cell, steps=3, units=2, dtype=torch.float32)
     clean = results_of(cell, problem, lengths, dense)
-    problem.inputs[1, 2, 0, 1] = NAN
+    problem.inputs[1, 1, 0, 1] = NAN
     results = results_of(cell, problem, lengths, dense)
-    assert results[0][1, 3, :, 1].isnan().all()
+    assert results[0][1, 2, :, 1].isnan().all()
     for value, same in zip(results[:3], clean[:3], strict=True):
         value, same = value.movedim(-1, 1), same.movedim(-1, 1)
         elsewhere = torch.ones(3, 2, dtype=torch.bool)
@@ -621,7 +661,7 @@ def test_nan_stays_in_its_sequence_and_block(draw):
 
 def test_dense_takes_these_kernels(monkeypatch, draw, solve, assert_close):
     monkeypatch.setattr(_dense, "cpu", dense)
-    cell = cells.para_gru(9)
+    cell = cells.para_rnn(9)
     problem = draw(cell, 2, 4, 2)
     for lengths in (None, [4, 1]):
         expected = solve(cell, problem, "reference", lengths)

@@ -1,27 +1,33 @@
 """Machine code on disk: kept, found again, replaced where damaged."""
 
+import contextlib
+import io
+import multiprocessing
 import os
-import subprocess
-import sys
 import tempfile
 
 import pytest
 import torch
 
-from tsrnn.kernels import Cell, cells, prepare, recurrence
+from tsrnn.kernels import Cell, _cpu, cells, prepare, recurrence
 from tsrnn.kernels._cpu import compiler
 
-PROGRAM = """
-import torch
-from tsrnn.kernels import cells, prepare, recurrence
-from tsrnn.kernels._cpu import compiler
-compiled, compile_ = [], compiler._compile
-compiler._compile = lambda path, source: compiled.append(path) or compile_(path, source)
-prepare(cells.para_rnn(1), torch.float32, verbose=True)
-states, _ = recurrence(cells.para_rnn(1), torch.ones(1, 2, 1, 3), torch.ones(1, 3))
-print(len(compiled), states[0, 0, 0].tolist())
-"""
-RESULT = f"{[float(torch.tanh(torch.tensor(1.0)))] * 3}"
+# Processes of the system's quickest kind: a new interpreter imports torch for seconds.
+PROCESSES = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
+RESULT = [float(torch.tanh(torch.tensor(1.0)))] * 3
+
+
+def prepare_and_run(folder, connection):
+    """Send how often a process compiled, what it printed and what it computed."""
+    os.environ["TSRNN_CACHE_DIR"] = folder
+    compiler._engines.clear()
+    _cpu.kernels_for.cache_clear()
+    compiled, compile_ = [], compiler._compile
+    compiler._compile = lambda path, source: compiled.append(path) or compile_(path, source)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        prepare(cells.para_rnn(1), torch.float32, verbose=True)
+    states, _ = recurrence(cells.para_rnn(1), torch.ones(1, 2, 1, 3), torch.ones(1, 3))
+    connection.send((len(compiled), printed.getvalue(), states[0, 0, 0].tolist()))
 
 
 @pytest.fixture
@@ -43,14 +49,20 @@ def run_new_cell():
 
 
 def start():
-    # The cache folder of the environment is the one of the fixture.
-    return subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True)
+    receiver, sender = PROCESSES.Pipe(duplex=False)
+    given = (os.environ["TSRNN_CACHE_DIR"], sender)
+    process = PROCESSES.Process(target=prepare_and_run, args=given)
+    process.start()
+    sender.close()  # so that one that dies is noticed
+    return process, receiver
 
 
-def lines(process):
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0
-    return output.splitlines()
+def report(process, receiver):
+    assert receiver.poll(120)
+    result = receiver.recv()
+    process.join(120)
+    assert process.exitcode == 0
+    return result
 
 
 def contents(folder):
@@ -59,11 +71,11 @@ def contents(folder):
 
 def test_processes_share_what_one_has_compiled(folder):
     both = [start(), start()]  # at once, in an empty folder
-    for output in [lines(process) for process in both]:
-        assert output[-1].split(" ", 1)[1] == RESULT
+    for _, _, result in [report(*process) for process in both]:
+        assert result == RESULT
     kept = contents(folder)
     assert [name.rpartition(".")[2] for name in kept] == ["o"]
-    assert lines(start()) == [f"0 {RESULT}"]  # a third one neither compiles nor speaks
+    assert report(*start()) == (0, "", RESULT)  # a third one neither compiles nor speaks
     assert contents(folder) == kept
 
 
@@ -132,6 +144,24 @@ def test_a_folder_that_cannot_be_made_gives_way_to_a_temporary_one(tmp_path, mon
     assert path.parent.stat().st_mode & 0o077 == 0 or os.name == "nt"
     run_new_cell()
     assert len(list(path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("variable", ["", "~/cache"], ids=["user's folder", "variable"])
+def test_without_a_home_no_folder_is_named_after_it(variable, tmp_path, monkeypatch):
+    monkeypatch.setenv("TSRNN_CACHE_DIR", variable)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # neither HOME nor a user
+    monkeypatch.setattr(compiler.platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert compiler.cache_dir().is_absolute()
+    assert not (tmp_path / "~").exists()
+
+
+def test_the_folder_may_begin_with_a_tilde(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("TSRNN_CACHE_DIR", os.path.join("~", "cache"))
+    assert compiler.cache_dir() == tmp_path / "cache" / "kernels"
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="the system has no owners of files")

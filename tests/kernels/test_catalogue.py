@@ -1,6 +1,7 @@
 """Cells of the catalogue against equations written down again, and against torch's layers."""
 
 import pickle
+from fractions import Fraction
 
 import pytest
 import torch
@@ -206,11 +207,16 @@ def test_illegal_time_steps(dt):
         cells.lem(1, dt)
 
 
+def test_a_time_step_that_is_a_fraction():
+    assert cells.lem(1, Fraction(1, 4)) == cells.lem(1, 0.25)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"outputs": 0}, "outputs of cell 'own' must lie between 1 and n=1; got 0"),
+        ({"outputs": 0}, "outputs of cell 'own' must be an integer between 1 and n=1; got 0"),
         ({"outputs": 2}, "got 2"),
+        ({"outputs": 1.0}, r"got 1\.0"),
         ({"names": (("a",), (), ("b",))}, r"1 state fields, 1 input .*; got \(1, 0, 1\)"),
         ({"names": (("a",), ("a",), ("b",))}, "different identifiers; got 'a'"),
         ({"names": (("a b",), ("u",), ("w",))}, "different identifiers; got 'a b'"),

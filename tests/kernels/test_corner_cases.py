@@ -1,6 +1,7 @@
 """Corners of the engines under autograd: where a derivative, a dtype or a mode is unusual."""
 
 import copy
+import itertools
 import threading
 
 import pytest
@@ -51,6 +52,42 @@ def test_a_gradient_that_comes_from_nowhere_is_zero():
     second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves[1:])
     assert not first[0].any()
     assert all(g.isfinite().all() for g in second)
+
+
+def _of_vectors_alone(states, inputs, matrices, vectors):
+    (w,) = vectors
+    return (torch.exp(w),)
+
+
+@pytest.mark.parametrize(
+    ("size", "engine"),
+    [
+        *itertools.product((1, 3), ("reference", "sequential", "shooting", "newton", "dense")),
+        *itertools.product((9,), ("reference", "newton", "dense")),
+    ],
+)
+def test_a_state_of_parameters_alone(size, engine, draw, solve, assert_close):
+    """It is the same for all sequences, more or fewer than there are units."""
+    form = MatrixForm("level", ("h",), ("u",), ("W",), _of_vectors_alone, ("w",))
+    cell = form.block(size)
+    problem = draw(cell, 2, 5, 3)
+    results = solve(cell, problem, engine)
+    level, g = (
+        problem.params[size**2 :].exp(),
+        problem.g_states.sum((0, 1)) + problem.g_final.sum(0),
+    )
+    assert_close(results["states"], level.expand(2, 5, size, 3))
+    assert_close(results["final"], level.expand(2, size, 3))
+    assert_close(results["g_params"][size**2 :], level * g)
+    for part in (results["g_inputs"], results["g_initial"], results["g_params"][: size**2]):
+        assert not part.any()
+
+
+def test_newton_of_a_large_block_that_forgets_its_state(draw, solve, agree):
+    step = lambda s, u, W, v: (torch.tanh(W[0] @ u[0]),)  # noqa: E731
+    cell = MatrixForm("forgetful", ("h",), ("u",), ("W",), step).block(9)
+    problem = draw(cell, 2, 5, 3)
+    agree(solve(cell, problem, "newton"), solve(cell, problem, "dense"))
 
 
 def test_complex_numbers_take_the_loop():
@@ -119,6 +156,27 @@ def test_mixed_precision_is_left_to_the_caller():
             outputs, _ = projected_recurrence(cell, x, weight, None, params, initial)
         expected, _ = projected_recurrence(cell, x, weight, None, params, initial)
         assert torch.equal(outputs, expected)
+
+
+@pytest.mark.parametrize(
+    ("cell", "engine"),
+    [
+        (cells.para_gru(9), "dense"),
+        (cells.para_gru(9), "newton"),
+        (cells.linear(5), "newton"),
+        (cells.para_rnn(2), "shooting"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_mixed_precision_around_forward_and_backward_pass(cell, engine, draw, solve):
+    problem = draw(cell, 2, 9, 2, torch.float32)
+    expected = solve(cell, problem, engine)
+    with torch.autocast("cpu", torch.bfloat16):
+        results = solve(cell, problem, engine)
+        states, _ = recurrence(cell, *problem[:3], engine="reference")
+    for name, value in expected.items():
+        assert torch.equal(results[name], value), name
+    assert torch.equal(states, recurrence(cell, *problem[:3], engine="reference")[0])
 
 
 def test_cells_made_at_once_keep_their_own_equations():

@@ -47,7 +47,7 @@ def test_dense_agrees_with_the_reference(form, dtype, draw, solve, agree):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_gradients_are_those_of_finite_differences(form, draw):
-    cell = FORMS[form](3)
+    cell = FORMS[form](2)
     leaves = [t.requires_grad_() for t in draw(cell, 3, 3, 2)[:3]]
     assert torch.autograd.gradcheck(
         lambda *args: recurrence(cell, *args, lengths=[3, 0, 2], engine="dense"), leaves
@@ -274,3 +274,16 @@ def test_parts_of_time_and_of_a_batch_have_the_bits_of_the_whole(dtype, draw):
     for i in range(9):
         alone, _ = recurrence(cell, inputs[i : i + 1], params, initial[i : i + 1], engine="dense")
         assert torch.equal(alone[0], states[i])
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("size", [2, 9])
+def test_a_last_state_that_is_infinite_stays_in_its_sequence(steps, size, draw, solve, agree):
+    """It meets no gradient: the row after it is the first of another sequence."""
+    cell = cells.linear(size)
+    problem = draw(cell, 3, steps, 2)
+    problem.inputs[:2, -1] = torch.inf
+    problem.g_states[:, -1] = problem.g_final[:] = 0.0
+    expected = solve(cell, problem, "reference")
+    assert expected["g_params"].isfinite().all()
+    agree(solve(cell, problem, "dense"), expected)

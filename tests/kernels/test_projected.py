@@ -163,6 +163,12 @@ def test_nothing_is_left_to_compile_after_preparing(width, bias):
     assert kernels_for.cache_info().misses == prepared
 
 
+@pytest.mark.parametrize("size", [2, 9])
+def test_preparing_refuses_other_dtypes(size):
+    with pytest.raises(ValueError, match=r"must be torch\.float32 or torch\.float64; got"):
+        prepare_projected(cells.para_rnn(size), 3, bias=True, dtype=torch.bfloat16)
+
+
 def test_recurrence_refuses_a_cell_with_shared_inputs():
     cell = with_projection(cells.para_rnn(2, "tanh"), 3, True)
     with pytest.raises(ValueError, match="inputs that all units share"):

@@ -206,3 +206,23 @@ class TestRefusals:
         cell = Cell("power_of_tests", 2, 1, 1, step, names=(("h", "l"), ("u",), ("w",)))
         with pytest.raises(ValueError, match="exponent of a power must be a number"):
             sums(cell, Lanes(np.ones((1, 3))), np.ones((1, 1)), np.ones((1, 1)), terms=("l",))
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_lanes_keep_no_array_of_their_caller(n):
+    series = np.arange(5.0 * n).reshape(n, 5)
+    series.flags.writeable = False  # as those of a frame may be
+    lanes = Lanes(series)
+    series.flags.writeable = True
+    series[:] = np.nan
+    last = lanes.select(np.array([n - 1]))
+    np.testing.assert_array_equal(last.blocks.flatten(), np.arange(5.0) + 5 * (n - 1))
+    assert lanes.blocks.isfinite().all()
+
+
+@pytest.mark.parametrize("order", [-1, 3, None])
+def test_orders_that_there_are_not(order):
+    cell = Cell("total", 1, 1, 0, lambda h, u, w: (u[0],))
+    nothing = np.empty((1, 0))
+    with pytest.raises(ValueError, match=f"order must be 0, 1 or 2; got {order!r}"):
+        sums(cell, Lanes(np.ones((1, 2))), nothing, nothing, terms=["h0"], order=order)

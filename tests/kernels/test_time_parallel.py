@@ -179,6 +179,21 @@ def test_padding_may_hold_anything(draw):
         assert torch.equal(*gradients)
 
 
+def _root(h, u, w):
+    return (u[0] ** 2 + w[0] ** 2 * torch.sqrt(h[0]),)
+
+
+@pytest.mark.parametrize("engine", ["shooting", "newton"])
+def test_cells_without_a_slope_at_zero_where_sequences_end(engine, draw, solve, agree):
+    """States are zero in the padding, and no step may be differentiated there."""
+    cell = Cell("root", 1, 1, 1, _root)
+    problem = draw(cell, 3, 20, 2)
+    problem = problem._replace(inputs=0.5 + problem.inputs.abs(), initial=problem.initial.exp())
+    expected = solve(cell, problem, "reference", [20, 0, 7])
+    assert all(value.isfinite().all() for value in expected.values())
+    agree(solve(cell, problem, engine, [20, 0, 7]), expected, 1024)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_parallel_reduction(n, assert_close):
     generator = torch.Generator().manual_seed(n)
