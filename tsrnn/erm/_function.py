@@ -121,7 +121,7 @@ class SequenceFunction(Protocol):
         """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Course:
     """Course of the training.
 

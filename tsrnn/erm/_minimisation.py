@@ -56,7 +56,7 @@ def minimise_risk(
     function = _random_start(model, arguments, targets, training, settings, generator)
     data, network, loss = function.training_data(samples), function.network, settings.loss
     judged = held_out if len(held_out) else chosen
-    with _seeded_dropout(generator):
+    with _seeded_dropout(generator, settings.device):
         history, best_epoch = train(
             network,
             SampleEpoch(data, chosen, settings.batch_size, generator),
@@ -85,13 +85,14 @@ def minimise_risk(
 
 
 @contextmanager
-def _seeded_dropout(generator: torch.Generator) -> Iterator[None]:
-    """Seed torch's global generator for a training, and leave it as it was.
-
-    torch's dropout takes no generator of one's own.
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(generator.initial_seed())
+def _seeded_dropout(generator: torch.Generator, device: str) -> Iterator[None]:
+    """Seed torch's global generators for a training on a device, and leave them as they were."""
+    # torch's dropout takes no generator of one's own, and draws on the device it runs on.
+    cuda = range(torch.cuda.device_count()) if device.startswith("cuda") else ()
+    with torch.random.fork_rng(devices=cuda):
+        # torch.manual_seed seeds the generators of all devices, of which a CPU fit restores none.
+        seeding = torch.default_generator if device == "cpu" else torch
+        seeding.manual_seed(generator.initial_seed())
         yield
 
 
@@ -127,7 +128,7 @@ def take_epoch(
         network = copy.deepcopy(before.network)
         function = replace(before, arguments=arguments, network=network)
     data, network, course = function.training_data(samples), function.network, function.course
-    with _seeded_dropout(generator):
+    with _seeded_dropout(generator, settings.device):
         moments = train_for(
             network.train(),
             SampleEpoch(data, counted, settings.batch_size, generator, least_steps=1),

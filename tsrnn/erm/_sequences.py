@@ -44,7 +44,7 @@ class Inputs:
         return 1 if self.is_table else self.n_features
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sequences:
     """Sequences one below the other.
 
