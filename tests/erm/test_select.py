@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import Ridge
@@ -18,19 +18,20 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from tsrnn.erm import BlockedKFold, ParaRNNClassifier, ParaRNNRegressor, cross_validated_risk
-from tsrnn.erm._architecture import (
-    _default_estimator,
-    candidates,
+from tsrnn.erm import (
+    BlockedKFold,
+    ParaRNNClassifier,
+    ParaRNNRegressor,
+    cross_validated_risk,
     select_architecture,
+)
+from tsrnn.erm._architecture import (
     simplest,
     smallest,
     within_one_error,
 )
 from tsrnn.interpret import jordan_block, recurrence_features
 from tsrnn.plotting import plot_architectures
-
-OWN = {"hidden_size": 8, "n_layers": 1}
 
 
 def shrunk_class():
@@ -110,35 +111,43 @@ def shrunk(series, **arguments):
     return select_architecture(*series, estimator=estimator, **arguments)
 
 
+def sizes_tried(**arguments):
+    """Block size, hidden size and number of layers of the candidates, in order."""
+    own = {"hidden_size": arguments.pop("size", 8), "n_layers": arguments.pop("depth", 1)}
+    data = np.zeros((3, 2, 1)), np.arange(3.0)
+    parts = {"cv": [([0, 1], [2])], "refit": False}
+    frame = shrunk(data, estimator=Shrunk(**own), **parts, **arguments).frame
+    return [*frame[["block_size", "hidden_size", "n_layers"]].itertuples(index=False, name=None)]
+
+
 class TestGrid:
     @given(st.integers(1, 300))
+    @settings(max_examples=30, deadline=None)
     def test_default_block_sizes_are_the_powers_of_two_that_divide_and_the_size(self, d):
-        found = [sizes["block_size"] for sizes in candidates(OWN | {"hidden_size": d}, *[None] * 3)]
         expected = {1, d} | {2**i for i in range(12) if d % 2**i == 0}
-        assert found == sorted(expected)
+        assert [block_size for block_size, *_ in sizes_tried(size=d)] == sorted(expected)
 
     @given(
         st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, unique=True),
         st.lists(st.sampled_from([12, 24, 36]), min_size=1, unique=True),
         st.lists(st.integers(1, 4), min_size=1, unique=True),
     )
+    @settings(max_examples=20, deadline=None)
     def test_a_given_grid_is_the_product(self, blocks, hidden, layers):
-        found = candidates(OWN, blocks, hidden, layers)
-        triples = [tuple(sizes.values()) for sizes in found]
+        triples = sizes_tried(block_sizes=blocks, hidden_sizes=hidden, n_layers=layers)
         assert len(set(triples)) == len(triples) == len(blocks) * len(hidden) * len(layers)
         assert set(triples) == {(b, d, n) for b in blocks for d in hidden for n in layers}
 
     def test_the_estimators_sizes_are_the_default(self):
-        found = candidates({"hidden_size": 4, "n_layers": 3}, None, None, None)
-        assert [sizes["block_size"] for sizes in found] == [1, 2, 4]
-        assert {(sizes["hidden_size"], sizes["n_layers"]) for sizes in found} == {(4, 3)}
+        assert sizes_tried(size=4, depth=3) == [(1, 4, 3), (2, 4, 3), (4, 4, 3)]
 
     @given(st.lists(st.integers(1, 9), min_size=1, unique=True), st.integers(1, 40))
+    @settings(deadline=None)
     def test_sizes_that_do_not_divide_are_all_named(self, blocks, d):
         wrong = [size for size in blocks if d % size]
         assume(wrong)
         with pytest.raises(ValueError, match="block_sizes") as caught:
-            candidates(OWN, blocks, [d], None)
+            sizes_tried(block_sizes=blocks, hidden_sizes=[d])
         for size in blocks:
             assert (f"{size} does not divide {d}" in str(caught.value)) == (size in wrong)
 
@@ -401,12 +410,17 @@ class TestClasses:
             (np.array([[0.5, 1.0], [1.0, 2.0]]), ParaRNNRegressor),
         ],
     )
-    def test_default_estimator(self, z, expected):
-        assert type(_default_estimator(z)) is expected
+    def test_default_estimator(self, z, expected, monkeypatch):
+        def refuse(self, *_):
+            raise LookupError(type(self).__name__)
+
+        monkeypatch.setattr(expected, "fit", refuse)
+        with pytest.raises(LookupError, match=expected.__name__):
+            select_architecture(np.zeros((len(z), 2, 1)), z, cv=[([0], [1])])
 
     def test_ragged_targets_have_no_default(self):
         with pytest.raises(ValueError, match="estimator must be given"):
-            _default_estimator([np.zeros(3), np.zeros(4)])
+            select_architecture(np.zeros((2, 4, 1)), [np.zeros(3), np.zeros(4)])
 
 
 class TestErrors:

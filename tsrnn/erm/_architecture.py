@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.multiclass import type_of_target
 
-from tsrnn.contract import choice, flag, positive_integer, seed_of, verbosity
+from tsrnn.contract import Summary, choice, flag, positive_integer, seed_of, verbosity
 from tsrnn.erm._cross_validation import checked_folds, checked_held_out_lags, pooled_risk
 from tsrnn.erm._losses import Loss, checked_loss, default_loss, loss_name, sample_losses
 from tsrnn.erm._resampling import count, in_workers, take
@@ -52,7 +52,7 @@ _HEADINGS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ArchitectureSelection:
+class ArchitectureSelection(Summary):
     """Candidates with their risks and costs, as `select_architecture` returns them; print it.
 
     Attributes
@@ -103,7 +103,8 @@ class ArchitectureSelection:
     chosen: dict[str, int]
     estimator: Any = None
 
-    def __str__(self) -> str:
+    def as_text(self) -> str:
+        """Candidates and choice as they are printed."""
         attrs, n_folds = self.frame.attrs, self.frame.attrs["n_folds"]
         split = "a held-out part" if n_folds == 1 else f"{n_folds} folds"
         notes = [
@@ -120,8 +121,6 @@ class ArchitectureSelection:
                 *[wrapped(note) for note in notes],
             ]
         )
-
-    __repr__ = __str__
 
 
 def select_architecture(
@@ -287,7 +286,19 @@ def select_architecture(
 
 def _base(estimator: Any, z: Any, random_state: Any) -> Any:
     """Clone of the estimator, or the default one, with the seed."""
-    base = _default_estimator(z) if estimator is None else clone(estimator)
+    if estimator is None:
+        from tsrnn.erm._classifier import ParaRNNClassifier
+        from tsrnn.erm._regressor import ParaRNNRegressor
+
+        kind = type_of_target(z)
+        if kind == "unknown":
+            raise ValueError(
+                "estimator must be given, for z does not hold one number or label per sample, by "
+                f"which the default is chosen; got {type(z).__name__}"
+            )
+        classes = kind in ("binary", "multiclass")
+        estimator = ParaRNNClassifier() if classes else ParaRNNRegressor()
+    base = clone(estimator)
     known = base.get_params(deep=False)
     missing = [name for name in SIZES if name not in known]
     if missing:
@@ -304,29 +315,12 @@ def _base(estimator: Any, z: Any, random_state: Any) -> Any:
     return base.set_params(random_state=seed_of(random_state))
 
 
-def _default_estimator(z: Any) -> Any:
-    from tsrnn.erm._classifier import ParaRNNClassifier
-    from tsrnn.erm._regressor import ParaRNNRegressor
-
-    kind = type_of_target(z)
-    if kind == "unknown":
-        raise ValueError(
-            "estimator must be given, for z does not hold one number or label per sample, by which "
-            f"the default is chosen; got {type(z).__name__}"
-        )
-    return ParaRNNClassifier() if kind in ("binary", "multiclass") else ParaRNNRegressor()
-
-
 def candidates(
     params: dict[str, Any], block_sizes: Any, hidden_sizes: Any, n_layers: Any
 ) -> list[dict[str, int]]:
     """Sizes to try, by number of layers, then hidden size, then block size.
 
-    Parameters
-    ----------
-    params : dict
-        Of the estimator, for what is not given.
-    block_sizes, hidden_sizes, n_layers : sequence of int or None
+    `params` are those of the estimator, for what is not given.
     """
     hidden = _whole_numbers("hidden_sizes", hidden_sizes, params["hidden_size"])
     layers = _whole_numbers("n_layers", n_layers, params["n_layers"])
@@ -478,13 +472,7 @@ def _feature_types(block_size: int) -> str:
 
 
 def smallest(risks: Sequence[float], costs: Sequence[float]) -> int:
-    """Position of the smallest risk; of equal ones the cheapest, then the first.
-
-    Raises
-    ------
-    ValueError
-        If no risk is finite.
-    """
+    """Position of the smallest risk; of equal ones the cheapest, then the first."""
     if not np.isfinite(risks).any():
         raise ValueError(
             "no candidate has a finite risk: each gives some label probability 0, or predicts "
@@ -496,15 +484,9 @@ def smallest(risks: Sequence[float], costs: Sequence[float]) -> int:
 def simplest(
     differences: Sequence[float], std_errors: Sequence[float], costs: Sequence[float]
 ) -> int:
-    """Position of the cheapest candidate that is within one standard error of the best.
+    """Position of the cheapest candidate within one standard error of the best.
 
-    Parameters
-    ----------
-    differences, std_errors : sequence of float
-        Of the risk from the smallest, 0 and 0 for that one; an unknown standard error, NaN, is
-        taken as 0.
-    costs : sequence of float
-        Of equal ones the smaller difference is taken, then the first.
+    Of equal costs the smaller difference is taken, then the first.
     """
     near = within_one_error(differences, std_errors)
     return min(

@@ -39,7 +39,7 @@ def minimise_risk(
 ) -> FittedFunction:
     """Fitted function from samples, given as to `fit` of an estimator.
 
-    Messages call the estimator `model`, and `kind` is that of its targets.
+    `model` is the class of the estimator, for messages, and `kind` that of its targets.
     """
     from tsrnn.training import train  # Lightning is slow to load
 
@@ -71,7 +71,7 @@ def minimise_risk(
         )
     network.eval()
     skill = None
-    if len(held_out) and best_epoch:
+    if len(held_out) and best_epoch:  # a random start has learned nothing, whatever its risk
         # The network is judged by what it takes off the risk of the best constant.
         constant = constant_risk(data, chosen, held_out, loss)
         if constant > 0:
@@ -112,9 +112,15 @@ def take_epoch(
     """
     from tsrnn.training import train_for
 
-    if before is not None:
-        _check_same_network(before.arguments, arguments)
-    settings = settings_of(arguments.as_dict())
+    given = arguments.as_dict()
+    fitted = given if before is None else before.arguments.as_dict()
+    for name in OF_THE_NETWORK:
+        if given[name] is not fitted[name] and given[name] != fitted[name]:
+            raise ValueError(
+                f"partial_fit needs the arguments of the fit; {name} was {fitted[name]!r} "
+                f"and is now {given[name]!r}. Set it back, or fit again"
+            )
+    settings = settings_of(given)
     targets, samples = _read(model, kind, settings, X, y, sample_weight, before, classes)
     # Another order of the samples at each call, and the same ones in another run.
     seed = seed_of(arguments.random_state) + (0 if before is None else before.course.n_train)
@@ -191,13 +197,3 @@ def _random_start(
     network.prepare(verbose=bool(settings.verbose))
     network.reset_parameters(generator)
     return FittedFunction(model, arguments, inputs, input_scaler, targets, network)
-
-
-def _check_same_network(before: Arguments, now: Arguments) -> None:
-    fitted, given = before.as_dict(), now.as_dict()
-    for name in OF_THE_NETWORK:
-        if given[name] is not fitted[name] and given[name] != fitted[name]:
-            raise ValueError(
-                f"partial_fit needs the arguments of the fit; {name} was {fitted[name]!r} "
-                f"and is now {given[name]!r}. Set it back, or fit again"
-            )
