@@ -248,8 +248,8 @@ def excess_risk(
         member.set_params(**(population_params or {}))
         (X, _), (X_new, _) = (pairs.draw(n_population, population) for _ in range(2))
         z, z_new = f0(X), f0(X_new)
-        tasks = [(_fresh(member, population), X, z, X_new, z_new) for _ in range(n_starts)]
-        best, _ = min(in_workers(_fitted_and_distance, tasks, n_jobs), key=itemgetter(1))
+        starts = [(_fresh(member, population), X, z, X_new, z_new) for _ in range(n_starts)]
+        best, _ = min(in_workers(_fitted_and_distance, starts, n_jobs), key=itemgetter(1))
     by_replicate: tuple[float, ...] = ()
     if n_train is None or n_replicates is None:
         mean, std_error = pairs.evaluate(estimator, best, evaluating)

@@ -161,7 +161,7 @@ class Risk:
         weights = [
             np.ones(risk.n) if risk.weights is None else risk.weights for risk in (self, other)
         ]
-        if not np.array_equal(*weights):
+        if not np.array_equal(weights[0], weights[1]):
             raise ValueError("both risks must have the same weights; compute both with the same")
         if not (np.isfinite(self.losses).all() and np.isfinite(other.losses).all()):
             raise ValueError("infinite losses have no difference; one of the two risks has some")
