@@ -28,7 +28,7 @@ _UNITS = {
     **dict.fromkeys(["Q", "QS", "QE", "BQS", "BQE"], "quarters"),
     **dict.fromkeys(["Y", "A", "YS", "YE", "AS", "BYS", "BYE"], "years"),
 }
-_ALIAS = re.compile(r"(?P<multiple>\d*)(?P<alias>[A-Za-z]+)(-[A-Z0-9]+)?")
+_ALIAS = re.compile(r"(?P<multiple>0*[1-9]\d*|)(?P<alias>[A-Za-z]+)(-[A-Z0-9]+)?")
 
 
 class TimeUnit(NamedTuple):
