@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -417,12 +418,26 @@ def _frame(
     operations: Sequence[tuple[int, int]],
     rule: str,
 ) -> pd.DataFrame:
+    """Table of the candidates, with the best and the chosen one."""
+    if not any(math.isfinite(risk.value) for risk in risks):
+        raise ValueError(
+            "no candidate has a finite risk: each gives some label probability 0, or predicts "
+            "infinity. Take another loss, or more samples"
+        )
     costs = [forward + backward for forward, backward in operations]
-    best = smallest([risk.value for risk in risks], costs)
-    differences = [_difference(risk, risks[best]) for risk in risks]
-    values, errors = zip(*differences, strict=True)
-    chosen = simplest(values, errors, costs) if rule == "one_std_error" else best
-    near = within_one_error(values, errors)
+    best = min(range(len(grid)), key=lambda i: (risks[i].value, costs[i]))
+    differences, errors = np.zeros(len(grid)), np.zeros(len(grid))
+    for i, risk in enumerate(risks):
+        if not np.isfinite(risk.losses).all():
+            differences[i], errors[i] = np.inf, np.nan
+        elif i != best:
+            difference = risk.minus(risks[best])
+            differences[i], errors[i] = difference.value, difference.std_error
+    # An unknown standard error, of one sample or an infinite risk, counts as 0.
+    near = differences <= np.nan_to_num(errors, nan=0.0)
+    chosen = best
+    if rule == "one_std_error":
+        chosen = min(np.flatnonzero(near), key=lambda i: (costs[i], differences[i]))
     rows = []
     for i, sizes in enumerate(grid):
         block_size = sizes["block_size"]
@@ -433,7 +448,7 @@ def _frame(
                 "n_blocks": sizes["hidden_size"] // block_size,
                 "risk": risks[i].value,
                 "std_error": risks[i].std_error,
-                "difference": values[i],
+                "difference": differences[i],
                 "difference_std_error": errors[i],
                 "best": i == best,
                 "chosen": i == chosen,
@@ -452,16 +467,6 @@ def _frame(
     return pd.DataFrame(rows).astype({"n_parameters": "Int64"})
 
 
-def _difference(risk: Risk, best: Risk) -> tuple[float, float]:
-    """Difference of a risk from the best one, and its standard error."""
-    if risk is best:
-        return 0.0, 0.0
-    if not np.isfinite(risk.losses).all():
-        return np.inf, np.nan
-    difference = risk.minus(best)
-    return difference.value, difference.std_error
-
-
 def _feature_types(block_size: int) -> str:
     """Types of recurrence features that a block can have at most, Section 3.3."""
     return " ".join(
@@ -469,34 +474,6 @@ def _feature_types(block_size: int) -> str:
         for kind, most in (("R", block_size), ("C", block_size // 2))
         if most
     )
-
-
-def smallest(risks: Sequence[float], costs: Sequence[float]) -> int:
-    """Position of the smallest risk; of equal ones the cheapest, then the first."""
-    if not np.isfinite(risks).any():
-        raise ValueError(
-            "no candidate has a finite risk: each gives some label probability 0, or predicts "
-            "infinity. Take another loss, or more samples"
-        )
-    return min(range(len(risks)), key=lambda i: (risks[i], costs[i]))
-
-
-def simplest(
-    differences: Sequence[float], std_errors: Sequence[float], costs: Sequence[float]
-) -> int:
-    """Position of the cheapest candidate within one standard error of the best.
-
-    Of equal costs the smaller difference is taken, then the first.
-    """
-    near = within_one_error(differences, std_errors)
-    return min(
-        (i for i in range(len(differences)) if near[i]), key=lambda i: (costs[i], differences[i])
-    )
-
-
-def within_one_error(differences: Sequence[float], std_errors: Sequence[float]) -> np.ndarray:
-    """Mask of the differences that are at most their standard error, of which NaN counts as 0."""
-    return np.asarray(differences) <= np.nan_to_num(std_errors, nan=0.0)
 
 
 def _table(frame: pd.DataFrame) -> str:
