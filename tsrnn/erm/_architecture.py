@@ -437,7 +437,7 @@ def _frame(
     near = differences <= np.nan_to_num(errors, nan=0.0)
     chosen = best
     if rule == "one_std_error":
-        chosen = min(np.flatnonzero(near), key=lambda i: (costs[i], differences[i]))
+        chosen = min(np.flatnonzero(near).tolist(), key=lambda i: (costs[i], differences[i]))
     rows = []
     for i, sizes in enumerate(grid):
         block_size = sizes["block_size"]
