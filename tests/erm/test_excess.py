@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from tsrnn.erm._excess_risk import _fresh, excess_risk
+from tsrnn.erm import ParaRNNRegressor, excess_risk
 
 SIGMA = 0.5
 BETA = np.array([1.0, -0.5, 0.25])
@@ -191,19 +191,30 @@ def test_the_best_of_the_starts_is_taken_and_bounds_the_approximation_error_from
 
 
 def test_replicates_have_seeds_of_their_own():
-    found = excess_risk(
-        Lottery(random_state=0),
-        mean,
-        sample,
-        n_monte_carlo=200,
-        n_train=2,
-        n_replicates=200,
-        random_state=0,
-    )
+    sizes = {"n_monte_carlo": 200, "n_train": 2, "n_replicates": 200, "random_state": 0}
+    found = excess_risk(Lottery(random_state=0), mean, sample, **sizes)
     assert within(found.excess, SIZE + 1.0)
     nested = make_pipeline(PolynomialFeatures(), Lottery(random_state=0))
-    assert _fresh(nested, np.random.default_rng(0)).get_params()["lottery__random_state"] != 0
+    assert excess_risk(nested, mean, sample, **sizes) == found
     assert nested.get_params()["lottery__random_state"] == 0
+
+
+def test_the_class_of_a_fitted_estimator_is_that_of_its_fit():
+    def draw(n, random_state):
+        X = np.random.default_rng(random_state).normal(size=(n, 2, 1))
+        return X, last(X)
+
+    def last(X):
+        return X[:, -1, 0]
+
+    def risk():
+        sizes = {"n_monte_carlo": 20, "n_population": 20, "n_starts": 1, "random_state": 0}
+        return excess_risk(model, last, draw, **sizes)
+
+    model = ParaRNNRegressor(2, max_epochs=1, random_state=0).fit(*draw(20, 0))
+    before = risk()
+    model.set_params(hidden_size=6, bound=0.01)
+    assert risk() == before
 
 
 def test_batches_do_not_change_the_moments():

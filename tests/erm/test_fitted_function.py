@@ -3,16 +3,19 @@
 import copy
 import inspect
 import pickle
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+import tsrnn.training
+from tsrnn.contract import Summary
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor, SequenceFunction
 
 RNG = np.random.default_rng(5)
@@ -137,3 +140,64 @@ def test_dropout_is_drawn_from_the_seed_of_the_fit():
     torch.manual_seed(2)
     np.testing.assert_array_equal(model.fit(X, y).predict(X), first)
     assert not np.array_equal(model.set_params(random_state=1).fit(X, y).predict(X), first)
+
+
+@pytest.mark.filterwarnings("ignore:GPU available but not used")
+def test_generators_of_devices_are_seeded_where_a_fit_runs_on_them_and_restored(monkeypatch):
+    """By the calls of torch's own functions, as a machine of tests need not have such a device."""
+    restored, seeded = [], []
+    fork, train = torch.random.fork_rng, tsrnn.training.train
+
+    def recorded_fork(devices):
+        restored.append([*devices])
+        return fork(devices=[])
+
+    monkeypatch.setattr(torch.random, "fork_rng", recorded_fork)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    monkeypatch.setattr("tsrnn.erm._settings.checked_device", lambda device: device)
+    monkeypatch.setattr(tsrnn.training, "train", lambda *a, **k: train(*a, **k | {"device": "cpu"}))
+    model = ParaRNNRegressor(**SMALL | {"random_state": 7}).fit(ARRAY, Z)
+    assert seeded == []
+    assert not any(restored)
+    restored.clear()
+    model.set_params(device="cuda:1").fit(ARRAY, Z)
+    assert seeded == [7]
+    assert restored[-1] == [0, 1]
+
+
+def test_a_fit_after_others_is_that_of_a_clone(case):
+    """Whatever was fitted and set before."""
+    model, X, y = case
+    changes = {"hidden_size": 6, "bound": 0.5, "standardize": False, "random_state": 3}
+    model.fit(X, y).set_params(**changes).fit(X, y)
+    fresh = clone(model).fit(X, y)
+    assert_array_equal(flat(model.predict(X)), flat(fresh.predict(X)))
+    assert model.history_ == fresh.history_
+    assert str(model.summary()) == str(fresh.summary())
+
+
+def test_arguments_act_at_the_next_fit(case):
+    model, X, y = case
+    before = flat(model.fit(X, y).predict(X)), model.score(X, y), str(model.summary())
+    model.set_params(many_to_many=None, bound=1e-3, pooling="mean", cell="lru", hidden_size=6)
+    assert_array_equal(flat(model.predict(X)), before[0])
+    assert (model.score(X, y), str(model.summary())) == before[1:]
+
+
+def test_parts_that_hold_arrays_are_compared_by_identity(case):
+    model, X, y = case
+    function, other = model.partial_fit(X, y).fitted_, copy.deepcopy(model).fitted_
+    for part in fields(function):
+        one, same = getattr(function, part.name), getattr(other, part.name)
+        if is_dataclass(one) and not isinstance(one, type):
+            assert one != same
+            assert hash(one) != hash(same)
+
+
+def test_the_summary_is_a_page(case):
+    model, X, y = case
+    page = model.fit(X, y).summary()
+    assert isinstance(page, Summary)
+    assert str(page) == repr(page) == page.as_text()
+    assert page.as_html().startswith("<pre>")

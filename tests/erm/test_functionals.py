@@ -9,10 +9,12 @@ from sklearn import inspection
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from tsrnn.erm import Refits, _curves, block_bootstrap, impulse_response, memory, partial_dependence
+from tsrnn.erm import Refits, block_bootstrap, impulse_response, memory, partial_dependence
 
 
 class Known(RegressorMixin, BaseEstimator):
@@ -165,6 +167,19 @@ class TestPartialDependence:
         np.testing.assert_allclose(frame["value"], np.quantile(seen, np.arange(1, 20) / 20))
         constant = partial_dependence(Filter([1.0]), np.ones((5, 2)), lag=0)
         assert constant["value"].tolist() == [1.0]
+
+    def test_sequences_with_and_without_an_axis_of_inputs_are_alike(self):
+        X = [normal(5 + i, seed=i) for i in range(4)]
+        mixed = [x[:, None] if i % 2 else x for i, x in enumerate(X)]
+        one, other = (partial_dependence(Known(smooth), samples, lag=1) for samples in (X, mixed))
+        pd.testing.assert_frame_equal(one, other)
+
+    def test_missing_values_are_the_concern_of_the_estimator(self):
+        X = normal(30, 3)
+        X[4, 0] = np.nan
+        model = make_pipeline(SimpleImputer(), LinearRegression()).fit(X, X[:, -1])
+        frame = partial_dependence(model, X, lag=0, grid=[1.0, 2.0])
+        np.testing.assert_allclose(frame["estimate"], [1.0, 2.0], rtol=1e-10)
 
     def test_samples_are_left_as_they_are(self):
         X = [normal(4, 1, seed=i) for i in range(5)]
@@ -408,24 +423,22 @@ class TestBands:
 
 class TestWork:
     @pytest.mark.parametrize("listed", [True, False])
-    def test_calls_stay_small_and_give_the_same(self, listed, monkeypatch):
-        X = normal(23, 5, 2)
-        X = [part[i % 3 :] for i, part in enumerate(X)] if listed else X
-
-        def curves():
-            model = Known(uneven)
-            frames = [
-                partial_dependence(model, X, lag=1, channel=1),
-                impulse_response(model, X),
-                memory(model, X, random_state=0),
-            ]
-            return np.concatenate([frame["estimate"] for frame in frames]), max(model.sizes_)
-
-        whole, largest = curves()
-        monkeypatch.setattr(_curves, "_NUMBERS_A_CALL", 47)
-        parts, bounded = curves()
-        np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-13)
-        assert bounded <= 47 < largest
+    def test_calls_stay_small_and_give_the_same(self, listed):
+        """Whatever needs more than two million numbers is not asked for at once."""
+        X = normal(5, 450_000)
+        X = [part[i:] for i, part in enumerate(X)] if listed else X
+        model = Known(lambda x: x[-1] + 0.5 * x[-2])
+        newest, before = (np.array([part[-lag] for part in X]) for lag in (1, 2))
+        frame = partial_dependence(model, X, lag=1, grid=[2.0])
+        np.testing.assert_allclose(frame["estimate"], [newest.mean() + 1.0], rtol=1e-12)
+        frame = impulse_response(model, X, size=2.0, max_lag=1)
+        np.testing.assert_allclose(frame["estimate"], [2.0, 1.0], rtol=1e-12)
+        frame = memory(model, X, max_lag=1, random_state=0, n_swaps=1)
+        order = np.random.default_rng(0).permutation(5)
+        steps = before[np.roll(order, -1)] - before[order]
+        expected = np.mean((0.5 * steps) ** 2) / (2 * np.var(newest + 0.5 * before, ddof=1))
+        np.testing.assert_allclose(frame["estimate"], [expected, 0.0], rtol=1e-12, atol=1e-13)
+        assert 1_500_000 < max(model.sizes_) <= 2_000_000
 
 
 LISTED = [normal(5, 2), normal(3, 2), normal(4, 2)]
@@ -486,12 +499,12 @@ class TestRefusals:
 
     def test_of_samples(self):
         for X, message in [
-            ([], "at least one sequence; got none"),
-            (np.ones(4), r"the shape \(N, T, d_in\)"),
-            (np.ones((4, 0)), "none of these 0"),
-            ([np.ones((2, 1)), np.ones((2, 3))], "sequence 1 has \\(2, 3\\), sequence 0 \\(2, 1"),
-            ([np.ones((2, 1)), np.ones((0, 1))], "sequence 1 has"),
-            ([np.ones(2), np.ones((2, 1))], "sequence 1 has"),
+            ([], "X must be a table.* got an empty list"),
+            (np.ones(4), "Expected 2D array, got 1D array"),
+            (np.ones((4, 0)), r"0 feature\(s\)"),
+            ([np.ones((2, 1)), np.ones((2, 3))], "sequence 0 has 1, sequence 1 has 3"),
+            ([np.ones((2, 1)), np.ones((0, 1))], r"sequence 1 has shape \(0, 1\)"),
+            ([np.ones((2, 2)), np.ones(2)], "sequence 0 has 2, sequence 1 has 1"),
         ]:
             with pytest.raises(ValueError, match=message):
                 partial_dependence(Known(smooth), X, lag=0)

@@ -24,8 +24,21 @@ from sklearn.model_selection import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from tsrnn.erm import BlockedKFold, cross_validated_risk, empirical_risk
-from tsrnn.erm._resampling import in_workers
+from tsrnn.erm import BlockedKFold, ParaRNNRegressor, cross_validated_risk, empirical_risk
+
+
+def thread_counter():
+    """An estimator that predicts its threads; other processes get its class by value."""
+
+    class Threads(RegressorMixin, BaseEstimator):
+        def fit(self, X, z):
+            self.threads_ = float(os.environ["OMP_NUM_THREADS"])
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), self.threads_)
+
+    return Threads()
 
 
 class Given:
@@ -453,10 +466,11 @@ def test_processes_give_the_same_and_have_one_thread(line, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     together = cross_validated_risk(Ridge(), *line, n_jobs=2)
     np.testing.assert_allclose(together.losses, alone.losses, rtol=1e-12)
-    assert in_workers(os.getenv, [("OMP_NUM_THREADS",)] * 2, 2) == ["1", "1"]
+    threads = cross_validated_risk(thread_counter(), line[0], np.ones(len(line[0])), n_jobs=2)
+    assert threads.value == 0.0
     assert os.environ["OMP_NUM_THREADS"] == "2"
     with pytest.raises(ValueError, match="n_jobs"):
-        in_workers(os.getenv, [("HOME",)], 0)
+        cross_validated_risk(Ridge(), *line, n_jobs=0)
 
 
 def test_difference_of_risks_is_the_paired_test(line):
@@ -546,6 +560,15 @@ def test_samples_of_weight_zero_are_not_counted():
     alone = empirical_risk(model, X[:3], z[:3])
     assert weighted.value == pytest.approx(alone.value)
     assert weighted.std_error == pytest.approx(alone.std_error)
+
+
+def test_cross_validation_judges_by_the_loss_that_its_clones_minimise():
+    """The estimator may have been fitted with another one."""
+    X = np.random.default_rng(0).normal(size=(12, 3, 1))
+    model = ParaRNNRegressor(2, max_epochs=1, random_state=0).fit(X, X[:, -1, 0])
+    model.set_params(loss="absolute_error")
+    assert cross_validated_risk(model, X, X[:, -1, 0], cv=2).loss == "absolute_error"
+    assert empirical_risk(model, X, X[:, -1, 0]).loss == "squared_error"
 
 
 def test_the_loss_by_default_is_that_of_the_estimator():

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import Ridge
@@ -18,19 +18,15 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from tsrnn.erm import BlockedKFold, ParaRNNClassifier, ParaRNNRegressor, cross_validated_risk
-from tsrnn.erm._architecture import (
-    _default_estimator,
-    candidates,
+from tsrnn.erm import (
+    BlockedKFold,
+    ParaRNNClassifier,
+    ParaRNNRegressor,
+    cross_validated_risk,
     select_architecture,
-    simplest,
-    smallest,
-    within_one_error,
 )
 from tsrnn.interpret import jordan_block, recurrence_features
 from tsrnn.plotting import plot_architectures
-
-OWN = {"hidden_size": 8, "n_layers": 1}
 
 
 def shrunk_class():
@@ -110,35 +106,43 @@ def shrunk(series, **arguments):
     return select_architecture(*series, estimator=estimator, **arguments)
 
 
+def sizes_tried(**arguments):
+    """Block size, hidden size and number of layers of the candidates, in order."""
+    own = {"hidden_size": arguments.pop("size", 8), "n_layers": arguments.pop("depth", 1)}
+    data = np.zeros((3, 2, 1)), np.arange(3.0)
+    parts = {"cv": [([0, 1], [2])], "refit": False}
+    frame = shrunk(data, estimator=Shrunk(**own), **parts, **arguments).frame
+    return [*frame[["block_size", "hidden_size", "n_layers"]].itertuples(index=False, name=None)]
+
+
 class TestGrid:
     @given(st.integers(1, 300))
+    @settings(max_examples=30, deadline=None)
     def test_default_block_sizes_are_the_powers_of_two_that_divide_and_the_size(self, d):
-        found = [sizes["block_size"] for sizes in candidates(OWN | {"hidden_size": d}, *[None] * 3)]
         expected = {1, d} | {2**i for i in range(12) if d % 2**i == 0}
-        assert found == sorted(expected)
+        assert [block_size for block_size, *_ in sizes_tried(size=d)] == sorted(expected)
 
     @given(
         st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, unique=True),
         st.lists(st.sampled_from([12, 24, 36]), min_size=1, unique=True),
         st.lists(st.integers(1, 4), min_size=1, unique=True),
     )
+    @settings(max_examples=20, deadline=None)
     def test_a_given_grid_is_the_product(self, blocks, hidden, layers):
-        found = candidates(OWN, blocks, hidden, layers)
-        triples = [tuple(sizes.values()) for sizes in found]
+        triples = sizes_tried(block_sizes=blocks, hidden_sizes=hidden, n_layers=layers)
         assert len(set(triples)) == len(triples) == len(blocks) * len(hidden) * len(layers)
         assert set(triples) == {(b, d, n) for b in blocks for d in hidden for n in layers}
 
     def test_the_estimators_sizes_are_the_default(self):
-        found = candidates({"hidden_size": 4, "n_layers": 3}, None, None, None)
-        assert [sizes["block_size"] for sizes in found] == [1, 2, 4]
-        assert {(sizes["hidden_size"], sizes["n_layers"]) for sizes in found} == {(4, 3)}
+        assert sizes_tried(size=4, depth=3) == [(1, 4, 3), (2, 4, 3), (4, 4, 3)]
 
     @given(st.lists(st.integers(1, 9), min_size=1, unique=True), st.integers(1, 40))
+    @settings(deadline=None)
     def test_sizes_that_do_not_divide_are_all_named(self, blocks, d):
         wrong = [size for size in blocks if d % size]
         assume(wrong)
         with pytest.raises(ValueError, match="block_sizes") as caught:
-            candidates(OWN, blocks, [d], None)
+            sizes_tried(block_sizes=blocks, hidden_sizes=[d])
         for size in blocks:
             assert (f"{size} does not divide {d}" in str(caught.value)) == (size in wrong)
 
@@ -153,46 +157,78 @@ class TestGrid:
             shrunk(series, **{name: values})
 
 
-finite = st.integers(-50, 50).map(float)
+class Tabled(RegressorMixin, BaseEstimator):
+    """Predicts what a table has for its block size, of samples that are numbered in X."""
+
+    def __init__(self, block_size=None, hidden_size=8, n_layers=1, table=None):
+        self.block_size = block_size
+        self.hidden_size = hidden_size
+        self.n_layers = n_layers
+        self.table = table
+
+    def fit(self, X, z):
+        return self
+
+    def predict(self, X):
+        return np.array([self.table[self.block_size][int(i)] for i in X[:, 0, 0]])
+
+
+def judged(losses):
+    """Positions of the best and the chosen of candidates of these losses, the cheapest first."""
+    sizes, n = [2**i for i in range(len(losses))], len(losses[0])
+    model = Tabled(hidden_size=sizes[-1], table=dict(zip(sizes, losses, strict=True)))
+    selection = select_architecture(
+        np.arange(n + 1.0)[:, None, None],
+        np.zeros(n + 1),
+        estimator=model,
+        loss=lambda _, prediction: prediction,
+        cv=[([n], np.arange(n))],
+        refit=False,
+    )
+    frame = selection.frame
+    assert frame["block_size"].tolist() == sizes
+    assert (frame["forward"] + frame["backward"]).is_monotonic_increasing
+    return frame["best"].argmax(), frame["chosen"].argmax(), frame["within_one_std_error"].tolist()
+
+
+def of_two(differences, errors):
+    """Losses of two samples whose mean has these differences from 0.5 and standard errors."""
+    return [[0.5 + d + e, 0.5 + d - e] for d, e in zip(differences, errors, strict=True)]
 
 
 class TestRules:
     def test_closed_form(self):
-        # Risks 1.0, 0.55, 0.5, 0.52 and errors of the difference such that 1 and 3 are near.
-        differences, errors = [0.5, 0.05, 0.0, 0.02], [0.1, 0.06, 0.0, 0.01]
-        assert smallest([1.0, 0.55, 0.5, 0.52], [1, 2, 4, 8]) == 2
-        assert within_one_error(differences, errors).tolist() == [False, True, True, False]
-        assert simplest(differences, errors, [1, 2, 4, 8]) == 1
-        assert simplest(differences, errors, [8, 4, 2, 1]) == 2
-        assert simplest(differences, [0.1, 0.04, 0.0, 0.01], [1, 2, 4, 8]) == 2
+        # Risks 1.0, 0.55, 0.5, 0.52 and errors of the difference such that 1 and 2 are near.
+        losses = of_two([0.5, 0.05, 0.0, 0.02], [0.1, 0.06, 0.0, 0.01])
+        assert judged(losses) == (2, 1, [False, True, True, False])
+        assert judged(losses[::-1]) == (1, 1, [False, True, True, False])
+        losses = of_two([0.5, 0.05, 0.0, 0.02], [0.1, 0.04, 0.0, 0.01])
+        assert judged(losses) == (2, 2, [False, False, True, False])
 
     def test_a_difference_of_one_standard_error_is_within(self):
-        assert simplest([0.25, 0.0], [0.25, 0.0], [1, 2]) == 0
-        assert simplest([0.25, 0.0], [np.nextafter(0.25, 0), 0.0], [1, 2]) == 1
+        assert judged(of_two([0.25, 0.0], [0.25, 0.0]))[1] == 0
+        assert judged(of_two([0.25, 0.0], [0.25 * (1 - 1e-9), 0.0]))[1] == 1
 
     def test_ties(self):
-        assert smallest([1.0, 1.0, 1.0], [3, 2, 2]) == 1
-        assert simplest([0.1, 0.0, 0.05], [1.0, 0.0, 1.0], [2, 2, 2]) == 1
+        assert judged(of_two([0.5, 0.0, 0.0], [0.0, 0.0, 0.0]))[:2] == (1, 1)
+        assert judged(of_two([0.1, 0.0, 0.05], [1.0, 0.0, 1.0]))[:2] == (1, 0)
 
     def test_what_is_unknown_or_infinite(self):
-        assert smallest([np.inf, 2.0], [1, 2]) == 1
-        assert simplest([np.inf, 0.0], [np.nan, 0.0], [1, 2]) == 1
-        assert simplest([0.1, 0.0], [np.nan, 0.0], [1, 2]) == 1
+        assert judged([[np.inf, 1.0], [2.0, 2.0]]) == (1, 1, [False, True])
+        assert judged([[0.1], [0.0]]) == (1, 1, [False, True])
         with pytest.raises(ValueError, match="finite"):
-            smallest([np.inf, np.inf], [1, 2])
+            judged([[np.inf, 1.0], [1.0, np.inf]])
 
-    @given(st.lists(st.tuples(finite, finite.map(abs), finite.map(abs)), min_size=1, max_size=8))
-    def test_nothing_cheaper_is_near(self, rows):
-        risks, errors, costs = (list(column) for column in zip(*rows, strict=True))
-        best = smallest(risks, costs)
-        assert risks[best] == min(risks)
-        errors[best] = 0.0
-        differences = [risk - risks[best] for risk in risks]
-        chosen = simplest(differences, errors, costs)
-        assert differences[chosen] <= errors[chosen]
-        assert costs[chosen] <= costs[best]
-        for i, cost in enumerate(costs):
-            assert cost >= costs[chosen] or differences[i] > errors[i]
+    @given(st.lists(st.tuples(*[st.integers(-50, 50).map(float)] * 2), min_size=1, max_size=5))
+    @settings(max_examples=40, deadline=None)
+    def test_nothing_cheaper_is_near(self, losses):
+        """Of two samples the error of their mean difference is half of what they lie apart."""
+        best, chosen, near = judged(losses)
+        losses = np.array(losses)
+        assert best == losses.mean(1).argmin()
+        apart = losses - losses[best]
+        assert near == (apart.mean(1) <= np.abs(apart[:, 0] - apart[:, 1]) / 2).tolist()
+        assert chosen == near.index(True) <= best
 
     def test_the_rule_on_fitted_candidates(self, series):
         """Prediction c times the mean m of z: by hand, on one held-out part."""
@@ -401,12 +437,17 @@ class TestClasses:
             (np.array([[0.5, 1.0], [1.0, 2.0]]), ParaRNNRegressor),
         ],
     )
-    def test_default_estimator(self, z, expected):
-        assert type(_default_estimator(z)) is expected
+    def test_default_estimator(self, z, expected, monkeypatch):
+        def refuse(self, *_):
+            raise LookupError(type(self).__name__)
+
+        monkeypatch.setattr(expected, "fit", refuse)
+        with pytest.raises(LookupError, match=expected.__name__):
+            select_architecture(np.zeros((len(z), 2, 1)), z, cv=[([0], [1])])
 
     def test_ragged_targets_have_no_default(self):
         with pytest.raises(ValueError, match="estimator must be given"):
-            _default_estimator([np.zeros(3), np.zeros(4)])
+            select_architecture(np.zeros((2, 4, 1)), [np.zeros(3), np.zeros(4)])
 
 
 class TestErrors:

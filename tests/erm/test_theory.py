@@ -22,7 +22,6 @@ from tsrnn.erm import (
     probability_real_spectrum,
     rate_exponent,
 )
-from tsrnn.erm.theory._bound import log_sum
 
 mp = MPContext()
 mp.dps = 40
@@ -176,9 +175,10 @@ def test_a_bound_says_which_constants_were_taken():
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-600, 600), max_size=6))
-def test_log_sum(logs):
+def test_a_bound_is_the_sum_of_its_terms(logs):
     exact = mp.fsum(mp.exp(mpf(log)) for log in logs)
-    assert log_sum(logs) == pytest.approx(float(mp.log(exact)) if logs else -math.inf, abs=1e-12)
+    bound = Bound("Theorem 0", "error", {str(i): log for i, log in enumerate(logs)})
+    assert bound.log_value == pytest.approx(float(mp.log(exact)) if logs else -math.inf, abs=1e-12)
 
 
 def test_a_sum_of_nothing_but_zeros_is_zero():

@@ -202,7 +202,7 @@ def test_frequencies_become_units_people_use(freq, unit, step):
     assert features.period[0] == pytest.approx(4 * step)
 
 
-@pytest.mark.parametrize("freq", ["fortnight", "", "SMS", 0, -1, True, 1.5, object()])
+@pytest.mark.parametrize("freq", ["fortnight", "", "SMS", "0D", 0, -1, True, 1.5, object()])
 def test_a_frequency_without_unit_is_refused(freq):
     with pytest.raises(ValueError, match="`freq` must be a pandas frequency"):
         recurrence_features(np.eye(2), freq=freq)

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from tsrnn import LEMForecaster, LRUForecaster, ParaRNNForecaster, load
 from tsrnn.interpret import (
+    block_shares,
     gradient_bound,
     hidden_state_bound,
     memory_lengths,
@@ -309,3 +310,9 @@ def test_layers_are_read_without_the_forecasters():
         "sys.exit(any(m in sys.modules for m in ('tsrnn.forecasters', 'lightning', 'sklearn')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_shares_are_of_layers_with_blocks():
+    network = RecurrentNetwork(LRU(1, 4), 1)
+    with pytest.raises(TypeError, match="must have layers of blocks.* got LRU layers"):
+        block_shares(network, torch.zeros(2, 5, 1))

@@ -245,9 +245,9 @@ class TestRegressors:
     def test_skill_is_one_less_the_ratio_of_risks(self, many, weighted):
         y = self.X[..., 0].cumsum(1) if many else self.X[:, -1, 0]
         weights = np.random.default_rng(2).uniform(0.5, 2, 120) if weighted else None
-        model = ParaRNNRegressor(
-            8, many_to_many=many, max_epochs=15, validation_split="last", random_state=0
-        ).fit(self.X, y, sample_weight=weights)
+        fit = {"max_epochs": 3, "learning_rate": 0.01, "validation_split": "last"}
+        model = ParaRNNRegressor(8, many_to_many=many, random_state=0, **fit)
+        model.fit(self.X, y, sample_weight=weights)
         own = np.ones(120) if weights is None else weights
         own = np.repeat(own, 5) if many else own
         train = len(own) * model.n_train_ // 120
@@ -260,7 +260,8 @@ class TestRegressors:
 
     def test_skill_of_a_classifier_is_against_the_shares_of_classes(self):
         y = np.where(self.X[:, -1, 0] > 0.3, "up", "down")
-        model = ParaRNNClassifier(8, max_epochs=15, validation_split="last", random_state=0)
+        fit = {"max_epochs": 3, "learning_rate": 0.01, "validation_split": "last"}
+        model = ParaRNNClassifier(8, random_state=0, **fit)
         model.fit(self.X, y)
         train = model.n_train_
         shares = {label: np.mean(y[:train] == label) for label in ("up", "down")}

@@ -12,7 +12,6 @@ from hypothesis.extra.numpy import arrays
 from scipy.linalg import block_diag, hadamard
 
 from tsrnn.interpret import jordan_block, recurrence_features
-from tsrnn.interpret._jordan import default_tolerance, jordan_structure, structure_of_twos
 
 N_EXACT = 20
 
@@ -182,13 +181,20 @@ def test_an_orthogonal_matrix_lies_on_the_unit_circle():
 
 
 def assert_closed_form_agrees(matrix):
-    tol = default_tolerance(2, float(np.finfo(float).eps))
-    _, value, order = structure_of_twos(matrix[None], tol)
-    general = jordan_structure(matrix, tol)
-    closed = sorted(zip(order, value.real, value.imag, strict=True))
-    expected = sorted((b.order, b.eigenvalue.real, b.eigenvalue.imag) for b in general)
-    assert [row[0] for row in closed] == [row[0] for row in expected]
-    np.testing.assert_allclose(closed, expected, atol=1e-7)
+    """The closed form of 2 x 2 matrices, and the general route of one beside a far eigenvalue."""
+    tol, far = 10 * np.sqrt(2) * np.finfo(float).eps, 8.0
+    closed = recurrence_features(matrix, tol=tol)
+    # delta is relative to the norm, which the eigenvalue beside it decides.
+    relative = tol * np.linalg.norm(matrix, 2) / far
+    general = recurrence_features(block_diag(matrix, far), tol=relative)
+    general = general[general.modulus < far]
+    assert sorted(closed.type) == sorted(general.type)
+    kinds = ["order", "modulus", "angle"]
+    closed, general = (f.fillna(0.0).sort_values(kinds)[kinds] for f in (closed, general))
+    values = [f.modulus * np.exp(1j * f.angle) for f in (closed, general)]
+    for part in (np.real, np.imag):
+        np.testing.assert_allclose(*(np.sort(part(v)) for v in values), atol=1e-7)
+    np.testing.assert_array_equal(np.sort(closed.order), np.sort(general.order))
 
 
 @settings(max_examples=150, deadline=None)

@@ -69,6 +69,12 @@ def test_time_steps_are_those_of_equation_3(block_size, bias, assert_close):
     assert_close(time_steps(lem, x[2], hx[:, 2]), time_steps(lem, x, hx)[:, :, 2], 1024)
 
 
+def test_time_steps_draw_nothing():
+    lem, before = layer(3, 10, 2, dropout=0.5), torch.get_rng_state()
+    time_steps(lem.train(), normal(2, 5, 3))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_time_steps_leave_dropout_out_and_need_no_gradient(assert_close):
     lem = layer(3, 10, 2, dt=1.5, dropout=0.5)
     steps = time_steps(lem, normal(4, 7, 3))

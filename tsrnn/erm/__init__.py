@@ -44,43 +44,19 @@ if TYPE_CHECKING:
         rate_exponent,
     )
 
-_HOMES = {
-    "ArchitectureSelection": "_architecture",
-    "BlockDiagonalForm": "theory",
-    "BlockedKFold": "_cross_validation",
-    "Bound": "theory",
-    "Estimate": "_excess_risk",
-    "ExcessRisk": "_excess_risk",
-    "Fold": "_risk",
-    "LayerComplexity": "theory",
-    "NetworkSize": "theory",
-    "ParaRNNClassifier": "_classifier",
-    "ParaRNNRegressor": "_regressor",
-    "Refits": "_refits",
-    "Risk": "_risk",
-    "SequenceFunction": "_function",
-    "approximation_bound": "theory",
-    "block_bootstrap": "_refits",
-    "cross_validated_risk": "_cross_validation",
-    "deep_ensemble": "_refits",
-    "empirical_risk": "_risk",
-    "estimation_bound": "theory",
-    "excess_risk": "_excess_risk",
-    "impulse_response": "_functionals",
-    "layer_complexity": "theory",
-    "log_covering_number": "theory",
-    "memory": "_functionals",
-    "minimax_rate": "theory",
-    "nearest_block_diagonal": "theory",
-    "network_schedule": "theory",
-    "network_size": "theory",
-    "partial_dependence": "_functionals",
-    "prediction_bound": "theory",
-    "probability_real_spectrum": "theory",
-    "rate_exponent": "theory",
-    "select_architecture": "_architecture",
-    "surrogate_network": "_surrogate",
+_MODULES = {
+    "_architecture": ("ArchitectureSelection", "select_architecture"),
+    "_classifier": ("ParaRNNClassifier",),
+    "_cross_validation": ("BlockedKFold", "cross_validated_risk"),
+    "_excess_risk": ("Estimate", "ExcessRisk", "excess_risk"),
+    "_function": ("SequenceFunction",),
+    "_functionals": ("impulse_response", "memory", "partial_dependence"),
+    "_refits": ("Refits", "block_bootstrap", "deep_ensemble"),
+    "_regressor": ("ParaRNNRegressor",),
+    "_risk": ("Fold", "Risk", "empirical_risk"),
+    "_surrogate": ("surrogate_network",),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "ArchitectureSelection",
@@ -122,9 +98,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'theory')}"), name)
     globals()[name] = value
     return value
 

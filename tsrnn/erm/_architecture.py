@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.multiclass import type_of_target
 
-from tsrnn.contract import choice, flag, positive_integer, seed_of, verbosity
+from tsrnn.contract import Summary, choice, flag, positive_integer, seed_of, verbosity
 from tsrnn.erm._cross_validation import checked_folds, checked_held_out_lags, pooled_risk
 from tsrnn.erm._losses import Loss, checked_loss, default_loss, loss_name, sample_losses
 from tsrnn.erm._resampling import count, in_workers, take
@@ -52,7 +53,7 @@ _HEADINGS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ArchitectureSelection:
+class ArchitectureSelection(Summary):
     """Candidates with their risks and costs, as `select_architecture` returns them; print it.
 
     Attributes
@@ -103,7 +104,8 @@ class ArchitectureSelection:
     chosen: dict[str, int]
     estimator: Any = None
 
-    def __str__(self) -> str:
+    def as_text(self) -> str:
+        """Candidates and choice as they are printed."""
         attrs, n_folds = self.frame.attrs, self.frame.attrs["n_folds"]
         split = "a held-out part" if n_folds == 1 else f"{n_folds} folds"
         notes = [
@@ -120,8 +122,6 @@ class ArchitectureSelection:
                 *[wrapped(note) for note in notes],
             ]
         )
-
-    __repr__ = __str__
 
 
 def select_architecture(
@@ -287,7 +287,19 @@ def select_architecture(
 
 def _base(estimator: Any, z: Any, random_state: Any) -> Any:
     """Clone of the estimator, or the default one, with the seed."""
-    base = _default_estimator(z) if estimator is None else clone(estimator)
+    if estimator is None:
+        from tsrnn.erm._classifier import ParaRNNClassifier
+        from tsrnn.erm._regressor import ParaRNNRegressor
+
+        kind = type_of_target(z)
+        if kind == "unknown":
+            raise ValueError(
+                "estimator must be given, for z does not hold one number or label per sample, by "
+                f"which the default is chosen; got {type(z).__name__}"
+            )
+        classes = kind in ("binary", "multiclass")
+        estimator = ParaRNNClassifier() if classes else ParaRNNRegressor()
+    base = clone(estimator)
     known = base.get_params(deep=False)
     missing = [name for name in SIZES if name not in known]
     if missing:
@@ -304,29 +316,12 @@ def _base(estimator: Any, z: Any, random_state: Any) -> Any:
     return base.set_params(random_state=seed_of(random_state))
 
 
-def _default_estimator(z: Any) -> Any:
-    from tsrnn.erm._classifier import ParaRNNClassifier
-    from tsrnn.erm._regressor import ParaRNNRegressor
-
-    kind = type_of_target(z)
-    if kind == "unknown":
-        raise ValueError(
-            "estimator must be given, for z does not hold one number or label per sample, by which "
-            f"the default is chosen; got {type(z).__name__}"
-        )
-    return ParaRNNClassifier() if kind in ("binary", "multiclass") else ParaRNNRegressor()
-
-
 def candidates(
     params: dict[str, Any], block_sizes: Any, hidden_sizes: Any, n_layers: Any
 ) -> list[dict[str, int]]:
     """Sizes to try, by number of layers, then hidden size, then block size.
 
-    Parameters
-    ----------
-    params : dict
-        Of the estimator, for what is not given.
-    block_sizes, hidden_sizes, n_layers : sequence of int or None
+    `params` are those of the estimator, for what is not given.
     """
     hidden = _whole_numbers("hidden_sizes", hidden_sizes, params["hidden_size"])
     layers = _whole_numbers("n_layers", n_layers, params["n_layers"])
@@ -423,12 +418,26 @@ def _frame(
     operations: Sequence[tuple[int, int]],
     rule: str,
 ) -> pd.DataFrame:
+    """Table of the candidates, with the best and the chosen one."""
+    if not any(math.isfinite(risk.value) for risk in risks):
+        raise ValueError(
+            "no candidate has a finite risk: each gives some label probability 0, or predicts "
+            "infinity. Take another loss, or more samples"
+        )
     costs = [forward + backward for forward, backward in operations]
-    best = smallest([risk.value for risk in risks], costs)
-    differences = [_difference(risk, risks[best]) for risk in risks]
-    values, errors = zip(*differences, strict=True)
-    chosen = simplest(values, errors, costs) if rule == "one_std_error" else best
-    near = within_one_error(values, errors)
+    best = min(range(len(grid)), key=lambda i: (risks[i].value, costs[i]))
+    differences, errors = np.zeros(len(grid)), np.zeros(len(grid))
+    for i, risk in enumerate(risks):
+        if not np.isfinite(risk.losses).all():
+            differences[i], errors[i] = np.inf, np.nan
+        elif i != best:
+            difference = risk.minus(risks[best])
+            differences[i], errors[i] = difference.value, difference.std_error
+    # An unknown standard error, of one sample or an infinite risk, counts as 0.
+    near = differences <= np.nan_to_num(errors, nan=0.0)
+    chosen = best
+    if rule == "one_std_error":
+        chosen = min(np.flatnonzero(near).tolist(), key=lambda i: (costs[i], differences[i]))
     rows = []
     for i, sizes in enumerate(grid):
         block_size = sizes["block_size"]
@@ -439,7 +448,7 @@ def _frame(
                 "n_blocks": sizes["hidden_size"] // block_size,
                 "risk": risks[i].value,
                 "std_error": risks[i].std_error,
-                "difference": values[i],
+                "difference": differences[i],
                 "difference_std_error": errors[i],
                 "best": i == best,
                 "chosen": i == chosen,
@@ -458,16 +467,6 @@ def _frame(
     return pd.DataFrame(rows).astype({"n_parameters": "Int64"})
 
 
-def _difference(risk: Risk, best: Risk) -> tuple[float, float]:
-    """Difference of a risk from the best one, and its standard error."""
-    if risk is best:
-        return 0.0, 0.0
-    if not np.isfinite(risk.losses).all():
-        return np.inf, np.nan
-    difference = risk.minus(best)
-    return difference.value, difference.std_error
-
-
 def _feature_types(block_size: int) -> str:
     """Types of recurrence features that a block can have at most, Section 3.3."""
     return " ".join(
@@ -475,46 +474,6 @@ def _feature_types(block_size: int) -> str:
         for kind, most in (("R", block_size), ("C", block_size // 2))
         if most
     )
-
-
-def smallest(risks: Sequence[float], costs: Sequence[float]) -> int:
-    """Position of the smallest risk; of equal ones the cheapest, then the first.
-
-    Raises
-    ------
-    ValueError
-        If no risk is finite.
-    """
-    if not np.isfinite(risks).any():
-        raise ValueError(
-            "no candidate has a finite risk: each gives some label probability 0, or predicts "
-            "infinity. Take another loss, or more samples"
-        )
-    return min(range(len(risks)), key=lambda i: (risks[i], costs[i]))
-
-
-def simplest(
-    differences: Sequence[float], std_errors: Sequence[float], costs: Sequence[float]
-) -> int:
-    """Position of the cheapest candidate that is within one standard error of the best.
-
-    Parameters
-    ----------
-    differences, std_errors : sequence of float
-        Of the risk from the smallest, 0 and 0 for that one; an unknown standard error, NaN, is
-        taken as 0.
-    costs : sequence of float
-        Of equal ones the smaller difference is taken, then the first.
-    """
-    near = within_one_error(differences, std_errors)
-    return min(
-        (i for i in range(len(differences)) if near[i]), key=lambda i: (costs[i], differences[i])
-    )
-
-
-def within_one_error(differences: Sequence[float], std_errors: Sequence[float]) -> np.ndarray:
-    """Mask of the differences that are at most their standard error, of which NaN counts as 0."""
-    return np.asarray(differences) <= np.nan_to_num(std_errors, nan=0.0)
 
 
 def _table(frame: pd.DataFrame) -> str:

@@ -108,6 +108,7 @@ def cross_validated_risk(
     >>> [fold.n_train for fold in risk.folds]
     [80, 80, 80, 80, 80]
     """
+    estimator = clone(estimator)  # whose loss is the one of the next fit
     loss = checked_loss(default_loss(estimator) if loss is None else loss)
     n = count(X)
     if count(z) != n:
@@ -201,17 +202,7 @@ def pooled_risk(
 ) -> Risk:
     """Risk of the losses of all folds, in the order of the samples.
 
-    Parameters
-    ----------
-    folds : sequence of (train, test)
-        As `checked_folds` gives them.
-    losses : sequence of ndarray
-        Of the held-out samples of each fold.
-    weights : ndarray of shape (N,) or None
-        Of all samples.
-    name : str
-        Of the loss.
-    lags : int
+    `losses` are of the held-out samples of each fold, `weights` of all samples, `name` of the loss.
     """
     held_out = np.concatenate([test for _, test in folds])
     order = np.argsort(held_out)
@@ -302,16 +293,6 @@ class BlockedKFold(BaseCrossValidator):
         if y is not None and count(y) != n:
             raise ValueError(f"X and y must have as many samples; got {n} and {count(y)}")
         positions = np.arange(n)
-        for start, stop in pairwise(self._edges(n)):
-            near = (positions >= start - self.h) & (positions < stop + self.h)
-            yield positions[~near], positions[start:stop]
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of blocks; the arguments are ignored."""
-        return self.n_splits
-
-    def _edges(self, n: int) -> np.ndarray:
-        """Starts of the blocks, and n; an error if a block would leave nothing to train on."""
         if n < self.n_splits:
             raise ValueError(
                 f"n_splits must be at most the number of samples, {n}; got {self.n_splits}"
@@ -319,13 +300,20 @@ class BlockedKFold(BaseCrossValidator):
         sizes = np.full(self.n_splits, n // self.n_splits)
         sizes[: n % self.n_splits] += 1
         edges = np.concatenate([[0], np.cumsum(sizes)])
+        # A block leaves the longer of its two sides to train on, less h samples beside it.
         largest = int(np.maximum(edges[:-1], n - edges[1:]).min()) - 1
         if self.h > largest:
             raise ValueError(
                 f"h must be at most {largest} for {n} samples in {self.n_splits} blocks, or a "
                 f"block has no training samples left; got {self.h}"
             )
-        return edges
+        for start, stop in pairwise(edges):
+            near = (positions >= start - self.h) & (positions < stop + self.h)
+            yield positions[~near], positions[start:stop]
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of blocks; the arguments are ignored."""
+        return self.n_splits
 
 
 def _whole_number(name: str, value: Any, least: int) -> int:

@@ -31,7 +31,7 @@ from tsrnn.erm._function import FittedFunction
 from tsrnn.erm._minimisation import minimise_risk, take_epoch
 from tsrnn.erm._sequences import read_sequences
 from tsrnn.erm._settings import update_arguments
-from tsrnn.erm._summary import Summary, reason_of_inactivity, summarise
+from tsrnn.erm._summary import SequenceSummary, reason_of_inactivity, summarise
 from tsrnn.erm._targets import Targets, read_targets, read_weights
 from tsrnn.interpret import active_networks, block_shares, recurrence_features
 from tsrnn.layers import CellStack
@@ -379,7 +379,7 @@ class SequenceEstimator(BaseEstimator):
         outputs = function.evaluate(sequences)
         return y, function.targets.predictions(outputs, self.arguments_.bound), weights
 
-    def summary(self) -> Summary:
+    def summary(self) -> SequenceSummary:
         """Summary of the fit, its risk and its recurrence features; print the result."""
         function = self._function
         readable = self.network_active_ and function.network.matrix_names

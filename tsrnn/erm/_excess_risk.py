@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import clone
 
 from tsrnn.contract import positive_integer, seed_of
 from tsrnn.erm._losses import squared_errors
-from tsrnn.erm._resampling import count, in_workers, seed_names
+from tsrnn.erm._resampling import count, in_workers, seed_names, unfitted
 
 __all__ = ["Estimate", "ExcessRisk", "excess_risk"]
 
@@ -242,8 +243,13 @@ def excess_risk(
     if n_population is not None:
         n_population = positive_integer("n_population", n_population)
         n_starts = positive_integer("n_starts", n_starts)
-        member = clone(estimator).set_params(**(population_params or {}))
-        best = _best_of_class(member, pairs, n_population, n_starts, population, n_jobs)
+        # Of an estimator that was given fitted the class is the one that it was fitted in.
+        member = unfitted(estimator) if n_train is None else clone(estimator)
+        member.set_params(**(population_params or {}))
+        (X, _), (X_new, _) = (pairs.draw(n_population, population) for _ in range(2))
+        z, z_new = f0(X), f0(X_new)
+        starts = [(_fresh(member, population), X, z, X_new, z_new) for _ in range(n_starts)]
+        best, _ = min(in_workers(_fitted_and_distance, starts, n_jobs), key=itemgetter(1))
     by_replicate: tuple[float, ...] = ()
     if n_train is None or n_replicates is None:
         mean, std_error = pairs.evaluate(estimator, best, evaluating)
@@ -277,7 +283,7 @@ class _Pairs:
     batch_size: int
 
     def draw(self, n: int, generator: np.random.Generator) -> tuple[Any, Any]:
-        seed = int(generator.integers(2**31 - 1))
+        seed = int(generator.integers(2**31 - 1))  # legal for any sampler: numpy's own end at 2^32
         drawn = self.sampler(n, random_state=seed)
         if not isinstance(drawn, tuple) or len(drawn) != 2:
             raise TypeError(f"sampler must return a tuple (X, z); got {type(drawn).__name__}")
@@ -317,6 +323,7 @@ class _Moments:
 
     def add(self, values: np.ndarray) -> None:
         """Merge the moments of values of shape (rows, n) into those so far."""
+        # Sums of squares about the mean: raw ones cancel where errors are small beside it.
         n, mean = values.shape[1], values.mean(axis=1)
         shift, total = mean - self.mean, self.n + n
         within = ((values - mean[:, None]) ** 2).sum(axis=1)
@@ -343,24 +350,10 @@ def _replicate(
     return mean
 
 
-def _best_of_class(
-    estimator: Any,
-    pairs: _Pairs,
-    n_population: int,
-    n_starts: int,
-    generator: np.random.Generator,
-    n_jobs: int | None,
-) -> Any:
-    """Clone, of those fitted to pairs without noise, that is closest to f_0 on other pairs."""
-    (X, _), (X_new, _) = (pairs.draw(n_population, generator) for _ in range(2))
-    z, z_new = pairs.f0(X), pairs.f0(X_new)
-    tasks = [(_fresh(estimator, generator), X, z, X_new, z_new) for _ in range(n_starts)]
-    return min(in_workers(_fitted_and_distance, tasks, n_jobs), key=lambda pair: pair[1])[0]
-
-
 def _fitted_and_distance(
     estimator: Any, X: Any, z: Any, X_new: Any, z_new: Any
 ) -> tuple[Any, float]:
+    """Fit to pairs without noise, and its mean squared distance to f_0 on other pairs."""
     fitted = estimator.fit(X, z)
     return fitted, float(squared_errors(z_new, fitted.predict(X_new)).mean())
 

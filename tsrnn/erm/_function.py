@@ -121,22 +121,12 @@ class SequenceFunction(Protocol):
         """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Course:
     """Course of the training.
 
-    Attributes
-    ----------
-    n_train, n_validation : int
-        Samples in either part; after partial fits the number of samples seen.
-    history : tuple of dict
-        Losses and learning rate of every epoch; empty after a partial fit.
-    best_epoch : int
-    sample_length : int
-        Steps of the longest sequence.
-    validation_skill : float or None
-    moments : dict or None
-        State of the optimiser after a partial fit; not in files.
+    After partial fits `n_train` is the number of samples seen, the history is empty, and `moments`
+    are the state of the optimiser, which no file holds.
     """
 
     n_train: int = 0
@@ -155,20 +145,9 @@ COURSE_FIELDS = [part.name for part in fields(Course) if part.name != "moments"]
 class FittedFunction:
     """`SequenceFunction` of a network, with the course of its training.
 
-    Attributes
-    ----------
-    model : str
-        Class of the estimator, for messages.
-    arguments : Arguments
-    inputs : Inputs
-    input_scaler : StandardScaler or None
-    targets : Targets
-    network : RecurrentNetwork
-    course : Course
-    sample : Tensor of shape (n, T, d_in)
-        Inputs as the network sees them, by which blocks are judged.
-    risks : dict of str to Risk
-        Of the parts "training" and "validation", where there are any; in the unit of the targets.
+    `model` is the class of the estimator, for messages; `sample` (n, T, d_in) are inputs as the
+    network sees them, by which blocks are judged; `risks` are those of "training" and
+    "validation" samples, where there are any, in the unit of the targets.
     """
 
     model: str
@@ -183,7 +162,7 @@ class FittedFunction:
 
     @property
     def reading(self) -> str:
-        """States that the head is given, see `tsrnn.erm._training.outputs`."""
+        """States that the head is given, see `outputs` of the training."""
         return "every" if self.arguments.many_to_many else self.arguments.pooling
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,17 @@ import pandas as pd
 from tsrnn.contract import flag, number, positive_integer, seed_of
 from tsrnn.erm._curves import (
     Functions,
-    LaggedSamples,
     channel_of,
     curve_frame,
     lag_of_all,
     level_of,
     within,
 )
+from tsrnn.erm._sequences import Sequences, in_batches, read_sequences
 
 __all__ = ["impulse_response", "memory", "partial_dependence"]
 
+_NUMBERS_A_CALL = 2_000_000  # inputs of a call, 16 MB in float64
 _QUANTILES = np.linspace(0.05, 0.95, 19)  # the ends of a sample would stretch the curve
 
 
@@ -108,16 +110,17 @@ def partial_dependence(
     1    0.0       0.0
     2    1.0       0.5
     """
-    sequences, functions, percent = LaggedSamples(X), Functions(model, output), level_of(level)
+    functions, percent = Functions(model, output), level_of(level)
+    sequences = read_sequences(X, functions.model, finite=False)
     lag, channel = lag_of_all("lag", lag, sequences), channel_of(channel, sequences)
     values = _grid_values(grid, sequences, lag, channel)
     curves = np.zeros((len(functions), len(values)))
-    for rows in sequences.batches():
-        block = sequences.steps(rows)
+    for rows in _batches(sequences):
+        block = sequences.aligned(rows)
         for i, value in enumerate(values):
             block[:, -1 - lag, channel] = value
             curves[:, i] += functions(sequences, block, rows).sum(axis=1)
-    several = sequences.n_channels > 1
+    several = sequences.inputs.n_inputs > 1
     labels = {
         "functional": "partial dependence",
         "xlabel": f"Value at lag {lag}" + (f" of channel {channel}" if several else ""),
@@ -152,13 +155,9 @@ def impulse_response(
 
     Parameters
     ----------
-    model : fitted estimator or Refits
-        The curve is of the estimator; a band takes refits, as `block_bootstrap` gives.
-    X : array of shape (N, T, d_in) or (N, T), DataFrame, or list of N arrays (T_i, d_in)
-        Samples over which it is the mean. Of a nonlinear function the response depends on them
-        and on the size and sign of the shock.
-    channel : int, default 0
-        Which of the d_in inputs.
+    model, X, channel, level, output
+        As in `partial_dependence`. Of a nonlinear function the response depends on the samples and
+        on the size and sign of the shock.
     size : "std" or float, default "std"
         Shock, in units of the input, not 0; "std" is the standard deviation of the channel over
         all steps of all samples.
@@ -166,29 +165,17 @@ def impulse_response(
         Longest lag, in time steps; by default the longest that every sample has.
     persistent : bool, default False
         Whether the shock stays.
-    level : float, default 90
-        Of the band, in percent.
-    output : int, default 0
-        Column of the predictions; of a classifier, whose curve is of `predict_proba`, the place
-        of a class in `classes_`.
 
     Returns
     -------
     DataFrame
-        One row per lag: ``lag``, ``estimate`` and, of refits, ``lower``, ``upper`` (percentiles of
-        the refits) and ``std_error`` (their standard deviation). ``attrs`` says what the curve is
-        (``functional``, ``xlabel``, ``ylabel``, ``size``) and what the band is (``guarantee``).
+        One row per lag: ``lag``, ``estimate`` and the band, as of `partial_dependence`;
+        ``attrs`` has the ``size`` as well.
 
     Raises
     ------
-    ValueError
-        If a sample is too short for the longest lag, the channel or the output is not there, the
-        size is 0, not finite or "std" of a constant channel, or the level is not between 0 and
-        100.
-    TypeError
-        If a lag, the channel or the output is no whole number.
-    sklearn.exceptions.NotFittedError
-        If the model is not fitted.
+    ValueError, TypeError, sklearn.exceptions.NotFittedError
+        As in `partial_dependence`; if the size is 0, not finite or "std" of a constant channel.
 
     Notes
     -----
@@ -215,21 +202,22 @@ def impulse_response(
     1    1       1.0
     2    2       0.5
     """
-    sequences, functions, percent = LaggedSamples(X), Functions(model, output), level_of(level)
+    functions, percent = Functions(model, output), level_of(level)
+    sequences = read_sequences(X, functions.model, finite=False)
     channel, persistent = channel_of(channel, sequences), flag("persistent", persistent)
     longest = int(sequences.lengths.min()) - 1 if max_lag is None else max_lag
     lags = np.arange(lag_of_all("max_lag", longest, sequences) + 1)
     shock = _shock_size(size, sequences, channel)
     sums = np.zeros((len(functions), len(lags)))
-    for rows in sequences.batches():
-        block = sequences.steps(rows)
+    for rows in _batches(sequences):
+        block = sequences.aligned(rows)
         start = functions(sequences, block, rows)
         changes = np.zeros_like(sums)
         for lag in lags:
             before = block[:, -1 - lag, channel].copy()
             block[:, -1 - lag, channel] += shock
             changes[:, lag] = (functions(sequences, block, rows) - start).sum(axis=1)
-            if not persistent:
+            if not persistent:  # put back as it was: x + shock - shock is x up to rounding only
                 block[:, -1 - lag, channel] = before
         sums += changes
     labels = {
@@ -268,17 +256,10 @@ def memory(
 
     Parameters
     ----------
-    model : fitted estimator or Refits
-        The curve is of the estimator; a band takes refits, as `block_bootstrap` gives.
-    X : array of shape (N, T, d_in) or (N, T), DataFrame, or list of N arrays (T_i, d_in)
-        Samples, at least 2.
+    model, X, level, output
+        As in `partial_dependence`; at least 2 samples.
     max_lag : int, optional
         Longest lag j, in time steps; by default the longest that two samples have.
-    level : float, default 90
-        Of the band, in percent.
-    output : int, default 0
-        Column of the predictions; of a classifier, whose curve is of `predict_proba`, the place
-        of a class in `classes_`.
     threshold : float, default 0.05
         Share of the variance that is neglected in the memory length, between 0 and 1.
     n_swaps : int, default 10
@@ -291,21 +272,15 @@ def memory(
     -------
     DataFrame
         One row per lag: ``lag``, ``estimate``, ``monte_carlo_error`` (standard error of the
-        estimate from the finite number of swaps, the samples given; NaN for one swap) and, of
-        refits, ``lower``, ``upper`` (percentiles of the refits) and ``std_error`` (their standard
-        deviation). ``attrs`` has ``memory_length``, the smallest lag from which on all estimates
-        lie below the threshold (None if the last one does not), and says what the curve is and
-        what the band is (``guarantee``).
+        estimate from the finite number of swaps, the samples given; NaN for one swap) and the
+        band, as of `partial_dependence`. ``attrs`` has ``memory_length`` as well, the smallest lag
+        from which on all estimates lie below the threshold (None if the last one does not).
 
     Raises
     ------
-    ValueError
-        If there are fewer than two samples, fewer than two have `max_lag`, the output is not
-        there, a fitted function does not vary over the samples, or an argument is out of range.
-    TypeError
-        If a lag, a count or the output is no whole number.
-    sklearn.exceptions.NotFittedError
-        If the model is not fitted.
+    ValueError, TypeError, sklearn.exceptions.NotFittedError
+        As in `partial_dependence`; if there are fewer than two samples, fewer than two have
+        `max_lag`, or a fitted function does not vary over the samples.
 
     Notes
     -----
@@ -342,25 +317,26 @@ def memory(
     >>> frame.attrs["memory_length"]
     1
     """
-    sequences, functions, percent = LaggedSamples(X), Functions(model, output), level_of(level)
+    functions, percent = Functions(model, output), level_of(level)
+    sequences = read_sequences(X, functions.model, finite=False)
     lags = np.arange(_longest_lag(max_lag, sequences) + 1)
     threshold = number("threshold", threshold, lowest=0, open_=True, highest=1)
     rng = np.random.default_rng(seed_of(random_state))
     values = np.empty((len(functions), len(sequences)))
-    for rows in sequences.batches():
-        values[:, rows] = functions(sequences, sequences.steps(rows), rows)
-    spread = 2 * _variance(values)[:, None]
+    for rows in _batches(sequences):
+        values[:, rows] = functions(sequences, sequences.aligned(rows), rows)
+    spread = 2 * _variance(values)[:, None]  # E[f(X) - f(X')]^2 of independent X and X'
     swaps = []
     for _ in range(positive_integer("n_swaps", n_swaps)):
-        order = rng.permutation(len(sequences))
+        order = rng.permutation(len(sequences))  # one for all lags and refits, so that they compare
         squares = np.zeros((len(functions), len(lags)))
         for lag in lags:
             # Each sample is given the past of the next in order, among those that have one.
             rows = order[sequences.lengths[order] > lag]
             donors = np.roll(rows, -1)
-            for part in sequences.batches(donors):
-                block = sequences.steps(donors[part])
-                block[:, -1 - lag :] = sequences.steps(rows[part])[:, -1 - lag :]
+            for part in _batches(sequences, donors):
+                block = sequences.aligned(donors[part])
+                block[:, -1 - lag :] = sequences.aligned(rows[part])[:, -1 - lag :]
                 changed = functions(sequences, block, donors[part])
                 squares[:, lag] += ((changed - values[:, rows[part]]) ** 2).sum(axis=1)
         swaps.append(squares / len(sequences) / spread)
@@ -382,9 +358,15 @@ def memory(
     return frame
 
 
-def _grid_values(grid: Any, sequences: LaggedSamples, lag: int, channel: int) -> np.ndarray:
+def _batches(sequences: Sequences, chosen: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    """Positions among the chosen sequences, or all, so few at a time that a call stays small."""
+    lengths = sequences.lengths if chosen is None else sequences.lengths[chosen]
+    return in_batches(lengths, sequences.inputs.n_inputs, _NUMBERS_A_CALL)
+
+
+def _grid_values(grid: Any, sequences: Sequences, lag: int, channel: int) -> np.ndarray:
     if grid is None:
-        observed = sequences.at(lag, channel)
+        observed = sequences.at_lag(lag, channel)
         if not np.isfinite(observed).all():
             raise ValueError(
                 f"values at lag {lag} of channel {channel} are not all finite and have no "
@@ -400,9 +382,10 @@ def _grid_values(grid: Any, sequences: LaggedSamples, lag: int, channel: int) ->
     return values
 
 
-def _shock_size(size: Any, sequences: LaggedSamples, channel: int) -> float:
+def _shock_size(size: Any, sequences: Sequences, channel: int) -> float:
     if isinstance(size, str) and size == "std":
-        spread = sequences.spread(channel)
+        values = sequences.values[:, channel]
+        spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
         if not (math.isfinite(spread) and spread > 0):
             raise ValueError(
                 f"channel {channel} has the standard deviation {spread:g}, which is no size of a "
@@ -415,7 +398,7 @@ def _shock_size(size: Any, sequences: LaggedSamples, channel: int) -> float:
     return float(size)
 
 
-def _longest_lag(max_lag: Any, sequences: LaggedSamples) -> int:
+def _longest_lag(max_lag: Any, sequences: Sequences) -> int:
     if len(sequences) < 2:
         raise ValueError("memory needs at least 2 samples, to swap their pasts; got 1.")
     second = int(np.partition(sequences.lengths, -2)[-2])

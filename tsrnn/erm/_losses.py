@@ -27,34 +27,12 @@ Loss = str | Callable[[Any, Any], Any]
 
 
 def sample_losses(estimator: Any, X: Any, z: Any, loss: Loss) -> np.ndarray:
-    r"""Loss of a fitted estimator on each sample.
-
-    With z of sample i in entries :math:`z_{i,1}, \dots, z_{i,m_i}`, its outputs and steps,
+    r"""Losses (N,) of a fitted estimator; of a sample the mean over its outputs and steps.
 
     .. math:: \ell_i = \frac{1}{m_i} \sum_{j=1}^{m_i} \ell(z_{i,j}, \hat z_{i,j}).
 
-    Parameters
-    ----------
-    estimator : estimator
-        With `predict`; for "log_loss" with `predict_proba` and `classes_`.
-    X : array of shape (N, ...), or list of N sequences
-    z : array of shape (N,), (N, k), (N, T) or (N, T, k), or list of arrays (T_i,) or (T_i, k)
-        Predictions have the same shapes; a last axis of length 1 may be missing in one of them.
-    loss : {"squared_error", "absolute_error", "log_loss", "zero_one"} or callable
-        A callable takes z and the predictions and returns the losses of the N samples.
-
-    Returns
-    -------
-    ndarray of shape (N,)
-        In the unit of the loss; infinite for a label that has probability 0.
-
-    Raises
-    ------
-    ValueError
-        If numbers of samples or shapes differ, a label is not in `classes_`, probabilities are
-        none, or a loss is NaN.
-    TypeError
-        If values are labels where numbers are needed, or the estimator has no probabilities.
+    `empirical_risk` says what X, z and loss may be. Shapes of predictions are those of z, but for
+    a last axis of length 1 that one of the two may lack. Infinite for a label of probability 0.
     """
     n = count(X)
     if count(z) != n:
@@ -169,7 +147,7 @@ def _surprise(
     # Probabilities of float32 sum to 1 to a few digits only.
     if not np.allclose(probability.sum(-1), 1.0, atol=1e-3) or probability.min(initial=0) < 0:
         raise ValueError(f"probabilities of {where} must not be negative and must sum to 1")
-    labels, inverse = np.unique(z, return_inverse=True)
+    labels, inverse = np.unique(z, return_inverse=True)  # few, of which Python looks up each once
     unseen = [label for label in labels.tolist() if label not in place]
     if unseen:
         raise ValueError(
@@ -179,6 +157,7 @@ def _surprise(
         )
     column = np.array([place[label] for label in labels.tolist()], int)[inverse].reshape(z.shape)
     chosen = np.take_along_axis(probability, column[..., None], -1)[..., 0].astype(float)
+    # Nothing is clipped: a label of probability 0 is an infinite loss. The inner 1 keeps log quiet.
     return np.where(chosen > 0, -np.log(np.where(chosen > 0, chosen, 1.0)), np.inf)
 
 

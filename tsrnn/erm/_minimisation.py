@@ -39,7 +39,7 @@ def minimise_risk(
 ) -> FittedFunction:
     """Fitted function from samples, given as to `fit` of an estimator.
 
-    Messages call the estimator `model`, and `kind` is that of its targets.
+    `model` is the class of the estimator, for messages, and `kind` that of its targets.
     """
     from tsrnn.training import train  # Lightning is slow to load
 
@@ -56,7 +56,7 @@ def minimise_risk(
     function = _random_start(model, arguments, targets, training, settings, generator)
     data, network, loss = function.training_data(samples), function.network, settings.loss
     judged = held_out if len(held_out) else chosen
-    with _seeded_dropout(generator):
+    with _seeded_dropout(generator, settings.device):
         history, best_epoch = train(
             network,
             SampleEpoch(data, chosen, settings.batch_size, generator),
@@ -71,7 +71,7 @@ def minimise_risk(
         )
     network.eval()
     skill = None
-    if len(held_out) and best_epoch:
+    if len(held_out) and best_epoch:  # a random start has learned nothing, whatever its risk
         # The network is judged by what it takes off the risk of the best constant.
         constant = constant_risk(data, chosen, held_out, loss)
         if constant > 0:
@@ -85,13 +85,14 @@ def minimise_risk(
 
 
 @contextmanager
-def _seeded_dropout(generator: torch.Generator) -> Iterator[None]:
-    """Seed torch's global generator for a training, and leave it as it was.
-
-    torch's dropout takes no generator of one's own.
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(generator.initial_seed())
+def _seeded_dropout(generator: torch.Generator, device: str) -> Iterator[None]:
+    """Seed torch's global generators for a training on a device, and leave them as they were."""
+    # torch's dropout takes no generator of one's own, and draws on the device it runs on.
+    cuda = range(torch.cuda.device_count()) if device.startswith("cuda") else ()
+    with torch.random.fork_rng(devices=cuda):
+        # torch.manual_seed seeds the generators of all devices, of which a CPU fit restores none.
+        seeding = torch.default_generator if device == "cpu" else torch
+        seeding.manual_seed(generator.initial_seed())
         yield
 
 
@@ -111,9 +112,15 @@ def take_epoch(
     """
     from tsrnn.training import train_for
 
-    if before is not None:
-        _check_same_network(before.arguments, arguments)
-    settings = settings_of(arguments.as_dict())
+    given = arguments.as_dict()
+    fitted = given if before is None else before.arguments.as_dict()
+    for name in OF_THE_NETWORK:
+        if given[name] is not fitted[name] and given[name] != fitted[name]:
+            raise ValueError(
+                f"partial_fit needs the arguments of the fit; {name} was {fitted[name]!r} "
+                f"and is now {given[name]!r}. Set it back, or fit again"
+            )
+    settings = settings_of(given)
     targets, samples = _read(model, kind, settings, X, y, sample_weight, before, classes)
     # Another order of the samples at each call, and the same ones in another run.
     seed = seed_of(arguments.random_state) + (0 if before is None else before.course.n_train)
@@ -127,7 +134,7 @@ def take_epoch(
         network = copy.deepcopy(before.network)
         function = replace(before, arguments=arguments, network=network)
     data, network, course = function.training_data(samples), function.network, function.course
-    with _seeded_dropout(generator):
+    with _seeded_dropout(generator, settings.device):
         moments = train_for(
             network.train(),
             SampleEpoch(data, counted, settings.batch_size, generator, least_steps=1),
@@ -190,13 +197,3 @@ def _random_start(
     network.prepare(verbose=bool(settings.verbose))
     network.reset_parameters(generator)
     return FittedFunction(model, arguments, inputs, input_scaler, targets, network)
-
-
-def _check_same_network(before: Arguments, now: Arguments) -> None:
-    fitted, given = before.as_dict(), now.as_dict()
-    for name in OF_THE_NETWORK:
-        if given[name] is not fitted[name] and given[name] != fitted[name]:
-            raise ValueError(
-                f"partial_fit needs the arguments of the fit; {name} was {fitted[name]!r} "
-                f"and is now {given[name]!r}. Set it back, or fit again"
-            )

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from tsrnn.contract import Arguments, positive_integer, seed_of
-from tsrnn.erm._resampling import count, in_workers, seed_names, take
+from tsrnn.contract import positive_integer, seed_of
+from tsrnn.erm._resampling import count, in_workers, seed_names, take, unfitted
 
 __all__ = ["Refits", "block_bootstrap", "deep_ensemble"]
 
@@ -179,21 +178,14 @@ def deep_ensemble(
 
     Parameters
     ----------
-    estimator : estimator
-        With scikit-learn's `fit`, `predict` and `get_params`, and a parameter `random_state` of
-        its own or of a part. It is not changed. If it is fitted already it is taken to be so to
-        X and z; otherwise a clone is fitted.
-    X : array of shape (N, T, d_in) or (N, T), DataFrame, or list of N arrays (T_i, d_in)
-        Samples of sequences.
-    z : array of shape (N,) or (N, n_outputs)
-        Responses.
+    estimator, X, z, n_jobs
+        As in `block_bootstrap`; the estimator has a parameter `random_state` of its own or of a
+        part.
     n_estimators : int, default 10
         Refits, at least 2.
     random_state : int, numpy random generator or None
         Source of the random states of the refits; also of that of the fit to all samples if the
         estimator's own is None.
-    n_jobs : int, optional
-        Processes, as in scikit-learn; -1 for all cores. Each has one thread.
 
     Returns
     -------
@@ -201,11 +193,8 @@ def deep_ensemble(
 
     Raises
     ------
-    ValueError
-        If the estimator has no parameter `random_state`, as many responses as samples are not
-        given, or an argument is out of range.
-    TypeError
-        If a count is not a whole number.
+    ValueError, TypeError
+        If the estimator has no parameter `random_state`, or as in `block_bootstrap`.
 
     References
     ----------
@@ -274,12 +263,10 @@ def _refitted(
 
 
 def _fit(estimator: Any, rows: np.ndarray, X: Any, z: Any) -> Any:
-    """Fit to rows of the samples: repeated ones once, with their number as weight, if possible.
-
-    Then no sample can be in the training and in the validation part of the estimator.
-    """
+    """Fit to rows of the samples: repeated ones once, with their number as weight, if possible."""
     if not has_fit_parameter(estimator, "sample_weight"):
         return estimator.fit(take(X, rows), take(z, rows))
+    # No sample can then be in the training and in the validation part of the estimator.
     distinct, counts = np.unique(rows, return_counts=True)
     weights = {} if (counts == 1).all() else {"sample_weight": counts.astype(float)}
     return estimator.fit(take(X, distinct), take(z, distinct), **weights)
@@ -287,10 +274,7 @@ def _fit(estimator: Any, rows: np.ndarray, X: Any, z: Any) -> Any:
 
 def _seeded(estimator: Any, seed: np.random.SeedSequence, *, keep: bool = False) -> Any:
     """Clone with random states from a seed; those that are not None stay if `keep`."""
-    arguments = getattr(estimator, "arguments_", None)
-    if isinstance(arguments, Arguments):  # refits are of the model as it was fitted
-        estimator = type(estimator)(**arguments.as_dict())
-    fresh = clone(estimator)
+    fresh = unfitted(estimator)
     values = fresh.get_params(deep=True)
     names = [name for name in seed_names(fresh) if not (keep and values[name] is not None)]
     # Half of the range, as scikit-learn takes seeds below 2^31 everywhere.

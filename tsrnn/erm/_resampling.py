@@ -1,4 +1,4 @@
-"""Rows of samples, random states of clones, and processes: what resampling needs."""
+"""Resampling: rows of samples, clones and their random states, processes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
+from sklearn.base import clone
 from tqdm import tqdm
 
-from tsrnn.contract import job_count
+from tsrnn.contract import Arguments, job_count
 
-__all__ = ["count", "in_workers", "seed_names", "take"]
+__all__ = ["count", "in_workers", "seed_names", "take", "unfitted"]
 
 
 def count(samples: Any) -> int:
@@ -30,6 +31,14 @@ def take(samples: Any, rows: Any) -> Any:
     return [samples[row] for row in rows]
 
 
+def unfitted(estimator: Any) -> Any:
+    """Clone with the arguments of the fit, where the estimator has a record of them."""
+    arguments = getattr(estimator, "arguments_", None)
+    if isinstance(arguments, Arguments):
+        estimator = type(estimator)(**arguments.as_dict())
+    return clone(estimator)
+
+
 def seed_names(estimator: Any) -> list[str]:
     """Names of the parameters `random_state` of an estimator and of its parts."""
     names = estimator.get_params(deep=True)
@@ -44,19 +53,7 @@ def in_workers(
 ) -> list[Any]:
     """Results for the arguments of each task, in order; in processes of one thread each.
 
-    Parameters
-    ----------
-    function : callable
-    tasks : sequence of tuple
-    n_jobs : int or None
-        Processes, -1 for all cores; None or 1 to work in this process.
-    progress : str, optional
-        Words before a progress bar; none by default.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `n_jobs` is no such number.
+    In this process if `n_jobs` is None or 1. `progress` are words before a progress bar.
     """
     jobs = job_count(n_jobs) or 1
     shown: dict[str, Any] = {"total": len(tasks), "desc": progress, "disable": progress is None}

@@ -150,7 +150,27 @@ class Risk:
         >>> empirical_risk(line, *new).minus(empirical_risk(mean, *new))
         Risk difference -0.0793 (std_error 0.107; squared_error, 100 samples, taken as independent)
         """
-        _check_comparable(self, other)
+        if not isinstance(other, Risk):
+            raise TypeError(f"other must be a Risk; got {type(other).__name__}")
+        for what in ("loss", "n", "lags"):
+            values = getattr(self, what), getattr(other, what)
+            if values[0] != values[1]:
+                raise ValueError(
+                    f"both risks must have the same {what}; got {values[0]!r} and {values[1]!r}"
+                )
+        weights = [
+            np.ones(risk.n) if risk.weights is None else risk.weights for risk in (self, other)
+        ]
+        if not np.array_equal(weights[0], weights[1]):
+            raise ValueError("both risks must have the same weights; compute both with the same")
+        if not (np.isfinite(self.losses).all() and np.isfinite(other.losses).all()):
+            raise ValueError("infinite losses have no difference; one of the two risks has some")
+        layouts = [[(fold.n_train, fold.rows) for fold in risk.folds] for risk in (self, other)]
+        if self.folds and other.folds and layouts[0] != layouts[1]:
+            raise ValueError(
+                "both risks must be cross-validated on the same folds; give both the same cv, with "
+                "a fixed random_state if it shuffles"
+            )
         folds = self.folds or other.folds
         difference = risk_of(
             self.losses - other.losses,
@@ -265,15 +285,15 @@ def risk_of_predictions(
     """Risk of predictions (n, k) of n samples, or of all their steps; the error is of samples.
 
     Of classes these are probabilities, and `y` their positions; targets of no weight may be
-    anything. With `lengths`, the steps of each sample, the loss of a sample is the weighted mean
-    over them, its weight the sum of theirs, so that the risk is the weighted mean over all steps,
-    which training lowers.
+    anything. `lengths` are the steps of each sample, where there is a target for each.
     """
     counted = np.ones(len(y), bool) if weights is None else weights > 0
     known, losses = _Predictions(predictions[counted]), np.zeros(len(y))
     losses[counted] = sample_losses(known, y[counted], y[counted], loss)
     if lengths is None:
         return risk_of(losses, weights, loss, 0)
+    # A sample counts by the weights of its steps: the risk is the mean over all of them, which
+    # training lowers.
     weights = np.ones(len(y)) if weights is None else weights
     starts = np.cumsum(lengths) - lengths
     totals = np.add.reduceat(weights, starts)
@@ -351,28 +371,6 @@ def _mean(losses: np.ndarray, weights: np.ndarray | None, rows: np.ndarray) -> f
     if not len(rows):
         return math.nan
     return float(weights[rows] @ losses[rows] / weights[rows].sum())
-
-
-def _check_comparable(a: Risk, b: Risk) -> None:
-    if not isinstance(b, Risk):
-        raise TypeError(f"other must be a Risk; got {type(b).__name__}")
-    for what in ("loss", "n", "lags"):
-        values = getattr(a, what), getattr(b, what)
-        if values[0] != values[1]:
-            raise ValueError(
-                f"both risks must have the same {what}; got {values[0]!r} and {values[1]!r}"
-            )
-    weights = [np.ones(a.n) if risk.weights is None else risk.weights for risk in (a, b)]
-    if not np.array_equal(weights[0], weights[1]):
-        raise ValueError("both risks must have the same weights; compute both with the same")
-    if not (np.isfinite(a.losses).all() and np.isfinite(b.losses).all()):
-        raise ValueError("infinite losses have no difference; one of the two risks has some")
-    layouts = [[(fold.n_train, fold.rows) for fold in risk.folds] for risk in (a, b)]
-    if a.folds and b.folds and layouts[0] != layouts[1]:
-        raise ValueError(
-            "both risks must be cross-validated on the same folds; give both the same cv, with a "
-            "fixed random_state if it shuffles"
-        )
 
 
 def checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:

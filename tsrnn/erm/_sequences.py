@@ -13,7 +13,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-__all__ = ["Inputs", "Sequences", "check_columns_are_numbers", "check_is_table", "read_sequences"]
+__all__ = [
+    "Inputs",
+    "Sequences",
+    "check_columns_are_numbers",
+    "check_is_table",
+    "in_batches",
+    "read_sequences",
+]
 
 LEGAL = (
     "X must be a table whose rows are series, an array of shape (N, T, d_in) with at least one "
@@ -44,7 +51,7 @@ class Inputs:
         return 1 if self.is_table else self.n_features
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sequences:
     """Sequences one below the other.
 
@@ -56,12 +63,18 @@ class Sequences:
     kind : {"table", "array", "list"}
         Form of X.
     inputs : Inputs
+    flat : bool
+        Whether sequences of X have one input and no axis for it.
+    columns : sequence of labels, optional
+        Of X, where it is a frame.
     """
 
     values: np.ndarray
     lengths: np.ndarray
     kind: Literal["table", "array", "list"]
     inputs: Inputs
+    flat: bool = False
+    columns: Any = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -86,8 +99,43 @@ class Sequences:
             return np.split(rows, self.starts[1:])
         return rows.reshape(len(self), -1, *rows.shape[1:])
 
+    def at_lag(self, lag: int, channel: int) -> np.ndarray:
+        """Values of an input at a lag that all sequences have, of shape (N,)."""
+        return self.values[self.starts + self.lengths - 1 - lag, channel]
 
-def read_sequences(X: Any, model: str, expected: Inputs | None = None) -> Sequences:
+    def aligned(self, chosen: np.ndarray) -> np.ndarray:
+        """Copy of some sequences (n, longest, d_in), side by side at their last steps."""
+        if self.kind != "list":  # taking samples of an array is quicker than taking rows
+            return self.in_shape(self.values)[chosen]
+        lengths = self.lengths[chosen, None]
+        lags = np.arange(lengths.max())[::-1]
+        block = self.values[self.starts[chosen, None] + lengths - 1 - lags]
+        block[lags >= lengths] = 0.0  # rows of others, before a sequence begins
+        return block
+
+    def restored(self, block: np.ndarray, chosen: np.ndarray) -> Any:
+        """Sequences of a block of `aligned` in the form of X, as long as the chosen ones."""
+        if self.columns is not None:
+            return pd.DataFrame(block[..., 0], columns=self.columns)
+        block = block[..., 0] if self.flat else block
+        if self.kind != "list":
+            return block
+        lengths = self.lengths[chosen]
+        return [part[len(part) - n :] for part, n in zip(block, lengths, strict=True)]
+
+
+def in_batches(lengths: np.ndarray, width: int, most: int) -> Iterator[np.ndarray]:
+    """Positions of sequences, the longest first, in batches of at most so many numbers, padded."""
+    order = np.argsort(-lengths, kind="stable")
+    while len(order):
+        size = max(1, most // (int(lengths[order[0]]) * width))
+        yield order[:size]
+        order = order[size:]
+
+
+def read_sequences(
+    X: Any, model: str, expected: Inputs | None = None, *, finite: bool = True
+) -> Sequences:
     """Check X and lay its sequences one below the other.
 
     Parameters
@@ -98,6 +146,8 @@ def read_sequences(X: Any, model: str, expected: Inputs | None = None) -> Sequen
         Class of the estimator, for messages.
     expected : Inputs, optional
         Of the fit; by default this is a fit.
+    finite : bool, default True
+        Whether NaN and infinity are refused.
 
     Raises
     ------
@@ -114,12 +164,12 @@ def read_sequences(X: Any, model: str, expected: Inputs | None = None) -> Sequen
         sequences = _from_array(array, model)
     else:
         sequences = _from_table(X, model, expected)
-    finite = np.isfinite(sequences.values)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
+    known = np.isfinite(sequences.values)
+    if finite and not known.all():
+        row, column = np.argwhere(~known)[0]
         kind = "NaN" if np.isnan(sequences.values[row, column]) else "infinity"
         raise ValueError(
-            f"Input X contains {kind}: {(~finite).sum()} values are not finite, the first at "
+            f"Input X contains {kind}: {(~known).sum()} values are not finite, the first at "
             f"{sequences.where(int(row), True)}, input {column}. Fill them in or drop these "
             "samples first"
         )
@@ -133,20 +183,9 @@ def read_sequences(X: Any, model: str, expected: Inputs | None = None) -> Sequen
 
 
 def check_is_table(values: Any, what: str) -> None:
-    """Refuse samples that are not rows that can be counted.
+    """Refuse a generator, a lazy frame, groups, and a frame of columns that share a name.
 
-    Parameters
-    ----------
-    values : object
-    what : str
-        How messages call it, such as "sample_weight".
-
-    Raises
-    ------
-    TypeError
-        If it is a generator, a lazy frame, or the groups of a frame.
-    ValueError
-        If columns of a frame share a name.
+    Messages call the values `what`, such as "sample_weight".
     """
     lazy = hasattr(values, "collect")
     if lazy or isinstance(values, Iterator | DataFrameGroupBy | SeriesGroupBy):
@@ -163,20 +202,7 @@ def check_is_table(values: Any, what: str) -> None:
 
 
 def check_columns_are_numbers(frame: Any, what: str) -> None:
-    """Refuse text, dates and other things in a column of a pandas or polars frame.
-
-    Parameters
-    ----------
-    frame : object
-        Anything else than a frame passes.
-    what : str
-        How messages call it, such as "X".
-
-    Raises
-    ------
-    ValueError
-        Naming the first such column and one of its values.
-    """
+    """Refuse text, dates and other things in a column of a frame; the first one is named."""
     if isinstance(frame, pd.Series):
         frame = frame.to_frame()
     if not hasattr(frame, "columns"):
@@ -273,23 +299,24 @@ def _from_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
                 f"frames in a list must have the same columns in the same order, {columns[0]}; "
                 f"frame {i} has {names}"
             )
-    parts = [_sequence_values(item, i).reshape(-1, widths[0]) for i, item in enumerate(X)]
+    parts = []
+    for i, item in enumerate(X):
+        if np.ma.is_masked(item):
+            raise ValueError(
+                f"sequence {i} of X is masked in places. Fill these in or drop it first"
+            )
+        check_columns_are_numbers(item, f"sequence {i} of X")
+        array = np.asarray(item)
+        if array.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported: sequence {i} of X has {array.dtype}")
+        _check_type(array.dtype, f"sequence {i} of X")
+        try:
+            parts.append(array.astype(np.float64).reshape(-1, widths[0]))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sequence {i} of X must hold numbers; {error}") from error
     lengths = np.array([shape[0] for shape in shapes])
-    return Sequences(np.concatenate(parts), lengths, "list", Inputs(widths[0], False))
-
-
-def _sequence_values(item: Any, i: int) -> np.ndarray:
-    if np.ma.is_masked(item):
-        raise ValueError(f"sequence {i} of X is masked in places. Fill these in or drop it first")
-    check_columns_are_numbers(item, f"sequence {i} of X")
-    array = np.asarray(item)
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: sequence {i} of X has {array.dtype}")
-    _check_type(array.dtype, f"sequence {i} of X")
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"sequence {i} of X must hold numbers; {error}") from error
+    flat = all(len(shape) == 1 for shape in shapes)
+    return Sequences(np.concatenate(parts), lengths, "list", Inputs(widths[0], False), flat)
 
 
 def _from_array(X: Any, model: str) -> Sequences:
@@ -314,4 +341,5 @@ def _from_table(X: Any, model: str, expected: Inputs | None) -> Sequences:
     array = validate_data(columns, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
     n, length = array.shape
     inputs = Inputs(length, True, getattr(columns, "feature_names_in_", None))
-    return Sequences(array.reshape(-1, 1), np.full(n, length), "table", inputs)
+    values, names = array.reshape(-1, 1), getattr(X, "columns", None)
+    return Sequences(values, np.full(n, length), "table", inputs, True, names)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from tsrnn.contract import Summary
 from tsrnn.interpret import (
     WIDTH,
     feature_section,
@@ -31,8 +32,8 @@ _UNTESTED = "No samples were held out: nothing here estimates the risk on new sa
 _PARTIAL = "The last step was a partial fit; the training risk is of the samples given to it."
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, eq=False, repr=False)
+class SequenceSummary(Summary):
     """Text and tables of a fitted estimator; print it.
 
     Attributes
@@ -57,7 +58,8 @@ class Summary:
     features: pd.DataFrame | None
     notes: list[str]
 
-    def __str__(self) -> str:
+    def as_text(self) -> str:
+        """Page as it is printed."""
         parts = [
             self.title.center(WIDTH).rstrip(),
             "=" * WIDTH,
@@ -72,10 +74,8 @@ class Summary:
         ]
         return "\n".join(parts)
 
-    __repr__ = __str__
 
-
-def summarise(function: FittedFunction, features: pd.DataFrame | None) -> Summary:
+def summarise(function: FittedFunction, features: pd.DataFrame | None) -> SequenceSummary:
     """Build the summary of a fitted function, with its recurrence features where it has any."""
     network, course, arguments = function.network, function.course, function.arguments
     history = course.history
@@ -112,7 +112,7 @@ def summarise(function: FittedFunction, features: pd.DataFrame | None) -> Summar
     if features is not None:
         notes.append(reading_of(features))
     title = f"{function.model} Results"
-    return Summary(title, _composition(course), facts, risk, features, notes)
+    return SequenceSummary(title, _composition(course), facts, risk, features, notes)
 
 
 def _composition(course: Course) -> str:

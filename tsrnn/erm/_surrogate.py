@@ -138,6 +138,7 @@ class _Layer(NamedTuple):
 
 
 def _dense_layers(rnn: Any) -> list[_Layer]:
+    """Layers of a network of Elman; a TypeError where it is another."""
     if isinstance(rnn, ParaRNN) and rnn.nonlinearity is not None:
         weights = [rnn.weights(layer) for layer in range(rnn.num_layers)]
         rows = _unit_numbers(rnn.block_size, rnn.n_blocks)
@@ -156,23 +157,25 @@ def _dense_layers(rnn: Any) -> list[_Layer]:
                 "network must be a torch.nn.RNN with batch_first=True and bidirectional=False; got "
                 f"batch_first={rnn.batch_first}, bidirectional={rnn.bidirectional}"
             )
-        return [_torch_layer(rnn, layer) for layer in range(rnn.num_layers)]
+
+        def array(name: str) -> np.ndarray:
+            return _array(getattr(rnn, name))
+
+        return [
+            _Layer(
+                array(f"weight_hh_l{i}"),
+                np.arange(rnn.hidden_size),
+                array(f"weight_ih_l{i}"),
+                # torch adds two biases, of which one would do.
+                array(f"bias_ih_l{i}") + array(f"bias_hh_l{i}") if rnn.bias else None,
+            )
+            for i in range(rnn.num_layers)
+        ]
     cell = getattr(getattr(rnn, "cell", None), "name", None)
     raise TypeError(
         "network must be a torch.nn.RNN, a tsrnn.layers.ParaRNN with cell='rnn' or a "
         f"tsrnn.layers.RecurrentNetwork around one; got {type(rnn).__name__}"
         + (f" with cell {cell!r}" if cell else "")
-    )
-
-
-def _torch_layer(rnn: nn.RNN, layer: int) -> _Layer:
-    names = [f"bias_{kind}_l{layer}" for kind in ("ih", "hh")] if rnn.bias else []
-    biases = [_array(getattr(rnn, name)) for name in names]
-    return _Layer(
-        recurrent=_array(getattr(rnn, f"weight_hh_l{layer}")),
-        rows=np.arange(rnn.hidden_size),
-        projection=_array(getattr(rnn, f"weight_ih_l{layer}")),
-        bias=biases[0] + biases[1] if biases else None,
     )
 
 

@@ -105,14 +105,7 @@ class Targets(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RegressionTargets(Targets):
-    """Numbers, k of each sample or step.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Of one target: () or (k,).
-    scaler : StandardScaler
-    """
+    """Numbers, of shape () or (k,) for each sample or step."""
 
     shape: tuple[int, ...]
     scaler: StandardScaler
@@ -177,13 +170,7 @@ class RegressionTargets(Targets):
 
 @dataclass(frozen=True, eq=False)
 class ClassTargets(Targets):
-    """Classes, one of each sample or step.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels in order.
-    """
+    """Classes, one of each sample or step; labels in order."""
 
     classes: np.ndarray
     kinds: ClassVar[dict[str, Kind]] = {"classes": listed(anything), "label_dtype": text}
@@ -262,17 +249,9 @@ def label_array(name: str, labels: Any) -> np.ndarray:
 
 
 def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray:
-    """Targets, one per sample or, with `many_to_many`, one per row of `sequences`.
+    """Targets of their own type, one per sample or, with `many_to_many`, per row of `sequences`.
 
-    Returns
-    -------
-    ndarray of shape (N,), (N, k), (rows,) or (rows, k)
-        Of their own type.
-
-    Raises
-    ------
-    ValueError
-        If they do not match the sequences; the message names the first sample that does not.
+    Of shape (N,), (N, k), (rows,) or (rows, k); errors name the first sample that does not match.
     """
     if y is None:  # scikit-learn's words
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
@@ -297,13 +276,7 @@ def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray
 
 
 def read_weights(sample_weight: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray | None:
-    """Weights of samples or, with `many_to_many`, of rows, 1 at most; None if none are given.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many as samples (or steps), one is negative, or all are zero.
-    """
+    """Weights of samples or, with `many_to_many`, of rows, 1 at most; None if none are given."""
     if sample_weight is None:
         return None
     check_is_table(sample_weight, "sample_weight")

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from tsrnn.erm._sequences import Sequences
+from tsrnn.erm._sequences import Sequences, in_batches
 from tsrnn.erm._settings import Settings
 from tsrnn.layers import RecurrentNetwork
 from tsrnn.training import Epoch
@@ -22,21 +22,16 @@ LEAST_MAGNITUDE = 1e-150  # squares of smaller numbers underflow
 LEAST_STEPS = 20  # optimiser steps an epoch, so that a small sample is not an epoch of one
 MOST_STEPS = 200  # by the batch size that is chosen, as long as it is below the largest
 LEAST_BATCH, LARGEST_BATCH = 64, 1024
-NUMBERS_AT_ONCE = 4_000_000  # states held at a time while predicting
-LARGEST = float(np.finfo(np.float32).max)
+NUMBERS_AT_ONCE = 4_000_000  # states held at a time while predicting: 16 MB in float32
+LARGEST = float(np.finfo(np.float32).max)  # networks compute in float32
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Sequences with their targets, as numbers, and weights.
 
-    Attributes
-    ----------
-    sequences : Sequences
-    targets : ndarray of shape (N, k) or (rows, k), or without k
-    weights : ndarray of shape (N,) or (rows,), or None
-    many_to_many : bool
-        Whether targets and weights are of rows.
+    Targets (N, k), or (N,) of classes, and weights (N,) are of samples; with `many_to_many` of
+    rows.
     """
 
     sequences: Sequences
@@ -74,14 +69,9 @@ class Samples:
 
 
 def fitted_scaler(name: str, values: np.ndarray, weights: np.ndarray | None) -> StandardScaler:
-    """Scaler of the columns of `values` (rows, columns); constant ones keep their scale.
+    """Scaler of the columns of `values` (rows, columns), of rows of a weight above 0.
 
-    Rows of weight 0 are left out.
-
-    Raises
-    ------
-    ValueError
-        If squares overflow, or are all lost in rounding to 0.
+    Constant columns keep their scale; a ValueError where squares overflow or underflow.
     """
     if weights is not None:
         values, weights = values[weights > 0], weights[weights > 0]
@@ -130,21 +120,9 @@ def scaled(sequences: Sequences, scaler: StandardScaler | None) -> Sequences:
 def hold_out(
     samples: Tensor, settings: Settings, classes: np.ndarray | None, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Samples to train on and samples to validate on, none without `early_stopping`.
+    """Positions to train on and to validate on, none without `early_stopping`.
 
-    Parameters
-    ----------
-    samples : integer Tensor of shape (n,)
-        Samples to divide, in order.
-    settings : Settings
-    classes : integer ndarray of shape (n,), optional
-        A random part keeps the shares of the classes, where each has a sample for both parts.
-    generator : torch.Generator
-
-    Raises
-    ------
-    ValueError
-        If there is one sample.
+    `classes` are those of the samples, whose shares a random part keeps where it can.
     """
     n = len(samples)
     if not settings.early_stopping:
@@ -154,6 +132,7 @@ def hold_out(
             "early_stopping=True needs a sample to train and one to validate; got n_samples = 1 "
             "of a weight above 0. Give more samples, or set early_stopping=False"
         )
+    # Either part has a sample at least, however few there are.
     size = min(max(1, round(settings.validation_fraction * n)), n - 1)
     if settings.validation_split == "last":
         return samples[: n - size], samples[n - size :]
@@ -170,7 +149,7 @@ def hold_out(
 
 
 def counted(weight: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
-    """Mask of the samples that have a weight above 0 or, with weights of rows, such a step."""
+    """Mask of the samples of a weight above 0 or, with weights of rows, with such a step."""
     return np.maximum.reduceat(weight, sequences.starts) > 0 if many_to_many else weight > 0
 
 
@@ -180,11 +159,9 @@ class Batch(NamedTuple):
     Attributes
     ----------
     x : Tensor of shape (B, T, d_in)
-    lengths : integer Tensor of shape (B,) or None
-        None where all samples are as long.
+    lengths : integer Tensor of shape (B,), or None where all samples are as long
     target : Tensor of shape (B, k), (B, T, k), or without k if it is a class
-    weight : Tensor of shape (B,) or (B, T)
-        Zero after a sequence's end.
+    weight : Tensor of shape (B,) or (B, T), zero after a sequence's end
     """
 
     x: Tensor
@@ -199,18 +176,9 @@ class Batch(NamedTuple):
 
 
 class TrainingData:
-    """Samples one below the other; see `Sequences`.
+    """Samples one below the other, as the network sees them; see `Sequences` and `Samples`.
 
-    Parameters
-    ----------
-    sequences : Sequences
-        As the network sees them.
-    target : Tensor of shape (N, k) or (rows, k), or without k
-    weight : ndarray of shape (N,) or (rows,), optional
-        Of samples or rows; all 1 by default. They are given a mean of 1 over samples, or steps of
-        samples, that have any; targets of weight 0 may be anything.
-    many_to_many : bool
-        Whether targets and weights are of rows.
+    Weights are given a mean of 1 over the samples, or the steps of samples, that have any.
     """
 
     def __init__(
@@ -231,6 +199,7 @@ class TrainingData:
             rows = counted(weight, sequences, many_to_many)
             if many_to_many:
                 rows = np.repeat(rows, sequences.lengths)
+            # A mean of 1 keeps the learning rate's meaning, whatever the unit of the weights.
             self.weight = torch.from_numpy((weight / weight[rows].mean()).astype(np.float32))
             # NaN times a weight of 0 is NaN: targets that do not count become 0.
             ignored = torch.from_numpy(weight == 0).view(-1, *[1] * (target.ndim - 1))
@@ -256,7 +225,7 @@ class TrainingData:
         return Batch(self.values[rows], None if equal else lengths, target, weight)
 
     def sample(self, numbers: int) -> Tensor:
-        """Inputs, about so many, of samples at least as long as the median."""
+        """Inputs (n, T, d_in), about so many, of samples at least as long as the median."""
         length = int(self.lengths.median())
         long_enough = torch.nonzero(self.lengths >= length)[:, 0]
         count = max(1, numbers // (length * self.values.shape[1]))
@@ -266,20 +235,7 @@ class TrainingData:
 
 
 class SampleEpoch(Epoch):
-    """Passes over samples in random order.
-
-    An epoch is one pass, or several where that would be fewer than `least_steps`.
-
-    Parameters
-    ----------
-    data : TrainingData
-    samples : integer Tensor
-        Positions of the samples to train on.
-    batch_size : int or None
-        By default 64, or as many as make an epoch `MOST_STEPS`, at most 1024.
-    generator : torch.Generator
-    least_steps : int
-    """
+    """Passes over samples in random order: one, or as many as make `least_steps`."""
 
     def __init__(
         self,
@@ -348,19 +304,7 @@ class EmpiricalRisk:
 
 @dataclass(frozen=True, eq=False)
 class RiskOfSamples:
-    """Weighted mean loss over samples, of outputs within their bounds.
-
-    Parameters
-    ----------
-    network : RecurrentNetwork
-    data : TrainingData
-    samples : integer Tensor
-    loss : str
-    reading : str
-        See `outputs`.
-    bounds : pair of Tensor or None
-        Least and largest output.
-    """
+    """Weighted mean loss over samples, of outputs within their bounds."""
 
     network: RecurrentNetwork
     data: TrainingData
@@ -391,8 +335,7 @@ class RiskOfSamples:
 def constant_risk(data: TrainingData, train: Tensor, held_out: Tensor, loss: str) -> float:
     """Weighted mean loss of held-out samples under the best constant of the training ones.
 
-    The mean for squared errors, the median for absolute ones, shares of the classes for the log
-    loss.
+    The mean for squared errors, the median for absolute ones, shares of classes for the log loss.
     """
 
     def targets_and_weights(samples: Tensor) -> tuple[Tensor, Tensor]:
@@ -420,13 +363,8 @@ def constant_risk(data: TrainingData, train: Tensor, held_out: Tensor, loss: str
 def outputs(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
     """Outputs of every step (B, T, k), or a single one of every sample (B, k).
 
-    Parameters
-    ----------
-    network : RecurrentNetwork
-    batch : Batch
-    reading : {"every", "last", "mean", "max"}
-        States of the last layer that the head is given: all, the last, or their mean or maximum
-        over the steps of the sample.
+    The head is given the states of the last layer: "every" one, the "last", or their "mean" or
+    "max" over the steps of a sample.
     """
     return network.head(_states(network, batch, reading))
 
@@ -442,26 +380,22 @@ def _states(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
         return states.mean(1) if reading == "mean" else states.amax(1)
     if reading == "mean":
         return states.sum(1) / batch.lengths[:, None].to(states.dtype)
+    # States after the end are zero, which may be the maximum: they have to be out of the way.
     outside = torch.arange(states.shape[1], device=states.device) >= batch.lengths[:, None]
     return states.masked_fill(outside[..., None], -torch.inf).amax(1)
 
 
 def in_parts(samples: Tensor, lengths: Tensor, width: int) -> Iterator[Tensor]:
     """Samples in parts whose states fit into `NUMBERS_AT_ONCE`, the longest first."""
-    order = samples[lengths[samples].argsort(descending=True, stable=True)]
-    while len(order):
-        size = max(1, NUMBERS_AT_ONCE // (int(lengths[order[0]]) * width))
-        yield order[:size]
-        order = order[size:]
+    for part in in_batches(lengths[samples].numpy(), width, NUMBERS_AT_ONCE):
+        yield samples[torch.from_numpy(part)]
 
 
 @torch.no_grad()
 def all_outputs(network: RecurrentNetwork, data: TrainingData, reading: str) -> np.ndarray:
-    """Outputs of all samples (N, k), or of all rows (rows, k), in float64.
-
-    The recurrence runs in float32, the head in float64: a product of torch rounds a row by how
-    many rows there are, and outputs would depend on the samples beside them in the last digits.
-    """
+    """Outputs of all samples (N, k), or of all rows (rows, k), in float64."""
+    # The recurrence runs in float32, the head in float64: a product of torch rounds a row by how
+    # many rows there are, and outputs would depend on the samples beside them in the last digits.
     head = copy.deepcopy(network).double().head
     n_outputs = network.output.out_features
     count = len(data.values) if reading == "every" else len(data.lengths)

@@ -155,38 +155,32 @@ class FeatureHistory(Callback):
                 table["kept"] = table["epoch"] == kept
 
     def _record(self, module: nn.Module, epoch: int) -> None:
-        features = self._features(module)
+        """Record the outermost parts that have recurrent matrices, their layers numbered on."""
+        readable = [
+            part
+            for part in module.modules()
+            if isinstance(part, nn.RNN | nn.RNNCell)
+            # An ensemble is opened: its networks are parts.
+            or (
+                callable(getattr(part, "recurrent_blocks", None)) and not isinstance(part, Ensemble)
+            )
+        ]
+        if not readable:
+            raise ValueError(
+                f"FeatureHistory found nothing to read in this {type(module).__name__}: it needs a "
+                "part with recurrent_blocks(), such as a layer of tsrnn.layers, or a torch.nn.RNN "
+                "or RNNCell. Train a module that holds one, or leave the callback out."
+            )
+        inner = {id(part) for outer in readable for part in outer.modules() if part is not outer}
+        tables: list[pd.DataFrame] = []
+        for part in readable:
+            if id(part) not in inner:
+                table = recurrence_features(part, freq=self.freq, tol=self.tol)
+                table["layer"] += tables[-1]["layer"].iloc[-1] if tables else 0
+                tables.append(table)
+        features = pd.concat(tables, ignore_index=True)
+        features.attrs = dict(tables[0].attrs)
         features.insert(0, "training", self._training)
         features.insert(1, "epoch", epoch)
         self._tables.append(features)
         self._epoch = epoch
-
-    def _features(self, module: nn.Module) -> pd.DataFrame:
-        """Features of all recurrent parts, their layers numbered on."""
-        tables: list[pd.DataFrame] = []
-        for part in _recurrent_parts(module):
-            table = recurrence_features(part, freq=self.freq, tol=self.tol)
-            table["layer"] += tables[-1]["layer"].iloc[-1] if tables else 0
-            tables.append(table)
-        features = pd.concat(tables, ignore_index=True)
-        features.attrs = dict(tables[0].attrs)
-        return features
-
-
-def _recurrent_parts(module: nn.Module) -> list[nn.Module]:
-    """The outermost parts of a module that have recurrent matrices to read, ensembles opened."""
-    readable = [part for part in module.modules() if _is_readable(part)]
-    if not readable:
-        raise ValueError(
-            f"FeatureHistory found nothing to read in this {type(module).__name__}: it needs a "
-            "part with recurrent_blocks(), such as a layer of tsrnn.layers, or a torch.nn.RNN or "
-            "RNNCell. Train a module that holds one, or leave the callback out."
-        )
-    inner = {id(part) for outer in readable for part in outer.modules() if part is not outer}
-    return [part for part in readable if id(part) not in inner]
-
-
-def _is_readable(module: nn.Module) -> bool:
-    known = isinstance(module, (nn.RNN, nn.RNNCell))
-    reads = callable(getattr(module, "recurrent_blocks", None))
-    return known or (reads and not isinstance(module, Ensemble))

@@ -172,6 +172,10 @@ def _table(
     angle = np.where(modulus == 0, np.nan, np.angle(eigenvalue))
     with np.errstate(divide="ignore"):
         period = 2 * np.pi / angle
+        half_life = np.abs(np.divide(np.log(0.5), np.log(modulus)))
+    # A modulus that rounding alone tells from 1 neither falls nor grows.
+    half_life[modulus > 1] = np.nan
+    half_life[np.abs(modulus - 1) <= tol] = np.inf
     numbered = {} if blocks.network is None else {"network": blocks.network}
     named = {} if blocks.matrix is None else {"matrix": blocks.matrix}
     letters = np.where(eigenvalue.imag > 0, "C", "R")
@@ -188,19 +192,11 @@ def _table(
             "order": order,
             "modulus": modulus,
             "angle": angle,
-            "half_life": _half_life(modulus, tol) * unit.step,
+            "half_life": half_life * unit.step,
             "period": period * unit.step,
             "share": np.nan if share is None else share[block],
         }
     )
-
-
-def _half_life(modulus: np.ndarray, tol: float) -> np.ndarray:
-    """log(1/2) / log(modulus) in steps; moduli within tol of 1 count as 1."""
-    with np.errstate(divide="ignore"):
-        half_life = np.divide(np.log(0.5), np.log(modulus))
-    half_life = np.where(modulus > 1, np.nan, np.abs(half_life))
-    return np.where(np.abs(modulus - 1) <= tol, np.inf, half_life)
 
 
 Place = tuple[int | None, int]  # network, where there are several, and layer

@@ -144,21 +144,9 @@ def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
 
 
 def read_networks(model: Any, kind: type[Recurrent], reader: str) -> list[ReadNetwork]:
-    """Read every network of a model, whose recurrent layers must be of one kind.
+    """Networks of a model, whose recurrent layers must be of one kind; see `active_networks`.
 
-    Parameters
-    ----------
-    model : Recurrent, RecurrentNetwork, Ensemble or fitted forecaster
-    kind : type
-    reader : str
-        The function that reads, for messages.
-
-    Raises
-    ------
-    TypeError
-        If there are no layers of this kind.
-    UninformativeNetworkError, sklearn.exceptions.NotFittedError
-        See `active_networks`.
+    A TypeError where they are not; messages call the function that reads `reader`.
     """
     from tsrnn.layers import RecurrentNetwork
 
@@ -183,13 +171,7 @@ def read_networks(model: Any, kind: type[Recurrent], reader: str) -> list[ReadNe
 
 
 def read_network(model: Any, kind: type[Recurrent], reader: str) -> ReadNetwork:
-    """Read the only network of a model; see `read_networks`.
-
-    Raises
-    ------
-    ValueError
-        If there are several.
-    """
+    """The only network of a model; a ValueError if there are several."""
     networks = read_networks(model, kind, reader)
     if len(networks) > 1:
         raise ValueError(

@@ -181,21 +181,11 @@ def _signed(modulus: float, angle: float) -> float:
 class JordanBlock(NamedTuple):
     """One block of the real Jordan form.
 
-    Attributes
-    ----------
-    eigenvalue : complex
-        On or above the real axis; above it, the block stands for the conjugate pair.
-    order : int
-        n: the block is n x n for a real eigenvalue and 2n x 2n for a pair.
+    Its eigenvalue lies on the real axis, n x n, or above it, 2n x 2n for a conjugate pair.
     """
 
     eigenvalue: complex
     order: int
-
-    @property
-    def size(self) -> int:
-        """Number of rows of the real Jordan block."""
-        return self.order * (2 if self.eigenvalue.imag > 0 else 1)
 
 
 def default_tolerance(d: int, eps: float) -> float:
@@ -208,22 +198,8 @@ def default_tolerance(d: int, eps: float) -> float:
 
 
 def jordan_structure(matrix: np.ndarray, tol: float) -> list[JordanBlock]:
-    r"""Real Jordan structure of a matrix known up to a relative error.
+    """Real Jordan structure of a matrix (d, d) in float64, known up to tol * ||W||_2.
 
-    Parameters
-    ----------
-    matrix : ndarray, shape (d, d)
-        Real, float64.
-    tol : float
-        delta = tol * ||W||_2 is the size of a perturbation of W regarded as no change.
-
-    Returns
-    -------
-    list of JordanBlock
-        Their sizes sum to d.
-
-    Notes
-    -----
     A perturbation of size delta spreads an n-fold defective eigenvalue over a circle of radius
     about delta^(1/n), so distances between eigenvalues alone cannot tell what is one eigenvalue.
     Their mean, however, moves by the order of delta only. Therefore sets of neighbouring
@@ -271,6 +247,7 @@ def _orders(matrix: np.ndarray, center: complex, count: int, delta: float) -> li
         _, singular, right = np.linalg.svd(shifted)
         rank = int(np.sum(singular > delta))
         increments.append(len(singular) - rank)
+        # W restricted to the complement of its null space: powers would square the rounding.
         rest = right[:rank]
         shifted = rest @ shifted @ rest.conj().T
     if sum(increments) != count or sorted(increments, reverse=True) != increments:
@@ -305,10 +282,8 @@ def jordan_structures(stack: np.ndarray, tol: float) -> Structures:
 
 
 def structure_of_twos(stack: np.ndarray, tol: float) -> Structures:
-    r"""Jordan blocks of a stack of thousands of real 2 x 2 matrices, shape (K, 2, 2).
+    """Jordan blocks of a stack of thousands of real 2 x 2 matrices, shape (K, 2, 2).
 
-    Notes
-    -----
     With tau = tr(W) / 2, N = W - tau I and the discriminant D = -det(N) the eigenvalues are
     tau +- sqrt(D). With delta = tol * ||W||_2 and the singular values s1 >= s2 of N, where
     s1 s2 = |D|, W is within delta of a matrix with

@@ -96,7 +96,9 @@ def _steps_along(
     if x.ndim == 2:
         start = None if hx is None else hx[:, None]
         return _steps_along(network, x[None], start, lengths)[:, :, 0]
-    layer(x[:, :1], hx)  # raises if shapes do not fit, before anything long
+    # Dropout of a layer in training draws from the global generators of its device.
+    with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+        layer(x[:, :1], hx)  # raises if shapes do not fit, before anything long
     start = layer.initial_state(len(x)) if hx is None else hx
     steps = torch.stack(
         [

@@ -206,7 +206,12 @@ def reconstruct_input(
     functions = None if basis is None else _checked_basis(basis, steps, lru.input_size)
     if functions is not None:
         matrix = matrix @ functions
-    inverse, condition_number = _pseudoinverse(matrix, parts.dtype)
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    # Singular values that rounding of the state hides would magnify it.
+    kept = values > max(matrix.shape) * np.finfo(parts.dtype).eps * values[0]
+    inverse = (right[kept].T / values[kept]) @ left[:, kept].T
+    determined = matrix.shape[0] >= matrix.shape[1] and values[-1] > 0
+    condition_number = float(values[0] / values[-1]) if determined else np.inf
     solution = parts.astype(np.float64) @ inverse.T
     if functions is not None:
         solution = solution @ functions.T
@@ -255,15 +260,6 @@ def _memory(layer: LRU, share: float, step: float) -> pd.DataFrame:
         }
         tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True)
-
-
-def _pseudoinverse(matrix: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, float]:
-    """Inverse without what rounding of `dtype` hides, and the condition number."""
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    kept = values > max(matrix.shape) * np.finfo(dtype).eps * values[0]
-    inverse = (right[kept].T / values[kept]) @ left[:, kept].T
-    determined = matrix.shape[0] >= matrix.shape[1] and values[-1] > 0
-    return inverse, float(values[0] / values[-1]) if determined else np.inf
 
 
 def _as_complex(tensor: Tensor) -> np.ndarray:

@@ -33,6 +33,11 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
     list of Tensor, each of shape (K,)
         One a layer, float64.
 
+    Raises
+    ------
+    TypeError
+        If its layers have no blocks.
+
     Examples
     --------
     >>> import torch
@@ -45,10 +50,15 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
     (torch.Size([4]), 1.0)
     """
     rnn = network.rnn
-    assert isinstance(rnn, CellStack)  # others have no blocks
+    if not isinstance(rnn, CellStack):
+        raise TypeError(
+            "network must have layers of blocks, such as tsrnn.layers.ParaRNN; got "
+            f"{type(rnn).__name__} layers, which have none"
+        )
     layers = [x if network.input is None else network.input(x)]
     for layer in range(rnn.num_layers):
         layers.append(rnn.run_layer(layer, layers[-1], None)[0])
+    # Sums over all rows and steps: float32 would lose the shares of small blocks.
     output = network.head(layers[-1]).flatten(0, 1).double()
     centred = output - output.mean(0)
     total = centred.square().sum()

@@ -28,7 +28,7 @@ _UNITS = {
     **dict.fromkeys(["Q", "QS", "QE", "BQS", "BQE"], "quarters"),
     **dict.fromkeys(["Y", "A", "YS", "YE", "AS", "BYS", "BYE"], "years"),
 }
-_ALIAS = re.compile(r"(?P<multiple>\d*)(?P<alias>[A-Za-z]+)(-[A-Z0-9]+)?")
+_ALIAS = re.compile(r"(?P<multiple>0*[1-9]\d*|)(?P<alias>[A-Za-z]+)(-[A-Z0-9]+)?")
 
 
 class TimeUnit(NamedTuple):
@@ -39,22 +39,10 @@ class TimeUnit(NamedTuple):
 
 
 def time_unit(freq: Any) -> TimeUnit:
-    """Read the unit of time from a frequency: "15min" is 15 minutes a step, "MS" 1 month.
+    """Unit of time of a frequency: "15min" is 15 minutes a step, "MS" 1 month.
 
-    Parameters
-    ----------
-    freq : str, int, pandas offset or None
-        A pandas alias or offset; an integer for an integer index; None where nothing is known.
-
-    Returns
-    -------
-    TimeUnit
-        ("steps", 1) for None and 1, ("index units", k) for another integer k.
-
-    Raises
-    ------
-    ValueError
-        If the frequency is not understood or has no unit of time (such as "SMS").
+    `freq` is an alias or offset of pandas, an integer for an integer index, or None where nothing
+    is known: ("steps", 1) for None and 1, ("index units", k) for another integer k.
     """
     if freq is None:
         return TimeUnit("steps", 1.0)
@@ -63,7 +51,12 @@ def time_unit(freq: Any) -> TimeUnit:
     text = freq if isinstance(freq, str) else getattr(freq, "freqstr", None)
     if text is None:
         raise _not_understood(freq)
-    unit = _from_alias(text) or _from_alias(_normalised(text))
+    unit = _from_alias(text)
+    if unit is None:
+        try:
+            unit = _from_alias(str(to_offset(text).freqstr))  # which makes "1h30min" "90min"
+        except (ValueError, AttributeError) as error:
+            raise _not_understood(text) from error
     if unit is None:
         raise _not_understood(freq)
     return unit
@@ -74,14 +67,6 @@ def _from_alias(text: str) -> TimeUnit | None:
     if match is None or match["alias"] not in _UNITS:
         return None
     return TimeUnit(_UNITS[match["alias"]], float(match["multiple"] or 1))
-
-
-def _normalised(text: str) -> str:
-    """Pandas' own spelling, which turns "1h30min" into "90min"."""
-    try:
-        return str(to_offset(text).freqstr)
-    except (ValueError, AttributeError) as error:
-        raise _not_understood(text) from error
 
 
 def _not_understood(freq: Any) -> ValueError:

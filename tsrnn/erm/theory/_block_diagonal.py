@@ -293,9 +293,11 @@ def _decoupled(T: np.ndarray, Q: np.ndarray, size: int) -> _Similarity | None:
         columns = np.eye(len(T), size, -top)
         if top:
             X, scale, info = lapack.dtrsyl(T[:top, :top], T[group, group], -T[:top, group], isgn=-1)
+            # LAPACK scales down what would overflow: spectra of the groups coincide.
             if scale < 1 or info < 0 or not np.abs(X).max() < LARGEST:
                 return None
             columns[:top] = X
+        # Orthonormal columns in a group: of all bases of its subspace nearly the best condition.
         basis[:, group] = np.linalg.qr(columns)[0]
     by_group = basis.reshape(len(T), -1, size).transpose(1, 0, 2)
     blocks = by_group.transpose(0, 2, 1) @ T @ by_group

@@ -182,6 +182,7 @@ def _n_inputs(d_in: Any, length: Any) -> int:
 
 def _ceil_exp(log: float) -> int:
     """Smallest whole number from 1 on at or above exp(log); beyond 2^60 to sixty binary digits."""
+    # exp overflows above 2^1024, and floats hold no more than 53 digits: the rest are zeros.
     doublings = max(0, math.floor(log / math.log(2)) - 60)
     rest = math.exp(log - doublings * math.log(2))
     # Rounding of exp must not lift what is a whole number to the next.
