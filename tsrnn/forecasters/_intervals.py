@@ -190,7 +190,7 @@ def calibrate(errors: np.ndarray, method: str) -> Calibration:
     return Calibration(np.ascontiguousarray(errors[:, chosen]), method)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibration:
     r"""Scaled forecast errors :math:`(y_{t+k} - \hat y_{t+k}) / s_t` of the validation part.
 

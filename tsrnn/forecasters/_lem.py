@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from tsrnn.contract import choice, number, positive_integer, with_shared_arguments
+from tsrnn.contract import choice, number, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.forecasters._settings import Presets
-from tsrnn.layers import LayerChoice
+from tsrnn.layers import LayerChoice, layer_choice
 
 
 @with_shared_arguments
@@ -63,7 +62,6 @@ class LEMForecaster(RecurrentForecaster):
     """
 
     column_name = "LEM"
-    presets: ClassVar[Presets] = {}
 
     def __init__(
         self,
@@ -81,14 +79,12 @@ class LEMForecaster(RecurrentForecaster):
         self.init = init
         self.chrono_length = chrono_length
 
-    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
-        options: dict[str, Any] = {
+    @staticmethod
+    def _layer(filled: dict[str, Any]) -> LayerChoice:
+        options = {
             "dt": number("dt", filled["dt"], lowest=0.0, open_=True),
             "init": choice("init", filled["init"], ("uniform", "chrono")),
+            "block_size": filled["block_size"],
+            "chrono_length": filled["chrono_length"],
         }
-        if filled["block_size"] is not None:
-            options["block_size"] = positive_integer("block_size", filled["block_size"])
-        if filled["chrono_length"] is not None:
-            length = number("chrono_length", filled["chrono_length"], lowest=0.0, open_=True)
-            options["chrono_length"] = length
-        return LayerChoice("LEM", options)
+        return layer_choice("lem", options)

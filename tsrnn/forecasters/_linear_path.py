@@ -159,7 +159,7 @@ def fit_linear_path(
         model.linear_level.requires_grad_(form["reverting"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Sums:
     """Products of regressors and targets, summed over rows.
 

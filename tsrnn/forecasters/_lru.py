@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tsrnn.contract import flag, number, positive_integer, with_shared_arguments
+from tsrnn.contract import flag, number, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.layers import LayerChoice
+from tsrnn.layers import LayerChoice, layer_choice
 
 
 @with_shared_arguments
@@ -86,7 +86,8 @@ class LRUForecaster(RecurrentForecaster):
         self.mlp = mlp
         self.trainable_recurrence = trainable_recurrence
 
-    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+    @staticmethod
+    def _layer(filled: dict[str, Any]) -> LayerChoice:
         options: dict[str, Any] = {
             name: number(name, filled[name], lowest=0.0, open_=False)
             for name in ("r_min", "r_max", "max_phase")
@@ -95,6 +96,4 @@ class LRUForecaster(RecurrentForecaster):
         options["mlp"] = list(mlp) if isinstance(mlp, tuple) else mlp
         name = "trainable_recurrence"
         options[name] = flag(name, filled[name])
-        if filled["state_units"] is not None:
-            options["state_units"] = positive_integer("state_units", filled["state_units"])
-        return LayerChoice("LRU", options)
+        return layer_choice("lru", options | {"state_units": filled["state_units"]})

@@ -82,7 +82,8 @@ class NewtonForecaster(RecurrentForecaster):
             if isinstance(part, dict) and part.get("cell") in ("gru", "lstm"):
                 part["cell"] = f"newton-{part['cell']}"
 
-    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+    @staticmethod
+    def _layer(filled: dict[str, Any]) -> LayerChoice:
         sizes = ("conv_size", "n_heads", "expansion")
         options = {name: positive_integer(name, filled[name]) for name in sizes}
         check_cell(filled["cell"], "NewtonBlocks")

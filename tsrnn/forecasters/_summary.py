@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UNBOUNDED = ("relu", "identity")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NetworkSummary(Summary):
     """Text and tables of a fitted forecaster; print it.
 
@@ -115,8 +115,8 @@ def summarise(
             notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
     if longest >= settings.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
-    title = f"{fitted.arguments.class_name} Results"
-    return NetworkSummary(title, composition(fitted), facts, fitted.validation, features, notes)
+    title, accuracy = f"{fitted.arguments.class_name} Results", fitted.validation.copy()
+    return NetworkSummary(title, composition(fitted), facts, accuracy, features, notes)
 
 
 def composition(fitted: FittedNetworks) -> str:

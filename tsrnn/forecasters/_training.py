@@ -51,7 +51,7 @@ class Estimate:
     best_epochs: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Training:
     """Data of a fit and the way to train on them.
 

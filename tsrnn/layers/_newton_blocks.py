@@ -229,7 +229,10 @@ class Mixer(nn.Module):
     def forward(
         self, stream: Tensor, carried: Tensor, lengths: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Stream (B, T, size) and carried (B, ...) to the change of the stream and new carried."""
+        """Change of the stream (B, T, size), and what is carried on: (B, n units + (J - 1) units).
+
+        `carried` is the state of the recurrence, then the last J - 1 inputs of the convolution.
+        """
         u, gate = self.inwards(self.before(stream)).chunk(2, -1)
         start, past = carried.tensor_split([self.params[0].numel() * self.cell.n], -1)
         seen = torch.cat([past.unflatten(-1, (-1, u.shape[-1])), u], 1)
