@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
+from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster, load
 from tsrnn.kernels import cells
 
 SIZES = {
@@ -83,6 +83,13 @@ def test_answers_are_copies(fitted):
         block.zero_()
     fitted.summary().accuracy.insert(0, "other", 1.0)
     assert str(fitted.summary()) == page
+
+
+@pytest.mark.parametrize("mlp", [np.int64(3), (np.int8(3), 4)])
+def test_a_file_holds_widths_of_numpy(wave, tmp_path, same, mlp):
+    model = LRUForecaster(**SIZES, refit=False, mlp=mlp).fit(wave)
+    model.save(tmp_path / "model.tsrnn")
+    same(load(tmp_path / "model.tsrnn").predict(), model.predict(), rtol=0)
 
 
 @pytest.mark.parametrize("name", ["state_", "calibration_", "fitted_"])

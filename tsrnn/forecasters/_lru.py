@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tsrnn.contract import flag, number, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.layers import LayerChoice, layer_choice
@@ -92,8 +94,10 @@ class LRUForecaster(RecurrentForecaster):
             name: number(name, filled[name], lowest=0.0, open_=False)
             for name in ("r_min", "r_max", "max_phase")
         }
-        mlp = filled["mlp"]  # the layer checks it
-        options["mlp"] = list(mlp) if isinstance(mlp, tuple) else mlp
+        mlp = filled["mlp"]  # the layer checks it; files hold lists of integers of Python
+        widths = list(mlp) if isinstance(mlp, tuple | list) else [mlp]
+        widths = [int(width) if isinstance(width, np.integer) else width for width in widths]
+        options["mlp"] = widths if isinstance(mlp, tuple | list) else widths[0]
         name = "trainable_recurrence"
         options[name] = flag(name, filled[name])
         return layer_choice("lru", options | {"state_units": filled["state_units"]})

@@ -107,8 +107,7 @@ def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> 
         if value is not None and option in SIZES:
             if not isinstance(value, Integral) or isinstance(value, bool):
                 raise TypeError(f"{option} must be a positive integer; got {value!r}")
-            value = int(value)
-            check_sizes(**{option: value})
+            (value,) = check_sizes(**{option: int(value)})
         if value is not None or option in defaults:
             chosen[option] = defaults[option] if value is None else value
     return LayerChoice(name, chosen | {k: v for k, v in defaults.items() if k not in chosen})

@@ -117,16 +117,13 @@ class NewtonBlocks(Recurrent):
     ) -> None:
         super().__init__()
         check_cell(cell, "NewtonBlocks")
-        check_sizes(
+        input_size, hidden_size, num_layers, expansion, conv_size, n_heads = check_sizes(
             input_size=input_size, hidden_size=hidden_size, num_layers=num_layers,
             expansion=expansion, conv_size=conv_size, n_heads=n_heads,
         )  # fmt: skip
-        width = -(-8 * hidden_size // 3) if mlp_size is None else mlp_size
-        check_sizes(mlp_size=width)
+        (width,) = check_sizes(mlp_size=-(-8 * hidden_size // 3) if mlp_size is None else mlp_size)
         check_tensor_kind(device, dtype)
-        # products of them overflow in small dtypes of numpy
-        hidden_size, conv_size = int(hidden_size), int(conv_size)
-        self.units = int(expansion) * hidden_size
+        self.units = expansion * hidden_size
         if self.units % n_heads:
             raise ValueError(
                 f"n_heads must divide the width of a block, expansion * hidden_size = "
