@@ -37,16 +37,8 @@ class LEMForecaster(RecurrentForecaster):
         Start values of the layers, see `tsrnn.layers.LEM`.
     chrono_length : float, optional
         The longest dependency expected, in steps, for ``init="chrono"``.
-    input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
-        Network, as in `ParaRNNForecaster`.
-    local_level, linear_path, use_boxcox, intervals
-        Parts around the network, likewise.
-    val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
-        Training, likewise.
-    refit, device, strategy, devices, callbacks, random_state, verbose
-        Course of the training, likewise.
-    target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        Data, likewise.
+    **shared
+        As in all forecasters.
 
     References
     ----------

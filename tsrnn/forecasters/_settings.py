@@ -279,7 +279,7 @@ def _three_horizons(horizon: int) -> int:
 
 def _least_rows(horizon: int, val_size: int) -> int:
     """Least rows of a series that trains and validates."""
-    return val_size + horizon + 2
+    return val_size + horizon + 2  # two rows to train from, with all their targets
 
 
 def _check_lengths(panel: Panel, horizon: int) -> None:

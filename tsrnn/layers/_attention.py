@@ -395,7 +395,7 @@ class Memory(nn.Module):
         """Draw the parameters that belong to no linear map."""
         for embedding in (self.initial, self.state_ids, self.token_ids):
             embedding.normal_(generator=generator)
-        self.gate.uniform_(0.0, 4.0, generator=generator)
+        self.gate.uniform_(0.0, 4.0, generator=generator)  # 0.5 to 0.98 of a state is kept
         for name in RECURRENT_MATRICES:
             matrix = self.self_attention.get_parameter(name)
             draw_uniform([matrix], matrix.shape[-1] ** -0.5, generator)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 LARGEST_SIZE = 2**31 - 1  # of what torch and the kernels count
-LARGEST_BLOCK = 2048  # a cell names each entry of its matrices, whose number is quadratic
+LARGEST_BLOCK = 2048  # a cell names each entry of its matrices: four million each
 
 
 def check_sizes(**sizes: int) -> list[int]:

@@ -207,7 +207,14 @@ def whole_space(forecaster: Any, space: Mapping[str, Any] | None) -> Space:
         If a change cannot be used, or nothing is left to search.
     """
     changes = {} if space is None else dict(space)
-    whole = _defaults(forecaster, needed=not changes)
+    final = last_step(forecaster)
+    prefix = "" if final is forecaster else f"{forecaster.steps[-1][0]}__"
+    try:
+        whole = {f"{prefix}{name}": part for name, part in default_space(final).items()}
+    except ValueError:  # a space that is given whole needs no default
+        if not changes:
+            raise
+        whole = {}
     for name, change in changes.items():
         whole.pop(name, None)
         if isinstance(change, list):
@@ -225,19 +232,6 @@ def whole_space(forecaster: Any, space: Mapping[str, Any] | None) -> Space:
             "forecaster. Name some in space={...}"
         )
     return whole
-
-
-def _defaults(forecaster: Any, needed: bool) -> Space:
-    """Return the default space of a forecaster, or of the one that a pipeline ends with."""
-    final = last_step(forecaster)
-    prefix = "" if final is forecaster else f"{forecaster.steps[-1][0]}__"
-    try:
-        space = default_space(final)
-    except ValueError:
-        if needed:
-            raise
-        return {}
-    return {f"{prefix}{name}": distribution for name, distribution in space.items()}
 
 
 def default_space(forecaster: Any) -> Space:
