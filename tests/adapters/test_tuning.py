@@ -20,6 +20,7 @@ from tsrnn import (
     compare,
 )
 from tsrnn.baselines import Naive
+from tsrnn.kernels import Cell
 from tsrnn.tuning import (
     Choice,
     Integer,
@@ -118,10 +119,26 @@ class TestSuggest:
         assert "order" in default_space(ARMA(order=(1, 1)))
         assert "order" not in default_space(ARMA(order=(2, 1)))
 
+    def test_the_cell_is_searched_where_an_option_goes_with_all(self):
+        space = default_space(NewtonForecaster(n_heads=2))
+        assert space["cell"] == Choice(("newton-gru", "newton-lstm"))
+        assert "cell" not in default_space(ParaRNNForecaster(n_heads=2))
+
+    def test_layer_widths_are_multiples_of_blocks_and_heads(self):
+        own = Cell("own", n=3, m=1, p=1, step=lambda h, u, w: tuple(w[0] * x + u[0] for x in h))
+        space = default_space(ParaRNNForecaster(cell=own))
+        assert "block_size" not in space
+        assert space["hidden_size"] == Choice((18, 33, 66, 129))
+        assert default_space(NewtonForecaster(n_heads=5))["hidden_size"].values[0] == 20
+        both = default_space(ParaRNNForecaster(cell="attention", n_heads=3))
+        assert both["block_size"] == Choice((1, 2, 4, 8))
+        assert both["hidden_size"] == Choice((24, 48, 72, 144))
+
     def test_input_sizes_are_multiples_of_the_horizon(self):
         assert "input_size" not in default_space(ParaRNNForecaster())
         sizes = default_space(ParaRNNForecaster(horizon=12))["input_size"]
         assert sizes == Choice((None, 12, 24, 48))
+        assert default_space(ParaRNNForecaster(horizon=np.int64(12)))["input_size"] == sizes
 
     def test_changes_of_the_space(self):
         trial = optuna.trial.FixedTrial({"trend": "n", "likelihood": "conditional"})

@@ -46,8 +46,8 @@ class Derived(Own):
 
 def documented(cls):
     """Return the names in the parameter list of a docstring."""
-    lines = cls.__doc__.split("Parameters\n    ----------\n")[1].split("\n\n")[0].splitlines()
-    heads = [line for line in lines if not line.startswith(" " * 5)]
+    lines = inspect.getdoc(cls).split("Parameters\n----------\n")[1].split("\n\n")[0].splitlines()
+    heads = [line for line in lines if not line.startswith(" ")]
     return {name for line in heads for name in line.partition(" : ")[0].replace(",", "").split()}
 
 

@@ -462,6 +462,12 @@ class TestValidation:
         assert_allclose(model.target_scaler_.mean_, Z.mean())
         assert "No samples were held out" in str(model.summary())
 
+    def test_a_partial_fit_has_no_held_out_part(self):
+        model = regressor().fit(ARRAY, Z).partial_fit(ARRAY[:4], Z[:4])
+        assert (model.n_train_, model.n_validation_) == (13, 0)
+        assert model.validation_risk_ is None
+        assert model.summary().facts["Samples"] == 13
+
     def test_a_random_part_keeps_the_shares_of_classes(self):
         y = np.repeat([0, 1], [160, 40])
         X = y[:, None] * np.ones((200, 2))

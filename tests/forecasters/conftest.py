@@ -1,5 +1,6 @@
 """Simulated data, forecasters in small settings, and what compares their frames."""
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -251,6 +252,22 @@ def columns(column, entry):
 def make(entry):
     """Return a constructor with small settings; keywords replace some of them."""
     return lambda **changes: entry.cls(**(entry.settings | changes))
+
+
+FITS = {}  # by forecaster and frame, over all modules
+
+
+@pytest.fixture(scope="session")
+def fitted_to(forecaster, make, single, data):
+    """Return a function of "single" or "data": a copy of one fit to it that all tests share."""
+    frames = {"single": single, "data": data}
+
+    def fitted(name):
+        if (forecaster, name) not in FITS:
+            FITS[forecaster, name] = make().fit(frames[name])
+        return copy.copy(FITS[forecaster, name])
+
+    return fitted
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ from scipy import special
 
 import tsrnn
 from tsrnn.forecasters import boxcox, inverse_boxcox
-from tsrnn.forecasters._scaling import boxcox_lambda
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +105,6 @@ class TestRefusals:
             small(use_boxcox=1.0).fit(frame)
 
     @pytest.mark.parametrize("bad", [True, "sqrt", -0.5, 1.5, [0.5], float("nan")])
-    def test_exponents(self, bad):
+    def test_exponents(self, small, growing, bad):
         with pytest.raises((ValueError, TypeError), match="use_boxcox"):
-            boxcox_lambda(bad)
+            small(use_boxcox=bad).fit(growing)

@@ -212,9 +212,15 @@ class TestStatic:
         ]
         return pd.concat(map(pd.DataFrame, parts), ignore_index=True)
 
-    def test_need_not_be_given_for_the_steps_ahead(self, network, shops, cut, same, tmp_path):
-        old, new = cut(shops, 8)
-        model = network(static="size").fit(old)
+    @pytest.fixture(scope="class")
+    def early(self, network, shops, cut):
+        """Return a forecaster that has not seen the last eight rows of each shop."""
+        return network(static=["size"]).fit(cut(shops, 8)[0])
+
+    def test_need_not_be_given_for_the_steps_ahead(
+        self, network, early, shops, cut, same, tmp_path
+    ):
+        (old, new), model = cut(shops, 8), early
         plain = network().fit(old)  # a column of history is held at its last value
         plan = self.plan(old, 9)
         same(model.predict(9, X_future=plan), plain.predict(9, X_future=plan), rtol=0)
@@ -225,30 +231,28 @@ class TestStatic:
         after = loaded.update(new).predict(3, X_future=plan)
         same(after, plain.update(new).predict(3, X_future=plan), rtol=0)
 
-    def test_matter_to_the_forecasts_and_come_with_new_series(self, network, shops):
-        model = network(static=["size"]).fit(shops)
+    def test_matter_to_the_forecasts_and_come_with_new_series(self, early, shops):
         first = shops[shops["unique_id"] == "a"].assign(unique_id="new")
         plan = self.plan(first, 6)
         small, large = (
-            model.predict(first.assign(size=size), h=6, X_future=plan).iloc[:, -1]
+            early.predict(first.assign(size=size), h=6, X_future=plan).iloc[:, -1]
             for size in (1.0, 4.0)
         )
         assert np.isfinite(small).all()
         assert not np.allclose(small, large, rtol=1e-9)
 
-    def test_must_be_constant(self, network, shops, cut):
+    def test_must_be_constant(self, network, early, shops, cut):
         changed = shops.copy()
         changed.loc[75, "size"] = 9.0
         message = r"series 'b': the static column 'size' must be constant .* 4 and is 9 at 2015-06"
         with pytest.raises(ValueError, match=message):
             network(static="size").fit(changed)
-        old, new = cut(shops, 8)
-        model = network(static="size").fit(old)
+        new = cut(shops, 8)[1]
         message = r"series 'a': the static column 'size' must be what it was, 1; new rows have 2"
         with pytest.raises(ValueError, match=message):
-            model.update(new.assign(size=new["size"] + 1))
+            early.update(new.assign(size=new["size"] + 1))
         with pytest.raises(ValueError, match="must be constant"):
-            model.predict(changed, h=1, X_future=self.plan(changed, 1))
+            early.predict(changed, h=1, X_future=self.plan(changed, 1))
 
 
 def test_a_column_is_static_or_known_ahead(small, shops):
@@ -295,18 +299,17 @@ def test_batches_of_a_classical_model(panel, tmp_path):
 class TestLeftOver:
     """Columns of the data in X_future that are not known ahead."""
 
-    @pytest.mark.parametrize("library", ["pandas", "polars"])
-    def test_are_not_used_with_a_warning(self, make, entry, data, library, same):
+    def test_are_not_used_with_a_warning(self, make, entry, data, same):
         if not entry.exogenous:
             pytest.skip("takes no exogenous columns")
         model = make(known_ahead="x").fit(data.assign(x=1.0 * np.arange(len(data))))
         plan = TestStatic.plan(data, 3)
-        whole = plan.assign(y=np.nan)
-        if library == "polars":
-            whole = pl.DataFrame({name: whole[name].tolist() for name in whole})
-        with pytest.warns(UserWarning, match=r"not known ahead, \['y'\]: they are not used"):
-            forecast = model.predict(3, X_future=whole)
-        same(forecast, model.predict(3, X_future=plan), rtol=0)
+        of_pandas = plan.assign(y=np.nan)
+        of_polars = pl.DataFrame({name: of_pandas[name].tolist() for name in of_pandas})
+        for whole in (of_pandas, of_polars):
+            with pytest.warns(UserWarning, match=r"not known ahead, \['y'\]: they are not used"):
+                forecast = model.predict(3, X_future=whole)
+            same(forecast, model.predict(3, X_future=plan), rtol=0)
 
     def test_columns_of_history_and_static_ones(self, small, shops, same):
         frame = shops.assign(z=0.0)

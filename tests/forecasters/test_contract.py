@@ -27,8 +27,8 @@ NOT_OF_ALL = ("contributions",)  # promised by some forecasters only
 
 
 @pytest.fixture(scope="module")
-def fitted(make, data):
-    return make().fit(data)
+def fitted(fitted_to):
+    return fitted_to("data")
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +66,10 @@ class TestParameters:
 
 
 class TestFit:
-    def test_returns_self(self, make, single):
-        model = make()
-        assert model.fit(single) is model
-
-    def test_does_not_touch_the_data(self, make, data):
-        frame = data.copy()
-        make().fit(frame).predict(frame, h=2)
+    def test_returns_self_and_does_not_touch_the_data(self, make, data):
+        frame, model = data.copy(), make()
+        assert model.fit(frame) is model
+        model.predict(frame, h=2)
         pd.testing.assert_frame_equal(frame, data)
 
     def test_fitted_attributes(self, fitted, entry):
@@ -80,17 +77,17 @@ class TestFit:
         assert fitted.freq_ == "MS"
         assert fitted.n_features_in_ == entry.n_targets
 
-    def test_a_second_fit_forgets_the_first(self, make, single, data, same):
-        again = make().fit(data).fit(single)
-        same(again.predict(), make().fit(single).predict(), rtol=0)
+    def test_a_second_fit_forgets_the_first(self, fitted_to, single, same):
+        again = fitted_to("data").fit(single)
+        same(again.predict(), fitted_to("single").predict(), rtol=0)
 
     def test_needs_rows(self, make, entry, single):
         assert np.isfinite(make().fit(single.iloc[: entry.fewest]).predict().to_numpy()).all()
         with pytest.raises(ValueError, match=entry.too_short):
             make(freq="MS").fit(single.iloc[: entry.fewest - 1])
 
-    def test_a_fit_that_fails_leaves_the_one_before(self, make, entry, single, data, same):
-        model = make(freq="MS").fit(single)
+    def test_a_fit_that_fails_leaves_the_one_before(self, fitted_to, entry, data, same):
+        model = fitted_to("single").set_params(freq="MS")
         before = model.predict()
         with pytest.raises(ValueError, match=entry.too_short):
             model.fit(data[data["unique_id"] == "a"].head(entry.fewest - 1))

@@ -24,7 +24,7 @@ if __name__ == "__main__":
     strategy, out = sys.argv[1:]
     threads, port = torch.get_num_threads(), os.environ.get("MASTER_PORT")
     history = test_ddp.FeatureHistory()
-    model = test_ddp.fitted(batch_size=4, strategy=strategy, devices=2, callbacks=[history])
+    model = test_ddp.fitted(batch_size=2, strategy=strategy, devices=2, callbacks=[history])
     assert torch.get_num_threads() == threads
     assert "OMP_NUM_THREADS" not in os.environ
     assert strategy == "ddp" or os.environ.get("MASTER_PORT") == port
@@ -35,23 +35,23 @@ if __name__ == "__main__":
 
 
 def panel():
-    """Return a frame of 160 series, of a recurrence that is not linear."""
-    noise = np.random.default_rng(0).normal(size=(40, 160))
+    """Return a frame of 80 series, of a recurrence that is not linear."""
+    noise = np.random.default_rng(0).normal(size=(40, 80))
     y = np.zeros_like(noise)
     for t in range(1, len(y)):
         y[t] = 0.9 * np.tanh(2 * y[t - 1]) + 0.1 * noise[t]
     return pd.DataFrame({
-        "unique_id": np.repeat(np.arange(160), 40),
-        "ds": np.tile(np.arange(40), 160),
+        "unique_id": np.repeat(np.arange(80), 40),
+        "ds": np.tile(np.arange(40), 80),
         "y": y.T.ravel(),
     })  # fmt: skip
 
 
 def fitted(**arguments):
-    # All segments are as long, and 160 / 4 batches are as many steps for two processes as
-    # 160 / 8 for one: the mean of the two mean losses is the mean loss of both.
+    # All segments are as long, and 80 / 2 batches are as many steps for two processes as
+    # 80 / 4 for one: the mean of the two mean losses is the mean loss of both.
     model = ParaRNNForecaster(
-        horizon=3, input_size=8, hidden_size=8, n_layers=1, linear_path=False, max_epochs=3,
+        horizon=3, input_size=8, hidden_size=8, n_layers=1, linear_path=False, max_epochs=2,
         random_state=0, freq=1, **arguments,
     )  # fmt: skip
     return model.fit(panel())
@@ -75,7 +75,7 @@ def store(path, model):
 def alone():
     """Contents of the forecaster trained by one process, and how its features went."""
     history = FeatureHistory()
-    return contents(fitted(batch_size=8, callbacks=[history])) | {"features": history.frame}
+    return contents(fitted(batch_size=4, callbacks=[history])) | {"features": history.frame}
 
 
 fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -124,7 +124,7 @@ def test_is_one_process_with_twice_the_batch(tmp_path, alone, strategy, scripts)
 
 @fork
 def test_one_process_may_have_a_strategy(alone):
-    same = contents(fitted(batch_size=8, strategy="ddp_fork", devices=1))
+    same = contents(fitted(batch_size=4, strategy="ddp_fork", devices=1))
     np.testing.assert_allclose(same["weights"], alone["weights"], rtol=0, atol=1e-6)
 
 
@@ -153,7 +153,7 @@ class Stateless(Callback):
 def test_the_state_of_callbacks_comes_back_and_nothing_else():
     epochs = Epochs()
     callbacks = [Stateless(), epochs]
-    model = fitted(batch_size=4, strategy="ddp_fork", devices=2, callbacks=callbacks)
+    model = fitted(batch_size=2, strategy="ddp_fork", devices=2, callbacks=callbacks)
     assert epochs.count == len(model.history_) + model.best_epoch_
     assert (epochs.private, epochs.shape) == (0, (1, 1))
 

@@ -8,9 +8,9 @@ from scipy import stats
 
 from tsrnn import ParaRNNForecaster, load
 from tsrnn.forecasters import HEADS
-from tsrnn.forecasters._distribution import SIDE, Quantiles, StudentT
 
 LEVELS = [50, 80, 95]
+SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # probabilities learned above the median
 GRID = np.array([*(1 - p for p in reversed(SIDE)), 0.5, *SIDE])
 
 
@@ -83,7 +83,7 @@ class TestHeads:
 
     def test_skewed_errors_are_learned(self):
         """The check loss finds the quantiles of an exponential distribution."""
-        made = Quantiles(1, 1, 1).double()
+        made = HEADS["quantile"](1, 1, 1).double()
         made.start(torch.ones(1, 1))
         error = torch.as_tensor(np.random.default_rng(0).exponential(size=(4000, 1, 1)))
         error = error - np.log(2)  # the median at zero
@@ -98,7 +98,7 @@ class TestHeads:
         np.testing.assert_allclose(found, expected, atol=0.08)
 
     def test_degrees_of_freedom_are_learned(self):
-        made = StudentT(1, 1, 1).double()
+        made = HEADS["student-t"](1, 1, 1).double()
         made.start(torch.ones(1, 1))
         error = torch.as_tensor(stats.t.rvs(4, size=(6000, 1, 1), random_state=1))
         optimiser = torch.optim.Adam(made.parameters(), 0.05)

@@ -171,6 +171,7 @@ class TestConstructor:
         monkeypatch.setattr("torch.cuda.is_available", lambda: False)
         told(ValueError, lambda: small(device="cuda").fit(wave), "device='cuda'", "it finds 0")
         told(ValueError, lambda: small(device="cpu:1").fit(wave), "finds 1", "device='cpu'")
+        told(ValueError, lambda: small(device="cpu:999").fit(wave), "finds 1", "device='cpu'")
 
     @pytest.mark.parametrize(
         ("value", "error", "expected"),

@@ -16,6 +16,7 @@ from tsrnn.forecasters import _intervals, _units
 from tsrnn.forecasters._intervals import ValidationErrors, calibrate
 from tsrnn.forecasters._training import LEAST_STEPS, Segments
 from tsrnn.forecasters._units import full_origins, make_units, some_units, window_moments
+from tsrnn.training import Epoch
 
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=6)
 
@@ -127,6 +128,21 @@ class TestShares:
     def test_more_processes_than_batches(self):
         share = self.segments().share(LEAST_STEPS + 20, LEAST_STEPS + 30)
         assert len(list(share)) == len(share) == 1
+
+    @pytest.mark.parametrize("count", [2, 4])
+    def test_of_a_pass_that_does_not_divide_begin_another(self, count):
+        class Pass(Epoch):
+            generator = torch.Generator()
+
+            def __len__(self):
+                return 3
+
+            def batches(self):
+                yield from "abc"
+
+        shares = [list(Pass().share(rank, count)) for rank in range(count)]
+        assert {len(share) for share in shares} == {-(-3 // count)}
+        assert [batch for together in zip(*shares, strict=True) for batch in together] == [*"abca"]
 
     def test_a_copy_in_another_process_draws_the_same(self):
         segments = self.segments()

@@ -46,8 +46,8 @@ def process(tmp_path_factory, small, wave):
 
 
 class TestSameRandomState:
-    def test_twice(self, make, data, same):
-        same(make().fit(data).predict(9), make().fit(data).predict(9), rtol=0)
+    def test_twice(self, make, data, fitted_to, same):
+        same(make().fit(data).predict(9), fitted_to("data").predict(9), rtol=0)
 
     def test_in_another_process(self, process, small, wave):
         folder, done = process
@@ -55,15 +55,17 @@ class TestSameRandomState:
         here = small().fit(wave.to_frame()).predict(9).to_numpy()
         np.testing.assert_array_equal(np.load(folder / "forecast.npy"), here)
 
-    def test_in_threads(self, make, data, single, same):
-        frames = [data, single] * 3
+    def test_in_threads_whose_filters_survive(self, make, data, single, fitted_to, same):
+        frames, before = {"data": data, "single": single}, warnings.filters[:]
+        names = [*frames] * 3
         with ThreadPoolExecutor(4) as pool:
-            models = list(pool.map(lambda frame: make().fit(frame), frames))
-        for model, frame in zip(models, frames, strict=True):
-            same(model.predict(9), make().fit(frame).predict(9), rtol=0)
+            models = list(pool.map(lambda name: make().fit(frames[name]), names))
+        assert warnings.filters == before
+        for model, name in zip(models, names, strict=True):
+            same(model.predict(9), fitted_to(name).predict(9), rtol=0)
 
-    def test_whatever_the_global_generators(self, make, single, same):
-        expected = make().fit(single).predict()
+    def test_whatever_the_global_generators(self, make, single, fitted_to, same):
+        expected = fitted_to("single").predict()
         torch.rand(3)
         np.random.rand(3)  # noqa: NPY002
         random.random()
@@ -80,9 +82,9 @@ class TestOtherRandomStates:
         one, other = (make(random_state=None).fit(single).predict() for _ in range(2))
         assert not np.array_equal(one, other)
 
-    def test_another_seed(self, make, single):
-        one, other = (make(random_state=seed).fit(single).predict() for seed in (1, 2))
-        assert not np.array_equal(one, other)
+    def test_another_seed(self, make, single, fitted_to):
+        other = make(random_state=1).fit(single).predict()
+        assert not np.array_equal(fitted_to("single").predict(), other)
 
     @pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
     def test_generators_are_drawn_from(self, make, single, kind):
@@ -122,8 +124,8 @@ def surroundings():
 
 
 class TestSurroundings:
-    def test_are_left_alone(self, make, data, cut, tmp_path, monkeypatch, capfd):
-        make().fit(data)  # loads what is loaded lazily
+    def test_are_left_alone(self, make, data, fitted_to, cut, tmp_path, monkeypatch, capfd):
+        fitted_to("data")  # loads what is loaded lazily
         monkeypatch.chdir(tmp_path)
         capfd.readouterr()
         before = surroundings()
@@ -147,12 +149,6 @@ class TestSurroundings:
         assert done.stdout == ""
         assert done.stderr == ""
         assert {path.name for path in folder.iterdir()} == {"wave.csv", "forecast.npy"}
-
-    def test_filters_of_other_threads_survive(self, make, single):
-        before = warnings.filters[:]
-        with ThreadPoolExecutor(3) as pool:
-            list(pool.map(lambda seed: make(random_state=seed).fit(single), range(6)))
-        assert warnings.filters == before
 
     def test_the_bar_is_shown_on_request(self, small, wave, capfd):
         small(verbose=1).fit(wave)

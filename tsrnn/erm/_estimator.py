@@ -173,7 +173,7 @@ class SequenceEstimator(BaseEstimator):
         small. With several outputs it is their mean; in training each is divided by its variance
         where they are standardised.
     n_train_, n_validation_ : int
-        Samples in either part; after `partial_fit` the number of samples seen.
+        Samples in either part; after `partial_fit` all that were trained on, and 0.
     n_features_in_ : int
         Inputs per step; with a table its columns, which are steps.
     feature_names_in_ : ndarray of str

@@ -29,15 +29,14 @@ from tsrnn.contract import (
 )
 from tsrnn.erm._risk import Risk, risk_of, risk_of_predictions
 from tsrnn.erm._sequences import Inputs, Sequences, read_sequences
-from tsrnn.erm._settings import SIZES, Settings, settings_of
+from tsrnn.erm._settings import PASSED_ON, Settings, settings_of
 from tsrnn.erm._targets import Targets
 from tsrnn.erm._training import Samples, TrainingData, all_outputs, from_moments, scaled
-from tsrnn.layers import RecurrentNetwork, check_saveable
+from tsrnn.layers import MOST_SIZE, RecurrentNetwork, check_saveable
 
 Arrays = dict[str, np.ndarray]
 
 NETWORK = "network."  # before the names of its parameters
-MOST_SIZE = 1000  # of an option of layers beside small arrays
 # Fields of a file about the fit; its targets have more.
 KINDS: dict[str, Kind] = {
     "n_features_in": integer(1),
@@ -291,7 +290,7 @@ def _settings_of_file(arguments: Arguments, fitted: dict[str, Any], arrays: Arra
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
     params = arguments.as_dict()
     further = params["layer_options"] if isinstance(params["layer_options"], dict) else {}
-    sizes = {f"params.{name}": params[name] for name in ("hidden_size", *SIZES)}
+    sizes = {f"params.{name}": params[name] for name in ("hidden_size", *PASSED_ON)}
     sizes |= {f"params.layer_options.{name}": value for name, value in further.items()}
     sizes |= {f"fitted.{name}": fitted[name] for name in ("n_inputs", "n_features_in")}
     for place, value in sizes.items():

@@ -27,6 +27,8 @@ from tsrnn.erm._training import (
 from tsrnn.training import parameter_groups
 
 SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
+# Arguments that say what the weights are and how samples are read: `partial_fit` goes on with both,
+# so that these stay as they were. Rates, losses and the like may change from call to call.
 OF_THE_NETWORK = (
     "hidden_size", "cell", "block_size", "n_layers", "nonlinearity", "n_states", "window",
     "n_heads", "engine", "layer_options",
@@ -147,10 +149,9 @@ def take_epoch(
             moments=copy.deepcopy(course.moments),
         )
     network.eval()
-    # The history of a fit does not describe this network any more.
+    # Neither the history of a fit nor its held-out part describes this network any more.
     course = Course(
         n_train=course.n_train + len(counted),
-        n_validation=course.n_validation,
         sample_length=int(data.lengths.max()),
         moments=moments,
     )

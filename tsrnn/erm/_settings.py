@@ -14,6 +14,7 @@ from tsrnn.contract import check_fits, choice, flag, number, positive_integer, r
 from tsrnn.layers import (
     AGGREGATIONS,
     LAYERS,
+    OPTIONS,
     LayerChoice,
     RecurrentNetwork,
     layer_choice,
@@ -25,8 +26,8 @@ from tsrnn.training import LARGEST_RATE, checked_device
 Check = Callable[[str, Any], Any]
 
 MOST_SAMPLES = 2**40  # more than a batch can have
-SIZES = ("block_size", "n_states", "window", "n_heads")
-PASSED_ON = (*SIZES, "nonlinearity", "init")  # to the layer, where they are not None
+# Given to the layer where they are not None; chrono_length is one of layer_options.
+PASSED_ON = tuple(name for name in OPTIONS if name != "chrono_length")
 NOT_OPTIONS = (
     "input_size", "hidden_size", "num_layers", "cell", "engine", "device", "dtype", *PASSED_ON,
 )  # fmt: skip
@@ -141,11 +142,7 @@ def layers_of(params: Mapping[str, Any]) -> LayerChoice:
     TypeError, ValueError
         If the cell is unknown, or its layer does not take an option.
     """
-    options = {name: params[name] for name in PASSED_ON}
-    for name in SIZES:
-        if options[name] is not None:
-            options[name] = positive_integer(name, options[name])
-    choice = layer_choice(params["cell"], options)
+    choice = layer_choice(params["cell"], {name: params[name] for name in PASSED_ON})
     further = _layer_options(params["layer_options"], choice.name, params["cell"])
     return choice._replace(options=choice.options | further)
 

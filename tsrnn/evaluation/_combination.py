@@ -39,7 +39,9 @@ from tsrnn.data import Panel
 from tsrnn.evaluation._models import known_ahead, named_models, panel_shown
 from tsrnn.evaluation._windows import make_plan
 
-_HEAVY = 1e4  # weight of the equation that weights sum to one, against errors of size one
+# Weight of the equation that weights sum to one, against errors of size one: its residual is of
+# the order of the inverse square, 1e-8, and as many digits are left for the errors.
+_HEAVY = 1e4
 # Fields of a file beside those of every forecaster.
 FITTED: dict[str, Kind] = {
     "horizon": integer(1, MOST_STEPS),

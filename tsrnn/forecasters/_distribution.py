@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-DEGREES = 8.0  # of freedom before training
+DEGREES = 8.0  # of freedom before training: heavier tails than normal, seven moments
 LEAST_SCALE = 1e-4  # keeps the logarithm of the scale finite
 FEWEST_DEGREES = 2.1  # the variance exists above 2
 SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # quantiles learned above the median
@@ -104,6 +104,7 @@ class Quantiles(Distribution):
         offsets, scores = self._offsets(shape), ndtri(_probabilities())
         quantiles = []
         for probability in probabilities:
+            # A level of 99 becomes 0.995 only to rounding.
             if not 1 - SIDE[-1] - 1e-9 <= probability <= SIDE[-1] + 1e-9:
                 raise ValueError(
                     f"intervals='quantile' has learned levels up to {LARGEST_LEVEL:g}; got "
@@ -128,7 +129,7 @@ class StudentT(Distribution):
 
     def _fields_of(self, size: Tensor) -> Tensor:
         scale = size * math.sqrt((DEGREES - 2) / DEGREES)
-        scale = (scale - LEAST_SCALE).clamp(min=0.01 * LEAST_SCALE)
+        scale = (scale - LEAST_SCALE).clamp(min=0.01 * LEAST_SCALE)  # softplus is positive
         degrees = torch.full_like(size, DEGREES - FEWEST_DEGREES)
         return inverse_softplus(torch.cat([scale, degrees], -1))
 
@@ -142,6 +143,7 @@ class StudentT(Distribution):
         scale = scale * torch.where(spread > 0, spread, 1.0)
         size = (error / scale).square() / degrees
         half = degrees / 2
+        # Logarithms of gamma functions: they themselves overflow from 172 on.
         constant = torch.lgamma(half) - torch.lgamma(half + 0.5) + 0.5 * (degrees * math.pi).log()
         loss = constant + scale.log() + (half + 0.5) * torch.log1p(size)
         return torch.where(spread > 0, loss, 0.0)  # a constant says nothing of others' scale

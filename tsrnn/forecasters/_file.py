@@ -36,7 +36,7 @@ from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_v
 from tsrnn.forecasters._scaling import Scaling
 from tsrnn.forecasters._settings import LOSSES, Settings
 from tsrnn.forecasters._state import RecurrentState
-from tsrnn.layers import AGGREGATIONS, LAYERS, Recurrent
+from tsrnn.layers import AGGREGATIONS, LAYERS, MOST_SIZE, Recurrent
 
 # Fields of a file beside those of every forecaster.
 FITTED: dict[str, Kind] = {
@@ -48,7 +48,6 @@ FITTED: dict[str, Kind] = {
     "linear_path": by_name(anything),
     "validation": by_name(listed(real)),
 }
-MOST_SIZE = 1000  # that an option of layers may have beside small arrays
 
 
 def from_file(

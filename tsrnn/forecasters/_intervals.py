@@ -18,8 +18,9 @@ from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import run_filter
 from tsrnn.forecasters._units import Units, full_origins, some_units, subset
 
-OWN_ERRORS = 100  # errors of a step that a series needs to have intervals of its own
-MOST_ERRORS = 20_000  # of a step, evenly spaced
+# Errors of a step that a series needs to have intervals of its own: 99 percent can be guaranteed.
+OWN_ERRORS = 100
+MOST_ERRORS = 20_000  # of a step: the coverage of 95 percent is then known to 0.15 percent
 MOST_ORIGINS = 500_000  # to forecast from, where the errors of all units are one sample
 
 GUARANTEES = {
@@ -136,18 +137,16 @@ class ValidationErrors:
             self._add("linear path", target - linear, known)
         self._add("last value", target - last, known)
         if self._season > 1:
-            before, there = self._season_before(rows, units.starts[unit])
-            self._add("seasonal naive", target - before, known & there)
-
-    def _season_before(self, rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-        """Values a season before the targets, and a mask of those after the series began."""
-        steps = torch.arange(self._model.horizon) % self._season
-        before = rows[:, None] + 1 + steps - self._season
-        values = self._units.values[before.clamp(min=0)][..., : self._model.n_targets]
-        return values, (before >= starts[:, None])[..., None]
+            # The same season of the last year for all steps, as horizons exceed a season.
+            steps = torch.arange(model.horizon) % self._season
+            before = rows[:, None] + 1 + steps - self._season
+            there = (before >= units.starts[unit][:, None])[..., None]
+            values = units.values[before.clamp(min=0)][..., : model.n_targets]
+            self._add("seasonal naive", target - values, known & there)
 
     def _add(self, name: str, error: Tensor, known: Tensor) -> None:
         """Add errors by step to the table, in float64."""
+        # In float32 within a part of the rows, in float64 over all parts.
         squares = torch.where(known, error, 0.0).square().sum((0, 2)).double()
         self._squares[name] = self._squares.get(name, 0.0) + squares
         self._counts[name] = self._counts.get(name, 0.0) + known.sum((0, 2)).double()
@@ -190,7 +189,7 @@ def calibrate(errors: np.ndarray, method: str) -> Calibration:
     return Calibration(np.ascontiguousarray(errors[:, chosen]), method)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibration:
     r"""Scaled forecast errors :math:`(y_{t+k} - \hat y_{t+k}) / s_t` of the validation part.
 
@@ -290,7 +289,16 @@ class Calibration:
             return widths
         counts = np.isfinite(sizes).sum(0)
         if steps == 0:
-            raise ValueError(_shortage(level, int(counts[0].min()), self.method))
+            errors = int(counts[0].min())
+            raise ValueError(
+                "the validation part gives no forecast error; fit with a larger val_size"
+                if self.method == "gaussian"
+                else f"a conformal interval of level {level:g} needs at least "
+                f"{math.ceil(level / (100 - level) - 1e-9)} forecast errors; the validation part "
+                f"gives {errors}. Ask for a level of at most "
+                f"{math.floor(100 * errors / (errors + 1))}, fit with a larger val_size, or use "
+                "intervals='gaussian'"
+            )
         warn_user(
             f"the validation part calibrates intervals of level {level:g} for {steps} of "
             f"{len(enough)} steps; later ones are widened by the growth of the root mean squared "
@@ -305,18 +313,6 @@ class Calibration:
         growth = np.where(counts > 0, rmse / np.where(last > 0, last, 1.0), np.sqrt(k / steps))
         growth = np.maximum.accumulate(np.maximum(growth[steps:], 1.0))
         return np.concatenate([widths[:, :steps], widths[:, steps - 1 : steps] * growth], 1)
-
-
-def _shortage(level: float, errors: int, method: str) -> str:
-    """Message that a level needs more errors than there are."""
-    if method == "gaussian":
-        return "the validation part gives no forecast error; fit with a larger val_size"
-    return (
-        f"a conformal interval of level {level:g} needs at least "
-        f"{math.ceil(level / (100 - level) - 1e-9)} forecast errors; the validation part gives "
-        f"{errors}. Ask for a level of at most {math.floor(100 * errors / (errors + 1))}, fit "
-        "with a larger val_size, or use intervals='gaussian'"
-    )
 
 
 @torch.no_grad()

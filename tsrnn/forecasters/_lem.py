@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from tsrnn.contract import choice, number, positive_integer, with_shared_arguments
+from tsrnn.contract import choice, number, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.forecasters._settings import Presets
-from tsrnn.layers import LayerChoice
+from tsrnn.layers import LayerChoice, layer_choice
 
 
 @with_shared_arguments
@@ -38,16 +37,8 @@ class LEMForecaster(RecurrentForecaster):
         Start values of the layers, see `tsrnn.layers.LEM`.
     chrono_length : float, optional
         The longest dependency expected, in steps, for ``init="chrono"``.
-    input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
-        Network, as in `ParaRNNForecaster`.
-    local_level, linear_path, use_boxcox, intervals
-        Parts around the network, likewise.
-    val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
-        Training, likewise.
-    refit, device, strategy, devices, callbacks, random_state, verbose
-        Course of the training, likewise.
-    target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        Data, likewise.
+    **shared
+        As in all forecasters.
 
     References
     ----------
@@ -63,7 +54,6 @@ class LEMForecaster(RecurrentForecaster):
     """
 
     column_name = "LEM"
-    presets: ClassVar[Presets] = {}
 
     def __init__(
         self,
@@ -81,14 +71,12 @@ class LEMForecaster(RecurrentForecaster):
         self.init = init
         self.chrono_length = chrono_length
 
-    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
-        options: dict[str, Any] = {
+    @staticmethod
+    def _layer(filled: dict[str, Any]) -> LayerChoice:
+        options = {
             "dt": number("dt", filled["dt"], lowest=0.0, open_=True),
             "init": choice("init", filled["init"], ("uniform", "chrono")),
+            "block_size": filled["block_size"],
+            "chrono_length": filled["chrono_length"],
         }
-        if filled["block_size"] is not None:
-            options["block_size"] = positive_integer("block_size", filled["block_size"])
-        if filled["chrono_length"] is not None:
-            length = number("chrono_length", filled["chrono_length"], lowest=0.0, open_=True)
-            options["chrono_length"] = length
-        return LayerChoice("LEM", options)
+        return layer_choice("lem", options)

@@ -24,8 +24,7 @@ from tsrnn.forecasters._units import (
 )
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # times the mean eigenvalue of the Gram
-ROWS_TO_JUDGE = 500_000
-ROWS_AT_MOST = 200_000
+ROWS_TO_JUDGE = 500_000  # of all series: each input size has levels and sums of its own
 VALUES_AT_MOST = 2**26  # of the design: half a gigabyte
 
 
@@ -159,7 +158,7 @@ def fit_linear_path(
         model.linear_level.requires_grad_(form["reverting"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Sums:
     """Products of regressors and targets, summed over rows.
 
@@ -183,7 +182,7 @@ class _Sums:
         """Sums in float64, over a subset of the rows if there are many."""
         n_lags = units.values.shape[1] * units.window
         size = n_lags + len(model.seasons) * units.n_targets * units.window
-        chosen = subset(len(origins[0]), max(min(ROWS_AT_MOST, VALUES_AT_MOST // size), 1))
+        chosen = subset(len(origins[0]), max(VALUES_AT_MOST // size, 1))
         rows, starts = (part[chosen] for part in origins)
         values, _ = model.targets(units, rows, rows + model.horizon + 1)
         targets = values - units.level[rows][:, None, : units.n_targets]

@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tsrnn.contract import flag, number, positive_integer, with_shared_arguments
+import numpy as np
+
+from tsrnn.contract import flag, number, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.layers import LayerChoice
+from tsrnn.layers import LayerChoice, layer_choice
 
 
 @with_shared_arguments
@@ -39,16 +41,8 @@ class LRUForecaster(RecurrentForecaster):
     trainable_recurrence : bool, default True
         With False eigenvalues and B stay as drawn: a random linear network with a trained
         readout.
-    input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
-        Network, as in `ParaRNNForecaster`.
-    local_level, linear_path, use_boxcox, intervals
-        Parts around the network, likewise.
-    val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
-        Training, likewise.
-    refit, device, strategy, devices, callbacks, random_state, verbose
-        Course of the training, likewise.
-    target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        Data, likewise.
+    **shared
+        As in all forecasters.
 
     References
     ----------
@@ -86,15 +80,16 @@ class LRUForecaster(RecurrentForecaster):
         self.mlp = mlp
         self.trainable_recurrence = trainable_recurrence
 
-    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+    @staticmethod
+    def _layer(filled: dict[str, Any]) -> LayerChoice:
         options: dict[str, Any] = {
             name: number(name, filled[name], lowest=0.0, open_=False)
             for name in ("r_min", "r_max", "max_phase")
         }
-        mlp = filled["mlp"]  # the layer checks it
-        options["mlp"] = list(mlp) if isinstance(mlp, tuple) else mlp
+        mlp = filled["mlp"]  # the layer checks it; files hold lists of integers of Python
+        widths = list(mlp) if isinstance(mlp, tuple | list) else [mlp]
+        widths = [int(width) if isinstance(width, np.integer) else width for width in widths]
+        options["mlp"] = widths if isinstance(mlp, tuple | list) else widths[0]
         name = "trainable_recurrence"
         options[name] = flag(name, filled[name])
-        if filled["state_units"] is not None:
-            options["state_units"] = positive_integer("state_units", filled["state_units"])
-        return LayerChoice("LRU", options)
+        return layer_choice("lru", options | {"state_units": filled["state_units"]})

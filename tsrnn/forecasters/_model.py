@@ -13,7 +13,9 @@ from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units, Windows
 from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer
 
-CONTEXT_SIZE = 8  # numbers of the state that an effect of known futures depends on
+# The effect of known futures is computed for every step of every forecast, the state once a row:
+# narrow layers keep it cheap beside the recurrence.
+CONTEXT_SIZE = 8  # numbers of the state that the effect depends on
 FUTURE_WIDTH = 32
 
 

@@ -30,16 +30,8 @@ class NewtonForecaster(RecurrentForecaster):
         Heads that the layer width is divided into, a divisor of `hidden_size`.
     expansion : int, default 1
         Width of a block, in multiples of `hidden_size`.
-    input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
-        Network, as in `ParaRNNForecaster`.
-    local_level, linear_path, use_boxcox, intervals
-        Parts around the network, likewise.
-    val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
-        Training, likewise.
-    refit, device, strategy, devices, callbacks, random_state, verbose
-        Course of the training, likewise.
-    target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        Data, likewise.
+    **shared
+        As in all forecasters.
 
     References
     ----------
@@ -82,7 +74,8 @@ class NewtonForecaster(RecurrentForecaster):
             if isinstance(part, dict) and part.get("cell") in ("gru", "lstm"):
                 part["cell"] = f"newton-{part['cell']}"
 
-    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+    @staticmethod
+    def _layer(filled: dict[str, Any]) -> LayerChoice:
         sizes = ("conv_size", "n_heads", "expansion")
         options = {name: positive_integer(name, filled[name]) for name in sizes}
         check_cell(filled["cell"], "NewtonBlocks")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from tsrnn.contract import number, positive_integer, with_shared_arguments
+from tsrnn.contract import with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.forecasters._settings import Presets
 from tsrnn.kernels import Cell
-from tsrnn.layers import CELLS, LayerChoice, layer_choice
+from tsrnn.layers import OPTIONS, LayerChoice, layer_choice
 
-OPTIONS = (
-    "block_size", "init", "chrono_length", "nonlinearity", "n_states", "window", "n_heads",
-)  # fmt: skip
-SIZES = ("block_size", "n_states", "window", "n_heads")
+INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
 
 
 @with_shared_arguments
@@ -245,7 +241,6 @@ class ParaRNNForecaster(RecurrentForecaster):
     """
 
     column_name = "ParaRNN"
-    presets: ClassVar[Presets] = {"default": {"init": "stable"}, "paper": {"init": "uniform"}}
 
     def __init__(
         self,
@@ -277,15 +272,10 @@ class ParaRNNForecaster(RecurrentForecaster):
         for name in ("n_states", "window", "n_heads"):
             header["params"].setdefault(name, None)
 
-    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
+    @staticmethod
+    def _layer(filled: dict[str, Any]) -> LayerChoice:
         options = {name: filled[name] for name in OPTIONS}
-        for name in SIZES:
-            if options[name] is not None:
-                options[name] = positive_integer(name, options[name])
-        if options["chrono_length"] is not None:
-            length = number("chrono_length", options["chrono_length"], lowest=0.0, open_=True)
-            options["chrono_length"] = length
-        cell = filled["cell"]
-        if isinstance(cell, str) and cell in CELLS and CELLS[cell].layer != "ParaRNN":
-            options["init"] = self.arguments_.init  # presets have start values of ParaRNN
-        return layer_choice(cell, options)
+        layer = layer_choice(filled["cell"], options)
+        if layer.name == "ParaRNN" and filled["init"] is None:
+            options["init"] = INITS[filled["preset"]]
+        return layer_choice(filled["cell"], options)

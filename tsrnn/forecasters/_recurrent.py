@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,7 @@ from tsrnn.forecasters._intervals import Calibration, ValidationErrors, calibrat
 from tsrnn.forecasters._linear_path import choose_linear_path
 from tsrnn.forecasters._model import ForecastModel, empty_model
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive, fit_scaling, standardise
-from tsrnn.forecasters._settings import Presets, Settings, resolve, settings_for
+from tsrnn.forecasters._settings import Settings, resolve, settings_for
 from tsrnn.forecasters._state import RecurrentState, run_filter
 from tsrnn.forecasters._summary import NetworkSummary, reason_of_inactivity, summarise
 from tsrnn.forecasters._training import Training, check_model_size
@@ -46,7 +47,7 @@ LARGEST = 1e290  # value of which differences and means are finite
 class RecurrentForecaster(Forecaster[RecurrentState]):
     """Base of the forecasters with a recurrent network; not to be used by itself.
 
-    A subclass names its layers (`_layer`) and the defaults that differ (`presets`).
+    A subclass names its layers (`_layer`).
 
     Parameters
     ----------
@@ -75,7 +76,6 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     takes_static = True
     offers = frozenset({"sample_paths"})
     fitted_: FittedNetworks
-    presets: ClassVar[Presets] = {}
 
     def __init__(
         self,
@@ -137,14 +137,15 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     def _update_header(cls, header: dict[str, Any]) -> None:
         header["params"].setdefault("engine", "auto")
 
+    @staticmethod
     @abstractmethod
-    def _layer(self, filled: dict[str, Any]) -> LayerChoice:
-        """Layers that the arguments, filled from the preset, describe."""
+    def _layer(filled: dict[str, Any]) -> LayerChoice:
+        """Layers that the arguments of a fit, filled from the preset, describe."""
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> tuple[FittedNetworks, RecurrentState]:
-        filled = resolve(arguments.as_dict(), self.presets)
+        filled = resolve(arguments.as_dict())
         settings = settings_for(filled, self._layer(filled), panel)
         known = [panel.exog_names.index(name) for name in data.known_ahead]
         sizes = data.n_targets, len(panel.exog_names), known
@@ -205,7 +206,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     ) -> tuple[FittedNetworks, RecurrentState]:
         check_settings(header, arrays)
         with as_saved("params"):
-            filled = resolve(arguments.as_dict(), self.presets)
+            filled = resolve(arguments.as_dict())
             self._layer(filled)
         return from_file(arguments, data, filled, header, arrays, last_times)
 
@@ -227,7 +228,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         list
             By layer, those of all networks where `n_estimators` is more than one.
         """
-        return self.network_.recurrent_blocks()
+        return copy.deepcopy(self.network_.recurrent_blocks())  # the network has views of weights
 
     def contributions(self, X: Any = None, X_future: Any = None) -> pd.DataFrame:
         r"""Additive parts of the forecasts of the next `horizon_` steps.
@@ -294,7 +295,8 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     @property
     def settings_(self) -> Settings:
         """Arguments as they were used, defaults filled in."""
-        return self._fitted_model().settings
+        settings = self._fitted_model().settings
+        return replace(settings, options=dict(settings.options))
 
     @property
     def model_(self) -> ForecastModel:
@@ -314,22 +316,22 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     @property
     def history_(self) -> list[dict[str, float]]:
         """Losses and learning rate of every epoch."""
-        return self._fitted_model().history
+        return [dict(epoch) for epoch in self._fitted_model().history]
 
     @property
     def linear_path_(self) -> dict[str, Any]:
         """Form of the linear path; empty without one."""
-        return self._fitted_model().linear_path
+        return dict(self._fitted_model().linear_path)
 
     @property
     def validation_(self) -> pd.DataFrame:
         """Root mean squared error by step on the validation part."""
-        return self._fitted_model().validation
+        return self._fitted_model().validation.copy()
 
     @property
     def sample_(self) -> Tensor:
         """Inputs of the network, by which blocks are judged."""
-        return self._fitted_model().sample
+        return self._fitted_model().sample.clone()
 
     @property
     def sample_length_(self) -> int:
@@ -339,7 +341,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     @property
     def best_epochs_(self) -> list[int]:
         """Epoch of each network whose parameters are kept; 0 is the start."""
-        return self._fitted_model().best_epochs
+        return list(self._fitted_model().best_epochs)
 
     @property
     def best_epoch_(self) -> int:

@@ -23,9 +23,7 @@ from tsrnn.forecasters._scaling import boxcox_lambda
 from tsrnn.layers import AGGREGATIONS, LayerChoice, with_engine
 from tsrnn.training import LARGEST_RATE
 
-Presets = dict[str, dict[str, Any]]
-
-# Arguments left at None take their preset's value; a forecaster may change some of them.
+# Arguments left at None take their preset's value.
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
         "hidden_size": 64,
@@ -165,7 +163,7 @@ class Settings:
         return np.where(validated, lengths - self.val_size, lengths)
 
 
-def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
+def resolve(params: dict[str, Any]) -> dict[str, Any]:
     """Fill arguments left at None from the preset and check every value that all forecasters have.
 
     Numbers and flags of numpy become those of Python, in the result alone.
@@ -175,8 +173,7 @@ def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
     ValueError, TypeError
         If an argument is not legal; the message says what is.
     """
-    chosen = choice("preset", params["preset"], tuple(PRESETS))
-    preset = PRESETS[chosen] | presets.get(chosen, {})
+    preset = PRESETS[choice("preset", params["preset"], tuple(PRESETS))]
     filled = {k: preset[k] if v is None and k in preset else v for k, v in params.items()}
     filled |= {k: v for k, v in preset.items() if k not in filled}
     for name, legal in _CHOICES.items():
@@ -199,6 +196,9 @@ def resolve(params: dict[str, Any], presets: Presets) -> dict[str, Any]:
         "learning_rate", filled["learning_rate"], lowest=0.0, open_=True, highest=LARGEST_RATE
     )
     filled["weight_decay"] = number("weight_decay", filled["weight_decay"], lowest=0.0, open_=False)
+    if filled.get("chrono_length") is not None:  # of the layers that are initialised by gates
+        length = number("chrono_length", filled["chrono_length"], lowest=0.0, open_=True)
+        filled["chrono_length"] = length
     return filled
 
 
@@ -279,7 +279,7 @@ def _three_horizons(horizon: int) -> int:
 
 def _least_rows(horizon: int, val_size: int) -> int:
     """Least rows of a series that trains and validates."""
-    return val_size + horizon + 2
+    return val_size + horizon + 2  # two rows to train from, with all their targets
 
 
 def _check_lengths(panel: Panel, horizon: int) -> None:

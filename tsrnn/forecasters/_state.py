@@ -15,13 +15,13 @@ from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._scaling import Scaling
 from tsrnn.forecasters._units import Units
 
-POSITIONS_AT_ONCE = 2**17  # rows of all units that run together, for memory
-STEPS_AT_ONCE = 4096
+POSITIONS_AT_ONCE = 2**17  # rows of all units that run together: 32 MB of 64 float32 states
+STEPS_AT_ONCE = 4096  # so that 32 units run side by side, however long they are
 
 Visit = Callable[[Tensor, Tensor, Tensor], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RecurrentState:
     """State of every series after its last row: enough to continue, not its whole past.
 

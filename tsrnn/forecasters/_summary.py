@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UNBOUNDED = ("relu", "identity")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NetworkSummary(Summary):
     """Text and tables of a fitted forecaster; print it.
 
@@ -54,6 +54,11 @@ class NetworkSummary(Summary):
 
     def as_text(self) -> str:
         """Page as it is printed."""
+        n = len(self.accuracy)
+        steps = sorted({1, *np.linspace(1, n, 5).round().astype(int).tolist(), n})
+        shown = self.accuracy.loc[steps]
+        shown.loc["mean"] = self.accuracy.mean()
+        shown.index = shown.index.rename("step")
         parts = [
             self.title.center(WIDTH).rstrip(),
             "=" * WIDTH,
@@ -61,7 +66,7 @@ class NetworkSummary(Summary):
             "-" * WIDTH,
             two_columns(self.facts),
             section("Root mean squared error on the validation part (naive error = 1)"),
-            _accuracy_lines(self.accuracy),
+            shown.reset_index().to_string(index=False, float_format=lambda v: f"{v:.3f}"),
             *feature_section(self.features),
             "=" * WIDTH,
             *[wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
@@ -115,8 +120,8 @@ def summarise(
             notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
     if longest >= settings.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
-    title = f"{fitted.arguments.class_name} Results"
-    return NetworkSummary(title, composition(fitted), facts, fitted.validation, features, notes)
+    title, accuracy = f"{fitted.arguments.class_name} Results", fitted.validation.copy()
+    return NetworkSummary(title, composition(fitted), facts, accuracy, features, notes)
 
 
 def composition(fitted: FittedNetworks) -> str:
@@ -188,13 +193,3 @@ def _parts_but_network(settings: Settings) -> list[str]:
 def _epochs(fitted: FittedNetworks, number: int) -> int:
     """Count the epochs for which a network was trained."""
     return sum(entry.get("network", 1) == number for entry in fitted.history)
-
-
-def _accuracy_lines(table: pd.DataFrame) -> str:
-    """Table of the errors of five steps and of their mean."""
-    n = len(table)
-    steps = sorted({1, *np.linspace(1, n, 5).round().astype(int).tolist(), n})
-    shown = table.loc[steps]
-    shown.loc["mean"] = table.mean()
-    shown.index = shown.index.rename("step")
-    return shown.reset_index().to_string(index=False, float_format=lambda v: f"{v:.3f}")

@@ -21,10 +21,12 @@ from tsrnn.forecasters._state import run_filter
 from tsrnn.forecasters._units import Units, full_origins, regression_origins, some_units
 from tsrnn.training import Epoch, Processes, parameter_groups
 
-FORECASTS_OF_A_SEGMENT = 192  # rows of a training segment behind those that warm it up
-LEAST_WARM_UP = 8
+# Rows of a training segment behind those that warm it up, all of which forecast: more of them share
+# the cost of the warm-up, fewer make more segments, which are drawn in any order.
+FORECASTS_OF_A_SEGMENT = 192
+LEAST_WARM_UP = 8  # a state that starts from zero sees a few rows, however short the window is
 LEAST_STEPS = 20  # optimiser steps an epoch, so that a short series is not an epoch of one
-MOST_STEPS = 200
+MOST_STEPS = 200  # so that on many rows as well epochs are validated in good time
 VALIDATION_POSITIONS = 100_000  # forecasts are enough to tell epochs apart
 ROWS_OF_START = 20_000  # are enough for the spread of errors
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
@@ -51,7 +53,7 @@ class Estimate:
     best_epochs: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Training:
     """Data of a fit and the way to train on them.
 
@@ -218,6 +220,7 @@ class _Validation:
         chosen = some_units(split, self._ends, VALIDATION_POSITIONS)
         # Units that are not chosen have no rows to run over.
         self._first = torch.where(chosen, split - 1, self._ends)
+        # These rows stand for the whole past, which would be filtered anew in every epoch.
         warm = split - 1 - max(WARM_WINDOWS * settings.input_size, 256)
         self._begin = torch.where(chosen, torch.maximum(warm, units.starts), self._ends)
 
@@ -233,6 +236,7 @@ class _Validation:
             count += float(known.sum()) * model.n_targets
 
         device = next(model.parameters()).device
+        # On the CPU, as every forecast is: what validates best is what will be used.
         run_filter(model.cpu(), units, self._first, begin=self._begin, visit=visit)
         model.to(device)
         return total / max(count, 1.0)
@@ -337,13 +341,10 @@ class Segments(Epoch):
 
     def batches(self) -> Iterator[Batch]:
         """Batches without end, in passes over all segments."""
-        return map(self._batch, self._unit_batches())
-
-    def _unit_batches(self) -> Iterator[Tensor]:
         plan = torch.arange(len(self.starts)).repeat_interleave(self.counts)
         while True:
             order = torch.randperm(len(plan), generator=self.generator)
-            yield from plan[order].split(self.batch_size)
+            yield from map(self._batch, plan[order].split(self.batch_size))
 
     def _batch(self, units: Tensor) -> Batch:
         usable = self.ends[units] - self.starts[units] - 1

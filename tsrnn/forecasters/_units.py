@@ -24,7 +24,7 @@ MOST_ROWS = 200_000  # of a regression: more add time, hardly accuracy
 SAMPLE_UNITS, SAMPLE_ROWS = 16, 512  # inputs kept to judge recurrent blocks by
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Units:
     """Units of forecasting, one below the other.
 

@@ -1,14 +1,17 @@
 """Recurrent layers and networks as torch modules.
 
-Three constants say what names a model may give: ``CELLS``, cells by the name that every `cell=`
-takes, ``LAYERS``, classes of layers by the name that files and `LayerChoice` use, and
-``AGGREGATIONS`` of `RecurrentNetwork`.
+Constants say what a model may give: ``CELLS``, cells by the name that every `cell=` takes,
+``OPTIONS``, arguments of models that are options of cells, ``LAYERS``, classes of layers by the
+name that files and `LayerChoice` use, and ``AGGREGATIONS`` of `RecurrentNetwork`. ``MOST_SIZE``
+bounds the options in a file whose arrays are smaller.
 """
 
 from tsrnn.layers._attention import BlockRecurrentAttention
 from tsrnn.layers._cells import CELLS, NamedCell, check_cell
 from tsrnn.layers._choice import (
     LAYERS,
+    MOST_SIZE,
+    OPTIONS,
     LayerChoice,
     check_saveable,
     layer_choice,
@@ -30,6 +33,8 @@ __all__ = [
     "LAYERS",
     "LEM",
     "LRU",
+    "MOST_SIZE",
+    "OPTIONS",
     "BlockRecurrentAttention",
     "CellStack",
     "Ensemble",

@@ -146,12 +146,12 @@ class BlockRecurrentAttention(Recurrent):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        check_sizes(
+        input_size, hidden_size, num_layers, n_states, window, n_heads = check_sizes(
             input_size=input_size, hidden_size=hidden_size, num_layers=num_layers,
             n_states=n_states, window=window, n_heads=n_heads,
         )  # fmt: skip
         if block_size is not None:
-            check_sizes(block_size=block_size)
+            (block_size,) = check_sizes(block_size=block_size)
         if hidden_size % (block_size or 1) or hidden_size % n_heads:
             step = math.lcm(n_heads, block_size or 1)
             raise ValueError(
@@ -162,8 +162,9 @@ class BlockRecurrentAttention(Recurrent):
         if recurrent_layer is None:
             recurrent_layer = max(num_layers - 1, 1)
         recurrent = range(1, num_layers + 1)
-        if isinstance(recurrent_layer, int | np.integer) and recurrent_layer in recurrent:
-            recurrent = range(recurrent_layer, recurrent_layer + 1)
+        counted = isinstance(recurrent_layer, int | np.integer) and recurrent_layer is not True
+        if counted and recurrent_layer in recurrent:
+            recurrent = range(int(recurrent_layer), int(recurrent_layer) + 1)
         elif not isinstance(recurrent_layer, str) or recurrent_layer != "all":
             raise ValueError(
                 f"recurrent_layer must be 'all' or one of the layers 1 to {num_layers}; got "
@@ -181,8 +182,6 @@ class BlockRecurrentAttention(Recurrent):
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.block_size = None if block_size == hidden_size else block_size  # the ordinary network
-        # products of them overflow in small dtypes of numpy
-        window, n_states = int(window), int(n_states)
         self.window = window
         self.n_states = n_states
         self.n_heads = n_heads
@@ -396,7 +395,7 @@ class Memory(nn.Module):
         """Draw the parameters that belong to no linear map."""
         for embedding in (self.initial, self.state_ids, self.token_ids):
             embedding.normal_(generator=generator)
-        self.gate.uniform_(0.0, 4.0, generator=generator)
+        self.gate.uniform_(0.0, 4.0, generator=generator)  # 0.5 to 0.98 of a state is kept
         for name in RECURRENT_MATRICES:
             matrix = self.self_attention.get_parameter(name)
             draw_uniform([matrix], matrix.shape[-1] ** -0.5, generator)

@@ -8,21 +8,22 @@ import numpy as np
 import torch
 
 LARGEST_SIZE = 2**31 - 1  # of what torch and the kernels count
-LARGEST_BLOCK = 2048  # a cell names each entry of its matrices, whose number is quadratic
+LARGEST_BLOCK = 2048  # a cell names each entry of its matrices: four million each
 
 
-def check_sizes(**sizes: int) -> None:
-    """Raise unless every size is a positive integer."""
+def check_sizes(**sizes: int) -> list[int]:
+    """Positive sizes as integers of Python, whose products do not overflow, or an error."""
     for name, value in sizes.items():
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive integer; got {value!r}")
         if value > LARGEST_SIZE:
             raise ValueError(f"{name} must be at most {LARGEST_SIZE:,}; got {value!r}")
+    return [int(value) for value in sizes.values()]
 
 
-def check_block_size(hidden_size: int, block_size: int) -> None:
-    """Raise unless blocks of that size make up the layer: before a cell of it is traced."""
-    check_sizes(hidden_size=hidden_size, block_size=block_size)
+def check_block_size(hidden_size: int, block_size: int) -> list[int]:
+    """Both as `check_sizes`, if blocks make up the layer: before a cell of it is traced."""
+    sizes = check_sizes(hidden_size=hidden_size, block_size=block_size)
     if block_size > LARGEST_BLOCK:
         raise ValueError(
             f"blocks must have at most {LARGEST_BLOCK:,} units; got {block_size:,}. Take a "
@@ -33,6 +34,7 @@ def check_block_size(hidden_size: int, block_size: int) -> None:
             f"hidden_size must be a multiple of block_size; got hidden_size={hidden_size}, "
             f"block_size={block_size}"
         )
+    return sizes
 
 
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:

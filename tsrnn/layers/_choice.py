@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from tsrnn.kernels import Cell
 from tsrnn.layers._attention import BlockRecurrentAttention
 from tsrnn.layers._cells import CELLS, check_cell
+from tsrnn.layers._checks import check_sizes
 from tsrnn.layers._lem import LEM
 from tsrnn.layers._lru import LRU
 from tsrnn.layers._newton_blocks import NewtonBlocks
@@ -23,6 +25,14 @@ LAYERS: dict[str, Callable[..., Recurrent]] = {
     "NewtonBlocks": NewtonBlocks,
     "ParaRNN": ParaRNN,
 }
+# Options of cells that models have as arguments, sizes among them.
+OPTIONS = (
+    "block_size", "init", "chrono_length", "nonlinearity", "n_states", "window", "n_heads",
+)  # fmt: skip
+SIZES = ("block_size", "n_states", "window", "n_heads", "state_units")
+# Options that size no array of a file, such as chrono_length=365, exceed those of small networks;
+# layers of this size are built in an instant, should a file ask for them falsely.
+MOST_SIZE = 1000
 
 
 class LayerChoice(NamedTuple):
@@ -61,11 +71,13 @@ def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> 
     Returns
     -------
     LayerChoice
+        With sizes as integers of Python, which a file can hold.
 
     Raises
     ------
-    ValueError
-        If there is no such cell, or its layer does not take an option.
+    TypeError, ValueError
+        If there is no such cell, its layer does not take an option, or a size is no positive
+        integer.
 
     Examples
     --------
@@ -92,6 +104,10 @@ def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> 
                 f"{option} is no choice of cell={called!r}, only of {', '.join(takers)}; got "
                 f"{value!r}. Leave it out"
             )
+        if value is not None and option in SIZES:
+            if not isinstance(value, Integral) or isinstance(value, bool):
+                raise TypeError(f"{option} must be a positive integer; got {value!r}")
+            (value,) = check_sizes(**{option: int(value)})
         if value is not None or option in defaults:
             chosen[option] = defaults[option] if value is None else value
     return LayerChoice(name, chosen | {k: v for k, v in defaults.items() if k not in chosen})

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from numbers import Real
 
 import torch
 from torch import Tensor, nn
@@ -83,7 +84,7 @@ def check_chrono(init: str, length: float | None, bias: bool, dt: float | None =
         return
     if not bias:
         raise ValueError("init='chrono' draws biases; got bias=False")
-    if length is None or not 2 < length * (dt or 1) < math.inf:
+    if not isinstance(length, Real) or not 2 < float(length) * (dt or 1) < math.inf:
         least = "2" if dt is None else f"2 / dt = {2 / dt:g}"
         raise ValueError(
             "init='chrono' needs chrono_length, the longest dependency expected in steps, above "

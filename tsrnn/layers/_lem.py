@@ -108,9 +108,9 @@ class LEM(CellStack):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        check_sizes(hidden_size=hidden_size)
-        size = hidden_size if block_size is None else block_size
-        check_block_size(hidden_size, size)
+        (size,) = check_sizes(hidden_size=hidden_size)
+        if block_size is not None:
+            _, size = check_block_size(hidden_size, block_size)
         cell = cells.lem(size, dt)
         check_choice("init", init, INITIALISATIONS)
         check_chrono(init, chrono_length, bias, dt)

@@ -137,7 +137,7 @@ class LRU(LayeredRecurrent):
     ) -> None:
         super().__init__()
         units = hidden_size if state_units is None else state_units
-        check_sizes(
+        input_size, hidden_size, num_layers, units = check_sizes(
             input_size=input_size, hidden_size=hidden_size, num_layers=num_layers, state_units=units
         )
         self.ring = Ring(r_min, r_max, max_phase)

@@ -74,12 +74,13 @@ class RecurrentNetwork(nn.Module):
                 f"{rnn!r}"
             )
         hidden = rnn.hidden_size
-        inner = 4 * hidden if ffn_size is None else ffn_size
-        check_sizes(output_size=output_size, ffn_size=inner)
+        output_size, inner = check_sizes(
+            output_size=output_size, ffn_size=4 * hidden if ffn_size is None else ffn_size
+        )
         self.aggregation = aggregation
         self.input = None
         if input_size is not None:
-            check_sizes(input_size=input_size)
+            (input_size,) = check_sizes(input_size=input_size)
             self.input = nn.Linear(input_size, rnn.input_size)
         self.rnn = rnn
         self.ffn = None

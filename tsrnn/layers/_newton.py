@@ -207,7 +207,7 @@ class NewtonLSTM(_NewtonStack):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        check_block_size(hidden_size, block_size)
+        hidden_size, block_size = check_block_size(hidden_size, block_size)
         check_choice("init", init, INITIALISATIONS)
         super().__init__(
             input_size, hidden_size, num_layers, cells.newton_lstm(block_size), bias=bias,

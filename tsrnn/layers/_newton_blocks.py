@@ -117,16 +117,13 @@ class NewtonBlocks(Recurrent):
     ) -> None:
         super().__init__()
         check_cell(cell, "NewtonBlocks")
-        check_sizes(
+        input_size, hidden_size, num_layers, expansion, conv_size, n_heads = check_sizes(
             input_size=input_size, hidden_size=hidden_size, num_layers=num_layers,
             expansion=expansion, conv_size=conv_size, n_heads=n_heads,
         )  # fmt: skip
-        width = -(-8 * hidden_size // 3) if mlp_size is None else mlp_size
-        check_sizes(mlp_size=width)
+        (width,) = check_sizes(mlp_size=-(-8 * hidden_size // 3) if mlp_size is None else mlp_size)
         check_tensor_kind(device, dtype)
-        # products of them overflow in small dtypes of numpy
-        hidden_size, conv_size = int(hidden_size), int(conv_size)
-        self.units = int(expansion) * hidden_size
+        self.units = expansion * hidden_size
         if self.units % n_heads:
             raise ValueError(
                 f"n_heads must divide the width of a block, expansion * hidden_size = "
@@ -229,7 +226,10 @@ class Mixer(nn.Module):
     def forward(
         self, stream: Tensor, carried: Tensor, lengths: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Stream (B, T, size) and carried (B, ...) to the change of the stream and new carried."""
+        """Change of the stream (B, T, size), and what is carried on: (B, n units + (J - 1) units).
+
+        `carried` is the state of the recurrence, then the last J - 1 inputs of the convolution.
+        """
         u, gate = self.inwards(self.before(stream)).chunk(2, -1)
         start, past = carried.tensor_split([self.params[0].numel() * self.cell.n], -1)
         seen = torch.cat([past.unflatten(-1, (-1, u.shape[-1])), u], 1)

@@ -125,7 +125,7 @@ class ParaRNN(CellStack):
         dtype: torch.dtype | None = None,
     ) -> None:
         if block_size is not None:
-            check_block_size(hidden_size, block_size)
+            hidden_size, block_size = check_block_size(hidden_size, block_size)
         block = _block_cell(cell, block_size, nonlinearity)
         check_choice("init", init, INITIALISATIONS)
         if init == "chrono" and gate(block, "u_f") is None and gate(block, "u_z") is None:

@@ -95,8 +95,9 @@ class CellStack(LayeredRecurrent):
     ) -> None:
         super().__init__()
         check_engine(engine, cell, called)
-        check_sizes(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
-        hidden_size = int(hidden_size)  # multiples of it overflow in small dtypes of numpy
+        input_size, hidden_size, num_layers = check_sizes(
+            input_size=input_size, hidden_size=hidden_size, num_layers=num_layers
+        )
         self.block_size = cell.n_outputs
         check_block_size(hidden_size, self.block_size)
         check_dropout(dropout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import torch
@@ -44,7 +44,7 @@ class Epoch(ABC):
 
     @abstractmethod
     def batches(self) -> Iterator[Any]:
-        """Batches without end, or as many as an epoch has."""
+        """Batches without end, or of one pass, which is drawn anew where more are needed."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.share(0, 1))
@@ -97,6 +97,7 @@ class Share:
         return -(-len(self._epoch) // self._count)
 
     def __iter__(self) -> Iterator[Any]:
-        batches = self._epoch.batches()
+        # The last round may take more batches than a pass has left: processes take equally many.
+        batches = chain.from_iterable(iter(self._epoch.batches, None))
         for _ in range(len(self)):
             yield list(islice(batches, self._count))[self._rank]

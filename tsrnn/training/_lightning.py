@@ -19,9 +19,9 @@ from tsrnn.training._epoch import Epoch, Share
 from tsrnn.training._machine import Processes
 from tsrnn.training._side_effects import contained, quiet
 
-SMALLEST_LEARNING_RATE = 1e-6
+SMALLEST_LEARNING_RATE = 1e-6  # where Cai et al. (2026), supplement D.3, stop
 STALLED_EPOCHS = 2  # epochs without a better validation error before the learning rate is halved
-CLIP_NORM = 1.0
+CLIP_NORM = 1.0  # of the gradient: where a recurrence explodes, Adam's moments stay bounded
 
 ALONE = Processes()
 

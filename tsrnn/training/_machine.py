@@ -57,7 +57,8 @@ def checked_device(device: Any) -> str:
     }
     if place.type not in counts:
         raise ValueError(f"device must be 'cpu', 'cuda' or 'mps'; got {device!r}")
-    if (place.index or 0) >= counts[place.type]:
+    # torch keeps indices in eight bits: that of "cuda:999" is negative.
+    if not 0 <= (place.index or 0) < counts[place.type]:
         raise ValueError(
             f"device={str(device)!r} must be one that torch can use; of this type it finds "
             f"{counts[place.type]} on this machine. Use another, such as device='cpu'"

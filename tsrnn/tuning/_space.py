@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Protocol
 
 from sklearn.base import clone
 
 from tsrnn.contract import last_step
 from tsrnn.models import MODELS
-
-__all__ = ["Choice", "Integer", "Order", "Real", "default_space", "suggest", "whole_space"]
 
 
 class Distribution(Protocol):
@@ -151,14 +151,14 @@ _OF_CLASS: dict[str, Space] = {
 }
 # By name, so that no forecaster has to be loaded; every network has the arguments of _NETWORK.
 SPACES: dict[str, Space] = {
-    name: dict(_NETWORK) for name, model in MODELS.items() if model.module == "tsrnn.forecasters"
+    name: (_NETWORK if model.module == "tsrnn.forecasters" else {}) | _OF_CLASS.get(name, {})
+    for name, model in MODELS.items()
+    if model.module == "tsrnn.forecasters" or name in _OF_CLASS
 }
-for _name, _space in _OF_CLASS.items():
-    SPACES[_name] = SPACES.get(_name, {}) | _space
 _WINDOWS = (1, 2, 4)  # input sizes, in horizons
-# each is a choice of some cells only
-_OF_ONE_CELL = ("nonlinearity", "init", "chrono_length", "n_states", "window", "n_heads")
-_WITHOUT_BLOCKS = ("lru", "newton-gru", "newton-lstm")  # cells that have no block_size
+# Options that only some cells of ParaRNNForecaster take: with them the cell is not searched.
+_OF_SOME_CELLS = ("nonlinearity", "init", "chrono_length", "n_states", "window", "n_heads")
+_WITH_BLOCKS = ("rnn", "gru", "lstm", "attention", "lem")  # cells that have a block_size
 
 
 def suggest(trial: Any, forecaster: Any, space: Mapping[str, Any] | None = None) -> Any:
@@ -207,7 +207,14 @@ def whole_space(forecaster: Any, space: Mapping[str, Any] | None) -> Space:
         If a change cannot be used, or nothing is left to search.
     """
     changes = {} if space is None else dict(space)
-    whole = _defaults(forecaster, needed=not changes)
+    final = last_step(forecaster)
+    prefix = "" if final is forecaster else f"{forecaster.steps[-1][0]}__"
+    try:
+        whole = {f"{prefix}{name}": part for name, part in default_space(final).items()}
+    except ValueError:  # a space that is given whole needs no default
+        if not changes:
+            raise
+        whole = {}
     for name, change in changes.items():
         whole.pop(name, None)
         if isinstance(change, list):
@@ -225,19 +232,6 @@ def whole_space(forecaster: Any, space: Mapping[str, Any] | None) -> Space:
             "forecaster. Name some in space={...}"
         )
     return whole
-
-
-def _defaults(forecaster: Any, needed: bool) -> Space:
-    """Return the default space of a forecaster, or of the one that a pipeline ends with."""
-    final = last_step(forecaster)
-    prefix = "" if final is forecaster else f"{forecaster.steps[-1][0]}__"
-    try:
-        space = default_space(final)
-    except ValueError:
-        if needed:
-            raise
-        return {}
-    return {f"{prefix}{name}": distribution for name, distribution in space.items()}
 
 
 def default_space(forecaster: Any) -> Space:
@@ -273,45 +267,35 @@ def default_space(forecaster: Any) -> Space:
             f"there is no default space for {type(forecaster).__name__}, only for "
             f"{', '.join(SPACES)}; give space={{'argument': Choice(...)}}"
         )
-    space = dict(SPACES[names[0]])
-    horizon = getattr(forecaster, "horizon", None)
-    if "hidden_size" in space and isinstance(horizon, int):
-        space["input_size"] = Choice((None, *(k * horizon for k in _WINDOWS)))
-    given = _given(forecaster)
-    settled = {"cell"} if given.intersection(_OF_ONE_CELL) else set()
-    if getattr(forecaster, "cell", None) in _WITHOUT_BLOCKS:
-        settled.add("block_size")
-    return {
-        name: _fitting(name, distribution, forecaster)
-        for name, distribution in space.items()
-        if name not in given | settled
-    }
+    space: dict[str, Any] = dict(SPACES[names[0]])
+    given = forecaster.get_params(deep=False)
+    horizon, cell, block = (given.get(name) for name in ("horizon", "cell", "block_size"))
+    if "hidden_size" in space and isinstance(horizon, Integral):
+        space["input_size"] = Choice((None, *(k * int(horizon) for k in _WINDOWS)))
+    if names[0] == "ParaRNNForecaster":
+        if _changed(forecaster).intersection(_OF_SOME_CELLS):
+            space.pop("cell")
+        if cell not in _WITH_BLOCKS:
+            space.pop("block_size")  # a user's cell is a block of as many units as it has outputs
+            block = getattr(cell, "n_outputs", None)
+    space = {name: part for name, part in space.items() if name not in _changed(forecaster)}
+    if "block_size" in space and given["hidden_size"] is not None:
+        sizes = space["block_size"].values
+        space["block_size"] = Choice(tuple(k for k in sizes if given["hidden_size"] % k == 0))
+    if "hidden_size" in space:
+        # The next multiples of all that divides a layer width: any combination can be fitted.
+        blocks = space["block_size"].values if "block_size" in space else (block or 1,)
+        step = math.lcm(*blocks, given.get("n_heads") or 1)
+        widths = (-(-width // step) * step for width in space["hidden_size"].values)
+        space["hidden_size"] = Choice(tuple(dict.fromkeys(widths)))
+    if "r_min" in space:
+        space["r_min"] = Real(0.0, min(space["r_min"].high, given["r_max"]))
+    return space
 
 
-def _fitting(name: str, distribution: Distribution, forecaster: Any) -> Distribution:
-    """Return the part of a distribution that goes with other arguments that were given.
-
-    Block sizes divide the hidden size, hidden sizes are the next multiples of the block size, and
-    `r_min` is not above `r_max`.
-    """
-    hidden, block, r_max = (
-        getattr(forecaster, size, None) for size in ("hidden_size", "block_size", "r_max")
-    )
-    if name == "block_size" and isinstance(distribution, Choice) and hidden is not None:
-        return Choice(tuple(size for size in distribution.values if hidden % size == 0))
-    if name == "hidden_size" and isinstance(distribution, Choice) and block is not None:
-        return Choice(
-            tuple(dict.fromkeys(-(-size // block) * block for size in distribution.values))
-        )
-    if name == "r_min" and isinstance(distribution, Real) and r_max is not None:
-        return Real(distribution.low, min(distribution.high, r_max))
-    return distribution
-
-
-def _given(forecaster: Any) -> set[str]:
-    """Return the arguments that are not at their defaults."""
-    values = forecaster.get_params(deep=False)
-    arguments = inspect.signature(type(forecaster)).parameters
+def _changed(forecaster: Any) -> set[str]:
+    """Arguments that are not at their defaults."""
+    values, arguments = forecaster.get_params(False), inspect.signature(type(forecaster)).parameters
     defaults = {name: arguments[name].default for name in values}
 
     def is_default(value: Any, default: Any) -> bool:
