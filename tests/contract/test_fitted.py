@@ -53,6 +53,13 @@ def test_is_frozen(fitted):
             setattr(model, field.name, None)
 
 
+def test_is_compared_by_identity(original):
+    twin = copy.deepcopy(original)
+    for record in (lambda m: m.fitted_, lambda m: m.fitted_.data, lambda m: m.state_):
+        assert record(original) == record(original) != record(twin)
+        assert len({record(original), record(twin)}) == 2
+
+
 def test_an_estimator_has_no_other_fitted_attributes(fitted):
     arguments = set(fitted.get_params(deep=False))
     assert vars(fitted).keys() - arguments == {"fitted_", "state_", "_history"}

@@ -1,12 +1,16 @@
 """Arguments act at a fit: what is set later changes nothing until the next, in any class."""
 
 import ast
+import contextlib
 import copy
 import inspect
 import pickle
 import textwrap
 
+import numpy as np
+import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -15,6 +19,7 @@ from tsrnn.baselines import Drift
 from tsrnn.contract import Arguments
 from tsrnn.erm import deep_ensemble
 from tsrnn.evaluation import Combination
+from tsrnn.interpret import UninformativeNetworkError
 from tsrnn.models import MODELS, model_class
 
 COPIES = {
@@ -68,6 +73,37 @@ def test_all_arguments_set_together(fitted, example, answers, contract, legal):
     fitted.set_params(**given)
     ask_again(contract, fitted, example, answers)
     assert fitted.get_params(deep=False) == given
+
+
+def test_what_attributes_return_is_not_the_models(fitted, example, contract):
+    expected = contract.few(fitted, example)
+    for name in dir(type(fitted)):
+        if not name.startswith("_") and isinstance(
+            inspect.getattr_static(type(fitted), name), property
+        ):
+            with contextlib.suppress(AttributeError, UninformativeNetworkError):
+                spoil(getattr(fitted, name))
+    contract.same(contract.few(fitted, example), expected)
+
+
+def spoil(value):
+    """Change in place whatever can be changed."""
+    if isinstance(value, list | tuple | set):
+        for item in value:
+            spoil(item)
+    elif isinstance(value, dict):
+        spoil(list(value.values()))
+    elif isinstance(value, pd.DataFrame):
+        spoil([column for _, column in value.items()])
+    elif isinstance(value, pd.Series):
+        spoil(list(value) if value.dtype == object else value.array.to_numpy(copy=False))
+    elif isinstance(value, torch.Tensor):
+        value.zero_()
+    elif isinstance(value, np.ndarray) and value.dtype != object:
+        value.flags.writeable = True
+        value[...] = 0
+    if isinstance(value, list | dict | set):
+        value.clear()
 
 
 def test_each_argument_set_alone(original, example, contract):
@@ -185,6 +221,27 @@ class TestMembers:
         found = combination.update(example.later).forecasters_["ar"]
         contract.same(found.predict(3, level=80), member.predict(3, level=80))
         contract.same(contract.drawn(found.plot(3)), contract.drawn(member.plot(3)))
+
+    def test_forecasts_after_rows_are_those_of_members_after_an_update(self, contract):
+        """A network knows a series without an id by the last row seen."""
+        y = pd.Series(np.random.default_rng(0).normal(size=60).cumsum(), name="y")
+        network = contract.examples["ParaRNNForecaster"].make()
+        network.set_params(known_ahead=None, local_level=False, linear_path=False, max_epochs=5)
+        alone = clone(network).fit(y[:40]).update(y[40:])
+        model = Combination([network, Drift()], [1.0, 0.0], horizon=5).fit(y[:40]).update(y[40:])
+        for rows in (y[5:40], y[25:], 3 * y):
+            expected = alone.predict(rows, h=2)
+            for one in (model, copy.deepcopy(model), contract.loaded(model)):
+                contract.same(one.predict(rows, h=2), expected)
+
+    def test_a_file_has_the_rows_to_be_drawn_once(self, combination, contract):
+        later = contract.examples["Combination"].later
+        _, arrays = contract.content(combination.update(later))
+        kept = [name for name in arrays if name.endswith("history.values") and len(arrays[name])]
+        assert kept == ["history.values"]
+        members = contract.loaded(combination).forecasters_
+        for name, member in combination.forecasters_.items():
+            contract.same(contract.drawn(members[name].plot(3)), contract.drawn(member.plot(3)))
 
     def test_a_file_of_combined_combinations_has_the_rows_of_an_update(self, contract):
         example = contract.examples["Combination, nested"]

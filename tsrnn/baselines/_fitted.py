@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 import re
 from abc import abstractmethod
@@ -57,7 +58,7 @@ _WHEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedUnits(FittedRows):
     """Models of statsmodels or arch at the estimates of their units.
 
@@ -305,7 +306,7 @@ class UnitForecaster(Classical[RowsState]):
     @property
     def spec_(self) -> pd.Series:
         """Choices for each unit beside the parameters, such as orders, as a dict."""
-        return self._by_unit("spec").map(dict)
+        return self._by_unit("spec").map(copy.deepcopy)
 
     def _by_unit(self, name: str) -> pd.Series:
         """Field of the estimates, a row a unit."""

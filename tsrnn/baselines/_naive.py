@@ -69,7 +69,7 @@ class Rule(ABC):
         return np.tri(h)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedNaive(FittedRows):
     """Naive method after a fit: its rule, as nothing is estimated.
 

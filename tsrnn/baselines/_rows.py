@@ -26,7 +26,7 @@ from tsrnn.data import Layout, Panel
 NAMES_SHOWN = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowsState:
     """State of a baseline: all rows of every series, one series below the other.
 
@@ -153,7 +153,7 @@ class RowsState:
         return cls(data.ids, first_times, last_times, *(arrays[f"rows.{name}"] for name in names))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedRows(FittedModel[RowsState]):
     """Base of the fitted baselines: forecasts condition on all rows seen, which are the state."""
 

@@ -55,7 +55,7 @@ class Ahead(NamedTuple):
     ends: dict[float, tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """Estimates of one unit.
 

@@ -456,8 +456,10 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         panel = self._read(df)
         continued = self._check_follows(panel)
         advanced = self.fitted_.advance(self.state_.select(continued), panel)
-        self.state_ = self.state_.replaced(continued, advanced)
-        self._history = self._history.followed_by(continued, panel)
+        state = self.state_.replaced(continued, advanced)
+        history = self._history.followed_by(continued, panel)
+        # both or none: rows that cannot be taken in leave the forecaster as it was
+        self.state_, self._history = state, history
         return self
 
     def score(self, df: Any, y: None = None) -> float:
@@ -662,12 +664,12 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
     @property
     def known_ahead_(self) -> list[Any]:
         """Exogenous columns whose future is known, those of the calendar last."""
-        return self._fitted_model().data.known_ahead
+        return list(self._fitted_model().data.known_ahead)
 
     @property
     def static_(self) -> list[Any]:
         """Exogenous columns that are constant within each series."""
-        return self._fitted_model().data.static
+        return list(self._fitted_model().data.static)
 
     @property
     def calendar_(self) -> tuple[str, ...]:
@@ -764,11 +766,9 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         return write_frame(data.layout, state.ids, times, {"": variances}, model="variance")
 
     def _at(self, state: S, history: History | None = None) -> Self:
-        """The same fitted forecaster after other rows of its series, the last ones in `history`."""
+        """Same fitted forecaster after other rows of its series, the last ones in `history`."""
         other = copy.copy(self)
-        other.state_ = state
-        if history is not None:
-            other._history = history
+        other.state_, other._history = state, History.empty() if history is None else history
         return other
 
     def _check_follows(self, panel: Panel) -> np.ndarray:

@@ -29,7 +29,7 @@ from tsrnn.data import (
 NAMES_SHOWN = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedData:
     """Series and columns of the data fitted to, with which later frames must agree.
 

@@ -130,7 +130,7 @@ MOST = 200_000  # values of all series: 3 MB with their times, however many seri
 FEWEST = 10  # rows that are worth a picture
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
     """Last rows of the targets of S series; of very many series none.
 
@@ -147,11 +147,16 @@ class History:
     times: list[np.ndarray]
 
     @classmethod
+    def empty(cls) -> Self:
+        """History that keeps no rows."""
+        return cls(0, [], [])
+
+    @classmethod
     def of(cls, panel: Panel) -> Self:
         """The last rows of a panel."""
         most = min(LONGEST, MOST // max(panel.values.shape[1] * panel.n_series, 1))
         if most < FEWEST:
-            return cls(0, [], [])
+            return cls.empty()
         tail = panel.tail(most)
         cuts = tail.indptr[1:-1]
         return cls(most, np.split(tail.values.copy(), cuts), np.split(tail.times.copy(), cuts))
@@ -212,7 +217,7 @@ class History:
             required = f"rows to keep and those of each of {n_series} series, {rows} in all"
             raise refuse("the array 'history.lengths'", required, [most, *lengths[:8]])
         if not most:
-            return cls(0, [], [])
+            return cls.empty()
         cuts = np.cumsum(lengths)[:-1]
         times = arrays["history.times"].astype(times_dtype)
         return cls(most, np.split(arrays["history.values"], cuts), np.split(times, cuts))

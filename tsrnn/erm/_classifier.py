@@ -59,7 +59,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     """
 
     _targets = ClassTargets
-    classes_ = of_fit("targets.classes", "Labels in order.")
+    classes_ = of_fit(lambda f: f.targets.classes.copy(), "Labels in order.")
 
     def __init__(self, hidden_size: int = 64, **shared: Any) -> None:
         super().__init__(hidden_size, **shared)

@@ -39,7 +39,9 @@ from tsrnn.data import Panel
 from tsrnn.evaluation._models import known_ahead, named_models, panel_shown
 from tsrnn.evaluation._windows import make_plan
 
-_HEAVY = 1e4  # weight of the equation that weights sum to one, against errors of size one
+# Weight of the equation that weights sum to one, against errors of size one: its residual is of
+# the order of the inverse square, 1e-8, and as many digits are left for the errors.
+_HEAVY = 1e4
 # Fields of a file beside those of every forecaster.
 FITTED: dict[str, Kind] = {
     "horizon": integer(1, MOST_STEPS),
@@ -49,7 +51,7 @@ FITTED: dict[str, Kind] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CombinedState:
     """States of all members after the same rows.
 
@@ -218,6 +220,11 @@ class Combination(Classical[CombinedState]):
         fitted = FittedCombination(arguments, data, horizon, members, weights, validation)
         return fitted, CombinedState(tuple(member.state_ for member in members.values()))
 
+    def _filter(self, panel: Panel) -> CombinedState:
+        # a member may know its series by the rows that the combination has seen, not by its own
+        pairs = zip(self.fitted_.members.values(), self.state_.members, strict=True)
+        return CombinedState(tuple(m._at(s)._filter(panel_shown(m, panel)) for m, s in pairs))
+
     @classmethod
     def _inner_arguments(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Any
@@ -275,7 +282,7 @@ class Combination(Classical[CombinedState]):
         return fitted, CombinedState(tuple(member.state_ for member in members.values()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedCombination(FittedModel[CombinedState]):
     """Fitted members and their weights.
 
@@ -301,7 +308,7 @@ class FittedCombination(FittedModel[CombinedState]):
 
     def filter(self, panel: Panel) -> CombinedState:
         members = self.members.values()
-        return CombinedState(tuple(m._filter(panel_shown(m, panel)) for m in members))
+        return CombinedState(tuple(m.fitted_.filter(panel_shown(m, panel)) for m in members))
 
     def advance(self, state: CombinedState, panel: Panel) -> CombinedState:
         pairs = zip(self.members.values(), state.members, strict=True)

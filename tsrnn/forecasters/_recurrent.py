@@ -314,22 +314,22 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     @property
     def history_(self) -> list[dict[str, float]]:
         """Losses and learning rate of every epoch."""
-        return self._fitted_model().history
+        return [dict(epoch) for epoch in self._fitted_model().history]
 
     @property
     def linear_path_(self) -> dict[str, Any]:
         """Form of the linear path; empty without one."""
-        return self._fitted_model().linear_path
+        return dict(self._fitted_model().linear_path)
 
     @property
     def validation_(self) -> pd.DataFrame:
         """Root mean squared error by step on the validation part."""
-        return self._fitted_model().validation
+        return self._fitted_model().validation.copy()
 
     @property
     def sample_(self) -> Tensor:
         """Inputs of the network, by which blocks are judged."""
-        return self._fitted_model().sample
+        return self._fitted_model().sample.clone()
 
     @property
     def sample_length_(self) -> int:
@@ -339,7 +339,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     @property
     def best_epochs_(self) -> list[int]:
         """Epoch of each network whose parameters are kept; 0 is the start."""
-        return self._fitted_model().best_epochs
+        return list(self._fitted_model().best_epochs)
 
     @property
     def best_epoch_(self) -> int:

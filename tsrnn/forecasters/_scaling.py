@@ -18,7 +18,7 @@ FARTHEST = 1e30  # from the mean in units of the scale: float32 ends at 3e38
 SMALLEST_SCALE = 0.02  # in standard deviations: a season that repeats exactly is not blown up
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """Standardisation of series: targets series by series, exogenous columns together.
 

@@ -21,7 +21,7 @@ STEPS_AT_ONCE = 4096
 Visit = Callable[[Tensor, Tensor, Tensor], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RecurrentState:
     """State of every series after its last row: enough to continue, not its whole past.
 
