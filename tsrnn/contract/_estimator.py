@@ -1,4 +1,4 @@
-"""Constructor arguments of estimators: shared, frozen at a fit; methods that only some offer."""
+"""Constructor arguments of estimators: shared between classes, recorded at a fit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import difflib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import update_wrapper
-from types import MethodType
-from typing import Any, NoReturn, TypeVar, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-
-from tsrnn.models import MODELS, model_class
 
 Class = TypeVar("Class", bound=type)
 
@@ -233,77 +229,6 @@ def _detached(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return copy.copy(value)
     return value
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def offered_by_some(function: F) -> F:
-    """Decorate a method of the base class that only those classes have whose `offers` names it.
-
-    Of an instance of another class `hasattr` is False, and the error names those that have it.
-    A class that defines the method itself has it as well.
-
-    Examples
-    --------
-    >>> from tsrnn.baselines import Theta
-    >>> from tsrnn.linear import GARCH
-    >>> hasattr(GARCH(), "predict_variance"), hasattr(Theta(), "predict_variance")
-    (True, False)
-    """
-    return cast(F, _OfSome(function))
-
-
-def classes_with(method: str) -> list[str]:
-    """Names of the forecasters of the package that have a method, by alphabet.
-
-    Parameters
-    ----------
-    method : str
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> from tsrnn.contract import classes_with
-    >>> classes_with("predict_covariances")
-    ['CCC', 'DCC', 'VECMGARCH']
-    """
-    classes = (model_class(name) for name in sorted(MODELS))
-    return [cls.__name__ for cls in classes if hasattr(cls, "offers") and _has(cls, method)]
-
-
-class _NotOfferedError(AttributeError):
-    """Names the classes that have the method, which only reading the message has to find."""
-
-    def __init__(self, cls: str, method: str) -> None:
-        super().__init__(cls, method)
-
-    def __str__(self) -> str:
-        cls, method = self.args
-        return f"{cls} has no {method}; those that have it are {', '.join(classes_with(method))}"
-
-
-class _OfSome:
-    """Descriptor of `offered_by_some`."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        update_wrapper(cast(Any, self), function)  # so that documentation finds its text
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        if instance is None:
-            return self.function
-        if not _has(owner, self.function.__name__):
-            raise _NotOfferedError(owner.__name__, self.function.__name__)
-        return MethodType(self.function, instance)
-
-
-def _has(cls: Any, method: str) -> bool:
-    first = next((vars(base)[method] for base in cls.__mro__ if method in vars(base)), None)
-    return method in cls.offers if isinstance(first, _OfSome) else first is not None
 
 
 def last_step(model: Any) -> Any:
