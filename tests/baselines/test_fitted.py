@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from statsmodels.tsa.statespace import sarimax
 from statsmodels.tsa.statespace.structural import UnobservedComponents as DirectComponents
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import tsrnn
 from tsrnn.baselines import (
@@ -166,6 +167,12 @@ class TestProcesses:
             pd.testing.assert_frame_equal(two.predict(4, level=80), forecast, rtol=1e-10)
         finally:
             model.set_params(n_jobs=1)
+
+    def test_threads_leave_the_limits_of_the_process(self, wave):
+        with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(3) as pool:
+            list(pool.map(lambda _: SARIMAX((1, 0, 1)).fit(wave), range(6)))
+            blas = [info for info in threadpool_info() if info["user_api"] == "blas"]
+            assert {info["num_threads"] for info in blas} == {2}
 
     def test_the_bar_is_shown_on_request(self, panel, capfd):
         SARIMAX(trend="c", verbose=1).fit(panel)

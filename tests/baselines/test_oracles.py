@@ -313,6 +313,10 @@ class TestRegressors:
         with pytest.raises(ValueError, match=r"not known ahead are \['x'\]. Construct with"):
             model.predict(3)
 
+    def test_are_named_once(self, exog):
+        with pytest.raises(ValueError, match=r"known_ahead must name each column once; got \['x'"):
+            SARIMAX(known_ahead=["x", "x"]).fit(exog)
+
     def test_are_refused_where_there_are_none(self, exog):
         with pytest.raises(ValueError, match="ETS takes no exogenous columns"):
             ETS().fit(exog)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 import re
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -265,11 +266,14 @@ class UnitForecaster(Classical[RowsState]):
     def _model(self, arguments: Arguments, data: FittedData) -> UnitModel:
         """Model with the arguments, checked against the columns of the data."""
 
+    def _fitted_model(self) -> FittedUnits:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
+
     @property
     def units_(self) -> pd.Index:
         """Labels of the fitted units: ids of a long frame, columns of a wide one."""
-        check_is_fitted(self, "fitted_")
-        return self.fitted_.units
+        return self._fitted_model().units
 
     @property
     def params_(self) -> pd.DataFrame:
@@ -388,6 +392,31 @@ def unit_rows(model: UnitModel, state: RowsState, offsets: np.ndarray | None = N
     return units
 
 
+class OneThread:
+    """Limit of one thread for matrix products while any thread of the process is inside.
+
+    Limits are the process's: set and undone by each of several threads, they would stay behind.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.limits = threadpool_limits(1, user_api="blas")
+            self.inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.limits.restore_original_limits()
+
+
+ONE_THREAD = OneThread()
+
+
 def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tuple]) -> list[Any]:
     """Results of `work` for the arguments of each task, in order.
 
@@ -397,7 +426,7 @@ def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tup
     n_jobs, verbose, name = job_count(arguments.n_jobs), arguments.verbose, arguments.class_name
     bar = {"total": len(tasks), "desc": name, "disable": not verbose, "leave": False}
     if n_jobs in (1, None) or len(tasks) < 2:
-        with threadpool_limits(1):
+        with ONE_THREAD:
             return list(tqdm((work(*task) for task in tasks), **bar))
     with parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")

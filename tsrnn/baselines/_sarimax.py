@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -32,6 +31,7 @@ from tsrnn.contract import (
     listed,
     one_of,
     positive_integer,
+    recorded,
     with_shared_arguments,
 )
 
@@ -334,8 +334,8 @@ class ARIMASearch(StateSpaceModel):
 
     def choose(self, rows: Rows) -> dict[str, Any]:
         best, lowest, reason = None, np.inf, ""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the models that are not chosen
+        # Warnings of models that are not chosen are dropped; filters would be those of all threads.
+        with recorded():
             for spec in self.candidates(rows):
                 try:
                     value = self.value(rows, spec)

@@ -10,7 +10,6 @@ from math import isfinite
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.baselines._fitted import UnitForecaster
 from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, UnitModel, normal
@@ -339,8 +338,7 @@ class StateSpaceForecaster(StandardizedForecaster):
             states and forecasts. Differences, stochastic levels and seasons are eigenvalues of
             one.
         """
-        check_is_fitted(self, "fitted_")
-        answers = self.fitted_.ask("transition", self.state_, None)
+        answers = self._fitted_model().ask("transition", self.state_, None)
         return [{"transition": np.stack([matrix for matrix in answers if matrix is not None])}]
 
 

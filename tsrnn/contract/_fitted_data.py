@@ -320,6 +320,8 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
             f"{argument} must name exogenous columns of the data, {there}; got {absent}. "
             "Columns besides the targets are exogenous"
         )
+    if len(set(known)) < len(known):
+        raise ValueError(f"{argument} must name each column once; got {given!r}")
     return list(known)
 
 
