@@ -116,11 +116,10 @@ class TestOneTarget:
         forecast = model.fit(wave.iloc[:-9]).update(wave.iloc[-9:]).predict(H, level=80)
         assert_same(forecast, "y", call(y[:-9], y[-9:]), close)
 
-    def test_on_the_same_data_without_standardizing(self, case, panel, wave, close):
-        model, call = case
-        plain = getattr(call, "plain", call)
-        if plain is not call:
-            model = clone(model).set_params(standardize=False)
+    @pytest.mark.parametrize("name", [name for name in MODELS if hasattr(MODELS[name][1], "plain")])
+    def test_on_the_same_data_without_standardizing(self, name, panel, wave, close):
+        model, call = MODELS[name]
+        plain, model = call.plain, clone(model).set_params(standardize=False)
         forecast = model.fit(panel).predict(H, level=80)
         for label, own in panel.groupby("unique_id"):
             frame = forecast[forecast["unique_id"] == label]
