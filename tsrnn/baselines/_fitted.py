@@ -35,7 +35,7 @@ from tsrnn.baselines._rows import (
     listed,
     series_named,
 )
-from tsrnn.baselines._unit import SEASONLESS, Ahead, Fitted, Rows, Unit, UnitModel
+from tsrnn.baselines._unit import SEASONLESS, Ahead, Rows, Unit, UnitEstimates, UnitModel
 from tsrnn.contract import (
     Arguments,
     Classical,
@@ -70,14 +70,14 @@ class FittedUnits(FittedRows):
     ----------
     model : UnitModel
         With the arguments of the fit.
-    estimates : tuple of Fitted
+    estimates : tuple of UnitEstimates
         Of each unit.
     first_times : ndarray of shape (S,)
         Times of the first rows fitted to, from which rows are numbered.
     """
 
     model: UnitModel
-    estimates: tuple[Fitted, ...]
+    estimates: tuple[UnitEstimates, ...]
     first_times: np.ndarray
     guarantee: ClassVar[str] = (
         "That of statsmodels or arch: asymptotic, the parameters taken as known. Holds if the "
@@ -104,6 +104,7 @@ class FittedUnits(FittedRows):
         self, state: RowsState, h: int, n: int, future: np.ndarray | None, rng: np.random.Generator
     ) -> np.ndarray:
         """Paths (n, S, h, C) that the models of the units draw, each with its own seed."""
+        # drawn here, so that paths do not depend on the number of processes
         seeds = rng.integers(2**32, size=len(state.ids) * self.per_series).tolist()
         ahead = self.data.all_ahead(future)
         answers = self.ask("paths", state, ahead, h, n, seeds=seeds)
@@ -434,7 +435,7 @@ def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tup
         return list(tqdm(results, **bar))
 
 
-def estimate_unit(model: UnitModel, rows: Rows) -> Fitted:
+def estimate_unit(model: UnitModel, rows: Rows) -> UnitEstimates:
     """Estimates of a unit, or the reason why there are none."""
     left_out, plain = model.season_left_out(rows), model.seasonless()
     if left_out and plain is not None:
@@ -443,7 +444,7 @@ def estimate_unit(model: UnitModel, rows: Rows) -> Fitted:
         return replace(fitted, spec=spec, messages=(left_out, *fitted.messages))
     reason = (plain or model).refusal(rows)
     if reason:
-        return Fitted(reason=reason, n_rows=len(rows.y), converged=False)
+        return UnitEstimates(reason=reason, n_rows=len(rows.y), converged=False)
     texts: list[str] = []
     try:
         with recorded() as texts:
@@ -453,7 +454,9 @@ def estimate_unit(model: UnitModel, rows: Rows) -> Fitted:
     except Exception as error:  # of whatever kind the library raises
         reason = f"cannot be fitted: {type(error).__name__}: {error}"
     if reason:
-        return Fitted(reason=reason, n_rows=len(rows.y), converged=False, messages=(*texts, reason))
+        return UnitEstimates(
+            reason=reason, n_rows=len(rows.y), converged=False, messages=(*texts, reason)
+        )
     return replace(fitted, n_rows=len(rows.y), messages=(*texts, *fitted.messages))
 
 

@@ -20,7 +20,7 @@ from tsrnn.baselines._statespace import (
     StateSpaceForecaster,
     StateSpaceModel,
 )
-from tsrnn.baselines._unit import Fitted, Rows
+from tsrnn.baselines._unit import Rows, UnitEstimates
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -180,7 +180,7 @@ class SARIMAXModel(StateSpaceModel):
         n_params = p + q + P + Q + len(self.trend.replace("n", "")) + rows.n_exog + 1
         return n_params + d + D * s + 2
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         return self.name
 
     @property
@@ -388,7 +388,7 @@ class ARIMASearch(StateSpaceModel):
         d = n_differences(y, max(0, MOST_DIFFERENCES - D)) if self.d is None else self.d
         return d, D if self.season > 1 else 0
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         return "" if fitted.reason else self.model(fitted.spec).name
 
 

@@ -7,7 +7,7 @@ import difflib
 import functools
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -120,7 +120,14 @@ def with_shared_arguments(cls: Class) -> Class:
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
         for name in kwargs:
             if name not in named and name not in rest:
-                raise TypeError(_unexpected(type(self).__name__, name, [*named, *rest][1:]))
+                called, legal = type(self).__name__, [*named, *rest][1:]  # without self
+                near = difflib.get_close_matches(name, legal, n=1, cutoff=LIKE_A_SLIP)
+                advice = (
+                    f"did you mean {near[0]!r}?"
+                    if near
+                    else f"help({called}) lists those there are"
+                )
+                raise TypeError(f"{called}() got an unexpected argument {name!r}; {advice}")
         init(self, *args, **kwargs)
 
     whole = inspect.Signature([*named.values(), *rest.values()])
@@ -142,12 +149,6 @@ def _described(doc: str) -> dict[str, str]:
     section = doc.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
     entries = re.findall(r"^\S.*(?:\n .*)*", section, re.MULTILINE)
     return {entry.partition("\n")[0].partition(" : ")[0]: entry for entry in entries}
-
-
-def _unexpected(called: str, name: str, legal: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, legal, n=1, cutoff=LIKE_A_SLIP)
-    advice = f"did you mean {near[0]!r}?" if near else f"help({called}) lists those there are"
-    return f"{called}() got an unexpected argument {name!r}; {advice}"
 
 
 class Arguments:
