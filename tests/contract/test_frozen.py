@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from tsrnn import ARMA
-from tsrnn.baselines import Drift
+from tsrnn.baselines import SARIMAX, Drift
 from tsrnn.contract import Arguments
 from tsrnn.erm import deep_ensemble
 from tsrnn.evaluation import Combination
@@ -110,9 +110,8 @@ def test_each_argument_set_alone(original, example, contract):
     expected = contract.forecast(original, example)
     for name, value in contract.other(original).items():
         assert repr(value) != repr(getattr(original, name)), f"{name} is not another one"
-        for given in (value, NoValue()):
-            model = copy.copy(original).set_params(**{name: given})
-            contract.same(contract.forecast(model, example), expected, name)
+        model = copy.copy(original).set_params(**{name: value})
+        contract.same(contract.forecast(model, example), expected, name)
 
 
 @pytest.mark.parametrize("way", COPIES)
@@ -226,12 +225,13 @@ class TestMembers:
         """A network knows a series without an id by the last row seen."""
         y = pd.Series(np.random.default_rng(0).normal(size=60).cumsum(), name="y")
         network = contract.examples["ParaRNNForecaster"].make()
-        network.set_params(known_ahead=None, local_level=False, linear_path=False, max_epochs=5)
+        network.set_params(known_ahead=None, local_level=False, linear_path=False)
         alone = clone(network).fit(y[:40]).update(y[40:])
         model = Combination([network, Drift()], [1.0, 0.0], horizon=5).fit(y[:40]).update(y[40:])
+        copies = model, copy.deepcopy(model), contract.loaded(model)
         for rows in (y[5:40], y[25:], 3 * y):
             expected = alone.predict(rows, h=2)
-            for one in (model, copy.deepcopy(model), contract.loaded(model)):
+            for one in copies:
                 contract.same(one.predict(rows, h=2), expected)
 
     def test_a_file_has_the_rows_to_be_drawn_once(self, combination, contract):
@@ -282,12 +282,12 @@ class TestRecord:
         assert model.set_params(order=(2, 0)).arguments_.order == (2, 0)
 
     def test_a_list_changed_in_place_does_not_matter(self, contract):
-        example, order = contract.examples["ARMA"], [1, 1]
-        model = example.fit(ARMA(order=order))
+        example, order = contract.examples["Drift"], [1, 0, 0]
+        model = example.fit(SARIMAX(order=order))
         expected = contract.few(model, example)
-        order[0] = 3
+        order[0] = 0
         contract.same(contract.few(model, example), expected)
-        assert example.fit(model).arguments_.order == [3, 1]
+        assert example.fit(model).arguments_.order == [0, 0, 0]
 
 
 def test_filter_takes_the_arguments_as_they_stand(contract):
