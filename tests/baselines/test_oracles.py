@@ -32,19 +32,22 @@ H = 14
 pytestmark = pytest.mark.filterwarnings("ignore:.*came with warnings:UserWarning")
 
 
+STEPS = 8  # of the optimiser: after any number of them both are at the same parameters
+
+
 def sarimax(less=None, **settings):
     def call(y, new=None):
-        return direct.statespace(direct.SARIMAX(y, **settings), H, new)
+        return direct.statespace(direct.SARIMAX(y, **settings), H, new, maxiter=STEPS)
 
-    return SARIMAX(**settings), in_scaled_units(call, less)
+    return SARIMAX(**settings, max_iter=STEPS), in_scaled_units(call, less)
 
 
 def components(level, **settings):
     def call(y, new=None):
         model = direct.UnobservedComponents(y, level, **settings)
-        return direct.statespace(model, H, new)
+        return direct.statespace(model, H, new, maxiter=STEPS)
 
-    model = UnobservedComponents(level, **({"seasonal": None} | settings))
+    model = UnobservedComponents(level, **({"seasonal": None, "max_iter": STEPS} | settings))
     return model, in_scaled_units(call, "first")
 
 
@@ -81,7 +84,7 @@ MODELS = {
     "damped trend": ets(trend="add", damped_trend=True),
     "smoothing by default": (ETS(), ets(season=12, seasonal="add")[1]),
     "components by default": (
-        UnobservedComponents(),
+        UnobservedComponents(max_iter=STEPS),
         components("local level", seasonal=12)[1],
     ),
     "Holt-Winters": ets(season=12, trend="add", seasonal="add"),
