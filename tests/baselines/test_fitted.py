@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from statsmodels.tsa.statespace import sarimax
 from statsmodels.tsa.statespace.structural import UnobservedComponents as DirectComponents
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import tsrnn
 from tsrnn.baselines import (
@@ -23,7 +24,6 @@ from tsrnn.baselines import (
     Theta,
     UnobservedComponents,
 )
-from tsrnn.baselines._sarimax import SARIMAXModel
 
 ONE_TARGET = {
     "SARIMAX": SARIMAX(trend="c"),
@@ -102,13 +102,14 @@ class TestFailures:
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
     def test_an_answer_that_is_not_finite_is_one(self, panel, monkeypatch, bad):
         model = SARIMAX(trend="c").fit(panel)
-        ahead = SARIMAXModel.ahead
+        of_units = type(model.fitted_.model)
+        ahead = of_units.ahead
 
         def flawed(self, unit, *arguments):
             found = ahead(self, unit, *arguments)
             return found._replace(mean=found.mean * bad) if len(unit.rows.y) == 72 else found
 
-        monkeypatch.setattr(SARIMAXModel, "ahead", flawed)
+        monkeypatch.setattr(of_units, "ahead", flawed)
         with pytest.warns(UserWarning, match="cannot forecast 1 of 3 units, 'b'.*not finite"):
             forecast = model.predict(4, level=80)
         lost = forecast["unique_id"] == "b"
@@ -166,6 +167,12 @@ class TestProcesses:
             pd.testing.assert_frame_equal(two.predict(4, level=80), forecast, rtol=1e-10)
         finally:
             model.set_params(n_jobs=1)
+
+    def test_threads_leave_the_limits_of_the_process(self, wave):
+        with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(3) as pool:
+            list(pool.map(lambda _: SARIMAX().fit(wave[:20]), range(9)))
+            blas = [info for info in threadpool_info() if info["user_api"] == "blas"]
+            assert {info["num_threads"] for info in blas} == {2}
 
     def test_the_bar_is_shown_on_request(self, panel, capfd):
         SARIMAX(trend="c", verbose=1).fit(panel)

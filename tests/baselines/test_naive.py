@@ -196,6 +196,27 @@ class TestM4Hourly:
         assert np.mean(scores["Naive2"] / naive2) == pytest.approx(1, abs=5e-4)
 
 
+class TestPaths:
+    def test_targets_are_drawn_independently(self):
+        """Of few errors, a draw of the variance that targets shared would couple their sizes."""
+        frame = pd.DataFrame(
+            np.random.default_rng(0).normal(size=(4, 2)).cumsum(0), columns=["a", "b"]
+        )
+        paths = Drift().fit(frame).sample_paths(4000, h=1, random_state=1)[["a", "b"]]
+        sizes = np.log((paths - paths.median()).abs())
+        assert abs(np.corrcoef(sizes.T)[0, 1]) < 0.06
+
+    @pytest.mark.filterwarnings("error::RuntimeWarning")
+    def test_of_a_series_of_one_row_are_missing(self):
+        days = pd.date_range("2020-01-01", periods=9)
+        ids, times = [*"aaaaaaaaa", "b"], [*days, days[0]]
+        frame = pd.DataFrame({"unique_id": ids, "ds": times, "y": np.arange(10.0) ** 2})
+        with pytest.warns(UserWarning, match="'b' has 1"):
+            model = Drift().fit(frame)
+        paths = model.sample_paths(3, h=2, random_state=0)
+        assert paths["Drift"].isna().equals(paths["unique_id"] == "b")
+
+
 class TestRows:
     def test_a_single_series_has_no_name(self):
         with pytest.raises(ValueError, match="rows of a series; the series has 1"):
@@ -206,11 +227,14 @@ class TestRows:
             pd.DataFrame(
                 {
                     "unique_id": np.repeat(list("abcd"), lengths),
-                    "ds": np.concatenate([pd.date_range("2020-01-01", periods=n) for n in lengths]),
+                    "ds": np.concatenate([pd.date_range(first, periods=n) for n in lengths]),
                     "y": start + np.arange(float(sum(lengths))),
                 }
             )
-            for start, lengths in ((0, [3, 5, 2, 4]), (100, [6, 2, 7, 3]))
+            for start, first, lengths in (
+                (0, "2020-01-01", [3, 5, 2, 4]),
+                (100, "2020-03-01", [6, 2, 7, 3]),
+            )
         ]
         old, new = (Naive().fit(frame).state_ for frame in frames)
         which = np.array([3, 1])
@@ -218,6 +242,8 @@ class TestRows:
         for i in range(4):
             source = new if i in which else old
             np.testing.assert_array_equal(made.values[made.rows(i)], source.values[source.rows(i)])
+            for name in ("first_times", "last_times", "target_scale"):
+                np.testing.assert_array_equal(getattr(made, name)[i], getattr(source, name)[i])
             assert made.exog[made.rows(i)].shape == (source.lengths[i], 0)
         assert made.indptr.dtype == old.indptr.dtype
         np.testing.assert_array_equal(made.lengths, [3, 2, 2, 3])

@@ -32,19 +32,22 @@ H = 14
 pytestmark = pytest.mark.filterwarnings("ignore:.*came with warnings:UserWarning")
 
 
+STEPS = 8  # of the optimiser: after any number of them both are at the same parameters
+
+
 def sarimax(less=None, **settings):
     def call(y, new=None):
-        return direct.statespace(direct.SARIMAX(y, **settings), H, new)
+        return direct.statespace(direct.SARIMAX(y, **settings), H, new, maxiter=STEPS)
 
-    return SARIMAX(**settings), in_scaled_units(call, less)
+    return SARIMAX(**settings, max_iter=STEPS), in_scaled_units(call, less)
 
 
 def components(level, **settings):
     def call(y, new=None):
         model = direct.UnobservedComponents(y, level, **settings)
-        return direct.statespace(model, H, new)
+        return direct.statespace(model, H, new, maxiter=STEPS)
 
-    model = UnobservedComponents(level, **({"seasonal": None} | settings))
+    model = UnobservedComponents(level, **({"seasonal": None, "max_iter": STEPS} | settings))
     return model, in_scaled_units(call, "first")
 
 
@@ -81,7 +84,7 @@ MODELS = {
     "damped trend": ets(trend="add", damped_trend=True),
     "smoothing by default": (ETS(), ets(season=12, seasonal="add")[1]),
     "components by default": (
-        UnobservedComponents(),
+        UnobservedComponents(max_iter=STEPS),
         components("local level", seasonal=12)[1],
     ),
     "Holt-Winters": ets(season=12, trend="add", seasonal="add"),
@@ -116,11 +119,10 @@ class TestOneTarget:
         forecast = model.fit(wave.iloc[:-9]).update(wave.iloc[-9:]).predict(H, level=80)
         assert_same(forecast, "y", call(y[:-9], y[-9:]), close)
 
-    def test_on_the_same_data_without_standardizing(self, case, panel, wave, close):
-        model, call = case
-        plain = getattr(call, "plain", call)
-        if plain is not call:
-            model = clone(model).set_params(standardize=False)
+    @pytest.mark.parametrize("name", [name for name in MODELS if hasattr(MODELS[name][1], "plain")])
+    def test_on_the_same_data_without_standardizing(self, name, panel, wave, close):
+        model, call = MODELS[name]
+        plain, model = call.plain, clone(model).set_params(standardize=False)
         forecast = model.fit(panel).predict(H, level=80)
         for label, own in panel.groupby("unique_id"):
             frame = forecast[forecast["unique_id"] == label]
@@ -312,6 +314,10 @@ class TestRegressors:
         model = SARIMAX().fit(exog)
         with pytest.raises(ValueError, match=r"not known ahead are \['x'\]. Construct with"):
             model.predict(3)
+
+    def test_are_named_once(self, exog):
+        with pytest.raises(ValueError, match=r"known_ahead must name each column once; got \['x'"):
+            SARIMAX(known_ahead=["x", "x"]).fit(exog)
 
     def test_are_refused_where_there_are_none(self, exog):
         with pytest.raises(ValueError, match="ETS takes no exogenous columns"):

@@ -448,9 +448,16 @@ def fitted(original):
 
 
 @pytest.fixture(scope="session")
-def answers(original, example):
+def asked(original, example):
+    """Return a copy of the estimator that everything has been asked of, and all its answers."""
+    model = copy.deepcopy(original)
+    return model, all_answers(model, example)
+
+
+@pytest.fixture(scope="session")
+def answers(asked, example):
     """Return all answers of the estimator whose arguments are those of the fit."""
-    found = all_answers(copy.deepcopy(original), example)
+    found = dict(asked[1])
     for name in example.refused:
         assert isinstance(found.pop(name), tuple), f"{name} is answered"
     allowed = {"lr_test", "feature_names_in_"}  # the samples are no table

@@ -26,6 +26,20 @@ def test_the_last_rows_are_kept(n_series, n_rows, kept):
     np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), long["y"][-kept:])
 
 
+def test_an_update_that_breaks_off_leaves_state_and_rows(monkeypatch, contract):
+    early, late = panel(2, 30), panel(2, 33).groupby("unique_id").tail(3)
+    model = Naive().fit(early)
+    before = contract.content(model)
+
+    def breaks_off(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(model._history), "followed_by", breaks_off)
+    with pytest.raises(KeyboardInterrupt):
+        model.update(late)
+    contract.same(contract.content(model), before)
+
+
 def test_of_very_many_series_none_are_and_data_are_asked_for(tmp_path):
     long = panel(20_001, 2)
     model = Naive(freq="D").fit(long)

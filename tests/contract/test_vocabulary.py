@@ -217,6 +217,13 @@ class TestSamplePaths:
         paths = model.sample_paths(self.N, h=h, random_state=3)
         return paths.drop(columns="path").to_numpy().reshape(self.N, h, -1)
 
+    def test_more_than_fit_in_memory_are_refused(self):
+        model = Naive().fit(pd.Series(np.arange(9.0)))
+        with pytest.raises(ValueError, match="n=1000000000000 paths .* a smaller n or h"):
+            model.sample_paths(10**12, h=2)
+        with pytest.raises(ValueError, match="h=1000000000000 steps of 1 series would take about"):
+            model.plot(h=10**12)
+
     def test_errors_of_an_ar_go_on(self):
         y = pd.Series(np.random.default_rng(0).normal(size=40))
         draws = self.draws(ARMA((1, 0)).filter(y, [0.0, 0.8, 2.0]), 3)[..., 0]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tsrnn import ParaRNNForecaster, ParaRNNRegressor, backtest, compare, report
 from tsrnn.baselines import Drift, Naive
 from tsrnn.batch import forecast_batches
-from tsrnn.cli._app import app
+from tsrnn.cli import app
 from tsrnn.contract import file_place, inside, put_file, remove_unfinished, write_file
 
 try:

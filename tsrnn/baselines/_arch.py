@@ -10,7 +10,7 @@ import numpy as np
 from arch import arch_model
 
 from tsrnn.baselines._fitted import UnitForecaster, count, is_count
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, UnitModel
+from tsrnn.baselines._unit import Ahead, Rows, Unit, UnitEstimates, UnitModel
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -63,6 +63,7 @@ class VolatilityModel(UnitModel):
             dist=self.dist,  # type: ignore[arg-type]
             rescale=rescale or None,
         )
+        # arch simulates by the generator of the distribution, which it would not seed
         model.distribution = type(model.distribution)(seed=np.random.default_rng(self.seed))
         return model
 
@@ -78,9 +79,9 @@ class VolatilityModel(UnitModel):
         parts = model, model.volatility, model.distribution
         return [tuple(name for part in parts for name in part.parameter_names())]
 
-    def estimate(self, rows: Rows) -> Fitted:
+    def estimate(self, rows: Rows) -> UnitEstimates:
         results = self.build(rows, rescale=self.rescale).fit(disp="off")
-        return Fitted(
+        return UnitEstimates(
             tuple(results.params.index),
             results.params.to_numpy(),
             {"scale": float(results.scale)},
@@ -136,12 +137,13 @@ class VolatilityModel(UnitModel):
             return False
         return self.power == 2.0 or self.vol in ("HARCH", "ARCH")
 
-    def page(self, fitted: Fitted, rows: Rows) -> str:
+    def page(self, fitted: UnitEstimates, rows: Rows) -> str:
         model = self.build(rows, fitted.spec["scale"])
+        # standard errors are those of a fit alone; started at its optimum it ends there
         results = model.fit(disp="off", starting_values=fitted.params, show_warning=False)
         return str(results.summary())
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         return f"{self.mean}-{self.vol}({self.p}, {self.o}, {self.q}), {self.dist}"
 
 

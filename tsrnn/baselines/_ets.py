@@ -11,7 +11,7 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import LONGEST, ScaledModel, StandardizedForecaster, fitted_of
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, normal
+from tsrnn.baselines._unit import Ahead, Rows, Unit, UnitEstimates, normal
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -60,7 +60,7 @@ class SmoothingModel(ScaledModel):
     def seasonless(self) -> Self | None:
         return replace(self, seasonal=None, implied=False) if self.implied else None
 
-    def solve(self, rows: Rows) -> tuple[Fitted, int]:
+    def solve(self, rows: Rows) -> tuple[UnitEstimates, int]:
         results = self.build(rows).fit(disp=False)
         fitted = fitted_of(results, {})
         params = np.append(fitted.params, results.mse)
@@ -75,6 +75,7 @@ class SmoothingModel(ScaledModel):
         if results.model.short_name in VARIANCES_KNOWN:
             relative = results._relative_forecast_variance(np.arange(1, h + 1))
             return normal(mean, sigma * np.sqrt(relative), levels)
+        # the same errors for all units: intervals of equal series are equal
         errors = np.random.default_rng(self.seed).normal(size=(h, self.n_simulations))
         paths = simulated(results, sigma * errors)
         ends = {
@@ -83,7 +84,7 @@ class SmoothingModel(ScaledModel):
         }
         return Ahead(mean, ends)
 
-    def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
+    def factors(self, fitted: UnitEstimates, scale: Any) -> np.ndarray:
         kinds = {"initial_level": "add", "initial_trend": self.trend, SEASONAL: self.seasonal}
         powers = [float(kinds.get(name.partition(".")[0]) == "add") for name in fitted.names]
         return scale ** np.array([*powers[:-1], 2.0 if self.error == "add" else 0.0])
@@ -108,10 +109,10 @@ class SmoothingModel(ScaledModel):
         errors = np.sqrt(unit.fitted.params[-1]) * generator.standard_normal(shape[::-1])
         return simulated(self.smoothed(unit), errors).T
 
-    def page(self, fitted: Fitted, rows: Rows) -> str:
+    def page(self, fitted: UnitEstimates, rows: Rows) -> str:
         return str(self.smoothed(Unit(fitted, rows)).summary())
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         trend = (self.trend or "n")[0].upper() + "d" * self.damped_trend
         return f"ETS({self.error[0].upper()},{trend},{(self.seasonal or 'n')[0].upper()})"
 

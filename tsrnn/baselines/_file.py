@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.baselines._unit import SEASONLESS, Fitted, Rows, UnitModel
+from tsrnn.baselines._unit import SEASONLESS, Rows, UnitEstimates, UnitModel
 from tsrnn.contract import (
     MOST_STEPS,
     anything,
@@ -34,7 +34,7 @@ ORDERS = (
 MOST_LAGS = 1000  # that orders may be beside few rows
 
 
-def estimates_header(estimates: tuple[Fitted, ...]) -> dict[str, Any]:
+def estimates_header(estimates: tuple[UnitEstimates, ...]) -> dict[str, Any]:
     """JSON values of the estimates; names that units share are written once."""
     kinds = list(dict.fromkeys(fitted.names for fitted in estimates))
     return {
@@ -46,7 +46,7 @@ def estimates_header(estimates: tuple[Fitted, ...]) -> dict[str, Any]:
     }
 
 
-def estimates_arrays(estimates: tuple[Fitted, ...]) -> dict[str, np.ndarray]:
+def estimates_arrays(estimates: tuple[UnitEstimates, ...]) -> dict[str, np.ndarray]:
     """Arrays of the estimates."""
     numbers = {
         ESTIMATES + name: np.array([getattr(fitted, name) for fitted in estimates], float)
@@ -67,7 +67,7 @@ def check_lags(value: Any, most: int, name: str) -> None:
 
 def estimates_from_file(
     header: dict[str, Any], arrays: dict[str, np.ndarray], model: UnitModel, units: list[Rows]
-) -> tuple[Fitted, ...]:
+) -> tuple[UnitEstimates, ...]:
     """Estimates of the units from the header and arrays of a file, checked.
 
     Raises
@@ -98,7 +98,7 @@ def estimates_from_file(
         raise refuse("the array 'estimates.n_rows'", required, counts.tolist()[:8])
     params = np.split(arrays[ESTIMATES + "params"], ends[:-1])
     estimates = tuple(
-        Fitted(
+        UnitEstimates(
             names=names[i],
             params=params[i],
             spec=header["specs"][i],
@@ -115,7 +115,7 @@ def estimates_from_file(
 
 
 def check_unit(
-    model: UnitModel, i: int, fitted: Fitted, rows: Rows, seen: set[tuple[int, str]]
+    model: UnitModel, i: int, fitted: UnitEstimates, rows: Rows, seen: set[tuple[int, str]]
 ) -> None:
     """Check that a model with these arguments has these parameters.
 
@@ -124,7 +124,7 @@ def check_unit(
     model : UnitModel
     i : int
         Number of the unit.
-    fitted : Fitted
+    fitted : UnitEstimates
     rows : Rows
     seen : set
         Names and choices checked for other units; those of this one are added.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 import re
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +35,7 @@ from tsrnn.baselines._rows import (
     listed,
     series_named,
 )
-from tsrnn.baselines._unit import SEASONLESS, Ahead, Fitted, Rows, Unit, UnitModel
+from tsrnn.baselines._unit import SEASONLESS, Ahead, Rows, Unit, UnitEstimates, UnitModel
 from tsrnn.contract import (
     Arguments,
     Classical,
@@ -57,7 +59,7 @@ _WHEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedUnits(FittedRows):
     """Models of statsmodels or arch at the estimates of their units.
 
@@ -68,14 +70,14 @@ class FittedUnits(FittedRows):
     ----------
     model : UnitModel
         With the arguments of the fit.
-    estimates : tuple of Fitted
+    estimates : tuple of UnitEstimates
         Of each unit.
     first_times : ndarray of shape (S,)
         Times of the first rows fitted to, from which rows are numbered.
     """
 
     model: UnitModel
-    estimates: tuple[Fitted, ...]
+    estimates: tuple[UnitEstimates, ...]
     first_times: np.ndarray
     guarantee: ClassVar[str] = (
         "That of statsmodels or arch: asymptotic, the parameters taken as known. Holds if the "
@@ -102,6 +104,7 @@ class FittedUnits(FittedRows):
         self, state: RowsState, h: int, n: int, future: np.ndarray | None, rng: np.random.Generator
     ) -> np.ndarray:
         """Paths (n, S, h, C) that the models of the units draw, each with its own seed."""
+        # drawn here, so that paths do not depend on the number of processes
         seeds = rng.integers(2**32, size=len(state.ids) * self.per_series).tolist()
         ahead = self.data.all_ahead(future)
         answers = self.ask("paths", state, ahead, h, n, seeds=seeds)
@@ -264,11 +267,14 @@ class UnitForecaster(Classical[RowsState]):
     def _model(self, arguments: Arguments, data: FittedData) -> UnitModel:
         """Model with the arguments, checked against the columns of the data."""
 
+    def _fitted_model(self) -> FittedUnits:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
+
     @property
     def units_(self) -> pd.Index:
         """Labels of the fitted units: ids of a long frame, columns of a wide one."""
-        check_is_fitted(self, "fitted_")
-        return self.fitted_.units
+        return self._fitted_model().units
 
     @property
     def params_(self) -> pd.DataFrame:
@@ -305,7 +311,7 @@ class UnitForecaster(Classical[RowsState]):
     @property
     def spec_(self) -> pd.Series:
         """Choices for each unit beside the parameters, such as orders, as a dict."""
-        return self._by_unit("spec").map(dict)
+        return self._by_unit("spec").map(copy.deepcopy)
 
     def _by_unit(self, name: str) -> pd.Series:
         """Field of the estimates, a row a unit."""
@@ -387,6 +393,31 @@ def unit_rows(model: UnitModel, state: RowsState, offsets: np.ndarray | None = N
     return units
 
 
+class OneThread:
+    """Limit of one thread for matrix products while any thread of the process is inside.
+
+    Limits are the process's: set and undone by each of several threads, they would stay behind.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.limits = threadpool_limits(1, user_api="blas")
+            self.inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.limits.restore_original_limits()
+
+
+ONE_THREAD = OneThread()
+
+
 def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tuple]) -> list[Any]:
     """Results of `work` for the arguments of each task, in order.
 
@@ -396,7 +427,7 @@ def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tup
     n_jobs, verbose, name = job_count(arguments.n_jobs), arguments.verbose, arguments.class_name
     bar = {"total": len(tasks), "desc": name, "disable": not verbose, "leave": False}
     if n_jobs in (1, None) or len(tasks) < 2:
-        with threadpool_limits(1):
+        with ONE_THREAD:
             return list(tqdm((work(*task) for task in tasks), **bar))
     with parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")
@@ -404,7 +435,7 @@ def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tup
         return list(tqdm(results, **bar))
 
 
-def estimate_unit(model: UnitModel, rows: Rows) -> Fitted:
+def estimate_unit(model: UnitModel, rows: Rows) -> UnitEstimates:
     """Estimates of a unit, or the reason why there are none."""
     left_out, plain = model.season_left_out(rows), model.seasonless()
     if left_out and plain is not None:
@@ -413,7 +444,7 @@ def estimate_unit(model: UnitModel, rows: Rows) -> Fitted:
         return replace(fitted, spec=spec, messages=(left_out, *fitted.messages))
     reason = (plain or model).refusal(rows)
     if reason:
-        return Fitted(reason=reason, n_rows=len(rows.y), converged=False)
+        return UnitEstimates(reason=reason, n_rows=len(rows.y), converged=False)
     texts: list[str] = []
     try:
         with recorded() as texts:
@@ -423,7 +454,9 @@ def estimate_unit(model: UnitModel, rows: Rows) -> Fitted:
     except Exception as error:  # of whatever kind the library raises
         reason = f"cannot be fitted: {type(error).__name__}: {error}"
     if reason:
-        return Fitted(reason=reason, n_rows=len(rows.y), converged=False, messages=(*texts, reason))
+        return UnitEstimates(
+            reason=reason, n_rows=len(rows.y), converged=False, messages=(*texts, reason)
+        )
     return replace(fitted, n_rows=len(rows.y), messages=(*texts, *fitted.messages))
 
 

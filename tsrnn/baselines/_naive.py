@@ -69,7 +69,7 @@ class Rule(ABC):
         return np.tri(h)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedNaive(FittedRows):
     """Naive method after a fit: its rule, as nothing is estimated.
 
@@ -120,7 +120,7 @@ class FittedNaive(FittedRows):
     def simulate(
         self, state: RowsState, h: int, n: int, future: np.ndarray | None, rng: np.random.Generator
     ) -> np.ndarray:
-        """Paths (n, S, h, C) of normal errors, whose estimated variance all steps share."""
+        """Paths (n, S, h, C) of normal errors; all steps of a path share the variance drawn."""
         mean, error = self.moments(state, h)
         degrees = self.degrees(state)
         paths = np.empty((n, *mean.shape))
@@ -128,8 +128,9 @@ class FittedNaive(FittedRows):
             factor = self.rule.factor(int(length), h)
             factor /= np.linalg.norm(factor, axis=1, keepdims=True)
             draws = factor @ rng.standard_normal((n, factor.shape[1], mean.shape[2]))
-            # as in the intervals, Student's t: the variance is estimated from so many errors
-            paths[:, i] = draws / np.sqrt(rng.chisquare(degrees[i], (n, 1, 1)) / degrees[i])
+            # Student's t, as in the intervals: each target's variance is estimated by itself
+            shape = n, 1, mean.shape[2]
+            paths[:, i] = draws / np.sqrt(rng.chisquare(degrees[i], shape) / degrees[i])
         return mean + error * paths
 
     def moments(self, state: RowsState, h: int) -> tuple[np.ndarray, np.ndarray]:
@@ -168,19 +169,21 @@ class NaiveMethod(Classical[RowsState]):
     def _chosen_rule(self, arguments: Arguments, data: FittedData) -> Rule:
         return self._rule(season_steps(arguments.as_dict().get("season_length", 1), data))
 
+    def _fitted_model(self) -> FittedNaive:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
+
     @property
     def season_(self) -> int:
         """Steps of the season; 1 for a method without one."""
-        check_is_fitted(self, "fitted_")
-        return self.fitted_.rule.season
+        return self._fitted_model().rule.season
 
     def summary(self) -> BaselineSummary:
         """Summary of the rows that forecasts follow from; print the result."""
-        check_is_fitted(self, "fitted_")
-        lengths = self.state_.lengths
+        season, lengths = self.season_, self.state_.lengths
         facts = [f"{len(lengths)} series of {lengths.min()} to {lengths.max()} rows, no parameters"]
-        if self.season_ > 1:
-            facts.append(f"season of {self.season_} steps")
+        if season > 1:
+            facts.append(f"season of {season} steps")
         return BaselineSummary(type(self).__name__, "\n".join(facts))
 
     def _from_file(
@@ -315,7 +318,7 @@ class Line(Rule):
         return mean, sigma * np.sqrt(steps * (1 + steps / (state.lengths - 1)[:, None, None]))
 
     def factor(self, length: int, h: int) -> np.ndarray:
-        of_slope = np.arange(1, h + 1) / np.sqrt(length - 1)
+        of_slope = np.arange(1, h + 1) / np.sqrt(max(length - 1, 1))  # of one row: no forecast
         return np.column_stack([np.tri(h), of_slope])
 
 
@@ -472,6 +475,7 @@ def adjusted_naive(y: np.ndarray, season: int, h: int) -> tuple[np.ndarray, np.n
 def is_seasonal(y: np.ndarray, season: int) -> bool:
     """Whether the test of the competition finds a season in a series (T,)."""
     n = len(y)
+    # R's acf, which the organisers called, has 10 log10(n) lags: a longer season is not found
     if n < SEASONS * season or season > 10 * np.log10(n):
         return False
     deviations = y - y.mean()
@@ -479,6 +483,7 @@ def is_seasonal(y: np.ndarray, season: int) -> bool:
     if products[0] == 0:
         return False
     r = np.array(products[1:]) / products[0]
+    # Bartlett's standard error of an autocorrelation at m where those before it are not zero
     limit = CRITICAL * np.sqrt((1 + 2 * (r[:-1] ** 2).sum()) / n)
     return bool(abs(r[-1]) > limit)
 
@@ -489,6 +494,7 @@ def seasonal_indices(y: np.ndarray, season: int) -> np.ndarray:
     The first belongs to the first row.
     """
     even = season % 2 == 0
+    # an even season is centred by half weights on both ends: the 2 x m moving average
     weights = np.r_[0.5, np.ones(season - 1), 0.5] if even else np.ones(season)
     trend = np.convolve(y, weights / season, mode="valid")
     half = season // 2

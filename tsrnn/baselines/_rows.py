@@ -26,7 +26,7 @@ from tsrnn.data import Layout, Panel
 NAMES_SHOWN = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowsState:
     """State of a baseline: all rows of every series, one series below the other.
 
@@ -35,7 +35,7 @@ class RowsState:
     ids : pandas.Index of shape (S,)
     first_times, last_times : ndarray of shape (S,)
     target_scale : ndarray of shape (S, C)
-        Standard deviation of each target in the first data seen; 1 where it does not vary.
+        Standard deviation of each target in the data fitted to; 1 where it does not vary.
     values : ndarray of shape (N, C)
     exog : ndarray of shape (N, n)
     indptr : ndarray of shape (S + 1,)
@@ -83,11 +83,13 @@ class RowsState:
 
     def replaced(self, series: np.ndarray, new: RowsState) -> RowsState:
         """State with some series, by number, as they stand in `new`."""
-        last_times = self.last_times.copy()
-        last_times[series] = new.last_times
+        arrays = {}
+        for name in ("first_times", "last_times", "target_scale"):
+            arrays[name] = getattr(self, name).copy()
+            arrays[name][series] = getattr(new, name)
         starts, lengths = self.indptr[:-1].copy(), self.lengths
         starts[series], lengths[series] = len(self.values) + new.indptr[:-1], new.lengths
-        return replace(self, last_times=last_times)._with_rows(
+        return replace(self, **arrays)._with_rows(
             np.concatenate([self.values, new.values]),
             np.concatenate([self.exog, new.exog]),
             starts,
@@ -153,7 +155,7 @@ class RowsState:
         return cls(data.ids, first_times, last_times, *(arrays[f"rows.{name}"] for name in names))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedRows(FittedModel[RowsState]):
     """Base of the fitted baselines: forecasts condition on all rows seen, which are the state."""
 

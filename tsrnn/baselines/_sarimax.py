@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,7 +20,7 @@ from tsrnn.baselines._statespace import (
     StateSpaceForecaster,
     StateSpaceModel,
 )
-from tsrnn.baselines._unit import Fitted, Rows
+from tsrnn.baselines._unit import Rows, UnitEstimates
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -32,6 +31,7 @@ from tsrnn.contract import (
     listed,
     one_of,
     positive_integer,
+    recorded,
     with_shared_arguments,
 )
 
@@ -180,7 +180,7 @@ class SARIMAXModel(StateSpaceModel):
         n_params = p + q + P + Q + len(self.trend.replace("n", "")) + rows.n_exog + 1
         return n_params + d + D * s + 2
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         return self.name
 
     @property
@@ -334,8 +334,8 @@ class ARIMASearch(StateSpaceModel):
 
     def choose(self, rows: Rows) -> dict[str, Any]:
         best, lowest, reason = None, np.inf, ""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the models that are not chosen
+        # Warnings of models that are not chosen are dropped; filters would be those of all threads.
+        with recorded():
             for spec in self.candidates(rows):
                 try:
                     value = self.value(rows, spec)
@@ -388,7 +388,7 @@ class ARIMASearch(StateSpaceModel):
         d = n_differences(y, max(0, MOST_DIFFERENCES - D)) if self.d is None else self.d
         return d, D if self.season > 1 else 0
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         return "" if fitted.reason else self.model(fitted.spec).name
 
 

@@ -10,10 +10,9 @@ from math import isfinite
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.baselines._fitted import UnitForecaster
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, UnitModel, normal
+from tsrnn.baselines._unit import Ahead, Rows, Unit, UnitEstimates, UnitModel, normal
 from tsrnn.contract import (
     Kind,
     listed,
@@ -46,7 +45,7 @@ class ScaledModel(UnitModel):
     longest: ClassVar[float] = np.inf  # steps of a season that is taken without being asked for
 
     @abstractmethod
-    def solve(self, rows: Rows) -> tuple[Fitted, int]:
+    def solve(self, rows: Rows) -> tuple[UnitEstimates, int]:
         """Estimates of scaled rows, and how many first rows the likelihood leaves out."""
 
     @abstractmethod
@@ -60,7 +59,7 @@ class ScaledModel(UnitModel):
         raise NotImplementedError
 
     @abstractmethod
-    def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
+    def factors(self, fitted: UnitEstimates, scale: Any) -> np.ndarray:
         """Factor of each parameter (k,) of scaled rows in the unit of the data."""
 
     def seasonless(self) -> Self | None:
@@ -86,7 +85,7 @@ class ScaledModel(UnitModel):
         """Further fields of a spec."""
         return {}
 
-    def estimate(self, rows: Rows) -> Fitted:
+    def estimate(self, rows: Rows) -> UnitEstimates:
         scale = self.scale_of(rows.y)
         spec: dict[str, Any] = {"scale": scale.tolist()}
         if rows.exog is not None:
@@ -126,15 +125,15 @@ class ScaledModel(UnitModel):
         deviation = np.asarray(np.nanstd(y, axis=0))
         return np.where(self.standardize & (deviation > 0), deviation, 1.0)
 
-    def unscaled(self, fitted: Fitted) -> np.ndarray:
+    def unscaled(self, fitted: UnitEstimates) -> np.ndarray:
         """Parameters (k,) in the unit of the data, from those of scaled rows."""
         return fitted.params * self.all_factors(fitted)
 
-    def scaled_params(self, fitted: Fitted) -> np.ndarray:
+    def scaled_params(self, fitted: UnitEstimates) -> np.ndarray:
         """Parameters (k,) of scaled rows, from those in the unit of the data."""
         return fitted.params / self.all_factors(fitted)
 
-    def all_factors(self, fitted: Fitted) -> np.ndarray:
+    def all_factors(self, fitted: UnitEstimates) -> np.ndarray:
         """Factors of the parameters by the scales of targets and of regressors."""
         factors = self.factors(fitted, np.asarray(fitted.spec["scale"]))
         for i, name in enumerate(fitted.names):
@@ -215,7 +214,7 @@ class StateSpaceModel(ScaledModel):
     def fewest(self, rows: Rows) -> int:
         return 2
 
-    def solve(self, rows: Rows) -> tuple[Fitted, int]:
+    def solve(self, rows: Rows) -> tuple[UnitEstimates, int]:
         spec = self.with_origin(rows, self.choose(rows))
         results = self.fit(rows, spec)
         return fitted_of(results, spec), int(results.loglikelihood_burn)
@@ -249,6 +248,7 @@ class StateSpaceModel(ScaledModel):
         def normal_draws(covariance: np.ndarray) -> np.ndarray:
             return generator.multivariate_normal(np.zeros(len(covariance)), covariance, n)
 
+        # deviations from the forecast, whose mean the filter has; the state is uncertain as well
         state, errors = normal_draws(results.predicted_state_cov[..., -1]), []
         for _ in range(h):
             errors.append(state @ Z.T + normal_draws(H))
@@ -279,19 +279,19 @@ class StateSpaceModel(ScaledModel):
             origin = float(rows.y[np.isfinite(rows.y).argmax()])
         return rows._replace(y=rows.y - origin), origin
 
-    def unscaled(self, fitted: Fitted) -> np.ndarray:
+    def unscaled(self, fitted: UnitEstimates) -> np.ndarray:
         params = super().unscaled(fitted)
         if ORIGIN in fitted.spec:
             params[fitted.names.index("intercept")] += self.origin_in_intercept(fitted)
         return params
 
-    def scaled_params(self, fitted: Fitted) -> np.ndarray:
+    def scaled_params(self, fitted: UnitEstimates) -> np.ndarray:
         params = fitted.params.copy()
         if ORIGIN in fitted.spec:
             params[fitted.names.index("intercept")] -= self.origin_in_intercept(fitted)
         return params / self.all_factors(fitted)
 
-    def origin_in_intercept(self, fitted: Fitted) -> float:
+    def origin_in_intercept(self, fitted: UnitEstimates) -> float:
         r"""Intercept of the mean that was subtracted: :math:`\phi(1) \Phi(1)` times that mean."""
         lags = [0.0, 0.0]
         for name, value in zip(fitted.names, fitted.params, strict=True):
@@ -299,14 +299,14 @@ class StateSpaceModel(ScaledModel):
                 lags[name.startswith("ar.S.")] += value
         return (1 - lags[0]) * (1 - lags[1]) * fitted.spec[ORIGIN] * fitted.spec["scale"]
 
-    def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
+    def factors(self, fitted: UnitEstimates, scale: Any) -> np.ndarray:
         powers = [
             0 if name.startswith(WITHOUT_UNIT) else 2 if name.startswith("sigma2") else 1
             for name in fitted.names
         ]
         return scale ** np.array(powers, float)
 
-    def page(self, fitted: Fitted, rows: Rows) -> str:
+    def page(self, fitted: UnitEstimates, rows: Rows) -> str:
         """Summary in the unit of the data, with standard errors from the scaled rows."""
         spec, factors = fitted.spec | {ORIGIN: 0.0}, self.all_factors(fitted)
         scaled_rows, _ = self.less_origin(scaled(rows, spec), spec)
@@ -339,14 +339,13 @@ class StateSpaceForecaster(StandardizedForecaster):
             states and forecasts. Differences, stochastic levels and seasons are eigenvalues of
             one.
         """
-        check_is_fitted(self, "fitted_")
-        answers = self.fitted_.ask("transition", self.state_, None)
+        answers = self._fitted_model().ask("transition", self.state_, None)
         return [{"transition": np.stack([matrix for matrix in answers if matrix is not None])}]
 
 
-def fitted_of(results: Any, spec: dict[str, Any]) -> Fitted:
+def fitted_of(results: Any, spec: dict[str, Any]) -> UnitEstimates:
     """Estimates from statsmodels' results of a maximum likelihood fit."""
-    return Fitted(
+    return UnitEstimates(
         names=tuple(results.model.param_names),
         params=np.asarray(results.params, float),
         spec=spec,

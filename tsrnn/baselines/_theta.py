@@ -12,7 +12,7 @@ from statsmodels.tsa.forecasting.theta import ThetaModel, ThetaModelResults
 
 from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import ScaledModel, StandardizedForecaster
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, normal
+from tsrnn.baselines._unit import Ahead, Rows, Unit, UnitEstimates, normal
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -52,7 +52,7 @@ class TwoLines(ScaledModel):
     def fewest(self, rows: Rows) -> int:
         return max(6, 2 * self.season if self.adjusts else 0)
 
-    def solve(self, rows: Rows) -> tuple[Fitted, int]:
+    def solve(self, rows: Rows) -> tuple[UnitEstimates, int]:
         results = ThetaModel(
             rows.y,
             period=self.season,
@@ -63,7 +63,7 @@ class TwoLines(ScaledModel):
         indices = np.asarray(results._seasonal)
         names = (*NAMES, *(f"seasonal.{i}" for i in range(1, len(indices) + 1)))
         params = np.r_[np.asarray(results.params), results.sigma2, indices]
-        return Fitted(names, params, {"method": results.model.method[:3]}), 0
+        return UnitEstimates(names, params, {"method": results.model.method[:3]}), 0
 
     def run(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
         results = self.results(unit.fitted, unit.rows)
@@ -71,11 +71,11 @@ class TwoLines(ScaledModel):
         error = np.sqrt((1 + np.arange(h) * (1 + (alpha - 1) ** 2)) * sigma2)
         return normal(np.asarray(results.forecast(h, self.theta)), error, levels)
 
-    def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
+    def factors(self, fitted: UnitEstimates, scale: Any) -> np.ndarray:
         season = 1.0 if fitted.spec["method"] == "add" else 0.0
         return scale ** np.array([1.0, 0.0, 2.0] + [season] * (len(fitted.names) - len(NAMES)))
 
-    def results(self, fitted: Fitted, rows: Rows) -> ThetaModelResults:
+    def results(self, fitted: UnitEstimates, rows: Rows) -> ThetaModelResults:
         """Statsmodels' results of the rows at the parameters of `fitted`."""
         b0, alpha, sigma2 = fitted.params[:3]
         method = fitted.spec["method"]
@@ -88,7 +88,7 @@ class TwoLines(ScaledModel):
         level = smoothed_level(adjusted, alpha)
         return ThetaModelResults(b0, alpha, sigma2, level, indices, False, model)
 
-    def page(self, fitted: Fitted, rows: Rows) -> str:
+    def page(self, fitted: UnitEstimates, rows: Rows) -> str:
         # Not statsmodels' page, which prints parameters under the names of others.
         seasonal = len(fitted.params) > len(NAMES)
         kind = {"add": "additive", "mul": "multiplicative"}[fitted.spec["method"]]
@@ -102,13 +102,14 @@ class TwoLines(ScaledModel):
         facts |= {name: f"{value:.6g}" for name, value in params}
         return "\n".join(f"{name:<24}{value:>16}" for name, value in facts.items())
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         season = f", {fitted.spec['method']} season" if len(fitted.params) > len(NAMES) else ""
         return f"theta {self.theta:g}{season}" if not fitted.reason else ""
 
 
 def smoothed_level(y: np.ndarray, alpha: float) -> float:
     """The last level of simple exponential smoothing that starts at the first value."""
+    # the filter's state for which its first value is y[0]
     return float(lfilter([alpha], [1, alpha - 1], y, zi=[(1 - alpha) * y[0]])[0][-1])
 
 

@@ -55,8 +55,8 @@ class Ahead(NamedTuple):
     ends: dict[float, tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass(frozen=True)
-class Fitted:
+@dataclass(frozen=True, eq=False)
+class UnitEstimates:
     """Estimates of one unit.
 
     Attributes
@@ -107,7 +107,7 @@ class Unit(NamedTuple):
 
     Attributes
     ----------
-    fitted : Fitted
+    fitted : UnitEstimates
         Parameters of the forecast.
     rows : Rows
         Rows to forecast after.
@@ -115,7 +115,7 @@ class Unit(NamedTuple):
         Regressors of the steps ahead.
     """
 
-    fitted: Fitted
+    fitted: UnitEstimates
     rows: Rows
     future: np.ndarray | None = None
 
@@ -130,7 +130,7 @@ class UnitModel(ABC):
         """Rows that an estimate needs, not counting missing ones."""
 
     @abstractmethod
-    def estimate(self, rows: Rows) -> Fitted:
+    def estimate(self, rows: Rows) -> UnitEstimates:
         """Estimate parameters."""
 
     @abstractmethod
@@ -142,7 +142,7 @@ class UnitModel(ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def page(self, fitted: Fitted, rows: Rows) -> str:
+    def page(self, fitted: UnitEstimates, rows: Rows) -> str:
         """The library's own summary of the fit to `rows`."""
 
     @abstractmethod
@@ -153,7 +153,7 @@ class UnitModel(ABC):
     def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
         """Names that the parameters of an estimate may have."""
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         """Orders that were chosen, in a word or two."""
         return ""
 
@@ -173,7 +173,7 @@ class UnitModel(ABC):
             return ""
         return f"no season: it needs at least {needed} rows; there are {n}"
 
-    def estimated(self, fitted: Fitted) -> UnitModel:
+    def estimated(self, fitted: UnitEstimates) -> UnitModel:
         """Model whose estimates these are, which may be without the season."""
         return cast("UnitModel", self.seasonless()) if fitted.spec.get(SEASONLESS) else self
 

@@ -9,7 +9,7 @@ from statsmodels.tsa.statespace import structural
 
 from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import LONGEST, StateSpaceForecaster, StateSpaceModel
-from tsrnn.baselines._unit import Fitted, Rows
+from tsrnn.baselines._unit import Rows, UnitEstimates
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -77,7 +77,7 @@ class Components(StateSpaceModel):
         seasons = (self.seasonal or 0) * (1 + self.implied)  # unasked, where it is seen twice
         return 6 + seasons + 6 * self.cycle + 2 * (self.autoregressive or 0) + rows.n_exog
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         seasonal = f", season {self.seasonal}" if self.seasonal else ""
         cycle = ", cycle" if self.cycle else ""
         ar = f", AR({self.autoregressive})" if self.autoregressive else ""

@@ -15,7 +15,7 @@ from statsmodels.tsa.vector_ar import var_model
 from tsrnn.baselines._fitted import UnitForecaster, count, counts
 from tsrnn.baselines._sarimax import TRENDS
 from tsrnn.baselines._statespace import StateSpaceForecaster, StateSpaceModel
-from tsrnn.baselines._unit import Ahead, Fitted, Rows, Unit, UnitModel, normal
+from tsrnn.baselines._unit import Ahead, Rows, Unit, UnitEstimates, UnitModel, normal
 from tsrnn.contract import (
     Arguments,
     FittedData,
@@ -174,11 +174,11 @@ class Autoregression(VectorModel):
         orders = var_model.VAR(rows.y, rows.exog).select_order(most, trend=self.trend)
         return int(orders.selected_orders[self.criterion])
 
-    def estimate(self, rows: Rows) -> Fitted:
+    def estimate(self, rows: Rows) -> UnitEstimates:
         lags = self.n_lags(rows)
         results = var_model.VAR(rows.y, rows.exog).fit(lags, trend=self.trend)
         coefficients, covariance = np.asarray(results.params), np.asarray(results.sigma_u)
-        return Fitted(
+        return UnitEstimates(
             self.names(rows, lags),
             np.r_[coefficients.T.ravel(), covariance[np.tril_indices(len(covariance))]],
             {"lags": lags},
@@ -214,11 +214,11 @@ class Autoregression(VectorModel):
         powers = [row**i for i in range(len(DETERMINISTIC[self.trend]))]
         return np.column_stack([np.empty((h, 0)), *powers, *([] if future is None else [future])])
 
-    def page(self, fitted: Fitted, rows: Rows) -> str:
+    def page(self, fitted: UnitEstimates, rows: Rows) -> str:
         model = var_model.VAR(rows.y, rows.exog)
         return str(model.fit(fitted.spec["lags"], trend=self.trend).summary())
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         return "" if fitted.reason else f"VAR({fitted.spec['lags']})"
 
 
@@ -343,10 +343,10 @@ class VARMAXModel(StateSpaceModel):
         k = rows.y.shape[1]
         return 2 * k * sum(self.order) + len(self.trend) + rows.n_exog + k + 4
 
-    def factors(self, fitted: Fitted, scale: Any) -> np.ndarray:
+    def factors(self, fitted: UnitEstimates, scale: Any) -> np.ndarray:
         return np.array([factor(name, scale) for name in fitted.names])
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         return f"VARMA{self.order}"
 
 

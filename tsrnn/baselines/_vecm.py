@@ -10,7 +10,7 @@ import numpy as np
 from statsmodels.tsa.vector_ar import var_model, vecm
 
 from tsrnn.baselines._fitted import UnitForecaster, count
-from tsrnn.baselines._unit import Fitted, Rows, Unit
+from tsrnn.baselines._unit import Rows, Unit, UnitEstimates
 from tsrnn.baselines._var import CRITERIA, VectorModel
 from tsrnn.contract import (
     Arguments,
@@ -78,7 +78,7 @@ class ErrorCorrection(VectorModel):
         k, lags = rows.y.shape[1], 1 if self.lags is None else self.lags
         return (lags + 1) * (k + 1) + len(self.deterministic) // 2 + k + 4
 
-    def estimate(self, rows: Rows) -> Fitted:
+    def estimate(self, rows: Rows) -> UnitEstimates:
         k = rows.y.shape[1]
         if self.rank is not None and self.rank > k:
             raise ValueError(f"rank must be at most the number of targets, {k}; got {self.rank}")
@@ -126,6 +126,7 @@ class ErrorCorrection(VectorModel):
         step = rows.offset + len(rows.y) + np.arange(float(h))
         outside = [np.ones(h)] * ("co" in self.deterministic)
         outside += [step + 1] * ("lo" in self.deterministic)
+        # inside the relation stands the number of the row before, t - 1
         inside = [np.ones(h)] * ("ci" in self.deterministic)
         inside += [step] * ("li" in self.deterministic)
         empty = np.empty((h, 0))
@@ -133,16 +134,16 @@ class ErrorCorrection(VectorModel):
             np.column_stack([empty, *inside]) @ value["inside"] @ value["alpha"].T
         )
 
-    def page(self, fitted: Fitted, rows: Rows) -> str:
+    def page(self, fitted: UnitEstimates, rows: Rows) -> str:
         return str(self.build(rows, fitted.spec).fit().summary())
 
-    def orders(self, fitted: Fitted) -> str:
+    def orders(self, fitted: UnitEstimates) -> str:
         if fitted.reason:
             return ""
         return f"VECM({fitted.spec['lags']}), rank {fitted.spec['rank']}"
 
 
-def fitted_of(results: Any, spec: dict[str, Any]) -> Fitted:
+def fitted_of(results: Any, spec: dict[str, Any]) -> UnitEstimates:
     """Estimates from statsmodels' results: matrices by name, one after the other."""
     matrices = {
         "alpha": results.alpha,
@@ -154,7 +155,7 @@ def fitted_of(results: Any, spec: dict[str, Any]) -> Fitted:
     }
     values = {name: np.asarray(matrix, float) for name, matrix in matrices.items()}
     shapes = {name: list(value.shape) for name, value in values.items()}
-    return Fitted(
+    return UnitEstimates(
         names_of(shapes),
         np.concatenate([value.ravel() for value in values.values()]),
         spec | {"shapes": shapes},
@@ -169,7 +170,7 @@ def names_of(shapes: dict[str, list[int]]) -> tuple[str, ...]:
     )
 
 
-def arrays(fitted: Fitted) -> dict[str, np.ndarray]:
+def arrays(fitted: UnitEstimates) -> dict[str, np.ndarray]:
     """Matrices by name, whose entries `fitted_of` writes one after the other."""
     shapes = fitted.spec["shapes"]
     ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes.values()])

@@ -18,7 +18,6 @@ from tsrnn.contract._classical import Classical
 from tsrnn.contract._estimator import (
     Arguments,
     CommonArguments,
-    classes_with,
     last_step,
     with_shared_arguments,
 )
@@ -27,6 +26,7 @@ from tsrnn.contract._fitted import FittedModel, SeriesState
 from tsrnn.contract._fitted_data import FittedData, target_scales, unit_index
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
+from tsrnn.contract._offered import classes_with
 from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import arguments_of, check_argument_names, saved_arguments
 from tsrnn.contract._schema import (

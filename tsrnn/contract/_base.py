@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import numbers
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import IO, Any, ClassVar, Generic, Self
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract._checks import check_fits, choice, positive_integer, seed_of, verbosity
-from tsrnn.contract._estimator import Arguments, CommonArguments, offered_by_some
-from tsrnn.contract._file import write_file
+from tsrnn.contract._checks import check_steps_fit, choice, positive_integer
+from tsrnn.contract._estimator import Arguments
 from tsrnn.contract._fitted import FittedModel, S
 from tsrnn.contract._fitted_data import (
     FittedData,
@@ -26,34 +24,21 @@ from tsrnn.contract._fitted_data import (
     zero_shares,
 )
 from tsrnn.contract._intervals import check_levels, honest_intervals
+from tsrnn.contract._offered import OfferedMethods
 from tsrnn.contract._plot import History, draw_forecasts
 from tsrnn.contract._rolling import Origins, r_squared
-from tsrnn.contract._saved import (
-    arguments_of,
-    check_common,
-    last_times_from_file,
-    saved_arguments,
-)
-from tsrnn.contract._schema import MOST_STEPS, as_saved
+from tsrnn.contract._saved import SavedForecaster
 from tsrnn.data import (
+    Layout,
     Panel,
     calendar_features,
     check_continues,
     read_panel,
     write_frame,
-    write_paths,
 )
 
-BYTES_OF_A_FORECAST = 32  # of float64: as it is made, transformed back, written and beside its time
-# Arrays of the file that are not those of the fitted model.
-COMMON_ARRAYS = (
-    "last_times", "static", "zero_shares", "history.values", "history.times", "history.lengths",
-)  # fmt: skip
-# From header and arrays of a file, or of a part of one, the forecaster.
-Restore = Callable[[dict[str, Any], dict[str, np.ndarray]], Any]
 
-
-class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
+class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
     """Base of all forecasters; not to be used by itself.
 
     An estimator holds constructor arguments. `fit` reads them once and returns into `fitted_` a
@@ -93,14 +78,8 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
     """
 
     column_name: ClassVar[str]  # of the forecasts of a long frame
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate")
     takes_exog: ClassVar[bool] = True
     takes_static: ClassVar[bool] = False
-    not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
-    offers: ClassVar[frozenset[str]] = frozenset()  # methods that only some classes have
-    fitted_: FittedModel[S]
-    state_: S
-    _history: History
 
     @abstractmethod
     def _fit_panel(
@@ -110,37 +89,6 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
 
         Arguments are read from the record: those of the estimator may have changed since.
         """
-
-    @abstractmethod
-    def _from_file(
-        self,
-        arguments: Arguments,
-        data: FittedData,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        last_times: np.ndarray,
-    ) -> tuple[FittedModel[S], S]:
-        """Fitted model and state that `FittedModel.to_file` wrote.
-
-        Files may come from anybody: every field and array is checked before it is used, and
-        nothing is built of a size that the arrays do not bear out.
-
-        Raises
-        ------
-        DamagedFileError
-            Naming the field or array that is not as `save` writes it.
-        """
-
-    @classmethod
-    def _inner_arguments(
-        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore | None
-    ) -> dict[str, Any]:
-        """Constructor arguments that are forecasters, made by `restore` from their parts."""
-        return {}
-
-    @classmethod
-    def _update_header(cls, header: dict[str, Any]) -> None:
-        """Bring the header of a file of an earlier format to the present one, in place."""
 
     @abstractmethod
     def summary(self) -> Any:
@@ -213,25 +161,16 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
             If intervals have no width, were widened to contain the zeros of an intermittent
             series, rest on very few errors, or have no guarantee at later steps.
         """
-        check_is_fitted(self, "fitted_")
+        fitted = self._fitted_model()
         X, h = self._horizon_first(X, h)
-        fitted, data = self.fitted_, self.fitted_.data
         h = fitted.horizon if h is None else positive_integer("h", h)
         levels = check_levels(level)
         if X is None:
-            state, zeros = self.state_, data.zero_shares
+            state, zeros = self.state_, fitted.data.zero_shares
         else:
             panel = self._read(X)
             state, zeros = self._filter(panel), zero_shares(panel)
-        n_numbers = len(state.ids) * data.n_targets * (1 + 2 * len(levels))
-        check_fits(
-            f"h={h} steps of {len(state.ids)} series",
-            float(h) * n_numbers * BYTES_OF_A_FORECAST,
-            "Take a smaller h, or some of the series",
-        )
-        future = data.read_future(X_future, state.ids, state.last_times, h)
-        forecasts = fitted.forecast(state, h, levels, future)
-        return self._written(state.ids, data.times_ahead(state, h), forecasts, levels, zeros)
+        return self._forecast_frame(state, h, levels, X_future, zeros, fitted.data.layout)
 
     def predict_rolling(
         self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
@@ -277,8 +216,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         >>> model.predict_rolling(flow[-4:], h=2).shape
         (6, 2)
         """
-        check_is_fitted(self, "fitted_")
-        fitted = self.fitted_
+        fitted = self._fitted_model()
         h = fitted.steps("predict_rolling", h)
         step = positive_integer("step_size", step_size)
         levels = check_levels(level)
@@ -292,145 +230,9 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
             fitted.rolling(state, panel, origins, h, levels),
             levels,
             fitted.data.zero_shares[continued][origins.series],
+            fitted.data.layout,
             origins.cutoffs(panel, state.last_times),
         )
-
-    @offered_by_some
-    def sample_paths(
-        self,
-        n: int = 100,
-        h: int | None = None,
-        X: Any = None,
-        X_future: Any = None,
-        random_state: Any = None,
-    ) -> Any:
-        """Draw whole trajectories from the distribution of the forecasts.
-
-        Errors of the steps of a path go together as the model has it, so that quantiles of sums or
-        maxima over the steps are those of the model. Parameters are taken as known, as in the
-        intervals.
-
-        A path of a recurrent forecaster is the forecast plus the errors of all steps that one
-        origin of the validation part had, scaled by the local spread. Where a distribution is
-        learned, errors are its quantiles at the ranks of those. Targets that are forecast
-        independently are drawn independently. Paths have the guarantee of the intervals, step by
-        step. A path of a classical model goes on from the state of the series with innovations of
-        the distribution that the model has.
-
-        Parameters
-        ----------
-        n : int, default 100
-            Paths of every series.
-        h : int, optional
-            Number of steps; `horizon_` by default, which recurrent forecasters cannot exceed.
-        X, X_future : frame, optional
-            As in `predict`.
-        random_state : int, numpy random generator or None
-            By default that of the fit.
-
-        Returns
-        -------
-        frame
-            As `predict` gives it, with a column ``path`` from 1 to n, path by path.
-
-        Raises
-        ------
-        AttributeError
-            If forecasts of this class have no joint distribution; the message says of which they
-            do.
-        ValueError
-            If h is too large for the model, or no origin of the validation part of a recurrent
-            forecaster has errors of all steps.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd
-        >>> from tsrnn.linear import ARMA
-        >>> y = pd.Series(np.random.default_rng(0).normal(size=100), name="y")
-        >>> paths = ARMA(order=(1, 0), random_state=0).fit(y).sample_paths(50, h=3)
-        >>> paths.groupby("path")["y"].sum().shape
-        (50,)
-        """
-        check_is_fitted(self, "fitted_")
-        fitted: Any = self.fitted_  # one that has `simulate`
-        n, h = positive_integer("n", n), fitted.steps("sample_paths", h)
-        state, data = self._state_after(X), fitted.data
-        future = data.read_future(X_future, state.ids, state.last_times, h)
-        given = fitted.arguments.random_state if random_state is None else random_state
-        rng = np.random.default_rng(seed_of(given))
-        paths = fitted.simulate(state, h, n, future, rng)
-        times = data.times_ahead(state, h)
-        return write_paths(data.layout, state.ids, times, paths, model=self.column_name)
-
-    @offered_by_some
-    def predict_variance(self, h: int | None = None, X: Any = None) -> Any:
-        """Forecasts of the conditional variance of the residuals.
-
-        Parameters
-        ----------
-        h : int, optional
-            Number of steps; `horizon_` by default.
-        X : frame, optional
-            Data to forecast after; by default those seen so far.
-
-        Returns
-        -------
-        frame
-            In the shape of the data; a column ``variance`` in a long frame.
-
-        Raises
-        ------
-        AttributeError
-            If the model has no conditional variance; the message says which have.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd
-        >>> from tsrnn.linear import CCC
-        >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
-        >>> CCC().fit(y).predict_variance(h=3).shape
-        (3, 2)
-        """
-        return self._variance_frame(h, X)
-
-    @offered_by_some
-    def predict_covariances(self, h: int | None = None, X: Any = None) -> Any:
-        """Forecasts of conditional variances and covariances of the residuals.
-
-        Parameters
-        ----------
-        h : int, optional
-            Number of steps; `horizon_` by default.
-        X : frame, optional
-            Data to forecast after; by default those seen so far.
-
-        Returns
-        -------
-        DataFrame
-            A row a time and pair of targets.
-
-        Raises
-        ------
-        AttributeError
-            If the model has no conditional covariances; the message says which have.
-        """
-        raise NotImplementedError
-
-    @offered_by_some
-    def recurrent_blocks(self) -> Any:
-        """Recurrent matrices of the fitted model, for `tsrnn.recurrence_features`.
-
-        Returns
-        -------
-        list
-            By layer, of stacks of square matrices, or dicts of them by name.
-
-        Raises
-        ------
-        AttributeError
-            If the model is no recurrence with fixed matrices; the message says which are.
-        """
-        raise NotImplementedError
 
     def update(self, df: Any) -> Self:
         """Take in new rows without fitting again.
@@ -452,12 +254,13 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         ValueError
             If a series is unknown or its rows do not begin one step after its last.
         """
-        check_is_fitted(self, "fitted_")
-        panel = self._read(df)
+        fitted, panel = self._fitted_model(), self._read(df)
         continued = self._check_follows(panel)
-        advanced = self.fitted_.advance(self.state_.select(continued), panel)
-        self.state_ = self.state_.replaced(continued, advanced)
-        self._history = self._history.followed_by(continued, panel)
+        advanced = fitted.advance(self.state_.select(continued), panel)
+        state = self.state_.replaced(continued, advanced)
+        history = self._history.followed_by(continued, panel)
+        # both or none: rows that cannot be taken in leave the forecaster as it was
+        self.state_, self._history = state, history
         return self
 
     def score(self, df: Any, y: None = None) -> float:
@@ -476,44 +279,13 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         y : None
             There for scikit-learn.
         """
-        check_is_fitted(self, "fitted_")
-        panel = self._read(df)
+        fitted, panel = self._fitted_model(), self._read(df)
         continued = self._check_follows(panel)
-        state, known = self.state_.select(continued), self.known_ahead_
+        state, known = self.state_.select(continued), fitted.data.known_ahead
         h = int(panel.lengths.max())
         future = known_values(panel, known, h) if known else None
-        forecast = self.fitted_.forecast(state, h, [], future)[""]
+        forecast = fitted.forecast(state, h, [], future)[""]
         return r_squared(panel, forecast, state.target_scale)
-
-    def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Write the fitted forecaster to a file that `tsrnn.load` reads.
-
-        The file holds what was fitted, the state of every series and the last rows, which
-        `plot` draws, as safetensors with a JSON header. It appears in one step: a file of
-        that name is whole or untouched, and keeps its permissions; of a symbolic link the file
-        is replaced that it leads to. A generator as `random_state` and callbacks are not kept.
-        The arguments in the file are those of the fit, whatever `set_params` has given since.
-
-        Parameters
-        ----------
-        path : path or binary file
-            An open file, for example an `io.BytesIO`, is written to where it stands.
-
-        Raises
-        ------
-        TypeError
-            If an argument or a series id is no JSON value, as a cell of one's own is not;
-            the message names it.
-        OSError
-            If the file cannot be written.
-        """
-        check_is_fitted(self, "fitted_")
-        if self.horizon_ > MOST_STEPS:
-            raise ValueError(
-                f"files hold models of a horizon of at most {MOST_STEPS:,} steps; that of this one "
-                f"is {self.horizon_}. Fit with a smaller one, and predict with h"
-            )
-        write_file(path, *self._to_file())
 
     def plot(
         self,
@@ -568,7 +340,7 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         >>> [text.get_text() for text in ax.get_legend().get_texts()]
         ['history', '80% interval', 'forecast']
         """
-        check_is_fitted(self, "fitted_")
+        self._fitted_model()
         X, h = self._horizon_first(X, h)
         return draw_forecasts(self, X, h, level, X_future, series, columns, last, ax)
 
@@ -580,45 +352,6 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         if h is not None:
             raise ValueError(f"give the horizon once; got {X!r} and h={h!r}")
         return None, X  # type: ignore[return-value]
-
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Header and arrays of the file."""
-        fitted, data = self.fitted_, self.fitted_.data
-        # first the model, which refuses arguments in words of its class
-        model_header, model_arrays = fitted.to_file(self.state_)
-        data_header, data_arrays = data.to_file()
-        last_times = self.state_.last_times
-        header = {
-            "class": type(self).__name__,
-            **arguments_of(self),
-            **data_header,
-            "times_dtype": str(last_times.dtype),
-            "fitted": model_header,
-        }
-        common = {"last_times": last_times.astype("int64"), **data_arrays}
-        return header, model_arrays | common | self._history.arrays(data.n_targets)
-
-    @classmethod
-    def _restore(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        restore: Restore | None = None,
-    ) -> Forecaster:
-        """The fitted forecaster that `save` wrote; `restore` makes those that are within it."""
-        check_common(cls, header)
-        inner = cls._inner_arguments(header["fitted"], arrays, restore)
-        forecaster = cls(**(saved_arguments(header) | inner))
-        arguments, data = Arguments.of(forecaster), FittedData.from_file(header, arrays)
-        last_times = last_times_from_file(header, arrays, data)
-        forecaster._history = History.revived(arrays, header["times_dtype"], len(data.ids))
-        with as_saved("params"):
-            verbosity(arguments.verbose)
-        rest = {name: array for name, array in arrays.items() if name not in COMMON_ARRAYS}
-        forecaster.fitted_, forecaster.state_ = forecaster._from_file(
-            arguments, data, header["fitted"], rest, last_times
-        )
-        return forecaster
 
     def _read_training(self, df: Any, arguments: Arguments) -> Panel:
         """Read a frame to fit to, with the columns of the calendar."""
@@ -662,12 +395,12 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
     @property
     def known_ahead_(self) -> list[Any]:
         """Exogenous columns whose future is known, those of the calendar last."""
-        return self._fitted_model().data.known_ahead
+        return list(self._fitted_model().data.known_ahead)
 
     @property
     def static_(self) -> list[Any]:
         """Exogenous columns that are constant within each series."""
-        return self._fitted_model().data.static
+        return list(self._fitted_model().data.static)
 
     @property
     def calendar_(self) -> tuple[str, ...]:
@@ -689,6 +422,23 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         check_is_fitted(self, "fitted_")
         return self.fitted_
 
+    def _forecast_frame(
+        self,
+        state: S,
+        h: int,
+        levels: list[float],
+        X_future: Any,
+        zeros: np.ndarray,
+        layout: Layout,
+    ) -> Any:
+        """Forecasts after a state as a frame; `zeros` and `layout` as in `_written`."""
+        data = self.fitted_.data
+        check_steps_fit(h, len(state.ids), data.n_targets * (1 + 2 * len(levels)))
+        future = data.read_future(X_future, state.ids, state.last_times, h)
+        forecasts = self.fitted_.forecast(state, h, levels, future)
+        times = data.times_ahead(state, h)
+        return self._written(state.ids, times, forecasts, levels, zeros, layout)
+
     def _written(
         self,
         ids: pd.Index,
@@ -696,20 +446,14 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         forecasts: dict[str, np.ndarray],
         levels: list[float],
         zeros: np.ndarray,
+        layout: Layout,
         cutoffs: np.ndarray | None = None,
     ) -> Any:
-        """Forecasts as a frame whose intervals say what they promise.
+        """Forecasts (S, h, C) by suffix as a frame whose intervals say what they promise.
 
-        Parameters
-        ----------
-        ids, times, cutoffs
-            As in `tsrnn.data.write_frame`.
-        forecasts : dict of ndarray of shape (S, h, C)
-        levels : list of float
-        zeros : ndarray of shape (S, C)
-            Share of zeros in the history of each target.
+        `zeros` (S, C) is the share of zeros in the history of each target; the rest is as in
+        `tsrnn.data.write_frame`.
         """
-        layout = self.fitted_.data.layout
         forecasts = honest_intervals(forecasts, levels, zeros, layout, ids)
         frame = write_frame(layout, ids, times, forecasts, model=self.column_name, cutoffs=cutoffs)
         if levels and isinstance(frame, pd.DataFrame):
@@ -755,20 +499,10 @@ class Forecaster(CommonArguments, BaseEstimator, ABC, Generic[S]):
         """State after the rows of a panel; a class may know its series by those seen so far."""
         return self.fitted_.filter(panel)
 
-    def _variance_frame(self, h: int | None, X: Any, **options: Any) -> Any:
-        check_is_fitted(self, "fitted_")
-        fitted: Any = self.fitted_  # one that has `variances`
-        h, data = fitted.steps("predict_variance", h), fitted.data
-        state = self._state_after(X)
-        variances, times = fitted.variances(state, h, **options), data.times_ahead(state, h)
-        return write_frame(data.layout, state.ids, times, {"": variances}, model="variance")
-
     def _at(self, state: S, history: History | None = None) -> Self:
-        """The same fitted forecaster after other rows of its series, the last ones in `history`."""
+        """Same fitted forecaster after other rows of its series, the last ones in `history`."""
         other = copy.copy(self)
-        other.state_ = state
-        if history is not None:
-            other._history = history
+        other.state_, other._history = state, History.empty() if history is None else history
         return other
 
     def _check_follows(self, panel: Panel) -> np.ndarray:

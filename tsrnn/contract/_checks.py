@@ -307,6 +307,7 @@ def seed_of(random_state: Any) -> int:
 
 
 UNKNOWN = 2**40  # bytes, where the system does not say: more than most machines have
+BYTES_OF_A_FORECAST = 32  # a float64 of the model, transformed back, in the frame, and its time
 CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")  # limit of a container
 
 
@@ -342,6 +343,15 @@ def check_fits(asked: str, n_bytes: float, advice: str) -> None:
             f"{asked} would take about {_shown(n_bytes)} of memory; this machine has "
             f"{_shown(available)}. {advice}"
         )
+
+
+def check_steps_fit(h: int, n_series: int, n_values: int, of: str = "") -> None:
+    """Refuse forecasts of h steps, `n_values` numbers each, that would not fit in the memory."""
+    check_fits(
+        f"{of}h={h} steps of {n_series} series",
+        float(h) * n_series * n_values * BYTES_OF_A_FORECAST,
+        f"Take a smaller {'n or ' if of else ''}h, or some of the series",
+    )
 
 
 def _memory() -> float:

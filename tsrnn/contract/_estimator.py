@@ -1,4 +1,4 @@
-"""Constructor arguments of estimators: shared, frozen at a fit; methods that only some offer."""
+"""Constructor arguments of estimators: shared between classes, recorded at a fit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import difflib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import update_wrapper
-from types import MethodType
-from typing import Any, NoReturn, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-
-from tsrnn.models import MODELS, model_class
 
 Class = TypeVar("Class", bound=type)
 
@@ -124,7 +120,14 @@ def with_shared_arguments(cls: Class) -> Class:
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
         for name in kwargs:
             if name not in named and name not in rest:
-                raise TypeError(_unexpected(type(self).__name__, name, [*named, *rest][1:]))
+                called, legal = type(self).__name__, [*named, *rest][1:]  # without self
+                near = difflib.get_close_matches(name, legal, n=1, cutoff=LIKE_A_SLIP)
+                advice = (
+                    f"did you mean {near[0]!r}?"
+                    if near
+                    else f"help({called}) lists those there are"
+                )
+                raise TypeError(f"{called}() got an unexpected argument {name!r}; {advice}")
         init(self, *args, **kwargs)
 
     whole = inspect.Signature([*named.values(), *rest.values()])
@@ -146,12 +149,6 @@ def _described(doc: str) -> dict[str, str]:
     section = doc.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
     entries = re.findall(r"^\S.*(?:\n .*)*", section, re.MULTILINE)
     return {entry.partition("\n")[0].partition(" : ")[0]: entry for entry in entries}
-
-
-def _unexpected(called: str, name: str, legal: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, legal, n=1, cutoff=LIKE_A_SLIP)
-    advice = f"did you mean {near[0]!r}?" if near else f"help({called}) lists those there are"
-    return f"{called}() got an unexpected argument {name!r}; {advice}"
 
 
 class Arguments:
@@ -233,77 +230,6 @@ def _detached(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return copy.copy(value)
     return value
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def offered_by_some(function: F) -> F:
-    """Decorate a method of the base class that only those classes have whose `offers` names it.
-
-    Of an instance of another class `hasattr` is False, and the error names those that have it.
-    A class that defines the method itself has it as well.
-
-    Examples
-    --------
-    >>> from tsrnn.baselines import Theta
-    >>> from tsrnn.linear import GARCH
-    >>> hasattr(GARCH(), "predict_variance"), hasattr(Theta(), "predict_variance")
-    (True, False)
-    """
-    return cast(F, _OfSome(function))
-
-
-def classes_with(method: str) -> list[str]:
-    """Names of the forecasters of the package that have a method, by alphabet.
-
-    Parameters
-    ----------
-    method : str
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> from tsrnn.contract import classes_with
-    >>> classes_with("predict_covariances")
-    ['CCC', 'DCC', 'VECMGARCH']
-    """
-    classes = (model_class(name) for name in sorted(MODELS))
-    return [cls.__name__ for cls in classes if hasattr(cls, "offers") and _has(cls, method)]
-
-
-class _NotOfferedError(AttributeError):
-    """Names the classes that have the method, which only reading the message has to find."""
-
-    def __init__(self, cls: str, method: str) -> None:
-        super().__init__(cls, method)
-
-    def __str__(self) -> str:
-        cls, method = self.args
-        return f"{cls} has no {method}; those that have it are {', '.join(classes_with(method))}"
-
-
-class _OfSome:
-    """Descriptor of `offered_by_some`."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        update_wrapper(cast(Any, self), function)  # so that documentation finds its text
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        if instance is None:
-            return self.function
-        if not _has(owner, self.function.__name__):
-            raise _NotOfferedError(owner.__name__, self.function.__name__)
-        return MethodType(self.function, instance)
-
-
-def _has(cls: Any, method: str) -> bool:
-    first = next((vars(base)[method] for base in cls.__mro__ if method in vars(base)), None)
-    return method in cls.offers if isinstance(first, _OfSome) else first is not None
 
 
 def last_step(model: Any) -> Any:

@@ -117,36 +117,17 @@ def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.
         )
     try:
         arrays = load(content)
-        metadata = _metadata(content)
+        # the part of the safetensors header that is free, after eight bytes of the header's size
+        end = 8 + int.from_bytes(content[:8], "little")
+        metadata: dict[str, str] = json.loads(content[8:end]).get("__metadata__", {})
     except (SafetensorError, AttributeError, KeyError, TypeError) as error:  # of unknown dtypes
         raise DamagedFileError(
             f"{name} is damaged or no model saved by tsrnn: {error}. Give a file that save has "
             "written"
         ) from error
-    return _checked_header(name, metadata, arrays), arrays
-
-
-def _binary(file: IO[bytes]) -> IO[bytes]:
-    """The file, if it is one that is open for bytes."""
-    if isinstance(file, io.TextIOBase) or not hasattr(file, "read"):
-        raise TypeError(f"a path or a binary file is needed; got {file!r}. Open it in binary mode")
-    return file
-
-
-def _metadata(content: bytes) -> dict[str, str]:
-    """The part of a safetensors header that is free; `load` has checked the header."""
-    size = int.from_bytes(content[:8], "little")
-    metadata: dict[str, str] = json.loads(content[8 : 8 + size]).get("__metadata__", {})
-    return metadata
-
-
-def _checked_header(
-    path: str, metadata: dict[str, str], arrays: dict[str, np.ndarray]
-) -> dict[str, Any]:
-    """The header of a file that is of tsrnn, of a known format and as it was written."""
     if HEADER not in metadata:
         raise DamagedFileError(
-            f"{path} is a safetensors file, but no model saved by tsrnn. Give a file that save has "
+            f"{name} is a safetensors file, but no model saved by tsrnn. Give a file that save has "
             "written"
         )
     text = metadata[HEADER]
@@ -156,29 +137,37 @@ def _checked_header(
         newer, older = written > FORMAT, written < OLDEST
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedFileError(
-            f"{path} is damaged: its header cannot be read. Save the model again"
+            f"{name} is damaged: its header cannot be read. Save the model again"
         ) from error
+    # the format before the checksum: other versions may have computed theirs otherwise
     if newer:
         raise DamagedFileError(
-            f"{path} is in format {header['format']}, written by tsrnn {header.get('version')}; "
+            f"{name} is in format {written}, written by tsrnn {header.get('version')}; "
             f"this version reads formats up to {FORMAT}. Install a newer tsrnn"
         )
     if older:
         raise DamagedFileError(
-            f"{path} is in format {written}, of a development version of tsrnn; this version reads "
+            f"{name} is in format {written}, of a development version of tsrnn; this version reads "
             f"formats from {OLDEST} on. Fit the model and save it again"
         )
     if metadata.get(DIGEST) != digest(text, arrays):
         raise DamagedFileError(
-            f"{path} is damaged: its content does not match its checksum. Save the model again"
+            f"{name} is damaged: its content does not match its checksum. Save the model again"
         )
     if is_deeper(header, MOST_NESTING):
         raise DamagedFileError(
-            f"{path} is damaged: its header must be nested at most {MOST_NESTING} deep; it is "
+            f"{name} is damaged: its header must be nested at most {MOST_NESTING} deep; it is "
             "deeper. Save the model again"
         )
     text_kind(header.get("version"), "version")
-    return header
+    return header, arrays
+
+
+def _binary(file: IO[bytes]) -> IO[bytes]:
+    """The file, if it is one that is open for bytes."""
+    if isinstance(file, io.TextIOBase) or not hasattr(file, "read"):
+        raise TypeError(f"a path or a binary file is needed; got {file!r}. Open it in binary mode")
+    return file
 
 
 def is_deeper(value: Any, most: int) -> bool:

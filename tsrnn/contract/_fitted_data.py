@@ -29,7 +29,7 @@ from tsrnn.data import (
 NAMES_SHOWN = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedData:
     """Series and columns of the data fitted to, with which later frames must agree.
 
@@ -256,9 +256,21 @@ class FittedData:
                 "known_ahead=[...] and fit again, or leave X_future out"
             )
         if given:
+            known = {*layout.target_names, *self.given_columns} - {*given}
+            others = [name for name in getattr(X_future, "columns", ()) if name in known]
+            if others:
+                warn_user(
+                    f"X_future has columns that are not known ahead, {others}: they are not used. "
+                    "Leave them out, or name those whose future is known in known_ahead and fit "
+                    "again"
+                )
+                if isinstance(X_future, pd.DataFrame):  # a column may be there twice, refused later
+                    X_future = X_future.drop(columns=others)
+                else:
+                    X_future = nw.from_native(X_future).drop(others).to_native()
             values = read_future(
-                self._without_others(X_future), h=h, columns=given, ids=ids,
-                last_times=last_times, freq=layout.freq, layout=layout,
+                X_future, h=h, columns=given, ids=ids, last_times=last_times, freq=layout.freq,
+                layout=layout,
             )  # fmt: skip
             parts.append(values)
         if self.calendar:
@@ -269,20 +281,6 @@ class FittedData:
     def times_ahead(self, state: Any, h: int) -> np.ndarray:
         """Times (S, h) of the steps after a state of the series."""
         return future_times((state.last_times, self.freq), h, tz=self.layout.tz)
-
-    def _without_others(self, X_future: Any) -> Any:
-        """X_future without columns of the data that are not known ahead, with a warning."""
-        known = {*self.layout.target_names, *self.given_columns} - {*self.given_ahead}
-        others = [name for name in getattr(X_future, "columns", ()) if name in known]
-        if not others:
-            return X_future
-        warn_user(
-            f"X_future has columns that are not known ahead, {others}: they are not used. Leave "
-            "them out, or name those whose future is known in known_ahead and fit again"
-        )
-        if isinstance(X_future, pd.DataFrame):  # a column may be there twice, refused later
-            return X_future.drop(columns=others)
-        return nw.from_native(X_future).drop(others).to_native()
 
 
 def ids_from_file(header: dict[str, Any], layout: Layout) -> pd.Index:
@@ -320,6 +318,8 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
             f"{argument} must name exogenous columns of the data, {there}; got {absent}. "
             "Columns besides the targets are exogenous"
         )
+    if len(set(known)) < len(known):
+        raise ValueError(f"{argument} must name each column once; got {given!r}")
     return list(known)
 
 
@@ -448,6 +448,7 @@ def target_scales(panel: Panel) -> np.ndarray:
     seen = np.isfinite(panel.values)
     starts = panel.indptr[:-1]
     counts = np.maximum(np.add.reduceat(seen, starts, dtype=float), 1.0)
+    # means first: squares of a high level less the square of its mean would cancel
     means = np.add.reduceat(np.where(seen, panel.values, 0.0), starts) / counts
     deviations = np.where(seen, panel.values - np.repeat(means, panel.lengths, 0), 0.0)
     scales = np.sqrt(np.add.reduceat(deviations**2, starts) / counts)

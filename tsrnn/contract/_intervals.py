@@ -50,7 +50,7 @@ def check_levels(level: Any) -> list[float]:
             raise TypeError(f"level must be percentages such as level=[80, 95]; got {level!r}")
         if not 0 < value < 100:
             raise ValueError(f"level must lie strictly between 0 and 100 percent; got {value!r}")
-        if value < 1:
+        if value < 1:  # meant as a share: such intervals would miss 99 in 100
             raise ValueError(
                 f"level is in percent; for a coverage of {value:g} write {100 * value:g}"
             )
@@ -149,6 +149,7 @@ def honest_intervals(
     for level in levels:
         name = level_name(level)
         low, high = intervals[f"-lo-{name}"], intervals[f"-hi-{name}"]
+        # 1 - level / 100 is rounded: a share of exactly that much may be left out
         without_zero = ((low > 0) | (high < 0)) & (zeros > 1 - level / 100 + 1e-9)[:, None]
         intervals[f"-lo-{name}"] = low = np.where(without_zero, np.minimum(low, 0.0), low)
         intervals[f"-hi-{name}"] = high = np.where(without_zero, np.maximum(high, 0.0), high)

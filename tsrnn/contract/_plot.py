@@ -11,14 +11,12 @@ import pandas as pd
 
 from tsrnn.contract._checks import positive_integer
 from tsrnn.contract._fitted_data import zero_shares
-from tsrnn.contract._intervals import check_levels, honest_intervals
+from tsrnn.contract._intervals import check_levels
 from tsrnn.contract._schema import refuse
-from tsrnn.data import Panel, panel_frame, write_frame
+from tsrnn.data import Layout, Panel, panel_frame
 
 if TYPE_CHECKING:
     from tsrnn.contract._base import Forecaster
-    from tsrnn.data import Layout
-
 
 SHOWN = 4  # panels without being asked for more
 SHORTEST = 40  # rows of history
@@ -62,11 +60,7 @@ def draw_forecasts(
         panel = panel.select(every[shown])
         state, zeros = forecaster._filter(panel), zero_shares(panel)
         past = panel_frame(replace(panel, layout=layout))
-    times = fitted.data.times_ahead(state, h)
-    future = fitted.data.read_future(X_future, state.ids, state.last_times, h)
-    forecasts = fitted.forecast(state, h, levels, future)
-    forecasts = honest_intervals(forecasts, levels, zeros, layout, state.ids)
-    forecast_frame = write_frame(layout, state.ids, times, forecasts, model=forecaster.column_name)
+    frame = forecaster._forecast_frame(state, h, levels, X_future, zeros, layout)
     note = ""
     if columns is None and len(chosen) < len(points):
         note = f"{len(chosen)} of {len(points):,} columns; name others by columns="
@@ -74,7 +68,7 @@ def draw_forecasts(
         note = f"{len(shown)} of {len(every):,} series; name others by series="
     return plot_forecasts(
         past,
-        forecast_frame,
+        frame,
         ax,
         columns=chosen,
         series=None if layout.id_col is None else list(state.ids),
@@ -130,7 +124,7 @@ MOST = 200_000  # values of all series: 3 MB with their times, however many seri
 FEWEST = 10  # rows that are worth a picture
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
     """Last rows of the targets of S series; of very many series none.
 
@@ -147,11 +141,16 @@ class History:
     times: list[np.ndarray]
 
     @classmethod
+    def empty(cls) -> Self:
+        """History that keeps no rows."""
+        return cls(0, [], [])
+
+    @classmethod
     def of(cls, panel: Panel) -> Self:
         """The last rows of a panel."""
         most = min(LONGEST, MOST // max(panel.values.shape[1] * panel.n_series, 1))
         if most < FEWEST:
-            return cls(0, [], [])
+            return cls.empty()
         tail = panel.tail(most)
         cuts = tail.indptr[1:-1]
         return cls(most, np.split(tail.values.copy(), cuts), np.split(tail.times.copy(), cuts))
@@ -212,7 +211,7 @@ class History:
             required = f"rows to keep and those of each of {n_series} series, {rows} in all"
             raise refuse("the array 'history.lengths'", required, [most, *lengths[:8]])
         if not most:
-            return cls(0, [], [])
+            return cls.empty()
         cuts = np.cumsum(lengths)[:-1]
         times = arrays["history.times"].astype(times_dtype)
         return cls(most, np.split(arrays["history.values"], cuts), np.split(times, cuts))

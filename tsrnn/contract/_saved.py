@@ -1,13 +1,19 @@
-"""Parts that the files of all forecasters have: arguments, times of the last rows."""
+"""The file of a forecaster: arguments, data, fitted model, state and last rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import IO, Any, ClassVar, Generic, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract._checks import MOST_JOBS
-from tsrnn.contract._file import FORMAT, plain
+from tsrnn.contract._checks import MOST_JOBS, verbosity
+from tsrnn.contract._estimator import Arguments, CommonArguments
+from tsrnn.contract._file import FORMAT, plain, write_file
+from tsrnn.contract._fitted import FittedModel, S
 from tsrnn.contract._fitted_data import FittedData
 from tsrnn.contract._plot import History
 from tsrnn.contract._schema import (
@@ -28,48 +34,143 @@ from tsrnn.contract._schema import (
 from tsrnn.data import future_times, write_stamps
 
 MOST_DRAWS = 1_000_000  # that a file may ask for at predict
-
-if TYPE_CHECKING:
-    from tsrnn.contract._base import Forecaster
-
-
-def check_common(cls: type[Forecaster], header: Any) -> None:
-    """Check the part of a header that every forecaster has, and its arguments' names.
-
-    Raises
-    ------
-    DamagedFileError
-        Naming the field.
-    """
-    record(COMMON, may_lack=("format", "version"))(header, "")
-    check_argument_names(cls, header)
-    for name, kind in (SHARED | SOME).items():
-        if name in header["params"]:
-            kind(header["params"][name], f"params.{name}")
-    one_of(*cls.legal_missing)(header["params"]["missing"], "params.missing")
+# Arrays of a file beside those of the fitted model.
+COMMON_ARRAYS = (
+    "last_times", "static", "zero_shares", "history.values", "history.times", "history.lengths",
+)  # fmt: skip
+# Reads the forecaster that header and arrays of a part of a file describe.
+Restore = Callable[[dict[str, Any], dict[str, np.ndarray]], Any]
 
 
-def last_times_from_file(
-    header: dict[str, Any], arrays: dict[str, np.ndarray], data: FittedData
-) -> np.ndarray:
-    """Times (S,) of the last rows of the series.
+class SavedForecaster(CommonArguments, ABC, Generic[S]):
+    """Files of the fitted forecasters; a part of `Forecaster`."""
 
-    Raises
-    ------
-    DamagedFileError
-        If these parts of the file are no times of the data.
-    """
-    layout = data.layout
-    one_of("datetime64[ns]" if layout.time_kind == "datetime" else "int64")(
-        header["times_dtype"], "times_dtype"
-    )
-    shapes = {"last_times": ("int64", (len(data.ids),)), **History.shapes(data.n_targets)}
-    check_arrays({name: arrays[name] for name in shapes if name in arrays}, shapes)
-    last_times = arrays["last_times"].astype(header["times_dtype"])
-    with as_saved("layout, its freq and tz, and the array 'last_times'"):
-        future_times((last_times, layout.freq), 1, tz=layout.tz)
-        write_stamps(last_times, layout)
-    return last_times
+    not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate")
+    fitted_: FittedModel[S]
+    state_: S
+    _history: History
+
+    def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
+        """Write the fitted forecaster to a file that `tsrnn.load` reads.
+
+        The file holds what was fitted, the state of every series and the last rows, which
+        `plot` draws, as safetensors with a JSON header. It appears in one step: a file of
+        that name is whole or untouched, and keeps its permissions; of a symbolic link the file
+        is replaced that it leads to. A generator as `random_state` and callbacks are not kept.
+        The arguments in the file are those of the fit, whatever `set_params` has given since.
+
+        Parameters
+        ----------
+        path : path or binary file
+            An open file, for example an `io.BytesIO`, is written to where it stands.
+
+        Raises
+        ------
+        TypeError
+            If an argument or a series id is no JSON value, as a cell of one's own is not;
+            the message names it.
+        OSError
+            If the file cannot be written.
+        """
+        check_is_fitted(self, "fitted_")
+        if self.fitted_.horizon > MOST_STEPS:
+            raise ValueError(
+                f"files hold models of a horizon of at most {MOST_STEPS:,} steps; that of this one "
+                f"is {self.fitted_.horizon}. Fit with a smaller one, and predict with h"
+            )
+        write_file(path, *self._to_file())
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Header and arrays of the file."""
+        fitted, data = self.fitted_, self.fitted_.data
+        # first the model, which refuses arguments in words of its class
+        model_header, model_arrays = fitted.to_file(self.state_)
+        data_header, data_arrays = data.to_file()
+        last_times = self.state_.last_times
+        header = {
+            "class": type(self).__name__,
+            **arguments_of(self),
+            **data_header,
+            "times_dtype": str(last_times.dtype),
+            "fitted": model_header,
+        }
+        common = {"last_times": last_times.astype("int64"), **data_arrays}
+        return header, model_arrays | common | self._history.arrays(data.n_targets)
+
+    @classmethod
+    def _restore(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        restore: Restore | None = None,
+    ) -> Self:
+        """Fitted forecaster that `save` wrote; `restore` reads those that are its members.
+
+        Raises
+        ------
+        DamagedFileError
+            Naming the field or array that is not as `save` writes it.
+        """
+        record(COMMON, may_lack=("format", "version"))(header, "")
+        check_argument_names(cls, header)
+        for name, kind in (SHARED | SOME).items():
+            if name in header["params"]:
+                kind(header["params"][name], f"params.{name}")
+        one_of(*cls.legal_missing)(header["params"]["missing"], "params.missing")
+        members = cls._inner_arguments(header["fitted"], arrays, restore)
+        forecaster = cls(**(saved_arguments(header) | members))
+        arguments, data = Arguments.of(forecaster), FittedData.from_file(header, arrays)
+        layout, dtype = data.layout, header["times_dtype"]
+        one_of("datetime64[ns]" if layout.time_kind == "datetime" else "int64")(
+            dtype, "times_dtype"
+        )
+        shapes = {"last_times": ("int64", (len(data.ids),)), **History.shapes(data.n_targets)}
+        check_arrays({name: arrays[name] for name in shapes if name in arrays}, shapes)
+        last_times = arrays["last_times"].astype(dtype)
+        # times of any size are read; those that have no calendar are refused now, not at predict
+        with as_saved("layout, its freq and tz, and the array 'last_times'"):
+            future_times((last_times, layout.freq), 1, tz=layout.tz)
+            write_stamps(last_times, layout)
+        forecaster._history = History.revived(arrays, dtype, len(data.ids))
+        with as_saved("params"):
+            verbosity(arguments.verbose)
+        rest = {name: array for name, array in arrays.items() if name not in COMMON_ARRAYS}
+        forecaster.fitted_, forecaster.state_ = forecaster._from_file(
+            arguments, data, header["fitted"], rest, last_times
+        )
+        return forecaster
+
+    @abstractmethod
+    def _from_file(
+        self,
+        arguments: Arguments,
+        data: FittedData,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        last_times: np.ndarray,
+    ) -> tuple[FittedModel[S], S]:
+        """Fitted model and state that `FittedModel.to_file` wrote.
+
+        Files may come from anybody: every field and array is checked before it is used, and
+        nothing is built of a size that the arrays do not bear out.
+
+        Raises
+        ------
+        DamagedFileError
+            Naming the field or array that is not as `save` writes it.
+        """
+
+    @classmethod
+    def _inner_arguments(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore | None
+    ) -> dict[str, Any]:
+        """Constructor arguments that are forecasters, made by `restore` from their parts."""
+        return {}
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        """Bring the header of a file of an earlier format to the present one, in place."""
 
 
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:

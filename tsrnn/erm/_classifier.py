@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -59,7 +60,7 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     """
 
     _targets = ClassTargets
-    classes_ = of_fit("targets.classes", "Labels in order.")
+    classes_ = of_fit(lambda f: copy.copy(f.targets.classes), "Labels in order.")
 
     def __init__(self, hidden_size: int = 64, **shared: Any) -> None:
         super().__init__(hidden_size, **shared)

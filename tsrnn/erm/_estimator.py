@@ -260,7 +260,7 @@ class SequenceEstimator(BaseEstimator):
     n_train_ = of_fit("course.n_train", "Samples of the training part.")
     n_validation_ = of_fit("course.n_validation", "Samples of the held-out part.")
     n_features_in_ = of_fit("inputs.n_features", "Inputs per step, or columns of a table.")
-    sample_ = of_fit("sample", "Inputs that blocks are judged by, as the network sees them.")
+    sample_ = of_fit(lambda f: f.sample.clone(), "Inputs of the network that blocks are judged by.")
     input_scaler_ = of_fit("input_scaler", "Scaler of the inputs.")
 
     @property

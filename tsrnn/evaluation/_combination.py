@@ -215,6 +215,11 @@ class Combination(Classical[CombinedState]):
         fitted = FittedCombination(arguments, data, horizon, members, weights, validation)
         return fitted, CombinedState(tuple(member.state_ for member in members.values()))
 
+    def _filter(self, panel: Panel) -> CombinedState:
+        # a member may know its series by the rows that the combination has seen, not by its own
+        pairs = zip(self.fitted_.members.values(), self.state_.members, strict=True)
+        return CombinedState(tuple(m._at(s)._filter(panel_shown(m, panel)) for m, s in pairs))
+
     @classmethod
     def _inner_arguments(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Any
@@ -292,7 +297,7 @@ class FittedCombination(FittedModel[CombinedState]):
 
     def filter(self, panel: Panel) -> CombinedState:
         members = self.members.values()
-        return CombinedState(tuple(m._filter(panel_shown(m, panel)) for m in members))
+        return CombinedState(tuple(m.fitted_.filter(panel_shown(m, panel)) for m in members))
 
     def advance(self, state: CombinedState, panel: Panel) -> CombinedState:
         pairs = zip(self.members.values(), state.members, strict=True)

@@ -97,7 +97,7 @@ def estimate(
     return estimates, placed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedLinear(FittedModel[LinearState]):
     """Fitted linear model: a family, its estimates, and the constants of its likelihood.
 

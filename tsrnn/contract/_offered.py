@@ -1,0 +1,238 @@
+"""Methods that only some forecasters have: paths, variances, covariances, recurrent matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from types import MethodType
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
+
+from tsrnn.contract._checks import check_steps_fit, positive_integer, seed_of
+from tsrnn.data import write_frame, write_paths
+from tsrnn.models import MODELS, model_class
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def offered_by_some(function: F) -> F:
+    """Decorate a method of the base class that only those classes have whose `offers` names it.
+
+    Of an instance of another class `hasattr` is False, and the error names those that have it.
+    A class that defines the method itself has it as well.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Theta
+    >>> from tsrnn.linear import GARCH
+    >>> hasattr(GARCH(), "predict_variance"), hasattr(Theta(), "predict_variance")
+    (True, False)
+    """
+    return cast(F, _OfSome(function))
+
+
+def classes_with(method: str) -> list[str]:
+    """Names of the forecasters of the package that have a method, by alphabet.
+
+    Parameters
+    ----------
+    method : str
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from tsrnn.contract import classes_with
+    >>> classes_with("predict_covariances")
+    ['CCC', 'DCC', 'VECMGARCH']
+    """
+    classes = (model_class(name) for name in sorted(MODELS))
+    return [cls.__name__ for cls in classes if hasattr(cls, "offers") and _has(cls, method)]
+
+
+class _NotOfferedError(AttributeError):
+    """Names the classes that have the method, which only reading the message has to find."""
+
+    def __init__(self, cls: str, method: str) -> None:
+        super().__init__(cls, method)
+
+    def __str__(self) -> str:
+        cls, method = self.args
+        return f"{cls} has no {method}; those that have it are {', '.join(classes_with(method))}"
+
+
+class _OfSome:
+    """Descriptor of `offered_by_some`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        update_wrapper(cast(Any, self), function)  # so that documentation finds its text
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self.function
+        if not _has(owner, self.function.__name__):
+            raise _NotOfferedError(owner.__name__, self.function.__name__)
+        return MethodType(self.function, instance)
+
+
+def _has(cls: Any, method: str) -> bool:
+    first = next((vars(base)[method] for base in cls.__mro__ if method in vars(base)), None)
+    return method in cls.offers if isinstance(first, _OfSome) else first is not None
+
+
+class OfferedMethods:
+    """Methods of the forecasters whose class names them in `offers`; a part of `Forecaster`."""
+
+    offers: ClassVar[frozenset[str]] = frozenset()
+    column_name: ClassVar[str]
+    _fitted_model: Callable[[], Any]
+    _state_after: Callable[[Any], Any]
+
+    @offered_by_some
+    def sample_paths(
+        self,
+        n: int = 100,
+        h: int | None = None,
+        X: Any = None,
+        X_future: Any = None,
+        random_state: Any = None,
+    ) -> Any:
+        """Draw whole trajectories from the distribution of the forecasts.
+
+        Errors of the steps of a path go together as the model has it, so that quantiles of sums or
+        maxima over the steps are those of the model. Parameters are taken as known, as in the
+        intervals.
+
+        A path of a recurrent forecaster is the forecast plus the errors of all steps that one
+        origin of the validation part had, scaled by the local spread. Where a distribution is
+        learned, errors are its quantiles at the ranks of those. Targets that are forecast
+        independently are drawn independently. Paths have the guarantee of the intervals, step by
+        step. A path of a classical model goes on from the state of the series with innovations of
+        the distribution that the model has.
+
+        Parameters
+        ----------
+        n : int, default 100
+            Paths of every series.
+        h : int, optional
+            Number of steps; `horizon_` by default, which recurrent forecasters cannot exceed.
+        X, X_future : frame, optional
+            As in `predict`.
+        random_state : int, numpy random generator or None
+            By default that of the fit.
+
+        Returns
+        -------
+        frame
+            As `predict` gives it, with a column ``path`` from 1 to n, path by path.
+
+        Raises
+        ------
+        AttributeError
+            If forecasts of this class have no joint distribution; the message says of which they
+            do.
+        ValueError
+            If h is too large for the model, or no origin of the validation part of a recurrent
+            forecaster has errors of all steps.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from tsrnn.linear import ARMA
+        >>> y = pd.Series(np.random.default_rng(0).normal(size=100), name="y")
+        >>> paths = ARMA(order=(1, 0), random_state=0).fit(y).sample_paths(50, h=3)
+        >>> paths.groupby("path")["y"].sum().shape
+        (50,)
+        """
+        fitted: Any = self._fitted_model()  # one that has `simulate`
+        n, h = positive_integer("n", n), fitted.steps("sample_paths", h)
+        state, data = self._state_after(X), fitted.data
+        check_steps_fit(h, len(state.ids), n * data.n_targets, f"n={n} paths of ")
+        future = data.read_future(X_future, state.ids, state.last_times, h)
+        given = fitted.arguments.random_state if random_state is None else random_state
+        rng = np.random.default_rng(seed_of(given))
+        paths = fitted.simulate(state, h, n, future, rng)
+        times = data.times_ahead(state, h)
+        return write_paths(data.layout, state.ids, times, paths, model=self.column_name)
+
+    @offered_by_some
+    def predict_variance(self, h: int | None = None, X: Any = None) -> Any:
+        """Forecasts of the conditional variance of the residuals.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+
+        Returns
+        -------
+        frame
+            In the shape of the data; a column ``variance`` in a long frame.
+
+        Raises
+        ------
+        AttributeError
+            If the model has no conditional variance; the message says which have.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from tsrnn.linear import CCC
+        >>> y = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+        >>> CCC().fit(y).predict_variance(h=3).shape
+        (3, 2)
+        """
+        return self._variance_frame(h, X)
+
+    @offered_by_some
+    def predict_covariances(self, h: int | None = None, X: Any = None) -> Any:
+        """Forecasts of conditional variances and covariances of the residuals.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X : frame, optional
+            Data to forecast after; by default those seen so far.
+
+        Returns
+        -------
+        DataFrame
+            A row a time and pair of targets.
+
+        Raises
+        ------
+        AttributeError
+            If the model has no conditional covariances; the message says which have.
+        """
+        raise NotImplementedError
+
+    @offered_by_some
+    def recurrent_blocks(self) -> Any:
+        """Recurrent matrices of the fitted model, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list
+            By layer, of stacks of square matrices, or dicts of them by name.
+
+        Raises
+        ------
+        AttributeError
+            If the model is no recurrence with fixed matrices; the message says which are.
+        """
+        raise NotImplementedError
+
+    def _variance_frame(self, h: int | None, X: Any, **options: Any) -> Any:
+        fitted: Any = self._fitted_model()  # one that has `variances`
+        h, data = fitted.steps("predict_variance", h), fitted.data
+        state = self._state_after(X)
+        check_steps_fit(h, len(state.ids), data.n_targets)
+        variances, times = fitted.variances(state, h, **options), data.times_ahead(state, h)
+        return write_frame(data.layout, state.ids, times, {"": variances}, model="variance")
