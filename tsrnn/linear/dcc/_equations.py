@@ -16,7 +16,7 @@ from tsrnn.linear.garch._filter import filter_garch
 from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """Series whose first step is estimated, or given.
 
@@ -48,7 +48,8 @@ def sample_of(
         parts = spec.parts(given)
         units, design, refused = design_of(spec.step.mean, series, parts.beta)
         if refused:
-            raise ValueError(next(iter(refused.values())))
+            i, reason = next(iter(refused.items()))
+            raise ValueError(f"series {panel.ids.tolist()[i]!r}: {reason}")
         check_admissible(parts)
         first = np.concatenate([parts.coefficients, parts.variance], 2)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -71,7 +72,7 @@ def sample_of(
     return Sample(units[kept], design.select(kept), equations.select(kept)), reasons
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Design:
     """S series of n variables as regressions, padded with zeros to a common length T.
 
@@ -151,7 +152,7 @@ def design_of(
     return np.array(list(regressions), dtype=np.int64), design, reasons
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Equations:
     """Parameters of the first step of S series, its residuals and variances.
 
@@ -235,7 +236,7 @@ def _refusals(spec: Specification, design: Design, equations: Equations) -> dict
         bad = np.flatnonzero(~units.fitted)
         if len(bad):
             why = (*units.messages[bad[0]], "no admissible parameters were found")[0]
-            lost[i] = f"column {spec.targets[bad[0]]!r}: {why}. Mend the column or drop it."
+            lost[i] = f"column {spec.targets[bad[0]]!r}: {why}."
         elif rows <= n:
             lost[i] = f"{n} variables need more than {n} rows after lags; got {rows}."
         else:

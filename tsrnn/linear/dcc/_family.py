@@ -97,12 +97,12 @@ class CorrelationFamily(MatrixFamily):
 
     def _run(self, panel: Panel, units: Units) -> tuple[dict[int, Path], Arrays]:
         """Paths of the series that have parameters, by number, and the state of all."""
-        check_long_enough(panel, self.spec.step.mean.n_lags)
         state = {
             name: np.full((panel.n_series, *shape), np.nan)
             for name, shape in self.state_shapes.items()
         }
         fitted = units.fitted
+        check_long_enough(panel, fitted, self.spec.step.mean.n_lags)
         if not len(fitted):
             return {}, state
         params, constants = units.select(fitted)

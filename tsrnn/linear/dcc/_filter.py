@@ -66,7 +66,8 @@ def filter_dcc(
     e = np.zeros((len(series), longest + 1, n))  # one row more, for the Q that comes next
     for row, values in zip(e, errors, strict=True):
         row[: len(values)] = values
-    units, unit_lengths = e[:, :-1].swapaxes(1, 2).reshape(-1, longest), np.repeat(lengths, n)
+    units = e[:, :-1].swapaxes(1, 2).reshape(len(e) * n, longest)
+    unit_lengths = np.repeat(lengths, n)
     model = spec.step.model(padded=len(np.unique(lengths)) > 1)
     rows = parts.variance_rows, presample.reshape(-1)
     h = np.ones_like(e)

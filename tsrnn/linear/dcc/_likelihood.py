@@ -294,7 +294,7 @@ def lagged(x: Tensor, lag: int) -> Tensor:
     return shifted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TensorJet:
     """A tensor with derivatives by k parameters.
 

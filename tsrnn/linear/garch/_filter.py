@@ -78,9 +78,11 @@ def begin_garch(
     model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
 ) -> VarianceState:
     """State of N units after series (N, T) of at least the longest lag."""
-    first = model.mean.n_dropped
-    state = VarianceState(initial_state(model, params, presample), y[:, :first])
-    return advance_garch(model, params, state, y[:, first:], lengths - first)
+    first, (n, steps) = model.mean.n_dropped, y.shape
+    recent = np.full((n, first), np.nan)  # series without parameters may be shorter than the lags
+    recent[:, :steps] = y[:, :first]
+    state = VarianceState(initial_state(model, params, presample), recent)
+    return advance_garch(model, params, state, y[:, first:], np.maximum(lengths - first, 0))
 
 
 def advance_garch(

@@ -88,7 +88,7 @@ class Optima(NamedTuple):
         ))  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Units that are fitted together, with all that their likelihoods need.
 

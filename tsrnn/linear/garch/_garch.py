@@ -23,7 +23,12 @@ from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._family import Family
 from tsrnn.linear._frames import given_params, in_shape_of_data
-from tsrnn.linear.garch._family import GARCHFamily, draw_innovations, garch_family
+from tsrnn.linear.garch._family import (
+    GARCHFamily,
+    check_variances,
+    draw_innovations,
+    garch_family,
+)
 from tsrnn.linear.garch._filter import resting_state
 from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._inference import (
@@ -312,8 +317,8 @@ class GARCH(LinearForecaster):
         Raises
         ------
         ValueError
-            If an argument cannot be used, or the recursion rests nowhere and there is no
-            variance to begin at.
+            If an argument cannot be used, the recursion rests nowhere and there is no variance
+            to begin at, or variances do not stay positive and finite.
         """
         n, burn, family = positive_integer("n", n), burn_of(burn), self._current_family
         model, before = family.model, family.initial_variance
@@ -324,9 +329,13 @@ class GARCH(LinearForecaster):
             units = pd.Index(["y"])
             rows = given_params(params, units, model.names)
             presample = np.full(1, np.nan if isinstance(before, str) else before)
+        missing = np.isnan(rows).any(1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of a nu that is not above two
+            constant = model.density.constant(rows[:, model.shape_part]).value
+        check_variances(model, rows, np.isfinite(constant) | missing)
         start = resting_variance(model, rows)
         start = np.where(np.isfinite(start), start, presample)
-        if not (np.isfinite(start) | np.isnan(rows).any(1)).all():
+        if not (np.isfinite(start) | missing).all():
             raise ValueError(
                 "initial_variance must be a number to begin at: with a persistence of one or "
                 f"more, the recursion rests nowhere; got {before!r}"
@@ -334,8 +343,10 @@ class GARCH(LinearForecaster):
         given = self.arguments_.random_state if random_state is None else random_state
         rng = np.random.default_rng(seed_of(given))
         z = draw_innovations(model, rows, (n + burn, 1), rng)
-        y = simulate_garch(model, rows, resting_state(model, rows, start), z).y[:, burn:, 0]
-        return pd.DataFrame(y.T, columns=units)
+        paths = simulate_garch(model, rows, resting_state(model, rows, start), z)
+        positive = np.isfinite(paths.variance) & (paths.variance > 0)
+        check_variances(model, rows, positive.all((1, 2)) | missing)
+        return pd.DataFrame(paths.y[:, burn:, 0].T, columns=units)
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
         r"""Recurrent matrices of the variances, for `tsrnn.recurrence_features`.

@@ -89,7 +89,7 @@ def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
     for i in np.flatnonzero(constant | (spread.deviation == 0)):
         reasons[i] = "the series must vary; it is constant. Drop it"
     for i in np.flatnonzero(~spread.finite):
-        reasons[i] = "the series must be finite; it has NaN or infinite values"
+        reasons[i] = "the series must be finite; it has NaN or infinite values. Mend or drop it"
     for i in np.flatnonzero(lengths - dropped <= k):
         reasons[i] = (
             f"{k} parameters need more than {k + dropped} observations; the series has "
@@ -98,7 +98,7 @@ def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
     return reasons
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     r"""N series that a model can be fitted to.
 
@@ -203,7 +203,7 @@ class Initial(NamedTuple):
     second: dict[tuple[int, int, int], np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Presample:
     r"""Presample variance of N units by name.
 

@@ -338,7 +338,7 @@ def _mean_lags(value: Any) -> tuple[int, ...]:
     return lags
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Coordinates:
     r"""Coordinates c, of which natural parameters are functions by way of :math:`A c + b`.
 

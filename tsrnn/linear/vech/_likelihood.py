@@ -101,7 +101,7 @@ def forecast_companion(
     return companion(list(sums))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Forward:
     """The network run over a series.
 

@@ -13,7 +13,7 @@ from tsrnn.linear.vech._specification import Specification
 from tsrnn.linear.vech._structure import Structure, vech
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """Data of one series.
 

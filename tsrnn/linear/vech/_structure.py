@@ -65,7 +65,7 @@ class Structure:
         return sum(block.size for block in (*self.theta, *self.phi))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Coefficients:
     """The coefficients at some parameters, and their parameters block by block.
 
