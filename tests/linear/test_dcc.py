@@ -15,7 +15,7 @@ from statsmodels.tsa.vector_ar.var_model import VARProcess
 
 from tsrnn.contract import read_file
 from tsrnn.linear.dcc import CCC, DCC
-from tsrnn.linear.dcc._conditional import constancy_statistic
+from tsrnn.linear.dcc._dcc import constancy_statistic
 from tsrnn.linear.dcc._filter import Walk
 from tsrnn.linear.dcc._fit import fit_correlations
 from tsrnn.linear.dcc._likelihood import evaluate_correlations

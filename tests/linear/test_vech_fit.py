@@ -11,8 +11,7 @@ from tsrnn.data import read_panel
 from tsrnn.linear._fitted import estimate
 from tsrnn.linear._inference import covariance
 from tsrnn.linear._mean import Mean
-from tsrnn.linear.vech._filter import CovarianceState
-from tsrnn.linear.vech._forecast import draw_vech
+from tsrnn.linear.vech._filter import CovarianceState, draw_vech
 from tsrnn.linear.vech._inference import canonical, face_covariance, natural_params, ranks
 from tsrnn.linear.vech._likelihood import derivatives
 from tsrnn.linear.vech._prepare import Sample

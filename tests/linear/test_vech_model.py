@@ -9,8 +9,7 @@ from sklearn.base import clone
 from tsrnn.contract import read_file
 from tsrnn.linear._mean import paths
 from tsrnn.linear.vech import VECMGARCH
-from tsrnn.linear.vech._filter import CovarianceState, advance_vech
-from tsrnn.linear.vech._forecast import forecast_vech
+from tsrnn.linear.vech._filter import CovarianceState, advance_vech, forecast_vech
 from tsrnn.linear.vech._structure import unvech, vech
 
 OPTIONS = {"random_state": 0, "n_starts": 1}

@@ -51,33 +51,16 @@ _DISTRIBUTIONS = {"normal": "normal", "t": "Student's t"}
 
 @dataclass(frozen=True)
 class GARCHFamily(Family):
-    """GARCH at given orders: units are series of one target, as many together as memory allows.
-
-    Attributes
-    ----------
-    model : Model
-    n_targets : int
-        Targets of a series.
-    initial_variance : str or float
-    stationary : bool
-        Whether the persistence is held at one.
-    n_starts : int or None
-        Starts of every unit; None for as many as needed.
-    intervals : {"simulated", "analytic"}
-    n_simulations : int
-        Paths of a unit.
-    random_state : int, numpy random generator or None
-        Of these paths.
-    """
+    """GARCH at given orders: units are series of one target, as many together as memory allows."""
 
     model: Model
-    n_targets: int = 1
+    n_targets: int = 1  # of a series
     initial_variance: str | float = "backcast"
-    stationary: bool = True
-    n_starts: int | None = None
+    stationary: bool = True  # hold the persistence at one
+    n_starts: int | None = None  # of every unit; None for as many as needed
     intervals: str = "simulated"
-    n_simulations: int = 2000
-    random_state: Any = None
+    n_simulations: int = 2000  # paths of a unit
+    random_state: Any = None  # of these paths
 
     guarantee: ClassVar[str] = (
         "Simulated, the parameters taken as known. Holds if the model and the distribution of its "
@@ -309,7 +292,7 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
     """
     model = model_of(
         arguments.order, arguments.mean, arguments.mean_order, arguments.distribution,
-        arguments.vol, False,
+        arguments.vol,
     )  # fmt: skip
     intervals = choice("intervals", arguments.intervals, INTERVALS)
     n_simulations = positive_integer("n_simulations", arguments.n_simulations)

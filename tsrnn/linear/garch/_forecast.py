@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from tsrnn.linear.garch._filter import VarianceState
 from tsrnn.linear.garch._inference import shock_covariances, transition
@@ -48,8 +46,8 @@ def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h:
 def _expected_squares(model: Model, params: np.ndarray, first: np.ndarray, h: int) -> np.ndarray:
     r"""Expected squares (N, h) of a recursion of roots, after a state (N, r).
 
-    With :math:`s_{t+1} = A_t s_t + \omega` the companion form, moments of first and second order
-    follow :math:`E s_{t+1} = E[A_t] E s_t + \omega` and
+    Of the companion form :math:`s_{t+1} = A_t s_t + \omega` the first and second moments follow
+    :math:`E s_{t+1} = E[A_t] E s_t + \omega` and
     :math:`E s_{t+1} s_{t+1}' = E[A_t M A_t'] + E[A_t s_t] \omega' + \omega E[A_t s_t]' +
     \omega \omega'` with :math:`M = E s_t s_t'`, of which the first element is :math:`E h_t`.
     """
@@ -122,6 +120,7 @@ def simulated_quantiles(
         z = _innovations(model, params[part], shape, seed)
         y = simulate_garch(model, params[part], _state_of_units(state, part), z).y
         result[:, part] = np.quantile(y, probabilities, axis=2)
+    # The first step has the density of the innovations: its quantiles need no paths.
     result[:, :, 0] = analytic_quantiles(model, params, state, 1, probabilities)[:, :, 0]
     return result
 
@@ -144,7 +143,10 @@ def simulated_variance(
         if residuals is None:
             z = _innovations(model, params[part], shape, seed)
         else:
-            z = _resampled(residuals[part], shape, seed)
+            z = np.full((len(residuals[part]), *shape), np.nan)
+            for i, row in enumerate(residuals[part]):
+                if len(observed := row[np.isfinite(row)]):
+                    z[i] = np.random.default_rng(seed).choice(observed, shape)
         paths = simulate_garch(model, params[part], _state_of_units(state, part), z)
         result[part] = paths.variance.mean(2)
     return result
@@ -161,17 +163,7 @@ def _innovations(model: Model, params: np.ndarray, shape: tuple[int, int], seed:
     z = np.full((len(rows), *half), np.nan)
     for i in np.flatnonzero(np.isfinite(rows).all(1)):
         z[i] = model.density.draw(np.random.default_rng(seed), half, rows[i : i + 1])[0]
-    return np.concatenate([z, -z], 2)[:, :, :paths]
-
-
-def _resampled(residuals: np.ndarray, shape: tuple[int, int], seed: int) -> np.ndarray:
-    """Innovations (N, h, paths) drawn from standardised residuals (N, T), NaN left out."""
-    z = np.full((len(residuals), *shape), np.nan)
-    for i, row in enumerate(residuals):
-        observed = row[np.isfinite(row)]
-        if len(observed):
-            z[i] = np.random.default_rng(seed).choice(observed, shape)
-    return z
+    return np.concatenate([z, -z], 2)[:, :, :paths]  # antithetic: means of y have no error
 
 
 def _chunks(n: int, shape: tuple[int, int]) -> list[slice]:
@@ -194,27 +186,18 @@ class Paths(NamedTuple):
 
 def simulate_garch(model: Model, params: np.ndarray, state: VarianceState, z: np.ndarray) -> Paths:
     """Go on from a state with standardised innovations z (N or 1, h, paths)."""
-    steps, n = z.shape[1], (len(params), z.shape[2])
-    y, variance = np.empty((n[0], steps, n[1])), np.empty((n[0], steps, n[1]))
-    for t, (value, h) in enumerate(_walk(model, params, state, torch.from_numpy(z))):
-        y[:, t], variance[:, t] = value.numpy(), h.numpy()
-    return Paths(y, variance)
-
-
-def _walk(
-    model: Model, params: np.ndarray, state: VarianceState, z: Tensor
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Values and variances (N, paths) of one step after the other."""
+    shape, shocks = (len(params), z.shape[2]), torch.from_numpy(z)
+    values, variance = (np.empty((shape[0], z.shape[1], shape[1])) for _ in range(2))
     columns = torch.from_numpy(np.array(params.T))[..., None].unbind(0)
-    shape = (len(params), z.shape[2])
     fields = tuple(field[:, None].expand(shape) for field in torch.tensor(state.memory.T))
     past = [y[:, None].expand(shape) for y in torch.tensor(state.recent.T)]
     step, mean = Step(model), model.mean
     for t in range(z.shape[1]):
         h, _ = model.vol.variance(fields[mean.n_ma :])
-        e = torch.sqrt(h) * z[:, t]
+        e = torch.sqrt(h) * shocks[:, t]
         lagged = tuple(past[-lag] for lag in mean.lags)
         y = e + mean.predicted(fields[: mean.n_ma], lagged, columns[model.mean_part])
         fields = step.advance(fields, e, h, columns)
-        past.append(y)
-        yield y, h
+        past = [*past[1:], y] if past else past  # as many values as the longest lag, no more
+        values[:, t], variance[:, t] = y.numpy(), h.numpy()
+    return Paths(values, variance)

@@ -255,8 +255,14 @@ class GARCH(LinearForecaster):
         options: dict[str, Any] = {"method": choice("method", method, METHODS)}
         if method == "bootstrap":
             check_is_fitted(self, "fitted_")
+            panel, fitted = self._data(None), self.fitted_
+            scaled, _ = units_of(panel, fitted.in_sample(panel)[1], fill=np.nan)
             ids = self.state_.ids if X is None else self._read(X).ids
-            options["residuals"] = self._standardised_residuals(ids)
+            series = fitted.data.series_of(ids, fitted.arguments.class_name)
+            steps = scaled.shape[1]  # by series of the fit, those that are asked for, by unit
+            options["residuals"] = scaled.reshape(len(panel.ids), -1, steps)[series].reshape(
+                -1, steps
+            )
         return self._variance_frame(h, X, **options)
 
     def news_impact(self, z: Any = None) -> pd.DataFrame:
@@ -369,14 +375,6 @@ class GARCH(LinearForecaster):
             beta[:, :, 0] += params[:, model.beta]
             blocks["beta"] = beta
         return [blocks]
-
-    def _standardised_residuals(self, ids: pd.Index) -> np.ndarray:
-        """Standardised residuals (S C, T) of the data fitted to, for series of these ids."""
-        panel, fitted = self._data(None), self.fitted_
-        residuals = units_of(panel, fitted.in_sample(panel)[1], fill=np.nan)[0]
-        by_series = residuals.reshape(len(panel.ids), -1, residuals.shape[1])
-        chosen = by_series[fitted.data.series_of(ids, fitted.arguments.class_name)]
-        return chosen.reshape(-1, residuals.shape[1])
 
     def _derived(self, function: Callable[[Model, np.ndarray], np.ndarray], name: str) -> pd.Series:
         estimates = self.estimates_
