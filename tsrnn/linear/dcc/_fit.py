@@ -109,6 +109,7 @@ def _search(
         at = evaluate_correlations(order, z[series], observed[series], params)
         return at._replace(value=np.where(params.sum(1) <= 1, at.value, -np.inf))
 
+    # Newton's method at once: the curvature is exact at every call.
     best = maximise(evaluate, start, lower=0.0, upper=1.0, scoring=0, progress=progress)
     optima = CorrelationOptima(*best[:3], *best[4:], np.zeros(len(start), dtype=bool))
     near = np.flatnonzero(optima.params.sum(1) > 1 - _NEAR_FACE)

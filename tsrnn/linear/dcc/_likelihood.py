@@ -171,6 +171,7 @@ def diagonal_of(matrix: TensorJet) -> TensorJet:
 
 def _gaussian(q: TensorJet, u: TensorJet) -> TensorJet:
     """Minus half of log|Q| + u' Q^-1 u, (U, T)."""
+    # Without exceptions: one matrix that is not definite makes its own observation NaN.
     factor, failed = torch.linalg.cholesky_ex(q.value)
     inverse = torch.linalg.inv_ex(q.value)[0]
     w = _apply(inverse, u.value)

@@ -6,26 +6,32 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tsrnn.linear.garch._filter import VarianceState
 from tsrnn.linear.garch._inference import shock_covariances, transition
-from tsrnn.linear.garch._specification import Model, Step
+from tsrnn.linear.garch._specification import Fields, Model, Step, UnivariateMean
 
 _NUMBERS = 2**23  # of the paths of a chunk of units: 64 MB
 
 
 def expected_mean(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
     """Expected values (N, h), with residuals of zero from now on."""
-    mean, part = model.mean, model.mean_part
-    columns = torch.from_numpy(np.array(params.T)).unbind(0)[part]
-    part_of_past = tuple(torch.tensor(state.memory.T))[: mean.n_ma]
-    past = list(torch.tensor(state.recent.T))
-    zero = torch.zeros(len(params), dtype=torch.float64)
+    columns = torch.from_numpy(np.array(params.T)).unbind(0)[model.mean_part]
+    memory = tuple(torch.tensor(state.memory.T))[: model.mean.n_ma]
+    past, zero = list(torch.tensor(state.recent.T)), torch.zeros(len(params), dtype=torch.float64)
+    return torch.stack(_without_shocks(model.mean, columns, memory, past, zero, h)[-h:], 1).numpy()
+
+
+def _without_shocks(
+    mean: UnivariateMean, columns: Fields, memory: Fields, past: list[Tensor], zero: Tensor, h: int
+) -> list[Tensor]:
+    """Values of h steps with residuals of zero, behind those that are past."""
     for _ in range(h):
         lagged = tuple(past[-lag] for lag in mean.lags)
-        past.append(zero + mean.predicted(part_of_past, lagged, columns))
-        part_of_past = mean.advance(part_of_past, zero, columns)
-    return torch.stack(past[-h:], 1).numpy()
+        past = [*past, zero + mean.predicted(memory, lagged, columns)]
+        memory = mean.advance(memory, zero, columns)
+    return past
 
 
 def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
@@ -95,14 +101,11 @@ def impulse_responses(model: Model, params: np.ndarray, h: int) -> np.ndarray:
     columns = torch.from_numpy(np.array(params.T)).unbind(0)[model.mean_part]
     shock = torch.ones(len(params), dtype=torch.float64)
     zero = torch.zeros_like(shock)
-    params_without_constant = (*(zero for _ in range(mean.constant)), *columns[mean.constant :])
-    part_of_past = mean.advance((zero,) * mean.n_ma, shock, params_without_constant)
+    columns = (*(zero for _ in range(mean.constant)), *columns[mean.constant :])
+    memory = mean.advance((zero,) * mean.n_ma, shock, columns)
     past = [zero] * mean.n_dropped + [shock]
-    for _ in range(h - 1):
-        lagged = tuple(past[-lag] for lag in mean.lags)
-        past.append(zero + mean.predicted(part_of_past, lagged, params_without_constant))
-        part_of_past = mean.advance(part_of_past, zero, params_without_constant)
-    return torch.stack(past[mean.n_dropped :], 1).numpy()
+    values = _without_shocks(mean, columns, memory, past, zero, h - 1)
+    return torch.stack(values[mean.n_dropped :], 1).numpy()
 
 
 def simulated_quantiles(

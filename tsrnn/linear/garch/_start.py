@@ -146,6 +146,7 @@ def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
     rng, (p, q, vol) = np.random.default_rng(0), (model.p, model.q, model.vol)
     rows, expected = [], _expected_shocks(model)
     for _ in range(count):
+        # Beyond the grid on either side, and stationary.
         level, alpha = rng.uniform(0.3, 0.99), rng.uniform(0.01, 0.3)
         sizes = [alpha, *rng.uniform(-0.1 if vol.log else 0.0, 0.1, len(vol.coefficients) - 1)]
         share_of_shocks = float(np.dot(expected, sizes))

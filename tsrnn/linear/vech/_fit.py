@@ -204,6 +204,7 @@ def starts(
         sizes[begin : begin + block.size] = _NOISE[lag >= spec.p] / np.sqrt(n)
         begin += block.size
     noise = rng.standard_normal((spec.n_starts, structure.size)) * sizes
+    # "full" and "diagonal" must leave the zeros of a diagonal BEKK, where no gradient leads away.
     noise[0] *= 0.0 if kind in ("scalar", "bekk") else _FAINT * (base == 0)
     begins = base + noise
     for row in begins[0 if spec.targeting or noise[0].any() else 1 :]:
@@ -222,7 +223,7 @@ def _diagonal_bekk(spec: Specification, sample: Sample, verbose: int) -> np.ndar
     roots = np.abs(maximise(evaluate, start[None], tol=_SIMPLE, progress=bar).params[0])
     parts = [np.repeat(roots, n)]
     if not spec.targeting:
-        rest = max(1 - (roots**2).sum(), 0.01)
+        rest = max(1 - (roots**2).sum(), 0.01)  # the constant's share, so that CC' is definite
         parts.insert(0, np.linalg.cholesky(unvech(sample.presample) * rest)[np.tril_indices(n)])
     evaluate = evaluation(
         factors("diagonal bekk", n, p, q, spec.targeting), sample, stationary=False

@@ -284,8 +284,10 @@ def states(
 
 
 def _run(matrix: np.ndarray, fields: np.ndarray, params: np.ndarray, initial: np.ndarray) -> Tensor:
-    arrays = (torch.from_numpy(np.ascontiguousarray(a)) for a in (fields, params, initial))
-    return recurrence(cells.linear(len(matrix)), *arrays)[0]
+    inputs, weights, start = (
+        torch.from_numpy(np.ascontiguousarray(array)) for array in (fields, params, initial)
+    )
+    return recurrence(cells.linear(len(matrix)), inputs, weights, start)[0]
 
 
 def adjoints(weights: list[np.ndarray], gradient: np.ndarray) -> np.ndarray:
