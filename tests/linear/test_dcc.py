@@ -457,8 +457,9 @@ class TestErrors:
                 ccc.simulate(3, burn=burn)
         with pytest.raises(ValueError, match="positive definite"):
             ccc.simulate(3, params=ccc.params_.assign(**{"rho.y0.y1": 1.5}))
-        with pytest.raises(ValueError, match="to simulate"):
-            ccc.simulate(3, params=ccc.params_.assign(**{"omega.y0": -1.0}))
+        for omega in (-1.0, 0.0):
+            with pytest.raises(ValueError, match="to simulate"):
+                ccc.simulate(3, params=ccc.params_.assign(**{"omega.y0": omega}))
 
     def test_orders_are_numbers_of_any_integer_type(self, data):
         order = (np.int64(1), np.int32(0))

@@ -158,12 +158,13 @@ def draw_dcc(
         )
     state = VarianceState(initial_state(model, variance, start), np.empty((s * n, 0)))
     by_unit = z.swapaxes(1, 2).reshape(s * n, steps, 1)
-    errors = simulate_garch(model, variance, state, by_unit).y.reshape(s, n, steps).swapaxes(1, 2)
-    if not np.isfinite(errors).all():
+    drawn = simulate_garch(model, variance, state, by_unit)
+    if not (np.isfinite(drawn.variance) & (drawn.variance > 0)).all():
         raise ValueError(
             "to simulate, params must give positive, finite variances; omega must be positive, "
             "alpha and beta must not be negative"
         )
+    errors = drawn.y.reshape(s, n, steps).swapaxes(1, 2)
     intercepts, lags = spec.level_forms(parts)
     history = np.zeros((s, lags.shape[1], n))
     return mean_paths(history, intercepts, lags, errors)[:, rows[1] :].swapaxes(0, 1)

@@ -61,7 +61,7 @@ class Optima(NamedTuple):
     dropped: np.ndarray  # parameter that the others imply where persistence is held at one, or -1
     kinked: np.ndarray  # whether it is on a kink of the likelihood
     starts: np.ndarray  # tried
-    agreement: np.ndarray  # of them, that came close to the highest value
+    agreement: np.ndarray  # how many of them came close to the highest value
 
     def select(self, units: np.ndarray) -> Optima:
         """Optima of some units, by number."""

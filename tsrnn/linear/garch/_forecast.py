@@ -166,7 +166,7 @@ def _innovations(model: Model, params: np.ndarray, shape: tuple[int, int], seed:
     z = np.full((len(rows), *half), np.nan)
     for i in np.flatnonzero(np.isfinite(rows).all(1)):
         z[i] = model.density.draw(np.random.default_rng(seed), half, rows[i : i + 1])[0]
-    return np.concatenate([z, -z], 2)[:, :, :paths]  # antithetic: means of y have no error
+    return np.concatenate([z, -z], 2)[:, :, :paths]  # mirrored: less error at the same cost
 
 
 def _chunks(n: int, shape: tuple[int, int]) -> list[slice]:

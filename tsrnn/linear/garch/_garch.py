@@ -259,10 +259,8 @@ class GARCH(LinearForecaster):
             scaled, _ = units_of(panel, fitted.in_sample(panel)[1], fill=np.nan)
             ids = self.state_.ids if X is None else self._read(X).ids
             series = fitted.data.series_of(ids, fitted.arguments.class_name)
-            steps = scaled.shape[1]  # by series of the fit, those that are asked for, by unit
-            options["residuals"] = scaled.reshape(len(panel.ids), -1, steps)[series].reshape(
-                -1, steps
-            )
+            by_series = scaled.reshape(len(panel.ids), -1, scaled.shape[1])
+            options["residuals"] = by_series[series].reshape(-1, scaled.shape[1])
         return self._variance_frame(h, X, **options)
 
     def news_impact(self, z: Any = None) -> pd.DataFrame:

@@ -45,7 +45,8 @@ class Likelihood:
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Value, gradient and curvature of some units, as `maximise` asks for them."""
         lanes, places = self._running.covering(units)
-        copies = np.zeros(lanes.n, dtype=np.int64)  # lanes not asked for run at the first one's
+        # Lanes that are not asked for run along, at the parameters of the first that is.
+        copies = np.zeros(lanes.n, dtype=np.int64)
         copies[places] = np.arange(len(units))
         all_params, all_units = params[copies], units[copies]
         if exact:

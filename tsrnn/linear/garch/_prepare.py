@@ -319,8 +319,8 @@ def presample_of(
     if not isinstance(kind, str):
         kind, fixed = "fixed", float(kind) / sample.scale**2
     elif kind == "backcast":
-        sizes, count = np.abs(first) if model.vol.root else first**2, np.arange(first.shape[1])
-        weights = np.where(count < sample.n_obs[:, None], _DECAY**count, 0.0)
+        sizes, row = np.abs(first) if model.vol.root else first**2, np.arange(first.shape[1])
+        weights = np.where(row < sample.n_obs[:, None], _DECAY**row, 0.0)
         fixed = (weights * sizes).sum(1) / weights.sum(1)
         fixed = fixed**2 if model.vol.root else fixed
     moments = mean_moments(model, sample) if kind in MOVING else np.zeros((len(sample.n_obs), 1, 1))

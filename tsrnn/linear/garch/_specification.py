@@ -219,7 +219,7 @@ def past_weights(model: Model, first: int = 0) -> np.ndarray:
 
 
 def shock_weights(model: Model, first: int) -> np.ndarray:
-    """Weights (k,) of the parameters in the sum of presample shocks that are not expected ones."""
+    """Weights (k,) of the parameters in the sum, from a lag on, of the presample's `before`."""
     weight = np.zeros(len(model.names))
     for s, shock in enumerate(model.vol.before):
         weight[model.shock_coefficients(s)][first:] = shock

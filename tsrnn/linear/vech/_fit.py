@@ -51,7 +51,7 @@ class Search(NamedTuple):
     params: np.ndarray  # (k,) factors in one choice of signs
     lane: Optimum  # of one lane
     starts: int  # starting values tried
-    agreement: int  # of them, that came close to the highest log-likelihood
+    agreement: int  # how many of them came close to the highest log-likelihood
 
 
 def samples(
