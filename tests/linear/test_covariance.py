@@ -1,5 +1,8 @@
 """Covariance models of one's own: the RiskMetrics of the guide, and the derivatives it rests on."""
 
+import dataclasses
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 
@@ -8,8 +11,9 @@ import pandas as pd
 import pytest
 from scipy.special import ndtri
 
+import tsrnn.linear
 from tsrnn.contract import read_file
-from tsrnn.linear import normal_derivatives
+from tsrnn.linear import CCC, DCC, GARCH, VECMGARCH, normal_derivatives
 
 GUIDE = Path(__file__).parents[2] / "docs" / "extending.md"
 
@@ -203,3 +207,77 @@ def test_arrays_that_a_family_has_not_announced_are_refused(RiskMetrics, frame, 
     setattr(Family, f"{shapes}_shapes", {})
     with pytest.raises(TypeError, match=rf"{method} must give arrays of the {shapes}_shapes {{}}"):
         Forecaster().fit(frame)
+
+
+LAGGED = {
+    "GARCH": (GARCH, {"mean": "ar", "mean_order": 3}),
+    "CCC": (CCC, {"mean": "var", "mean_order": 3}),
+    "DCC": (DCC, {"mean": "vecm", "mean_order": 2}),
+    "VECMGARCH": (VECMGARCH, {"mean": "var", "mean_order": 3, "structure": "scalar"}),
+}
+
+
+@pytest.fixture(scope="module", params=list(LAGGED))
+def lagged(request, frame):
+    """Return a model whose mean has three lags, of a long series and one of two rows."""
+    cls, arguments = LAGGED[request.param]
+    targets = ["a"] if cls is GARCH else ["a", "b"]
+    parts = {"long": frame[targets], "short": frame[targets][:2]}
+    panel = pd.concat(
+        [part.assign(unique_id=name, ds=range(len(part))) for name, part in parts.items()]
+    )
+    with pytest.warns(UserWarning, match="1 of 2 units could not be fitted, 'short'"):
+        return cls(target=targets, random_state=0, **arguments).fit(panel), panel
+
+
+def test_a_series_shorter_than_the_lags_costs_none_of_the_others(lagged):
+    model, panel = lagged
+    forecast = model.predict(2, level=80).set_index("unique_id").drop(columns="ds")
+    assert forecast.loc["long"].notna().all(axis=None)
+    assert forecast.loc["short"].isna().all(axis=None)
+    alone = model.predict(panel[panel["unique_id"] == "short"], h=2).drop(columns="unique_id")
+    assert alone.drop(columns="ds").isna().all(axis=None)
+    with pytest.raises(ValueError, match="at least 3 rows of each series; series 'long' has 2"):
+        model.predict(panel[:2], h=2)
+
+
+def test_rows_that_the_lags_take_are_enough_to_forecast(lagged):
+    model, panel = lagged
+    forecast = model.predict(panel[:3], h=2, level=80).drop(columns=["unique_id", "ds"])
+    assert forecast.notna().all(axis=None)
+    if isinstance(model, GARCH):
+        assert model.conditional_volatility(panel[:3])["volatility"].isna().all()
+    else:
+        with pytest.raises(ValueError, match="correlations need rows beyond those that lags"):
+            model.correlations(panel[:3])
+        assert len(model.correlations(panel[:4])) == 1
+
+
+def test_draws_from_given_parameters_need_no_fit_but_a_presample(lagged):
+    model, _ = lagged
+    if isinstance(model, GARCH):
+        return
+    drawn = model.simulate(5, params=model.params_.loc["long"])
+    assert drawn["long"].notna().all(axis=None)
+    presample = isinstance(model, VECMGARCH)
+    assert drawn["short"].isna().all(axis=None) == presample
+
+
+def test_dataclasses_of_arrays_are_compared_by_identity():
+    """Equality of their fields would be an array, which is neither true nor false."""
+    rooms = [importlib.import_module(f"tsrnn.linear.{room}") for room in ("garch", "dcc", "vech")]
+    modules = [
+        importlib.import_module(f"{room.__name__}.{name}")
+        for room in rooms
+        for _, name, _ in pkgutil.iter_modules(room.__path__)
+    ]
+    classes = {
+        cls
+        for module in [*modules, tsrnn.linear._covariance]
+        for cls in vars(module).values()
+        if isinstance(cls, type) and dataclasses.is_dataclass(cls)
+        if cls.__module__ == module.__name__
+        if any(re.match(r"np\.ndarray|Tensor", field.type) for field in dataclasses.fields(cls))
+    }
+    assert len(classes) >= 10
+    assert [cls for cls in classes if cls.__eq__ is not object.__eq__] == []

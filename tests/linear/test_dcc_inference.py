@@ -7,8 +7,7 @@ from tsrnn.linear._mean import Mean
 from tsrnn.linear.dcc._equations import design_of, equations_at, fit_equations
 from tsrnn.linear.dcc._filter import Walk
 from tsrnn.linear.dcc._fit import fit_correlations
-from tsrnn.linear.dcc._inference import _rho_influences, _second_step
-from tsrnn.linear.dcc._sensitivities import sensitivities
+from tsrnn.linear.dcc._inference import _rho_influences, _second_step, sensitivities
 from tsrnn.linear.dcc._specification import FirstStep, Order
 
 

@@ -85,10 +85,10 @@ def test_correlations_equal_the_loop(order, corrected, n):
 @pytest.mark.parametrize("corrected", [False, True])
 @pytest.mark.parametrize("order", ORDERS)
 def test_derivatives_equal_those_of_the_loop(order, corrected):
-    z, params = draw(2, 40, 3), params_of(order)
+    z, params = draw(2, 16, 3), params_of(order)
     p = order[0]
     jets = variables(params.expand(2, -1))
-    observed = torch.ones(2, 40, dtype=bool)
+    observed = torch.ones(2, 16, dtype=bool)
     terms = correlation_density(
         run_correlations(z, observed, jets[:p], jets[p:], corrected=corrected), z, observed
     )

@@ -269,6 +269,9 @@ def test_calls_are_refused_with_what_to_do(returns):
     with pytest.raises(ValueError, match="initial_variance must be a number"):
         GARCH().simulate(10, [0.0, 0.1, 0.2, 0.8])
     assert len(GARCH(initial_variance=1.0).simulate(10, [0.0, 0.1, 0.2, 0.8])) == 10
+    for params in ([0, -0.1, 0.1, 0.8, 8], [0, 0.1, -0.3, 0.8, 8], [0, 0.1, 0.1, 0.8, 2.0]):
+        with pytest.raises(ValueError, match="positive, finite variances; those of unit 0"):
+            GARCH(distribution="t").simulate(50, params, random_state=0)
     with pytest.raises(ValueError, match="takes no exogenous"):
         GARCH(target="r").fit(pd.DataFrame({"r": returns, "x": returns}))
 

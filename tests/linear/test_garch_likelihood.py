@@ -185,7 +185,7 @@ def derivatives(model, params, y, kind, y_lengths=None):
 
 @pytest.mark.parametrize(("vol", "density", "mean", "kind"), CASES)
 def test_derivatives_equal_those_of_a_loop(vol, density, mean, kind):
-    model, y = model_of(vol, density, MEANS[mean]), series(60)
+    model, y = model_of(vol, density, MEANS[mean]), series(24)
     check_derivatives(model, y, kind)
 
 
@@ -194,7 +194,7 @@ def test_derivatives_equal_those_of_a_loop(vol, density, mean, kind):
     [("garch", (2, 1)), ("gjr", (1, 2)), ("gjr", (2, 0)), ("egarch", (2, 1)), ("tgarch", (2, 2))],
 )
 def test_derivatives_of_higher_orders_and_arma_means(vol, order):
-    check_derivatives(model_of(vol, "normal", ARMA, *order), series(40), "backcast")
+    check_derivatives(model_of(vol, "normal", ARMA, *order), series(20), "backcast")
 
 
 def check_derivatives(model, y, kind):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,7 @@ from tsrnn.data import read_panel
 from tsrnn.linear._fitted import estimate
 from tsrnn.linear._inference import covariance
 from tsrnn.linear._mean import Mean
-from tsrnn.linear.vech._filter import CovarianceState
-from tsrnn.linear.vech._forecast import draw_vech
+from tsrnn.linear.vech._filter import CovarianceState, draw_vech
 from tsrnn.linear.vech._inference import canonical, face_covariance, natural_params, ranks
 from tsrnn.linear.vech._likelihood import derivatives
 from tsrnn.linear.vech._prepare import Sample
@@ -68,6 +68,12 @@ def bekk(returns):
     return fit(spec_of(), returns)
 
 
+@pytest.fixture(scope="module")
+def structures(returns):
+    """Return a function from a structure to its fit from one start, which is done once."""
+    return cache(lambda kind: fit(spec_of(kind, starts=1), returns))
+
+
 def test_bekk_is_recovered(bekk):
     estimates, _ = bekk
     assert estimates.converged.all()
@@ -79,7 +85,7 @@ def test_bekk_is_recovered(bekk):
 
 
 def test_kinds_of_errors_agree_where_the_model_is_right():
-    estimates, _ = fit(spec_of(starts=1), simulated(spec_of(), TRUE, 10_000, 1))
+    estimates, _ = fit(spec_of(starts=1), simulated(spec_of(), TRUE, 5_000, 1))
     errors = np.sqrt(np.diagonal(covariance(estimates, "hessian")[0]))
     assert np.all(np.abs(estimates.params[0] - TRUE) < 4 * errors)
     for kind in ("opg", "information", "robust", "bollerslev-wooldridge"):
@@ -129,11 +135,10 @@ def test_order_of_the_series_does_not_matter(bekk, returns):
     np.testing.assert_allclose(np.abs(others[:, ::-1, ::-1]), np.abs(ours), rtol=1e-5, atol=1e-7)
 
 
-def test_larger_structures_fit_better(returns, bekk):
-    values = {kind: fit(spec_of(kind), returns)[0] for kind in
-              ("scalar", "diagonal", "full")}  # fmt: skip
-    assert all(e.converged.all() for e in values.values())
-    scalar, diagonal, full = (e.loglik[0] for e in values.values())
+def test_larger_structures_fit_better(structures, bekk):
+    values = [structures(kind)[0] for kind in ("scalar", "diagonal", "full")]
+    assert all(e.converged.all() for e in values)
+    scalar, diagonal, full = (e.loglik[0] for e in values)
     assert scalar <= diagonal + 1e-8
     assert diagonal <= full + 1e-8
     assert bekk[0].loglik[0] <= full + 1e-8
@@ -162,10 +167,10 @@ def test_one_series_is_garch(targeting):
 
 
 @pytest.mark.parametrize("kind", ["diagonal", "full"])
-def test_errors_on_the_boundary_are_those_of_the_rank(returns, kind):
+def test_errors_on_the_boundary_are_those_of_the_rank(structures, kind):
     """A diagonal model of rank one is a diagonal BEKK; its errors by the delta method."""
     spec = spec_of(kind, starts=1)
-    estimates, constants = fit(spec, returns)
+    estimates, constants = structures(kind)
     factors = constants["factors"][0]
     low = ranks(spec, factors)
     assert any("on the boundary" in words for words in estimates.messages[0])
@@ -236,7 +241,7 @@ def test_targeting_hits_its_target(returns, kind):
         (lambda y: np.where(np.arange(len(y))[:, None] == 3, np.inf, y), "must be finite"),
     ],
 )
-def test_a_bad_series_does_not_cost_the_others(returns, spoil, message):
+def test_a_bad_series_does_not_cost_the_others(returns, structures, spoil, message):
     spec = spec_of("bekk", starts=1)
     with pytest.raises(ValueError, match=message):
         fit(spec, spoil(returns))
@@ -244,12 +249,12 @@ def test_a_bad_series_does_not_cost_the_others(returns, spoil, message):
     assert re.search(message, estimates.messages[0][0])
     assert list(estimates.fitted) == [False, True]
     assert np.isnan(estimates.params[0]).all()
-    np.testing.assert_allclose(estimates.loglik[1], fit(spec, returns)[0].loglik[0])
+    np.testing.assert_allclose(estimates.loglik[1], structures("bekk")[0].loglik[0])
 
 
 def test_higher_orders_converge(returns):
     for order in ((2, 1), (1, 0), (1, 2)):
-        estimates, _ = fit(spec_of("bekk", order=order, starts=1), returns[:500])
+        estimates, _ = fit(spec_of("bekk", order=order, starts=1), returns[:300])
         assert estimates.converged.all()
         assert estimates.names[-1] == f"{'AG'[order[1] > 0]}{max(order[1], 1)}[2,2]"
 

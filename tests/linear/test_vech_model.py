@@ -9,8 +9,7 @@ from sklearn.base import clone
 from tsrnn.contract import read_file
 from tsrnn.linear._mean import paths
 from tsrnn.linear.vech import VECMGARCH
-from tsrnn.linear.vech._filter import CovarianceState, advance_vech
-from tsrnn.linear.vech._forecast import forecast_vech
+from tsrnn.linear.vech._filter import CovarianceState, advance_vech, forecast_vech
 from tsrnn.linear.vech._structure import unvech, vech
 
 OPTIONS = {"random_state": 0, "n_starts": 1}
@@ -165,7 +164,7 @@ def test_the_layer_of_linear_units_runs_the_same_recursion(model):
 
 def test_simulated_series_have_the_stationary_covariance(frame):
     model = VECMGARCH(structure="scalar", targeting=True, mean="zero", **OPTIONS).fit(frame)
-    draws = model.simulate(20_000)
+    draws = model.simulate(10_000)
     expected = frame.to_numpy().T @ frame.to_numpy() / len(frame)
     np.testing.assert_allclose(np.cov(draws.to_numpy().T), expected, rtol=0.15, atol=0.03)
     pd.testing.assert_frame_equal(model.simulate(50), model.simulate(50))

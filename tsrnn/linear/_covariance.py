@@ -95,7 +95,10 @@ class SerialFamily(MatrixFamily):
             params, constants = units.unit(i)
             state = self.begin(np.zeros((self.n_lags, self.n)), params, constants)
             z = rng.standard_normal((1, sum(rows), self.n))
-            draws.append(self.draw_paths(z, params, constants, state)[0, rows[1] :])
+            # Parameters may be given for a series that could not be fitted: it has no presample.
+            known = all(np.isfinite(array).all() for array in state.values())
+            y = self.draw_paths(z, params, constants, state) if known else np.full_like(z, np.nan)
+            draws.append(y[0, rows[1] :])
         return np.stack(draws, 1)
 
     def draw_ahead(
@@ -113,8 +116,7 @@ class SerialFamily(MatrixFamily):
     ) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray, Arrays]]]:
         """Runs over the series that have parameters, by their number in the panel."""
         m, fitted = self.n_lags, units.fitted
-        if m and len(fitted):
-            check_long_enough(panel.select(panel.ids[fitted]), m)
+        check_long_enough(panel, fitted, m)
         for i in fitted.tolist():
             values, (params, constants) = panel.series(i), units.unit(i)
             state = self.begin(values[:m], params, constants)

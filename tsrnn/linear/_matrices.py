@@ -282,6 +282,11 @@ class MatrixForecaster(LinearForecaster):
             [panel.times[_row_slice(panel, i, path)] for i, path in paths.items()]
         )
         matrices = np.concatenate([path.covariances for path in paths.values()])
+        if not len(matrices):
+            raise ValueError(
+                f"{name}s need rows beyond those that lags of the mean take; the series "
+                f"{list(panel.ids)} have none. Give longer series"
+            )
         return self._tidy(ids, times, matrices, name)
 
     def _ahead(self, h: int | None, X: Any, name: str) -> pd.DataFrame:

@@ -18,13 +18,13 @@ def series_of(panel: Panel) -> list[np.ndarray]:
     return [panel.series(i) for i in range(panel.n_series)]
 
 
-def check_long_enough(panel: Panel, least: int) -> None:
-    """Refuse series that are shorter than the lags of the mean."""
-    short = np.flatnonzero(panel.lengths < least)
+def check_long_enough(panel: Panel, series: np.ndarray, least: int) -> None:
+    """Refuse those of the series, by number, that are shorter than the lags of the mean."""
+    short = series[panel.lengths[series] < least]
     if len(short):
         raise ValueError(
             f"lags of the mean need at least {least} rows of each series; series "
-            f"{panel.ids[short[0]]!r} has {panel.lengths[short[0]]}"
+            f"{panel.ids.tolist()[short[0]]!r} has {panel.lengths[short[0]]}"
         )
 
 

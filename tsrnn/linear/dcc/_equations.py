@@ -16,19 +16,11 @@ from tsrnn.linear.garch._filter import filter_garch
 from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
-    """Series whose first step is estimated, or given.
+    """Series whose first step is estimated, or given."""
 
-    Attributes
-    ----------
-    units : integer array of shape (S,)
-        Their numbers.
-    design : Design
-    equations : Equations
-    """
-
-    units: np.ndarray
+    units: np.ndarray  # (S,) their numbers
     design: Design
     equations: Equations
 
@@ -36,19 +28,14 @@ class Sample:
 def sample_of(
     spec: Specification, panel: Panel, given: np.ndarray | None
 ) -> tuple[Sample | None, dict[int, str]]:
-    """Series of a panel with their first step, and reasons why the others cannot be fitted.
-
-    Raises
-    ------
-    ValueError
-        If parameters (S, K) are given and not admissible, or a series is too short for them.
-    """
+    """Series of a panel with their first step, and reasons why the others cannot be fitted."""
     series = series_of(panel)
     if given is not None:
         parts = spec.parts(given)
         units, design, refused = design_of(spec.step.mean, series, parts.beta)
         if refused:
-            raise ValueError(next(iter(refused.values())))
+            i, reason = next(iter(refused.items()))
+            raise ValueError(f"series {panel.ids.tolist()[i]!r}: {reason}")
         check_admissible(parts)
         first = np.concatenate([parts.coefficients, parts.variance], 2)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -71,26 +58,15 @@ def sample_of(
     return Sample(units[kept], design.select(kept), equations.select(kept)), reasons
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Design:
-    """S series of n variables as regressions, padded with zeros to a common length T.
+    """S series of n variables as regressions, padded with zeros to a common length T."""
 
-    Parameters
-    ----------
-    response : array of shape (S, T, n)
-    regressors : array of shape (S, T, r)
-    coefficients : array of shape (S, n, r)
-        By least squares.
-    beta : array of shape (S, n, rank)
-        Cointegrating vectors.
-    lengths : integer array of shape (S,)
-    """
-
-    response: np.ndarray
-    regressors: np.ndarray
-    coefficients: np.ndarray
-    beta: np.ndarray
-    lengths: np.ndarray
+    response: np.ndarray  # (S, T, n)
+    regressors: np.ndarray  # (S, T, r)
+    coefficients: np.ndarray  # (S, n, r), by least squares
+    beta: np.ndarray  # (S, n, rank), cointegrating vectors
+    lengths: np.ndarray  # (S,)
 
     @property
     def observed(self) -> np.ndarray:
@@ -141,40 +117,22 @@ def design_of(
     response, regressors = np.zeros((len(parts), longest, n)), np.zeros((len(parts), longest, r))
     for i, part in enumerate(parts):
         response[i, : lengths[i]], regressors[i, : lengths[i]] = part.response, part.regressors
-    design = Design(
-        response,
-        regressors,
-        np.array([part.coefficients for part in parts]).reshape(len(parts), n, r),
-        np.array([part.beta for part in parts]).reshape(len(parts), n, rank),
-        lengths,
-    )
+    coefficients = np.array([part.coefficients for part in parts]).reshape(len(parts), n, r)
+    beta = np.array([part.beta for part in parts]).reshape(len(parts), n, rank)
+    design = Design(response, regressors, coefficients, beta, lengths)
     return np.array(list(regressions), dtype=np.int64), design, reasons
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Equations:
-    """Parameters of the first step of S series, its residuals and variances.
+    """Parameters of the first step of S series, its residuals and variances."""
 
-    Parameters
-    ----------
-    coefficients : array of shape (S, n, r)
-        Of the mean.
-    variance : array of shape (S, n, k)
-        Parameters of the variance.
-    presample : array of shape (S, n)
-        Variance before the first observation.
-    e, h : arrays of shape (S, T, n)
-        Residuals, zero after the end of a series, and variances, one there.
-    estimates : Estimates of S n units
-        Of the univariate models.
-    """
-
-    coefficients: np.ndarray
-    variance: np.ndarray
-    presample: np.ndarray
-    e: np.ndarray
-    h: np.ndarray
-    estimates: Estimates
+    coefficients: np.ndarray  # (S, n, r), of the mean
+    variance: np.ndarray  # (S, n, k), parameters of the variance
+    presample: np.ndarray  # (S, n), variance before the first observation
+    e: np.ndarray  # (S, T, n) residuals, zero after the end of a series
+    h: np.ndarray  # (S, T, n) variances, one there
+    estimates: Estimates  # of S n univariate models
 
     @property
     def z(self) -> np.ndarray:
@@ -235,7 +193,7 @@ def _refusals(spec: Specification, design: Design, equations: Equations) -> dict
         bad = np.flatnonzero(~units.fitted)
         if len(bad):
             why = (*units.messages[bad[0]], "no admissible parameters were found")[0]
-            lost[i] = f"column {spec.targets[bad[0]]!r}: {why}. Mend the column or drop it."
+            lost[i] = f"column {spec.targets[bad[0]]!r}: {why}."
         elif rows <= n:
             lost[i] = f"{n} variables need more than {n} rows after lags; got {rows}."
         else:

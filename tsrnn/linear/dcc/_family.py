@@ -17,9 +17,15 @@ from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._matrices import Forecast, MatrixFamily, Path
 from tsrnn.linear._multivariate import check_long_enough
 from tsrnn.linear.dcc._equations import Sample, sample_of
-from tsrnn.linear.dcc._filter import CorrelationState, advance_dcc, filter_dcc
+from tsrnn.linear.dcc._filter import (
+    CorrelationState,
+    advance_dcc,
+    draw_ahead,
+    draw_dcc,
+    filter_dcc,
+    forecast_dcc,
+)
 from tsrnn.linear.dcc._fit import CorrelationOptima, fit_correlations
-from tsrnn.linear.dcc._forecast import draw_ahead, draw_dcc, forecast_dcc
 from tsrnn.linear.dcc._inference import estimates_at, estimates_of
 from tsrnn.linear.dcc._specification import COVARIANCES, Specification
 from tsrnn.linear.garch._volatility import VOLATILITIES
@@ -29,12 +35,7 @@ _ROUNDING = 1e-8  # of coefficients read from a layer that should be zero
 
 @dataclass(frozen=True)
 class CorrelationFamily(MatrixFamily):
-    """Model of conditional correlation: a unit is a series with all its targets.
-
-    Attributes
-    ----------
-    spec : Specification
-    """
+    """Model of conditional correlation: a unit is a series with all its targets."""
 
     spec: Specification
 
@@ -97,12 +98,12 @@ class CorrelationFamily(MatrixFamily):
 
     def _run(self, panel: Panel, units: Units) -> tuple[dict[int, Path], Arrays]:
         """Paths of the series that have parameters, by number, and the state of all."""
-        check_long_enough(panel, self.spec.step.mean.n_lags)
         state = {
             name: np.full((panel.n_series, *shape), np.nan)
             for name, shape in self.state_shapes.items()
         }
         fitted = units.fitted
+        check_long_enough(panel, fitted, self.spec.step.mean.n_lags)
         if not len(fitted):
             return {}, state
         params, constants = units.select(fitted)

@@ -1,4 +1,4 @@
-"""Filter: correlations of data at given parameters, and the state at the end."""
+"""Recursion of correlations at given parameters: filter, forecasts and draws from a state."""
 
 from __future__ import annotations
 
@@ -7,38 +7,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._matrices import Path
-from tsrnn.linear._mean import residuals
+from tsrnn.linear._matrices import Forecast, Path
+from tsrnn.linear._mean import accumulated, residuals
+from tsrnn.linear._mean import paths as mean_paths
 from tsrnn.linear._multivariate import scaled_to_unit_diagonal
 from tsrnn.linear.dcc._likelihood import correlations_at
-from tsrnn.linear.dcc._specification import Parts, Specification
+from tsrnn.linear.dcc._specification import Parts, Specification, check_admissible
 from tsrnn.linear.garch._filter import (
     VarianceState,
     advance_garch,
     begin_garch,
     filter_garch,
+    initial_state,
 )
+from tsrnn.linear.garch._forecast import expected_variance, simulate_garch
+from tsrnn.linear.garch._inference import resting_variance
 
 
 class CorrelationState(NamedTuple):
-    """State of S series after their last row.
+    """State of S series after their last row."""
 
-    Attributes
-    ----------
-    history : array of shape (S, m, n)
-        The last m rows.
-    variance : array of shape (S, n, fields)
-        Of the variances' recursions; its first field is the variance to come.
-    outer : array of shape (S, p, n, n)
-        Last outer products that drive Q, the latest first.
-    q : array of shape (S, max(q, 1), n, n)
-        Q to come and those before, the latest first.
-    """
-
-    history: np.ndarray
-    variance: np.ndarray
-    outer: np.ndarray
-    q: np.ndarray
+    history: np.ndarray  # (S, m, n), the last m rows
+    variance: np.ndarray  # (S, n, fields); the first field is the variance to come
+    outer: np.ndarray  # (S, p, n, n), outer products that drive Q, the latest first
+    q: np.ndarray  # (S, max(q, 1), n, n), Q to come and those before, the latest first
 
     def select(self, series: np.ndarray) -> CorrelationState:
         """State of some series, by number."""
@@ -66,7 +58,8 @@ def filter_dcc(
     e = np.zeros((len(series), longest + 1, n))  # one row more, for the Q that comes next
     for row, values in zip(e, errors, strict=True):
         row[: len(values)] = values
-    units, unit_lengths = e[:, :-1].swapaxes(1, 2).reshape(-1, longest), np.repeat(lengths, n)
+    units = e[:, :-1].swapaxes(1, 2).reshape(len(e) * n, longest)
+    unit_lengths = np.repeat(lengths, n)
     model = spec.step.model(padded=len(np.unique(lengths)) > 1)
     rows = parts.variance_rows, presample.reshape(-1)
     h = np.ones_like(e)
@@ -82,25 +75,16 @@ def filter_dcc(
         Path(e[i, :end], covariances_of(h[i, :end], scaled_to_unit_diagonal(q[i, :end])))
         for i, end in enumerate(lengths)
     ]
-    outer_tail, q_tail = _tails(spec, parts.target, driver, q, lengths)
-    history = np.array([y[len(y) - m :] for y in series]).reshape(len(e), m, n)
-    return paths, CorrelationState(history, variance_state, outer_tail, q_tail)
-
-
-def _tails(
-    spec: Specification, target: np.ndarray, driver: np.ndarray, q: np.ndarray, lengths: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Last outer products and Qs, S standing in for those before the first row."""
-    s, n = len(target), spec.n
-    outer = np.empty((s, spec.order.p, n, n))
-    last = np.empty((s, max(spec.order.q, 1), n, n))
+    # Before the first row S stands for outer products and Q.
+    outer = np.repeat(parts.target[:, None], spec.order.p, 1)
+    last = np.repeat(parts.target[:, None], max(spec.order.q, 1), 1)
     for i, end in enumerate(lengths):
-        for lag in range(outer.shape[1]):
-            t = end - 1 - lag
-            outer[i, lag] = np.outer(driver[i, t], driver[i, t]) if t >= 0 else target[i]
-        for lag in range(last.shape[1]):
-            last[i, lag] = q[i, end - lag] if end >= lag else target[i]
-    return outer, last
+        for lag in range(min(outer.shape[1], end)):
+            outer[i, lag] = np.outer(driver[i, end - 1 - lag], driver[i, end - 1 - lag])
+        for lag in range(min(last.shape[1], end + 1)):
+            last[i, lag] = q[i, end - lag]
+    history = np.array([y[len(y) - m :] for y in series]).reshape(len(e), m, n)
+    return paths, CorrelationState(history, variance_state, outer, last)
 
 
 def covariances_of(variance: np.ndarray, correlation: np.ndarray) -> np.ndarray:
@@ -134,18 +118,78 @@ def walk_of(spec: Specification, parts: Parts, state: CorrelationState) -> Walk:
     return Walk(parts.target, parts.a, parts.b, spec.order.corrected, state.outer, state.q)
 
 
-class Walk:
-    """The recursion one step after the other, from its start or from a state.
+def forecast_dcc(spec: Specification, parts: Parts, state: CorrelationState, h: int) -> Forecast:
+    r"""Forecast h steps.
 
-    Parameters
-    ----------
-    target : array of shape (U, n, n)
-    a, b : arrays of shape (U, p) and (U, q)
-    corrected : bool
-    outer : array of shape (U, p, n, n), optional
-        Last outer products, the latest first; S by default.
-    q : array of shape (U, max(q, 1), n, n), optional
-        This Q and those before, the latest first; S by default.
+    Variances have exact expectations. :math:`E Q_{T+k}` follows its recursion with
+    :math:`E[u u'] \approx E[Q]`, exactly so for the corrected model; taking its correlations for
+    :math:`E R_{T+k}` is an approximation from the second step on (Engle and Sheppard 2001).
+    """
+    s, n = len(state.history), spec.n
+    intercept, lags = spec.level_forms(parts)
+    mean = mean_paths(state.history, intercept, lags, np.zeros((s, h, n)))
+    variance = expected_variance(spec.step.model(), parts.variance_rows, state.variances, h)
+    variance = variance.reshape(s, n, h).swapaxes(1, 2)
+    walk, correlation = walk_of(spec, parts, state), np.empty((s, h, n, n))
+    for k in range(h):
+        correlation[:, k] = walk.correlation
+        walk.expect()
+    covariance = covariances_of(variance, correlation)
+    return Forecast(mean, covariance, accumulated(lags, covariance))
+
+
+def draw_dcc(
+    spec: Specification,
+    parts: Parts,
+    rows: tuple[int, int],
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Draw S series (n, S, variables) after a burn-in, rows = (n, burn)."""
+    check_admissible(parts)
+    steps, (s, n) = sum(rows), parts.variance.shape[:2]
+    walk = Walk(parts.target, parts.a, parts.b, spec.order.corrected)
+    z = walk.draw(generator.standard_normal((s, steps, n)))
+    model, variance = spec.step.model(), parts.variance_rows
+    start = resting_variance(model, variance)
+    if not np.isfinite(start).all():
+        raise ValueError(
+            "to simulate, the persistence of every variance must be below one; that of "
+            f"{spec.targets[int(np.flatnonzero(~np.isfinite(start))[0]) % n]!r} is not"
+        )
+    state = VarianceState(initial_state(model, variance, start), np.empty((s * n, 0)))
+    by_unit = z.swapaxes(1, 2).reshape(s * n, steps, 1)
+    drawn = simulate_garch(model, variance, state, by_unit)
+    if not (np.isfinite(drawn.variance) & (drawn.variance > 0)).all():
+        raise ValueError(
+            "to simulate, params must give positive, finite variances; omega must be positive, "
+            "alpha and beta must not be negative"
+        )
+    errors = drawn.y.reshape(s, n, steps).swapaxes(1, 2)
+    intercepts, lags = spec.level_forms(parts)
+    history = np.zeros((s, lags.shape[1], n))
+    return mean_paths(history, intercepts, lags, errors)[:, rows[1] :].swapaxes(0, 1)
+
+
+def draw_ahead(
+    spec: Specification, parts: Parts, state: CorrelationState, shocks: np.ndarray
+) -> np.ndarray:
+    """Draw what follows a state of S series, by shocks (S, paths, h, variables) of variance one."""
+    s, paths, h, n = shocks.shape
+    lanes = np.repeat(np.arange(s), paths)
+    walk = walk_of(spec, parts.select(lanes), state.select(lanes))
+    z = walk.draw(shocks.reshape(s * paths, h, n))
+    by_unit = z.reshape(s, paths, h, n).transpose(0, 3, 2, 1).reshape(s * n, h, paths)
+    errors = simulate_garch(spec.step.model(), parts.variance_rows, state.variances, by_unit).y
+    errors = errors.reshape(s, n, h, paths).transpose(0, 3, 2, 1)
+    intercepts, lags = spec.level_forms(parts)
+    history = np.broadcast_to(state.history[:, None], (s, paths, *state.history.shape[1:]))
+    return mean_paths(history, intercepts[:, None], lags[:, None], errors)
+
+
+class Walk:
+    """Recursion of U units one step after the other, from S (U, n, n) or from a state.
+
+    Coefficients are a (U, p) and b (U, q); `outer` and `q` are those of a `CorrelationState`.
     """
 
     def __init__(

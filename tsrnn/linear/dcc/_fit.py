@@ -20,28 +20,15 @@ _ROUNDING = 1e-12  # relative gain that is no more than rounding
 
 
 class CorrelationOptima(NamedTuple):
-    """Correlation parameters of S series at the maximum of their likelihood.
+    """Correlation parameters of S series at the maximum of their likelihood."""
 
-    Attributes
-    ----------
-    params : array of shape (S, p + q)
-    value : array of shape (S,)
-        Log-likelihood that correlations add.
-    gradient : array of shape (S, p + q)
-    iterations, converged : arrays of shape (S,)
-    at_bound : boolean array of shape (S, p + q)
-        Held at zero by the bound.
-    integrated : boolean array of shape (S,)
-        Held at a sum of one; the last parameter follows from the others.
-    """
-
-    params: np.ndarray
-    value: np.ndarray
-    gradient: np.ndarray
-    iterations: np.ndarray
-    converged: np.ndarray
-    at_bound: np.ndarray
-    integrated: np.ndarray
+    params: np.ndarray  # (S, p + q)
+    value: np.ndarray  # (S,), log-likelihood that correlations add
+    gradient: np.ndarray  # (S, p + q)
+    iterations: np.ndarray  # (S,)
+    converged: np.ndarray  # (S,)
+    at_bound: np.ndarray  # (S, p + q), held at zero by the bound
+    integrated: np.ndarray  # (S,), held at a sum of one: the last parameter follows
 
     def or_higher(self, other: CorrelationOptima) -> CorrelationOptima:
         """Optima, replaced by those of `other` where these are higher by more than rounding."""
@@ -122,6 +109,7 @@ def _search(
         at = evaluate_correlations(order, z[series], observed[series], params)
         return at._replace(value=np.where(params.sum(1) <= 1, at.value, -np.inf))
 
+    # Newton's method at once: the curvature is exact at every call.
     best = maximise(evaluate, start, lower=0.0, upper=1.0, scoring=0, progress=progress)
     optima = CorrelationOptima(*best[:3], *best[4:], np.zeros(len(start), dtype=bool))
     near = np.flatnonzero(optima.params.sum(1) > 1 - _NEAR_FACE)

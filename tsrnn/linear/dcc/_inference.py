@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 import torch
+from torch import Tensor
 
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear.dcc._equations import Sample
@@ -27,11 +28,12 @@ from tsrnn.linear.dcc._likelihood import (
     constants,
     correlation_density,
     correlations_at,
+    lagged,
+    linear_filter,
     run_correlations,
     variables,
 )
-from tsrnn.linear.dcc._sensitivities import Sensitivities, driver_sensitivities, sensitivities
-from tsrnn.linear.dcc._specification import Order, Specification
+from tsrnn.linear.dcc._specification import FirstStep, Order, Specification
 
 _INTEGRATED = 1e-6  # distance of a and b from a sum of one at which S is not identified
 _NEARLY_INTEGRATED = 2e-3  # distance at which its standard errors are not to be relied on
@@ -80,13 +82,7 @@ def estimates_of(spec: Specification, sample: Sample, optima: CorrelationOptima)
 
 
 def estimates_at(spec: Specification, sample: Sample, params: np.ndarray) -> Estimates:
-    """Likelihood at parameters (S, K) that are given, and have no standard errors.
-
-    Raises
-    ------
-    ValueError
-        If a variance is not positive.
-    """
+    """Likelihood at parameters (S, K) that are given, and have no standard errors."""
     parts, equations, (s, k) = spec.parts(params), sample.equations, params.shape
     with np.errstate(invalid="ignore", divide="ignore"):
         z, observed = equations.z, sample.design.observed
@@ -130,40 +126,35 @@ def fixed_and_messages(
             for j, target in enumerate(targets)
             for message in univariate.messages[i * n + j]
         ]
-        messages.append((*texts, *_correlation_messages(order, optima, i, bool(constant[i]))))
+        if constant[i]:
+            texts.append(
+                "a is zero, on its bound: correlations are constant and b is not identified; "
+                "neither has a standard error"
+            )
+        else:
+            texts += [
+                f"{name} is at its bound, {value:.3g}: its estimator has no normal limit there"
+                for name, value, at_bound in zip(
+                    order.names, optima.params[i], optima.at_bound[i], strict=True
+                )
+                if at_bound
+            ]
+        if optima.integrated[i]:
+            texts.append(
+                f"the likelihood rises up to a sum of a and b of one, which is imposed: "
+                f"{order.names[-1]} follows from the others, and there are no unconditional "
+                "correlations for rho to estimate"
+            )
+        elif (total := optima.params[i].sum()) > 1 - _NEARLY_INTEGRATED:
+            texts.append(
+                f"the sum of a and b is {total:.6g}: correlations hardly return to rho, whose "
+                "standard errors are not to be relied on"
+            )
+        if not optima.converged[i]:
+            count = optima.iterations[i]
+            texts.append(f"the search for a and b did not converge in {count} iterations")
+        messages.append(tuple(texts))
     return fixed, tuple(messages)
-
-
-def _correlation_messages(
-    order: Order, optima: CorrelationOptima, i: int, constant: bool
-) -> list[str]:
-    texts = []
-    if constant:
-        texts.append(
-            "a is zero, on its bound: correlations are constant and b is not identified; neither "
-            "has a standard error"
-        )
-    else:
-        texts += [
-            f"{name} is at its bound, 0: its estimator has no normal limit there"
-            for name, at_bound in zip(order.names, optima.at_bound[i], strict=True)
-            if at_bound
-        ]
-    if optima.integrated[i]:
-        texts.append(
-            f"the likelihood rises up to a sum of a and b of one, which is imposed: "
-            f"{order.names[-1]} follows from the others, and there are no unconditional "
-            "correlations for rho to estimate"
-        )
-    elif (total := optima.params[i].sum()) > 1 - _NEARLY_INTEGRATED:
-        texts.append(
-            f"the sum of a and b is {total:.6g}: correlations hardly return to rho, whose "
-            "standard errors are not to be relied on"
-        )
-    if not optima.converged[i]:
-        count = optima.iterations[i]
-        texts.append(f"the search for a and b did not converge in {count} iterations")
-    return texts
 
 
 class _SecondStep(NamedTuple):
@@ -367,3 +358,89 @@ def _on_correlations(influence: np.ndarray, moment: np.ndarray) -> np.ndarray:
     both = relative[:, :, None] + relative[:, None, :]
     whole = influence / root - 0.5 * (moment / root) * both
     return whole[(slice(None), *np.triu_indices(len(moment), 1))]
+
+
+class Sensitivities(NamedTuple):
+    """Derivatives (n, r + k, T) by the parameters of the mean and of the variance of equations."""
+
+    e: np.ndarray  # of residuals
+    h: np.ndarray  # of variances
+    z: np.ndarray  # of standardised residuals
+    scores: np.ndarray  # of the normal log-likelihood of the equation, by observation
+
+
+def sensitivities(
+    step: FirstStep,
+    regressors: np.ndarray,
+    e: np.ndarray,
+    h: np.ndarray,
+    variance: np.ndarray,
+    presample: np.ndarray,
+) -> Sensitivities:
+    """Run the variances' recursion for their derivatives, which obey it with other inputs.
+
+    Of regressors (T, r), residuals and variances (n, T), parameters (n, k), and presample
+    variances (n,), which do not move with the parameters.
+    """
+    (n, steps), r = e.shape, regressors.shape[1]
+    x = torch.from_numpy(regressors.T)[:, None].expand(r, n, steps)
+    dh_by = _pushes(step, x, *map(torch.from_numpy, (e, h, variance, presample)))
+    betas = torch.from_numpy(variance[:, variance.shape[1] - step.q :])
+    decays = [b[:, None, None, None] for b in betas.unbind(1)]
+    dh = linear_filter(dh_by[..., None, None], decays)[..., 0, 0].transpose(0, 1).numpy()
+    de = np.zeros_like(dh)
+    de[:, :r] = -regressors.T
+    e, h = e[:, None], h[:, None]
+    dz = de / np.sqrt(h) - 0.5 * e / np.sqrt(h) * dh / h
+    scores = -0.5 * (1 / h - (e / h) ** 2) * dh - e / h * de
+    return Sensitivities(de, dh, dz, scores)
+
+
+def _pushes(
+    step: FirstStep, x: Tensor, e: Tensor, h: Tensor, variance: Tensor, presample: Tensor
+) -> Tensor:
+    """Immediate effect of each parameter on the variance, (r + k, n, T)."""
+    vol = step.model().vol
+    shocks = vol.shocks(e, h)
+    by_mean = torch.zeros_like(x)
+    pushes = [torch.ones_like(e)]
+    for s, (shock, expected) in enumerate(zip(shocks, vol.expected, strict=True)):
+        slope = torch.where(e == 0, 0.0, 2 * shock / e)  # shocks are squares, or parts of them
+        for i in range(1, step.p + 1):
+            weight = variance[:, s * step.p + i, None]
+            by_mean = by_mean - weight * _delayed(slope * x, i, torch.zeros(()))
+            pushes.append(_delayed(shock, i, expected * presample[:, None]))
+    pushes += [_delayed(h, j, presample[:, None]) for j in range(1, step.q + 1)]
+    return torch.cat([by_mean, torch.stack(pushes)])
+
+
+def _delayed(x: Tensor, lag: int, before: Tensor) -> Tensor:
+    """Shift the last axis, a value in front."""
+    shifted = lagged(x[..., None, None], lag)[..., 0, 0]
+    return torch.where(torch.arange(x.shape[-1]) < lag, before, shifted)
+
+
+def driver_sensitivities(
+    dz: np.ndarray, z: np.ndarray, scale: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> np.ndarray:
+    r"""Derivatives (n, k, T) of :math:`z^*_t = \sqrt{q_t} z_t` of the corrected model.
+
+    From those of z (n, T); `scale` (n, T) are roots of the diagonal of Q.
+    """
+    square, q = torch.from_numpy(z**2), torch.from_numpy(scale**2)
+    moved = torch.from_numpy(2 * z[:, None] * dz) * q[:, None]
+    zero = torch.zeros(())
+    push = sum(w * _delayed(moved, i, zero) for i, w in enumerate(a, 1))
+    coefficients = []
+    for lag in range(1, max(len(a), len(b)) + 1):
+        c = torch.zeros_like(square)
+        if lag <= len(a):
+            c = c + a[lag - 1] * _delayed(square, lag, zero)
+        if lag <= len(b):
+            c = c + b[lag - 1]
+        coefficients.append(c[..., None, None])
+    assert isinstance(push, Tensor)
+    dq = linear_filter(push.transpose(0, 1)[..., None, None], coefficients)
+    by_z = dq[..., 0, 0].transpose(0, 1).numpy()
+    scale = scale[:, None]
+    return scale * dz + z[:, None] * by_z / (2 * scale)

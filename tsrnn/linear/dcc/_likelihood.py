@@ -61,20 +61,11 @@ def _chunks(z: Tensor) -> list[slice]:
 
 
 class CorrelationPath(NamedTuple):
-    """Q and its driver, with derivatives by the parameters.
+    """Q and its driver, with derivatives by the parameters."""
 
-    Attributes
-    ----------
-    target : TensorJet of shape (U, 1, n, n)
-        S, the matrix that Q returns to.
-    q : TensorJet of shape (U, T, n, n)
-    driver : TensorJet of shape (U, T, 1, n)
-        u, whose outer products drive Q: z, or z* of the corrected model.
-    """
-
-    target: TensorJet
-    q: TensorJet
-    driver: TensorJet
+    target: TensorJet  # S, the matrix that Q returns to, (U, 1, n, n)
+    q: TensorJet  # (U, T, n, n)
+    driver: TensorJet  # u, whose outer products drive Q: z, or z* if corrected, (U, T, 1, n)
 
 
 def run_correlations(
@@ -94,19 +85,9 @@ def run_correlations(
 
     with u = z, or :math:`u_t = \operatorname{diag}(Q_t)^{1/2} z_t` if corrected; before the
     first observation both :math:`u u'` and Q are S. S is the mean of :math:`u u'` rescaled to a
-    unit diagonal.
-
-    Parameters
-    ----------
-    z : Tensor of shape (U, T, n)
-        Standardised residuals; zero after the end of a series.
-    observed : boolean Tensor of shape (U, T)
-    a, b : lists of TensorJets of shape (U, 1, 1, 1)
-    corrected : bool
-    target : Tensor of shape (U, 1, n, n), optional
-        S, in place of the estimate.
-    shift : Tensor of shape (U, 1, n, n), optional
-        Added to the mean of :math:`u u'`: to differentiate by the moment that it estimates.
+    unit diagonal, or the `target` (U, 1, n, n). Residuals z (U, T, n) are zero after the end of a
+    series; a and b are of shape (U, 1, 1, 1). A `shift` (U, 1, n, n) of the mean of
+    :math:`u u'` is there to differentiate by the moment that it estimates.
     """
     row = z[:, :, None, :]
     driver = TensorJet(row) * _scale(row, a, b) if corrected else TensorJet(row)
@@ -190,6 +171,7 @@ def diagonal_of(matrix: TensorJet) -> TensorJet:
 
 def _gaussian(q: TensorJet, u: TensorJet) -> TensorJet:
     """Minus half of log|Q| + u' Q^-1 u, (U, T)."""
+    # Without exceptions: one matrix that is not definite makes its own observation NaN.
     factor, failed = torch.linalg.cholesky_ex(q.value)
     inverse = torch.linalg.inv_ex(q.value)[0]
     w = _apply(inverse, u.value)
@@ -247,13 +229,9 @@ def _total(source: Tensor | None, pushes: list[Tensor]) -> Tensor:
 
 
 def linear_filter(source: Tensor, coefficients: Sequence[Tensor]) -> Tensor:
-    r"""Run :math:`x_t = u_t + c_{1t} x_{t-1} + \dots` over sources u from a zero start.
+    r"""Run :math:`x_t = u_t + c_{1t} x_{t-1} + \dots` over sources u (..., U, T, r, s) from zero.
 
-    Parameters
-    ----------
-    source : Tensor of shape (..., U, T, r, s)
-    coefficients : Tensors that broadcast to (U, T, r, s)
-        Of the first, second, ... lag.
+    Coefficients of the first, second, ... lag broadcast to (U, T, r, s).
     """
     if not coefficients:
         return source
@@ -294,21 +272,13 @@ def lagged(x: Tensor, lag: int) -> Tensor:
     return shifted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TensorJet:
-    """A tensor with derivatives by k parameters.
+    """A tensor with derivatives by k parameters, None where all are zero."""
 
-    Parameters
-    ----------
-    value : Tensor of shape (...)
-    first : Tensor of shape (k, ...) or None
-        None where all are zero.
-    second : Tensor of shape (k, k, ...) or None
-    """
-
-    value: Tensor
-    first: Tensor | None = None
-    second: Tensor | None = None
+    value: Tensor  # (...)
+    first: Tensor | None = None  # (k, ...)
+    second: Tensor | None = None  # (k, k, ...)
 
     def __add__(self, other: TensorJet) -> TensorJet:
         return TensorJet(

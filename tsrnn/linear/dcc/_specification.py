@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -88,11 +88,6 @@ def correlation_specification(
     """Specification that the constructor's arguments describe, for the targets of the data.
 
     `garch_order` is the argument that has the order of the variances.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not legal, or there is one target.
     """
     choice("cov_type", arguments.cov_type, COVARIANCES)
     targets = data.layout.target_names
@@ -105,11 +100,19 @@ def correlation_specification(
     p, q = order_of(garch_order, getattr(arguments, garch_order), what)
     mean = Mean(arguments.mean, arguments.mean_order, arguments.coint_rank)
     vol = choice("vol", arguments.vol, LINEAR_VOLATILITIES)
+    initial = arguments.initial_variance
+    if not isinstance(initial, str):
+        initial = number("initial_variance", initial, lowest=0.0, open_=True)
+    elif initial not in INITIAL_VARIANCES:
+        raise ValueError(
+            f"initial_variance must be one of {INITIAL_VARIANCES} or a number; got {initial!r}. "
+            "It must not move with the parameters here"
+        )
     return Specification(
         step=FirstStep(mean, vol, p, q),
         order=order,
         targets=tuple(targets),
-        initial_variance=fixed_initial_variance(arguments.initial_variance),
+        initial_variance=initial,
         stationary=flag("stationary", arguments.stationary),
     )
 
@@ -168,18 +171,14 @@ class Order(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Parameters of S series.
+    """Parameters of S series."""
 
-    Mean (S, n, r), variance (S, n, k), S, a (S, p), b (S, q), and cointegrating vectors
-    (S, n, rank).
-    """
-
-    coefficients: np.ndarray
-    variance: np.ndarray
-    target: np.ndarray
-    a: np.ndarray
-    b: np.ndarray
-    beta: np.ndarray
+    coefficients: np.ndarray  # (S, n, r), of the mean
+    variance: np.ndarray  # (S, n, k)
+    target: np.ndarray  # S, (S, n, n)
+    a: np.ndarray  # (S, p)
+    b: np.ndarray  # (S, q)
+    beta: np.ndarray  # (S, n, rank), cointegrating vectors
 
     @property
     def variance_rows(self) -> np.ndarray:
@@ -200,15 +199,3 @@ def check_admissible(parts: Parts) -> None:
         )
     if not (np.linalg.eigvalsh(parts.target)[:, 0] > 0).all():
         raise ValueError("the correlations rho must make a positive definite matrix; they do not")
-
-
-def fixed_initial_variance(value: Any) -> str | float:
-    """Presample variance, by name or as a number, checked."""
-    if isinstance(value, str):
-        if value not in INITIAL_VARIANCES:
-            raise ValueError(
-                f"initial_variance must be one of {INITIAL_VARIANCES} or a number; got {value!r}. "
-                "It must not move with the parameters here"
-            )
-        return value
-    return number("initial_variance", value, lowest=0.0, open_=True)

@@ -14,6 +14,7 @@ from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
+from tsrnn.linear._multivariate import check_long_enough
 from tsrnn.linear.garch._filter import VarianceState, advance_garch, begin_garch, filter_garch
 from tsrnn.linear.garch._fit import (
     Optima,
@@ -50,33 +51,16 @@ _DISTRIBUTIONS = {"normal": "normal", "t": "Student's t"}
 
 @dataclass(frozen=True)
 class GARCHFamily(Family):
-    """GARCH at given orders: units are series of one target, as many together as memory allows.
-
-    Attributes
-    ----------
-    model : Model
-    n_targets : int
-        Targets of a series.
-    initial_variance : str or float
-    stationary : bool
-        Whether the persistence is held at one.
-    n_starts : int or None
-        Starts of every unit; None for as many as needed.
-    intervals : {"simulated", "analytic"}
-    n_simulations : int
-        Paths of a unit.
-    random_state : int, numpy random generator or None
-        Of these paths.
-    """
+    """GARCH at given orders: units are series of one target, as many together as memory allows."""
 
     model: Model
-    n_targets: int = 1
+    n_targets: int = 1  # of a series
     initial_variance: str | float = "backcast"
-    stationary: bool = True
-    n_starts: int | None = None
+    stationary: bool = True  # hold the persistence at one
+    n_starts: int | None = None  # of every unit; None for as many as needed
     intervals: str = "simulated"
-    n_simulations: int = 2000
-    random_state: Any = None
+    n_simulations: int = 2000  # paths of a unit
+    random_state: Any = None  # of these paths
 
     guarantee: ClassVar[str] = (
         "Simulated, the parameters taken as known. Holds if the model and the distribution of its "
@@ -116,7 +100,7 @@ class GARCHFamily(Family):
         if given is None:
             yield from problems(model, *units_of(panel), initial, self.stationary, self.n_starts)
             return
-        _check_lengths(panel, np.arange(panel.n_series), model.mean.n_dropped + 1)
+        check_long_enough(panel, np.arange(panel.n_series), model.mean.n_dropped + 1)
         yield problem_at(model, *units_of(panel), initial), {}
 
     def search(self, sample: Problem, verbose: int) -> Optima:
@@ -125,12 +109,7 @@ class GARCHFamily(Family):
     def given(self, sample: Problem, params: np.ndarray) -> Optima:
         with np.errstate(divide="ignore", invalid="ignore"):
             optima = optima_at(sample, params)
-        bad = np.flatnonzero(~np.isfinite(optima.value))
-        if len(bad):
-            raise ValueError(
-                f"params must give positive, finite variances; those of unit {bad[0]}, "
-                f"{dict(zip(self.names, params[bad[0]].tolist(), strict=True))}, do not"
-            )
+        check_variances(self.model, params, np.isfinite(optima.value))
         return optima
 
     def infer(self, sample: Problem, optimum: Optima) -> tuple[Estimates, Arrays]:
@@ -139,7 +118,7 @@ class GARCHFamily(Family):
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         model, known = self._model_of(panel), np.unique(units.fitted // self.n_targets)
-        _check_lengths(panel, known, model.mean.n_dropped)
+        check_long_enough(panel, known, model.mean.n_dropped)
         presample = units.constants["presample"]
         return _by_series(
             panel.n_series, begin_garch(model, units.params, presample, *units_of(panel))
@@ -313,7 +292,7 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
     """
     model = model_of(
         arguments.order, arguments.mean, arguments.mean_order, arguments.distribution,
-        arguments.vol, False,
+        arguments.vol,
     )  # fmt: skip
     intervals = choice("intervals", arguments.intervals, INTERVALS)
     n_simulations = positive_integer("n_simulations", arguments.n_simulations)
@@ -329,6 +308,16 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
     )  # fmt: skip
 
 
+def check_variances(model: Model, params: np.ndarray, usable: np.ndarray) -> None:
+    """Refuse parameters (N, k) of which some are not `usable` (N,)."""
+    bad = np.flatnonzero(~usable)
+    if len(bad):
+        raise ValueError(
+            f"params must give positive, finite variances; those of unit {bad[0]}, "
+            f"{dict(zip(model.names, params[bad[0]].tolist(), strict=True))}, do not"
+        )
+
+
 def draw_innovations(
     model: Model, params: np.ndarray, shape: tuple[int, int], rng: np.random.Generator
 ) -> np.ndarray:
@@ -337,16 +326,6 @@ def draw_innovations(
     for i in np.flatnonzero(np.isfinite(params).all(1)):
         z[i] = model.density.draw(rng, shape, params[i : i + 1, model.shape_part])[0]
     return z
-
-
-def _check_lengths(panel: Panel, series: np.ndarray, least: int) -> None:
-    """Refuse panels of which one of these series is too short for the lags of the mean."""
-    short = series[panel.lengths[series] < least]
-    if len(short):
-        raise ValueError(
-            f"lags of y need at least {least} rows of each series; series "
-            f"{panel.ids[short[0]]!r} has {panel.lengths[short[0]]}"
-        )
 
 
 def _by_unit(state: Arrays) -> VarianceState:

@@ -16,17 +16,10 @@ _CELLS = 2**24  # numbers of a chunk's states: 128 MB
 
 
 class VarianceState(NamedTuple):
-    """State of N units after their last observation.
+    """State of N units after their last observation."""
 
-    Attributes
-    ----------
-    memory : ndarray of shape (N, n_state)
-    recent : ndarray of shape (N, longest lag)
-        Last values of y, the newest last.
-    """
-
-    memory: np.ndarray
-    recent: np.ndarray
+    memory: np.ndarray  # (N, n_state)
+    recent: np.ndarray  # (N, longest lag), the last values of y, the newest last
 
 
 def filter_garch(
@@ -38,27 +31,20 @@ def filter_garch(
     chunk = max(1, _CELLS // (steps * model.cell.n))
     for start in range(0, n if steps > first else 0, chunk):
         part = slice(start, start + chunk)
-        states = _states(model, params[part], presample[part], y[part], lengths[part])
-        e[part, first:], h[part, first:] = (states[AUXILIARY.index(name)] for name in "eh")
+        inputs = design(model, np.nan_to_num(y[part]), lengths[part])
+        initial = np.zeros((1, model.cell.n, len(inputs)))
+        initial[0, : model.n_state] = initial_state(model, params[part], presample[part]).T
+        states, _ = recurrence(
+            model.cell,
+            torch.from_numpy(np.ascontiguousarray(inputs.transpose(1, 2, 0)[None])),
+            torch.from_numpy(np.ascontiguousarray(params[part].T)),
+            torch.from_numpy(initial),
+        )
+        fields = states[0, :, model.n_state :].permute(1, 2, 0).numpy()
+        e[part, first:], h[part, first:] = (fields[AUXILIARY.index(name)] for name in "eh")
     outside = np.arange(steps) >= lengths[:, None]
     e[outside] = h[outside] = np.nan
     return e, h
-
-
-def _states(
-    model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
-) -> np.ndarray:
-    """Auxiliary fields (fields, N, T) of some units."""
-    inputs = design(model, np.nan_to_num(y), lengths)
-    initial = np.zeros((1, model.cell.n, len(y)))
-    initial[0, : model.n_state] = initial_state(model, params, presample).T
-    states, _ = recurrence(
-        model.cell,
-        torch.from_numpy(np.ascontiguousarray(inputs.transpose(1, 2, 0)[None])),
-        torch.from_numpy(np.ascontiguousarray(params.T)),
-        torch.from_numpy(initial),
-    )
-    return states[0, :, model.n_state :].permute(1, 2, 0).numpy()
 
 
 def initial_state(model: Model, params: np.ndarray, presample: np.ndarray) -> np.ndarray:
@@ -78,9 +64,11 @@ def begin_garch(
     model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
 ) -> VarianceState:
     """State of N units after series (N, T) of at least the longest lag."""
-    first = model.mean.n_dropped
-    state = VarianceState(initial_state(model, params, presample), y[:, :first])
-    return advance_garch(model, params, state, y[:, first:], lengths - first)
+    first, (n, steps) = model.mean.n_dropped, y.shape
+    recent = np.full((n, first), np.nan)  # series without parameters may be shorter than the lags
+    recent[:, :steps] = y[:, :first]
+    state = VarianceState(initial_state(model, params, presample), recent)
+    return advance_garch(model, params, state, y[:, first:], np.maximum(lengths - first, 0))
 
 
 def advance_garch(

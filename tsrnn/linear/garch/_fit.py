@@ -51,22 +51,17 @@ class Fit(NamedTuple):
 
 
 class Optima(NamedTuple):
-    """Maxima of the likelihoods of N standardised units.
+    """Maxima of the likelihoods of N standardised units."""
 
-    `dropped` is the parameter that the others imply where the persistence is held at one,
-    else -1. `kinked` are those on a kink of the likelihood. `agreement` of the `starts`
-    that were tried came close to the highest value.
-    """
-
-    params: np.ndarray
+    params: np.ndarray  # (N, k)
     value: np.ndarray
     iterations: np.ndarray
     converged: np.ndarray
-    at_bound: np.ndarray
-    dropped: np.ndarray
-    kinked: np.ndarray
-    starts: np.ndarray
-    agreement: np.ndarray
+    at_bound: np.ndarray  # (N, k)
+    dropped: np.ndarray  # parameter that the others imply where persistence is held at one, or -1
+    kinked: np.ndarray  # whether it is on a kink of the likelihood
+    starts: np.ndarray  # tried
+    agreement: np.ndarray  # how many of them came close to the highest value
 
     def select(self, units: np.ndarray) -> Optima:
         """Optima of some units, by number."""
@@ -88,35 +83,18 @@ class Optima(NamedTuple):
         ))  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """Units that are fitted together, with all that their likelihoods need.
-
-    Parameters
-    ----------
-    model : Model
-    units : integer ndarray of shape (n,)
-        Their numbers among all units.
-    sample : Sample
-    mean : MeanStart
-    presample : Presample
-        Of any model with this mean.
-    stationary : bool
-        Whether the persistence is held at one.
-    n_starts : int or None
-        Starts of every unit, besides nested optima; None for as many as have turned out to
-        matter.
-    optima : dict
-        Optima of this model and those nested in it, as they are needed.
-    """
+    """Units that are fitted together, with all that their likelihoods need."""
 
     model: Model
-    units: np.ndarray
+    units: np.ndarray  # (n,) numbers among all units
     sample: Sample
     mean: MeanStart
-    presample: Presample
-    stationary: bool
-    n_starts: int | None
+    presample: Presample  # of any model with this mean
+    stationary: bool  # hold the persistence at one
+    n_starts: int | None  # besides nested optima; None for as many as have turned out to matter
+    # Of this model and those nested in it, as they are needed.
     optima: dict[Model, Optima] = field(default_factory=dict)
 
     def select(self, units: np.ndarray) -> Problem:
@@ -260,7 +238,12 @@ def highest_maxima(problem: Problem, model: Model) -> Optima:
 def _from_all_starts(problem: Problem, model: Model) -> Optima:
     """Climb from the grid, or from as many starts as are asked for, and from nested optima."""
     likelihood = problem.likelihood(model)
-    nested = [(small, highest_maxima(problem, small)) for small in _nested_models(model)]
+    # Nested are models with one lag less on a side, or without leverage.
+    smaller = [replace(model, p=model.p - 1)] * (model.p > 1)
+    smaller += [replace(model, q=model.q - 1)] * (model.q > 0)
+    if model.vol.without_leverage is not None:
+        smaller.append(replace(model, vol=model.vol.without_leverage))
+    nested = [(small, highest_maxima(problem, small)) for small in smaller]
     start = grid_starts(model, likelihood, problem.mean, whole=True)[: problem.n_starts]
     lacking = (problem.n_starts or 0) - len(start)
     if lacking > 0:
@@ -278,21 +261,18 @@ def _from_all_starts(problem: Problem, model: Model) -> Optima:
         best = _merged(best, every, _highest_of(problem, model, likelihood, moved))
     for params, (_, small_optima) in zip(embedded, nested, strict=True):
         lower = np.flatnonzero(best.value < small_optima.value)
-        if len(lower):
-            best = _not_below(model, likelihood, best, lower, params)
+        if not len(lower):
+            continue
+        # A search that leaves the stationary region is brought back to its face elsewhere, and may
+        # end lower there: this one climbs from the nested optimum without leaving it.
+        part = likelihood.select(lower)
+        end = _search(model, part, box(model), params[lower], stationary=True)
+        near = persistence(model, end.params) > 1 - _NEAR_FACE
+        end = _on_face(model, part, end, near & ~end.converged)
+        before = best.select(lower)
+        end = end._replace(starts=before.starts, agreement=np.ones_like(before.agreement))
+        best = best.replaced(lower, before.or_higher(end))
     return best
-
-
-def _nested_models(model: Model) -> list[Model]:
-    """Models with one lag less on a side, or without leverage."""
-    nested = []
-    if model.p > 1:
-        nested.append(replace(model, p=model.p - 1))
-    if model.q > 0:
-        nested.append(replace(model, q=model.q - 1))
-    if model.vol.without_leverage is not None:
-        nested.append(replace(model, vol=model.vol.without_leverage))
-    return nested
 
 
 def _between_kinks(sample: Sample, params: np.ndarray) -> np.ndarray:
@@ -338,22 +318,6 @@ def _merged(optima: Optima, units: np.ndarray, other: Optima) -> Optima:
     return optima.replaced(
         units, best._replace(starts=before.starts + other.starts, agreement=agreement)
     )
-
-
-def _not_below(
-    model: Model, likelihood: Likelihood, optima: Optima, units: np.ndarray, params: np.ndarray
-) -> Optima:
-    """Climb once more, from nested optima without leaving the stationary region.
-
-    A search that leaves it is brought back to its face elsewhere, and may end lower there.
-    """
-    part = likelihood.select(units)
-    end = _search(model, part, box(model), params[units], stationary=True)
-    near = persistence(model, end.params) > 1 - _NEAR_FACE
-    end = _on_face(model, part, end, near & ~end.converged)
-    before = optima.select(units)
-    end = end._replace(starts=before.starts, agreement=np.ones_like(before.agreement))
-    return optima.replaced(units, before.or_higher(end))
 
 
 def _search(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,23 +10,28 @@ from torch import Tensor
 
 from tsrnn.linear.garch._filter import VarianceState
 from tsrnn.linear.garch._inference import shock_covariances, transition
-from tsrnn.linear.garch._specification import Model, Step
+from tsrnn.linear.garch._specification import Fields, Model, Step, UnivariateMean
 
 _NUMBERS = 2**23  # of the paths of a chunk of units: 64 MB
 
 
 def expected_mean(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
     """Expected values (N, h), with residuals of zero from now on."""
-    mean, part = model.mean, model.mean_part
-    columns = torch.from_numpy(np.array(params.T)).unbind(0)[part]
-    part_of_past = tuple(torch.tensor(state.memory.T))[: mean.n_ma]
-    past = list(torch.tensor(state.recent.T))
-    zero = torch.zeros(len(params), dtype=torch.float64)
+    columns = torch.from_numpy(np.array(params.T)).unbind(0)[model.mean_part]
+    memory = tuple(torch.tensor(state.memory.T))[: model.mean.n_ma]
+    past, zero = list(torch.tensor(state.recent.T)), torch.zeros(len(params), dtype=torch.float64)
+    return torch.stack(_without_shocks(model.mean, columns, memory, past, zero, h)[-h:], 1).numpy()
+
+
+def _without_shocks(
+    mean: UnivariateMean, columns: Fields, memory: Fields, past: list[Tensor], zero: Tensor, h: int
+) -> list[Tensor]:
+    """Values of h steps with residuals of zero, behind those that are past."""
     for _ in range(h):
         lagged = tuple(past[-lag] for lag in mean.lags)
-        past.append(zero + mean.predicted(part_of_past, lagged, columns))
-        part_of_past = mean.advance(part_of_past, zero, columns)
-    return torch.stack(past[-h:], 1).numpy()
+        past = [*past, zero + mean.predicted(memory, lagged, columns)]
+        memory = mean.advance(memory, zero, columns)
+    return past
 
 
 def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
@@ -48,8 +52,8 @@ def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h:
 def _expected_squares(model: Model, params: np.ndarray, first: np.ndarray, h: int) -> np.ndarray:
     r"""Expected squares (N, h) of a recursion of roots, after a state (N, r).
 
-    With :math:`s_{t+1} = A_t s_t + \omega` the companion form, moments of first and second order
-    follow :math:`E s_{t+1} = E[A_t] E s_t + \omega` and
+    Of the companion form :math:`s_{t+1} = A_t s_t + \omega` the first and second moments follow
+    :math:`E s_{t+1} = E[A_t] E s_t + \omega` and
     :math:`E s_{t+1} s_{t+1}' = E[A_t M A_t'] + E[A_t s_t] \omega' + \omega E[A_t s_t]' +
     \omega \omega'` with :math:`M = E s_t s_t'`, of which the first element is :math:`E h_t`.
     """
@@ -97,14 +101,11 @@ def impulse_responses(model: Model, params: np.ndarray, h: int) -> np.ndarray:
     columns = torch.from_numpy(np.array(params.T)).unbind(0)[model.mean_part]
     shock = torch.ones(len(params), dtype=torch.float64)
     zero = torch.zeros_like(shock)
-    params_without_constant = (*(zero for _ in range(mean.constant)), *columns[mean.constant :])
-    part_of_past = mean.advance((zero,) * mean.n_ma, shock, params_without_constant)
+    columns = (*(zero for _ in range(mean.constant)), *columns[mean.constant :])
+    memory = mean.advance((zero,) * mean.n_ma, shock, columns)
     past = [zero] * mean.n_dropped + [shock]
-    for _ in range(h - 1):
-        lagged = tuple(past[-lag] for lag in mean.lags)
-        past.append(zero + mean.predicted(part_of_past, lagged, params_without_constant))
-        part_of_past = mean.advance(part_of_past, zero, params_without_constant)
-    return torch.stack(past[mean.n_dropped :], 1).numpy()
+    values = _without_shocks(mean, columns, memory, past, zero, h - 1)
+    return torch.stack(values[mean.n_dropped :], 1).numpy()
 
 
 def simulated_quantiles(
@@ -122,6 +123,7 @@ def simulated_quantiles(
         z = _innovations(model, params[part], shape, seed)
         y = simulate_garch(model, params[part], _state_of_units(state, part), z).y
         result[:, part] = np.quantile(y, probabilities, axis=2)
+    # The first step has the density of the innovations: its quantiles need no paths.
     result[:, :, 0] = analytic_quantiles(model, params, state, 1, probabilities)[:, :, 0]
     return result
 
@@ -144,7 +146,10 @@ def simulated_variance(
         if residuals is None:
             z = _innovations(model, params[part], shape, seed)
         else:
-            z = _resampled(residuals[part], shape, seed)
+            z = np.full((len(residuals[part]), *shape), np.nan)
+            for i, row in enumerate(residuals[part]):
+                if len(observed := row[np.isfinite(row)]):
+                    z[i] = np.random.default_rng(seed).choice(observed, shape)
         paths = simulate_garch(model, params[part], _state_of_units(state, part), z)
         result[part] = paths.variance.mean(2)
     return result
@@ -161,17 +166,7 @@ def _innovations(model: Model, params: np.ndarray, shape: tuple[int, int], seed:
     z = np.full((len(rows), *half), np.nan)
     for i in np.flatnonzero(np.isfinite(rows).all(1)):
         z[i] = model.density.draw(np.random.default_rng(seed), half, rows[i : i + 1])[0]
-    return np.concatenate([z, -z], 2)[:, :, :paths]
-
-
-def _resampled(residuals: np.ndarray, shape: tuple[int, int], seed: int) -> np.ndarray:
-    """Innovations (N, h, paths) drawn from standardised residuals (N, T), NaN left out."""
-    z = np.full((len(residuals), *shape), np.nan)
-    for i, row in enumerate(residuals):
-        observed = row[np.isfinite(row)]
-        if len(observed):
-            z[i] = np.random.default_rng(seed).choice(observed, shape)
-    return z
+    return np.concatenate([z, -z], 2)[:, :, :paths]  # mirrored: less error at the same cost
 
 
 def _chunks(n: int, shape: tuple[int, int]) -> list[slice]:
@@ -194,27 +189,18 @@ class Paths(NamedTuple):
 
 def simulate_garch(model: Model, params: np.ndarray, state: VarianceState, z: np.ndarray) -> Paths:
     """Go on from a state with standardised innovations z (N or 1, h, paths)."""
-    steps, n = z.shape[1], (len(params), z.shape[2])
-    y, variance = np.empty((n[0], steps, n[1])), np.empty((n[0], steps, n[1]))
-    for t, (value, h) in enumerate(_walk(model, params, state, torch.from_numpy(z))):
-        y[:, t], variance[:, t] = value.numpy(), h.numpy()
-    return Paths(y, variance)
-
-
-def _walk(
-    model: Model, params: np.ndarray, state: VarianceState, z: Tensor
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Values and variances (N, paths) of one step after the other."""
+    shape, shocks = (len(params), z.shape[2]), torch.from_numpy(z)
+    values, variance = (np.empty((shape[0], z.shape[1], shape[1])) for _ in range(2))
     columns = torch.from_numpy(np.array(params.T))[..., None].unbind(0)
-    shape = (len(params), z.shape[2])
     fields = tuple(field[:, None].expand(shape) for field in torch.tensor(state.memory.T))
     past = [y[:, None].expand(shape) for y in torch.tensor(state.recent.T)]
     step, mean = Step(model), model.mean
     for t in range(z.shape[1]):
         h, _ = model.vol.variance(fields[mean.n_ma :])
-        e = torch.sqrt(h) * z[:, t]
+        e = torch.sqrt(h) * shocks[:, t]
         lagged = tuple(past[-lag] for lag in mean.lags)
         y = e + mean.predicted(fields[: mean.n_ma], lagged, columns[model.mean_part])
         fields = step.advance(fields, e, h, columns)
-        past.append(y)
-        yield y, h
+        past = [*past[1:], y] if past else past  # as many values as the longest lag, no more
+        values[:, t], variance[:, t] = y.numpy(), h.numpy()
+    return Paths(values, variance)

@@ -23,7 +23,12 @@ from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._family import Family
 from tsrnn.linear._frames import given_params, in_shape_of_data
-from tsrnn.linear.garch._family import GARCHFamily, draw_innovations, garch_family
+from tsrnn.linear.garch._family import (
+    GARCHFamily,
+    check_variances,
+    draw_innovations,
+    garch_family,
+)
 from tsrnn.linear.garch._filter import resting_state
 from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._inference import (
@@ -250,8 +255,12 @@ class GARCH(LinearForecaster):
         options: dict[str, Any] = {"method": choice("method", method, METHODS)}
         if method == "bootstrap":
             check_is_fitted(self, "fitted_")
+            panel, fitted = self._data(None), self.fitted_
+            scaled, _ = units_of(panel, fitted.in_sample(panel)[1], fill=np.nan)
             ids = self.state_.ids if X is None else self._read(X).ids
-            options["residuals"] = self._standardised_residuals(ids)
+            series = fitted.data.series_of(ids, fitted.arguments.class_name)
+            by_series = scaled.reshape(len(panel.ids), -1, scaled.shape[1])
+            options["residuals"] = by_series[series].reshape(-1, scaled.shape[1])
         return self._variance_frame(h, X, **options)
 
     def news_impact(self, z: Any = None) -> pd.DataFrame:
@@ -312,8 +321,8 @@ class GARCH(LinearForecaster):
         Raises
         ------
         ValueError
-            If an argument cannot be used, or the recursion rests nowhere and there is no
-            variance to begin at.
+            If an argument cannot be used, the recursion rests nowhere and there is no variance
+            to begin at, or variances do not stay positive and finite.
         """
         n, burn, family = positive_integer("n", n), burn_of(burn), self._current_family
         model, before = family.model, family.initial_variance
@@ -324,9 +333,13 @@ class GARCH(LinearForecaster):
             units = pd.Index(["y"])
             rows = given_params(params, units, model.names)
             presample = np.full(1, np.nan if isinstance(before, str) else before)
+        missing = np.isnan(rows).any(1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of a nu that is not above two
+            constant = model.density.constant(rows[:, model.shape_part]).value
+        check_variances(model, rows, np.isfinite(constant) | missing)
         start = resting_variance(model, rows)
         start = np.where(np.isfinite(start), start, presample)
-        if not (np.isfinite(start) | np.isnan(rows).any(1)).all():
+        if not (np.isfinite(start) | missing).all():
             raise ValueError(
                 "initial_variance must be a number to begin at: with a persistence of one or "
                 f"more, the recursion rests nowhere; got {before!r}"
@@ -334,8 +347,10 @@ class GARCH(LinearForecaster):
         given = self.arguments_.random_state if random_state is None else random_state
         rng = np.random.default_rng(seed_of(given))
         z = draw_innovations(model, rows, (n + burn, 1), rng)
-        y = simulate_garch(model, rows, resting_state(model, rows, start), z).y[:, burn:, 0]
-        return pd.DataFrame(y.T, columns=units)
+        paths = simulate_garch(model, rows, resting_state(model, rows, start), z)
+        positive = np.isfinite(paths.variance) & (paths.variance > 0)
+        check_variances(model, rows, positive.all((1, 2)) | missing)
+        return pd.DataFrame(paths.y[:, burn:, 0].T, columns=units)
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
         r"""Recurrent matrices of the variances, for `tsrnn.recurrence_features`.
@@ -358,14 +373,6 @@ class GARCH(LinearForecaster):
             beta[:, :, 0] += params[:, model.beta]
             blocks["beta"] = beta
         return [blocks]
-
-    def _standardised_residuals(self, ids: pd.Index) -> np.ndarray:
-        """Standardised residuals (S C, T) of the data fitted to, for series of these ids."""
-        panel, fitted = self._data(None), self.fitted_
-        residuals = units_of(panel, fitted.in_sample(panel)[1], fill=np.nan)[0]
-        by_series = residuals.reshape(len(panel.ids), -1, residuals.shape[1])
-        chosen = by_series[fitted.data.series_of(ids, fitted.arguments.class_name)]
-        return chosen.reshape(-1, residuals.shape[1])
 
     def _derived(self, function: Callable[[Model, np.ndarray], np.ndarray], name: str) -> pd.Series:
         estimates = self.estimates_

@@ -27,15 +27,7 @@ class Curvatures(NamedTuple):
 
 
 class Likelihood:
-    """Log-likelihood of N units in the natural parameters of the standardised series.
-
-    Parameters
-    ----------
-    model : Model
-    inputs : ndarray of shape (N, T, m)
-    n_obs : ndarray of shape (N,)
-    presample : Presample
-    """
+    """Log-likelihood of N units, inputs (N, T, m), in the parameters of the standardised series."""
 
     def __init__(
         self, model: Model, inputs: np.ndarray, n_obs: np.ndarray, presample: Presample
@@ -53,6 +45,7 @@ class Likelihood:
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Value, gradient and curvature of some units, as `maximise` asks for them."""
         lanes, places = self._running.covering(units)
+        # Lanes that are not asked for run along, at the parameters of the first that is.
         copies = np.zeros(lanes.n, dtype=np.int64)
         copies[places] = np.arange(len(units))
         all_params, all_units = params[copies], units[copies]
@@ -146,7 +139,7 @@ class Likelihood:
             information[:, shape, :] += cross[:, None, :]
             information[:, shape, shape] += (n * unit.shape)[:, None, None]
             gradient[:, shape] += (n * constant.slope)[:, None]
-        if self.model.vol.even:
+        if self.model.vol.even:  # zero in expectation, which the sample's products are not
             mean, others = self.model.mean_part, slice(self.model.omega, None)
             information[:, mean, others] = 0.0
             information[:, others, mean] = 0.0

@@ -89,7 +89,7 @@ def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
     for i in np.flatnonzero(constant | (spread.deviation == 0)):
         reasons[i] = "the series must vary; it is constant. Drop it"
     for i in np.flatnonzero(~spread.finite):
-        reasons[i] = "the series must be finite; it has NaN or infinite values"
+        reasons[i] = "the series must be finite; it has NaN or infinite values. Mend or drop it"
     for i in np.flatnonzero(lengths - dropped <= k):
         reasons[i] = (
             f"{k} parameters need more than {k + dropped} observations; the series has "
@@ -98,26 +98,14 @@ def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
     return reasons
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
-    r"""N series that a model can be fitted to.
+    """N series less their means (none for a model without a constant), of unit deviation."""
 
-    Kept is :math:`(y - m) / s` with the mean m (0 for a model without a constant) and the
-    standard deviation s of the series.
-
-    Parameters
-    ----------
-    inputs : ndarray of shape (N, T, m)
-        y, its lags and, for a padded model, where there is an observation.
-    n_obs : integer ndarray of shape (N,)
-        Observations in the likelihood.
-    centre, scale : ndarray of shape (N,)
-    """
-
-    inputs: np.ndarray
-    n_obs: np.ndarray
-    centre: np.ndarray
-    scale: np.ndarray
+    inputs: np.ndarray  # (N, T, m): y, its lags and, for a padded model, where it is observed
+    n_obs: np.ndarray  # (N,) observations in the likelihood
+    centre: np.ndarray  # (N,)
+    scale: np.ndarray  # (N,)
 
     @property
     def observed(self) -> np.ndarray:
@@ -163,15 +151,7 @@ def design(model: Model, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def to_user(model: Model, centre: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Map parameters of standardised series to those of the user's: :math:`A \theta + b`.
-
-    Returns
-    -------
-    matrix : ndarray of shape (N, k, k)
-        A.
-    offset : ndarray of shape (N, k)
-        b.
-    """
+    """Matrix (N, k, k) and offset (N, k) from parameters of standardised series to the user's."""
     n, k = len(scale), len(model.names)
     matrix, offset = np.tile(np.eye(k), (n, 1, 1)), np.zeros((n, k))
     if model.mean.constant:
@@ -203,7 +183,7 @@ class Initial(NamedTuple):
     second: dict[tuple[int, int, int], np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Presample:
     r"""Presample variance of N units by name.
 
@@ -220,21 +200,12 @@ class Presample:
 
     A recursion of roots or logarithms starts from those of the first three, and from the
     unconditional mean of :math:`\sigma` or :math:`\log h`.
-
-    Parameters
-    ----------
-    model : Model
-    kind : str
-    fixed : ndarray of shape (N,)
-        The variance, for a kind that does not move with the parameters.
-    moments : ndarray of shape (N, 1 + k_mean, 1 + k_mean)
-        Means of products of y and the regressors of the mean, for "fcp".
     """
 
     model: Model
     kind: str
-    fixed: np.ndarray
-    moments: np.ndarray
+    fixed: np.ndarray  # (N,) the variance, for a kind that does not move with the parameters
+    moments: np.ndarray  # (N, 1 + k_mean, 1 + k_mean) of y and the regressors of the mean, for fcp
 
     def select(self, units: np.ndarray) -> Presample:
         """Presample variance of some units."""
@@ -278,7 +249,8 @@ class Presample:
                 touched = np.flatnonzero((weight != 0) | (offset != 0) | moving)
                 first |= {(field, int(a)): part.slope[:, a] for a in touched}
             if order > 1 and part.bend is not None:
-                pairs = _pairs(weight, moving)
+                near = np.flatnonzero((weight != 0) | moving).tolist()
+                pairs = [(a, b) for a in near for b in near if a <= b and (moving[a] or moving[b])]
                 second |= {(field, a, b): part.bend[:, a, b] for a, b in pairs}
         return Initial(value, first, second)
 
@@ -308,16 +280,10 @@ def _product(
     return Quantity(value, slope + share[:, None] * before.slope, bend)
 
 
-def _pairs(weight: np.ndarray, moving: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs of parameters by which weight times presample variance has a second derivative."""
-    touched = np.flatnonzero((weight != 0) | moving).tolist()
-    return [(a, b) for a in touched for b in touched if a <= b and (moving[a] or moving[b])]
-
-
 def _unconditional(model: Model, params: np.ndarray) -> Quantity:
     r""":math:`\omega / (1 - P)`; NaN where the persistence P is not below one."""
     share, weight, curved = persistence_with_derivatives(model, params)
-    slack = np.where(share < 1, 1 - share, np.nan)
+    slack = np.where(share < 1, 1 - share, np.nan)  # NaN turns the search back from beyond one
     unit = np.zeros(params.shape[1])
     unit[model.omega] = 1.0
     value = params[:, model.omega] / slack
@@ -334,7 +300,7 @@ def _transformed(model: Model, h: Quantity) -> Quantity:
         return Quantity(value)
     if model.vol.power == 1:
         return h
-    # slopes of log h and of its root, and the share of their squares in the second derivative
+    # Slopes of log h and of its root, and the share of their squares in the second derivative.
     per, share = (h.value, 1.0) if model.vol.log else (2 * value, 1 / value[:, None, None])
     slope = h.slope / per[:, None]
     square = slope[:, :, None] * slope[:, None, :]
@@ -349,22 +315,16 @@ def presample_of(
     `first` (N, at most 75) are residuals at the starting values, `variance` (N,) is the mean
     square of all of them.
     """
+    fixed = variance
     if not isinstance(kind, str):
         kind, fixed = "fixed", float(kind) / sample.scale**2
-    else:
-        fixed = variance
-        if kind == "backcast":
-            sizes = np.abs(first) if model.vol.root else first**2
-            fixed = backcast(sizes, sample.n_obs) ** (2 if model.vol.root else 1)
+    elif kind == "backcast":
+        sizes, row = np.abs(first) if model.vol.root else first**2, np.arange(first.shape[1])
+        weights = np.where(row < sample.n_obs[:, None], _DECAY**row, 0.0)
+        fixed = (weights * sizes).sum(1) / weights.sum(1)
+        fixed = fixed**2 if model.vol.root else fixed
     moments = mean_moments(model, sample) if kind in MOVING else np.zeros((len(sample.n_obs), 1, 1))
     return Presample(model, kind, fixed, moments)
-
-
-def backcast(sizes: np.ndarray, n_obs: np.ndarray) -> np.ndarray:
-    """Exponentially weighted mean of the first residuals, squared or absolute."""
-    most = sizes.shape[1]
-    weights = np.where(np.arange(most) < n_obs[:, None], _DECAY ** np.arange(most), 0.0)
-    return (weights * sizes).sum(1) / weights.sum(1)
 
 
 def mean_moments(model: Model, sample: Sample) -> np.ndarray:

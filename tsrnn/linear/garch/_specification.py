@@ -162,19 +162,11 @@ class UnivariateMean:
     A step reads y and its lags as inputs. The contribution of past residuals to later means is
     the state: field j holds the part of :math:`\sum_i \theta_i e_{t-i}` that is known j steps
     before, zero at the start.
-
-    Parameters
-    ----------
-    constant : bool
-    lags : tuple of int, optional
-        Lags i of y.
-    n_ma : int, default 0
-        Number of lags of the residual.
     """
 
     constant: bool
-    lags: tuple[int, ...] = ()
-    n_ma: int = 0
+    lags: tuple[int, ...] = ()  # i, of y
+    n_ma: int = 0  # number of lags of the residual
 
     @property
     def kind(self) -> str:
@@ -215,10 +207,9 @@ class UnivariateMean:
 
 
 def past_weights(model: Model, first: int = 0) -> np.ndarray:
-    """Weights (k,) whose product with the parameters is the effect of a past from a lag on.
+    """Weights (k,) of the parameters in the effect, from a lag on, of a past that stood at one.
 
-    That of a past in which shocks and recursion stood at one. For a recursion of the variance
-    or its logarithm it is the persistence.
+    Their product is the persistence, for a recursion of the variance or its logarithm.
     """
     weight = np.zeros(len(model.names))
     for s, expected in enumerate(model.vol.expected):
@@ -228,10 +219,7 @@ def past_weights(model: Model, first: int = 0) -> np.ndarray:
 
 
 def shock_weights(model: Model, first: int) -> np.ndarray:
-    """Weights (k,) whose product with the parameters is the sum of shocks before, from a lag on.
-
-    Zero where shocks are at their expectation, which is zero for a logarithm.
-    """
+    """Weights (k,) of the parameters in the sum, from a lag on, of the presample's `before`."""
     weight = np.zeros(len(model.names))
     for s, shock in enumerate(model.vol.before):
         weight[model.shock_coefficients(s)][first:] = shock
@@ -280,9 +268,7 @@ def _mean_size(model: Model, params: np.ndarray) -> ByShape:
     return model.density.mean_size(params[:, model.shape_part])
 
 
-def model_of(
-    order: Any, mean: Any, mean_order: Any, distribution: Any, vol: Any, padded: bool
-) -> Model:
+def model_of(order: Any, mean: Any, mean_order: Any, distribution: Any, vol: Any) -> Model:
     """Model of the arguments of the constructor, which are checked."""
     p, q = order_of(
         "order", order, "p lags of squared residuals (alpha) and q of the variance (beta)"
@@ -290,7 +276,7 @@ def model_of(
     conditional_mean = _mean_of(choice("mean", mean, MEANS), mean_order)
     density = DENSITIES[choice("distribution", distribution, tuple(DENSITIES))]
     volatility = VOLATILITIES[choice("vol", vol, tuple(VOLATILITIES))]
-    return Model(conditional_mean, volatility, density, p, q, padded)
+    return Model(conditional_mean, volatility, density, p, q)
 
 
 def _mean_of(mean: str, mean_order: Any) -> UnivariateMean:
@@ -303,7 +289,13 @@ def _mean_of(mean: str, mean_order: Any) -> UnivariateMean:
             )
         return UnivariateMean(mean == "constant")
     if mean == "ar":
-        return UnivariateMean(True, _mean_lags(1 if mean_order is None else mean_order))
+        order = 1 if mean_order is None else mean_order
+        if not isinstance(order, Sequence) or isinstance(order, str):
+            return UnivariateMean(True, tuple(range(1, positive_integer("mean_order", order) + 1)))
+        lags = tuple(positive_integer("mean_order", lag) for lag in order)
+        if not lags or tuple(sorted(set(lags))) != lags:
+            raise ValueError(f"mean_order must be rising lags such as [1, 5]; got {order!r}")
+        return UnivariateMean(True, lags)
     orders = (1, 1) if mean_order is None else mean_order
     p, q = order_of("mean_order", orders, "p lags of y and q of its innovations", least=(0, 1))
     return UnivariateMean(True, tuple(range(1, p + 1)), q)
@@ -328,45 +320,22 @@ def initial_variance_of(initial_variance: Any, mean: UnivariateMean, vol: str) -
     return kind
 
 
-def _mean_lags(value: Any) -> tuple[int, ...]:
-    """Lags 1 to p from p, or those of a list."""
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return tuple(range(1, positive_integer("mean_order", value) + 1))
-    lags = tuple(positive_integer("mean_order", lag) for lag in value)
-    if not lags or tuple(sorted(set(lags))) != lags:
-        raise ValueError(f"mean_order must be rising lags such as [1, 5]; got {value!r}")
-    return lags
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Coordinates:
-    r"""Coordinates c, of which natural parameters are functions by way of :math:`A c + b`.
+    r"""Coordinates c (d,), of which natural parameters (k,) are functions by :math:`A c + b`.
 
     Leverage is estimated as alpha and alpha + gamma, both not negative; nu as 1/nu, in which
     the likelihood is closer to a parabola; shocks of a root with coefficients times E|z|, in
     which persistence is linear.
-
-    Parameters
-    ----------
-    model : Model
-    matrix : ndarray of shape (k, d)
-        A.
-    offset : ndarray of shape (k,)
-        b.
-    lower, upper : ndarray of shape (d,)
-    kept : integer ndarray of shape (d,)
-        Natural parameter that each coordinate belongs to.
-    implied : ndarray of shape (1 + d,), optional
-        Constant and weights that give, on the face of stationarity, the coordinate that the
-        others imply.
     """
 
     model: Model
-    matrix: np.ndarray
-    offset: np.ndarray
-    lower: np.ndarray
+    matrix: np.ndarray  # A, (k, d)
+    offset: np.ndarray  # b, (k,)
+    lower: np.ndarray  # (d,)
     upper: np.ndarray
-    kept: np.ndarray
+    kept: np.ndarray  # natural parameter of each coordinate, (d,)
+    # Constant and weights (1 + d,) of the coordinate that the others imply where persistence is one
     implied: np.ndarray | None = None
 
     def natural(self, coordinates: np.ndarray) -> np.ndarray:
@@ -435,16 +404,15 @@ def box(model: Model) -> Coordinates:
     matrix = np.eye(k)
     lower, upper = np.full(k, -np.inf), np.full(k, np.inf)
     if model.vol.log:
-        if model.q == 1:
+        if model.q == 1:  # of more lags the roots decide, which no box holds: `admissible`
             lower[model.beta], upper[model.beta] = -LARGEST_LOG_BETA, LARGEST_LOG_BETA
     else:
         lower[model.vol_part] = 0.0
         lower[model.omega] = SMALLEST_OMEGA
         upper[model.beta] = 1.0
         alpha = model.shock_coefficients(0)
-        for s in range(1, len(model.vol.coefficients)):
-            leverage = model.shock_coefficients(s)
-            matrix[leverage, alpha] = -np.eye(model.p)
+        for s in range(1, len(model.vol.coefficients)):  # gamma = (alpha + gamma) - alpha
+            matrix[model.shock_coefficients(s), alpha] = -np.eye(model.p)
     shape = model.shape_part
     lower[shape], upper[shape] = 1 / NU[1], 1 / NU[0]
     return Coordinates(model, matrix, np.zeros(k), lower, upper, np.arange(k))

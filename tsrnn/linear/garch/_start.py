@@ -20,28 +20,20 @@ class Grid(NamedTuple):
     levels: tuple[float, ...]  # of the persistence
     alphas: tuple[float, ...]
     gammas: tuple[float, ...]
-    log_gammas: tuple[float, ...]
+    log_gammas: tuple[float, ...]  # of logarithms
 
 
+# Around what daily returns have: a persistence near one, and small effects of shocks.
 _COARSE = Grid((0.98, 0.9, 0.6), (0.05, 0.15), (0.05,), (-0.05,))
 _FINE = Grid((0.98, 0.9, 0.7, 0.5), (0.02, 0.05, 0.1, 0.2), (0.0, 0.1), (-0.1, 0.0, 0.1))
 
 
 class MeanStart(NamedTuple):
-    """Starting values of the mean.
+    """Starting values of the mean."""
 
-    Attributes
-    ----------
-    params : ndarray of shape (N, k_mean)
-    first : ndarray of shape (N, at most 75)
-        First residuals.
-    variance : ndarray of shape (N,)
-        Mean of all squared residuals.
-    """
-
-    params: np.ndarray
-    first: np.ndarray
-    variance: np.ndarray
+    params: np.ndarray  # (N, k_mean)
+    first: np.ndarray  # (N, at most 75) first residuals
+    variance: np.ndarray  # (N,) mean of all squared residuals
 
 
 def mean_start(model: Model, sample: Sample) -> MeanStart:
@@ -94,21 +86,12 @@ def _regress(y: np.ndarray, known: list[np.ndarray]) -> tuple[np.ndarray, np.nda
 
 def _coefficients(moments: np.ndarray) -> np.ndarray:
     """Coefficients of a regression of the first variable on the others."""
-    inverse = np.linalg.pinv(moments[:, 1:, 1:], hermitian=True)
+    inverse = np.linalg.pinv(moments[:, 1:, 1:], hermitian=True)  # regressors may be collinear
     return (inverse @ moments[:, 1:, :1])[..., 0]
 
 
 def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bool) -> np.ndarray:
-    """Best candidates (kinds, N, k), one of each kind, the best first.
-
-    Parameters
-    ----------
-    model : Model
-    likelihood : Likelihood
-    mean : MeanStart
-    whole : bool
-        Whether to look at the whole grid, or at a coarse one.
-    """
+    """Best candidates (kinds, N, k) of the whole grid or a coarse one, one of each kind."""
     kinds, grid = _candidates(model, whole)
     n = len(mean.params)
     params = _with_mean(model, mean, grid)
@@ -120,6 +103,7 @@ def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bo
     else:
         value = np.stack([likelihood.values(params[:, j], units) for j in range(count)], 1)
     value = np.where(np.isfinite(value), value, -np.inf).reshape(n, kinds, -1)
+    # A candidate of each level of persistence: neighbours would climb to one maximum.
     best = value.argmax(2)
     order = np.argsort(-np.take_along_axis(value, best[..., None], 2)[..., 0], axis=1)
     chosen = order * value.shape[2] + np.take_along_axis(best, order, 1)
@@ -162,6 +146,7 @@ def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
     rng, (p, q, vol) = np.random.default_rng(0), (model.p, model.q, model.vol)
     rows, expected = [], _expected_shocks(model)
     for _ in range(count):
+        # Beyond the grid on either side, and stationary.
         level, alpha = rng.uniform(0.3, 0.99), rng.uniform(0.01, 0.3)
         sizes = [alpha, *rng.uniform(-0.1 if vol.log else 0.0, 0.1, len(vol.coefficients) - 1)]
         share_of_shocks = float(np.dot(expected, sizes))

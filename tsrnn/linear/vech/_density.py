@@ -16,23 +16,12 @@ from tsrnn.linear.vech._structure import half, n_variables, pairs, places
 
 
 class Density(NamedTuple):
-    """Log-density and its derivatives at every time.
+    """Log-density and its derivatives at every time."""
 
-    Attributes
-    ----------
-    value : array of shape (T,)
-    precision : array of shape (n, n, T)
-        K, the inverse of H.
-    scaled : array of shape (n, T)
-        v = K e, minus the derivative with respect to e.
-    by_h : array of shape (N, T)
-        Derivative with respect to vech H.
-    """
-
-    value: np.ndarray
-    precision: np.ndarray
-    scaled: np.ndarray
-    by_h: np.ndarray
+    value: np.ndarray  # (T,)
+    precision: np.ndarray  # K, the inverse of H, (n, n, T)
+    scaled: np.ndarray  # v = K e, minus the derivative with respect to e, (n, T)
+    by_h: np.ndarray  # derivative with respect to vech H, (N, T)
 
 
 def gaussian_density(e: np.ndarray, h: np.ndarray) -> Density | None:

@@ -147,11 +147,52 @@ def messages(
     spec: Specification, params: np.ndarray, converged: bool, starts: int, agreement: int
 ) -> tuple[str, ...]:
     """Warnings of an optimum in factors."""
-    words = [
-        *_search_messages(at_limit(spec, params, converged), converged, starts, agreement),
-        *_constant_messages(spec, params),
-        *_rank_messages(spec, params),
-    ]
+    words = []
+    if at_limit(spec, params, converged):
+        words.append(
+            "The search ended at the limit of stationarity, beyond which the likelihood rises: "
+            "Theta and Phi have no standard errors, and those of the other parameters are with "
+            "them held."
+        )
+    elif not converged:
+        words.append("The search for the optimum did not converge.")
+    if starts > 1 and agreement == 1:
+        words.append(
+            f"Only one of {starts} starts reached the best optimum: there may be a better "
+            "one. Take more by n_starts."
+        )
+    rank = constant_rank(spec, params)
+    if rank < spec.n and spec.kind == "bekk":
+        zero = [name for name, at_zero in zip(spec.own_names, fixed(spec, params), strict=True)
+                if at_zero and name.startswith("C[")]  # fmt: skip
+        words.append(
+            f"{', '.join(zero)} {'is' if len(zero) == 1 else 'are'} zero, as CC' is on the "
+            f"boundary of the positive semidefinite matrices, with rank {rank} of {spec.n}: no "
+            "standard errors and intervals there. Those of the other parameters are with them "
+            "held at zero."
+        )
+    elif rank < spec.n:
+        words.append(
+            "The constant b is on the boundary of the positive semidefinite matrices, with rank "
+            f"{rank} of {spec.n}: standard errors are those of models of this rank."
+            + " The constant is zero: no standard errors."
+            * (rank == 0)
+        )
+    names = [f"Theta_{i + 1}" for i in range(spec.p)] + [f"Phi_{j + 1}" for j in range(spec.q)]
+    factor_ranks = ranks(spec, params)
+    full = {"full": spec.n**2, "diagonal": spec.n}.get(spec.kind, 1)
+    for name, rank in zip(names, factor_ranks, strict=True):
+        if rank == 0:
+            words.append(f"{name} is zero, on the boundary of its parameters: no standard errors.")
+        elif rank < full:
+            words.append(
+                f"{name} is on the boundary of the positive semidefinite ones, with rank {rank} "
+                f"of {full}: standard errors are those of models of this rank. They hold if the "
+                "true rank is the same; estimates are not normal if it is lower. The gradient "
+                "beyond the boundary is not zero."
+            )
+    if not any(factor_ranks[: spec.p]) and spec.q:
+        words.append("Without Theta the coefficients Phi are not identified, and are put at zero.")
     return (*words, *persistence_messages(spec, natural_params(spec, params)))
 
 
@@ -174,88 +215,37 @@ def at_limit(spec: Specification, params: np.ndarray, converged: bool) -> bool:
     return persistence(coefs) > 1 - NEAR_LIMIT
 
 
-def _search_messages(at_limit: bool, converged: bool, starts: int, agreement: int) -> list[str]:
-    words = []
-    if at_limit:
-        words.append(
-            "The search ended at the limit of stationarity, beyond which the likelihood rises: "
-            "Theta and Phi have no standard errors, and those of the other parameters are with "
-            "them held."
-        )
-    elif not converged:
-        words.append("The search for the optimum did not converge.")
-    if starts > 1 and agreement == 1:
-        words.append(
-            f"Only one of {starts} starts reached the best optimum: there may be a better "
-            "one. Take more by n_starts."
-        )
-    return words
-
-
-def _constant_messages(spec: Specification, params: np.ndarray) -> list[str]:
-    rank = constant_rank(spec, params)
-    if rank == spec.n:
-        return []
-    if spec.kind != "bekk":
-        none = " The constant is zero: no standard errors." if rank == 0 else ""
-        return [
-            f"The constant b is on the boundary of the positive semidefinite matrices, with rank "
-            f"{rank} of {spec.n}: standard errors are those of models of this rank.{none}"
-        ]
-    zero = [name for name, at_zero in zip(spec.own_names, fixed(spec, params), strict=True)
-            if at_zero and name.startswith("C[")]  # fmt: skip
-    return [
-        f"{', '.join(zero)} {'is' if len(zero) == 1 else 'are'} zero, as CC' is on the boundary of "
-        f"the positive semidefinite matrices, with rank {rank} of {spec.n}: no standard errors "
-        "and intervals there. Those of the other parameters are with them held at zero."
-    ]
-
-
-def _rank_messages(spec: Specification, params: np.ndarray) -> list[str]:
-    words = []
-    names = [f"Theta_{i + 1}" for i in range(spec.p)] + [f"Phi_{j + 1}" for j in range(spec.q)]
-    factor_ranks = ranks(spec, params)
-    full = {"full": spec.n**2, "diagonal": spec.n}.get(spec.kind, 1)
-    for name, rank in zip(names, factor_ranks, strict=True):
-        if rank == 0:
-            words.append(f"{name} is zero, on the boundary of its parameters: no standard errors.")
-        elif rank < full:
-            words.append(
-                f"{name} is on the boundary of the positive semidefinite ones, with rank {rank} "
-                f"of {full}: standard errors are those of models of this rank. They hold if the "
-                "true rank is the same; estimates are not normal if it is lower. The gradient "
-                "beyond the boundary is not zero."
-            )
-    if not any(factor_ranks[: spec.p]) and spec.q:
-        words.append("Without Theta the coefficients Phi are not identified, and are put at zero.")
-    return words
-
-
 def face_covariance(
     spec: Specification, estimates: Estimates, factors: np.ndarray, kind: str
 ) -> np.ndarray:
     """Covariance (k, k) of the natural parameters of one unit, given the ranks of its factors.
 
     A matrix of coefficients that is singular moves only along matrices of its rank: the
-    covariance of its factors, without the rows that are zero, carried over by the delta method.
-
-    Parameters
-    ----------
-    spec : Specification
-    estimates : Estimates
-        Of one unit, in natural parameters.
-    factors : array of shape (kf,)
-        The coordinates of estimation.
-    kind : str
-        As of `covariance`.
+    covariance of its factors (kf,), without the rows that are zero, carried over by the delta
+    method.
     """
-    jacobian, bends, free = _map(spec, estimates, factors)
-    along = _directions(jacobian[free])
-    moves = jacobian[free].T @ along  # of natural parameters, a column a direction
+    m = len(spec.mean_names)
+    ends = np.cumsum([m, *(block.size for block in spec.natural.blocks)])
+    slopes = np.split(estimates.gradient[0], ends[:-1])[1:]
+    fixed = np.split(estimates.fixed[0], ends[:-1])[1:]
+    jacobians, curvatures = [np.eye(m)], [np.zeros((m, m))]
+    moving = [np.ones(m, dtype=bool)]
+    for (block, part), block_to, slope, flags in zip(
+        factor_blocks(spec, factors), plain(spec), slopes, fixed, strict=True
+    ):
+        jacobians.append(block_to.params(block.jacobian(part)))
+        curvatures.append(block.second(block_to.weights(slope)))
+        moving.append(free_factors(block, part) & ~flags.all())
+    free = np.hstack(moving)
+    jacobian, bends = (
+        scipy.linalg.block_diag(*jacobians)[free],
+        scipy.linalg.block_diag(*curvatures),
+    )
+    along = _directions(jacobian)
+    moves = jacobian.T @ along  # of natural parameters, a column a direction
+    # A slope that is not zero bends the likelihood along a map that is not linear.
     inside = along.T @ bends[np.ix_(free, free)] @ along
-    d = along.shape[1]
-
-    information = estimates.information
+    d, information = along.shape[1], estimates.information
     coordinates = replace(
         estimates,
         names=tuple(f"direction{i}" for i in range(d)),
@@ -269,25 +259,6 @@ def face_covariance(
     result = moves @ covariance(coordinates, kind)[0] @ moves.T
     result[estimates.fixed[0]] = result[:, estimates.fixed[0]] = np.nan
     return result
-
-
-def _map(
-    spec: Specification, estimates: Estimates, factors: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of natural parameters by factors, what their bends add, and free factors."""
-    m = len(spec.mean_names)
-    ends = np.cumsum([m, *(block.size for block in spec.natural.blocks)])
-    slopes = np.split(estimates.gradient[0], ends[:-1])[1:]
-    fixed = np.split(estimates.fixed[0], ends[:-1])[1:]
-    jacobians, bends = [np.eye(m)], [np.zeros((m, m))]
-    free = [np.ones(m, dtype=bool)]
-    for (block, part), block_to, slope, flags in zip(
-        factor_blocks(spec, factors), plain(spec), slopes, fixed, strict=True
-    ):
-        jacobians.append(block_to.params(block.jacobian(part)))
-        bends.append(block.second(block_to.weights(slope)))
-        free.append(free_factors(block, part) & ~flags.all())
-    return scipy.linalg.block_diag(*jacobians), scipy.linalg.block_diag(*bends), np.hstack(free)
 
 
 def _directions(jacobian: np.ndarray) -> np.ndarray:

@@ -101,25 +101,15 @@ def forecast_companion(
     return companion(list(sums))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Forward:
-    """The network run over a series.
-
-    Parameters
-    ----------
-    coefs : Coefficients
-    errors : array of shape (n, T)
-    states : array of shape (N, T)
-        h.
-    past_squares, past_states : list of arrays (T, N)
-        Factors of Theta_i and Phi_j: vech(e e') and h by lag, less s if that is the target.
-    """
+    """The network run over a series."""
 
     coefs: Coefficients
-    errors: np.ndarray
-    states: np.ndarray
-    past_squares: list[np.ndarray]
-    past_states: list[np.ndarray]
+    errors: np.ndarray  # (n, T)
+    states: np.ndarray  # h, (N, T)
+    past_squares: list[np.ndarray]  # factors (T, N) of Theta_i: vech(e e') by lag, less a target s
+    past_states: list[np.ndarray]  # those of Phi_j: h by lag, less a target s
 
     def density(self) -> Density | None:
         """Log-density of the errors; None unless all covariances are definite."""
@@ -147,21 +137,11 @@ def forward(structure: Structure, sample: Sample, params: np.ndarray) -> Forward
 
 
 class Sensitivities(NamedTuple):
-    """Derivatives with respect to the k parameters, those of the mean first.
+    """Derivatives with respect to the k parameters, those of the mean first."""
 
-    Attributes
-    ----------
-    states : array of shape (T, N, k)
-        Of h.
-    squares : array of shape (T, N, n r)
-        Of vech(e e'), which depends on the mean alone.
-    jacobians : list of arrays
-        Of the coefficients of every block.
-    """
-
-    states: np.ndarray
-    squares: np.ndarray
-    jacobians: list[np.ndarray]
+    states: np.ndarray  # of h, (T, N, k)
+    squares: np.ndarray  # of vech(e e'), which depends on the mean alone, (T, N, n r)
+    jacobians: list[np.ndarray]  # of the coefficients of every block
 
 
 def sensitivities(structure: Structure, sample: Sample, run: Forward) -> Sensitivities:
@@ -233,27 +213,17 @@ def exact(
         weights = np.einsum("ait,tm->taim", cross, sample.regressors)
         rows = weights.reshape(-1, m).T @ sens.states.reshape(len(weights) * len(by_h), -1)
         _add(matrix, 0, -rows)
-    _add_bends(matrix, structure, run, by_state, m)
-    _add_products(matrix, structure, by_state, sens, m)
-    return (matrix + matrix.T) / 2
-
-
-def _add_bends(matrix: np.ndarray, structure: Structure, run: Forward, by_state: np.ndarray,
-               begin: int) -> None:  # fmt: skip
-    """Second derivatives of the coefficients themselves."""
+    # The coefficients themselves bend.
+    begin = m
     for block, past in zip(structure.blocks, _pasts(run), strict=True):
         weight = by_state.sum(0) if past is None else by_state.T @ past
         end = begin + block.size
         matrix[begin:end, begin:end] -= block.second(weight)
         begin = end
-
-
-def _add_products(matrix: np.ndarray, structure: Structure, by_state: np.ndarray,
-                  sens: Sensitivities, begin: int) -> None:  # fmt: skip
-    """Theta times the moving squares, Phi times the moving states."""
+    # Theta multiplies squares that move, Phi states that move.
     p, q = len(structure.theta), len(structure.phi)
     constants = len(structure.blocks) - p - q
-    begin += sum(block.size for block in structure.blocks[:constants])
+    begin = m + sum(block.size for block in structure.blocks[:constants])
     lags = [*range(1, p + 1), *range(1, q + 1)]
     for place, (lag, jacobian) in enumerate(zip(lags, sens.jacobians[constants:], strict=True)):
         moving = sens.squares if place < p else sens.states
@@ -261,6 +231,7 @@ def _add_products(matrix: np.ndarray, structure: Structure, by_state: np.ndarray
         late = by_state[lag:].T @ moving[: steps - lag].reshape(steps - lag, size * lanes)
         _add(matrix, begin, -jacobian.reshape(len(jacobian), -1) @ late.reshape(size * size, lanes))
         begin += len(jacobian)
+    return (matrix + matrix.T) / 2
 
 
 def _add(matrix: np.ndarray, begin: int, rows: np.ndarray) -> None:
@@ -287,20 +258,9 @@ def _outer(weights: np.ndarray, regressors: np.ndarray) -> np.ndarray:
 def states(
     weights: list[np.ndarray], inputs: np.ndarray, before: np.ndarray | None = None
 ) -> np.ndarray:
-    r"""Run :math:`h_t = u_t + \sum_j W_j h_{t-j}`.
+    r"""Run :math:`h_t = u_t + \sum_j W_j h_{t-j}` of k sequences (T, N, k) side by side.
 
-    Parameters
-    ----------
-    weights : list of arrays (N, N)
-        W_1, ..., W_q; with none h is u.
-    inputs : array of shape (T, N, k)
-        u of k sequences side by side.
-    before : array of shape (q, N), optional
-        States before the first of every sequence, the latest first; zero by default.
-
-    Returns
-    -------
-    array of shape (T, N, k)
+    With no W h is u; states `before` (q, N) the first, the latest first, are zero by default.
     """
     q = len(weights)
     if q == 0:
@@ -313,21 +273,14 @@ def states(
     initial = np.zeros((q * size, lanes))
     if before is not None:
         initial += before.reshape(-1, 1)
-    run = _side_by_side if q * size <= _UNROLLED else _one_by_one
-    return run(companion(weights), fields, initial)[:, :size]
-
-
-def _side_by_side(matrix: np.ndarray, fields: np.ndarray, initial: np.ndarray) -> np.ndarray:
-    """Sequences as units of a layer."""
-    params = np.repeat(matrix.reshape(-1, 1), fields.shape[2], 1)
-    return _run(matrix, fields[None], params, initial[None])[0].numpy()
-
-
-def _one_by_one(matrix: np.ndarray, fields: np.ndarray, initial: np.ndarray) -> np.ndarray:
-    """Sequences as a batch: a matrix product a step."""
-    batch = fields.transpose(2, 0, 1)[..., None]
-    result = _run(matrix, batch, matrix.reshape(-1, 1), initial.T[..., None])
-    return result[..., 0].permute(1, 2, 0).contiguous().numpy()
+    matrix = companion(weights)
+    if q * size <= _UNROLLED:  # sequences are units of a layer
+        params = np.repeat(matrix.reshape(-1, 1), lanes, 1)
+        return _run(matrix, fields[None], params, initial[None])[0].numpy()[:, :size]
+    # Sequences are a batch: a matrix product a step.
+    batch, params = fields.transpose(2, 0, 1)[..., None], matrix.reshape(-1, 1)
+    result = _run(matrix, batch, params, initial.T[..., None])
+    return result[..., 0].permute(1, 2, 0).contiguous().numpy()[:, :size]
 
 
 def _run(matrix: np.ndarray, fields: np.ndarray, params: np.ndarray, initial: np.ndarray) -> Tensor:

@@ -13,21 +13,13 @@ from tsrnn.linear.vech._specification import Specification
 from tsrnn.linear.vech._structure import Structure, vech
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
-    """Data of one series.
+    """Data of one series."""
 
-    Parameters
-    ----------
-    response : array of shape (T, n)
-    regressors : array of shape (T, r)
-    presample : array of shape (N,)
-        s: vech(e e') and h before the first observation.
-    """
-
-    response: np.ndarray
-    regressors: np.ndarray
-    presample: np.ndarray
+    response: np.ndarray  # (T, n)
+    regressors: np.ndarray  # (T, r)
+    presample: np.ndarray  # s, (N,): vech(e e') and h before the first observation
 
     @property
     def n_mean(self) -> int:
@@ -36,25 +28,13 @@ class Sample:
 
 
 class Prepared(NamedTuple):
-    """A series in units in which residuals of least squares and regressors have mean square one.
-
-    Attributes
-    ----------
-    sample : Sample
-    coefficients : array of shape (n, r)
-        Of least squares.
-    scale : array of shape (n,)
-        Unit of every variable.
-    regressor_scale : array of shape (r,)
-    beta : array of shape (n, rank)
-        Cointegrating vectors, for data as they came.
-    """
+    """A series in units in which residuals of least squares and regressors have mean square one."""
 
     sample: Sample
-    coefficients: np.ndarray
-    scale: np.ndarray
-    regressor_scale: np.ndarray
-    beta: np.ndarray
+    coefficients: np.ndarray  # (n, r), of least squares
+    scale: np.ndarray  # (n,), unit of every variable
+    regressor_scale: np.ndarray  # (r,)
+    beta: np.ndarray  # (n, rank), cointegrating vectors for data as they came
 
     def units(self, structure: Structure) -> np.ndarray:
         """Factors (k,) from parameters of this sample to those of the data as they came."""
@@ -73,13 +53,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(spec: Specification, values: np.ndarray, beta: np.ndarray | None = None) -> Prepared:
-    """Make a series (T, n) ready, with cointegrating vectors that are given or estimated.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be fitted; the message says why.
-    """
+    """Make a series (T, n) ready, with cointegrating vectors that are given or estimated."""
     if not np.isfinite(values).all():
         raise ValueError("values must be finite; there are infinite or missing ones")
     for name, column in zip(spec.targets, values.T, strict=True):
@@ -98,11 +72,8 @@ def prepare(spec: Specification, values: np.ndarray, beta: np.ndarray | None = N
     if names:
         raise ValueError(f"{names} are perfectly collinear. Drop one of them")
     regressor_scale = np.sqrt((mean.regressors**2).mean(0))
-    sample = Sample(
-        mean.response / scale,
-        mean.regressors / regressor_scale,
-        vech(second_moments),
-    )
+    response, regressors = mean.response / scale, mean.regressors / regressor_scale
+    sample = Sample(response, regressors, vech(second_moments))
     coefficients = mean.coefficients * regressor_scale / scale[:, None]
     return Prepared(sample, coefficients, scale, regressor_scale, mean.beta)
 

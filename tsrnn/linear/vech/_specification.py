@@ -15,30 +15,15 @@ NESTED_KINDS = {"full": ("bekk", "diagonal"), "diagonal": ("scalar",), "bekk": (
 
 @dataclass(frozen=True)
 class Specification:
-    """Choices made before the data are seen.
+    """Choices made before the data are seen."""
 
-    Parameters
-    ----------
-    kind : str
-        The structure.
-    p, q : int
-        Lags of vech(e e') and of h.
-    targeting : bool
-    mean : Mean
-    targets : tuple
-        Names of the n variables.
-    stationary : bool
-        Whether the spectral radius must stay below one.
-    n_starts : int
-    """
-
-    kind: str
-    p: int
-    q: int
+    kind: str  # the structure
+    p: int  # lags of vech(e e')
+    q: int  # lags of h
     targeting: bool
     mean: Mean
-    targets: tuple[object, ...]
-    stationary: bool
+    targets: tuple[object, ...]  # names of the n variables
+    stationary: bool  # keep the spectral radius below one
     n_starts: int
 
     @property
@@ -105,24 +90,13 @@ class Specification:
 
 
 class Model(NamedTuple):
-    """Coefficients of one series, or of S series with a leading axis.
+    """Coefficients of one series, or of S series with a leading axis."""
 
-    Attributes
-    ----------
-    intercept : array of shape (n,)
-        Of the mean of y in levels.
-    lags : array of shape (m, n, n)
-    constant : array of shape (N,)
-        b.
-    theta : array of shape (p, N, N)
-    phi : array of shape (q, N, N)
-    """
-
-    intercept: np.ndarray
-    lags: np.ndarray
-    constant: np.ndarray
-    theta: np.ndarray
-    phi: np.ndarray
+    intercept: np.ndarray  # (n,), of the mean of y in levels
+    lags: np.ndarray  # (m, n, n)
+    constant: np.ndarray  # b, (N,)
+    theta: np.ndarray  # (p, N, N)
+    phi: np.ndarray  # (q, N, N)
 
 
 def is_nested_kind(small: str, kind: str) -> bool:

@@ -24,29 +24,14 @@ STRUCTURES = ("full", "diagonal", "scalar", "bekk")
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """Parameters of the variance equation of n variables, in one of two sets of coordinates.
-
-    Parameters
-    ----------
-    n : int
-    intercept : Block or None
-        vech of the constant, of shape (N,); none where it is targeted.
-    theta : tuple of Block
-        Coefficients of vech(e e') by lag, each of shape (N, N).
-    phi : tuple of Block
-        Coefficients of vech(H) by lag.
-    names : tuple of str
-        Of all parameters, in the order intercept, theta, phi.
-    units : array of shape (size, n)
-        Powers of the units of the variables in each parameter.
-    """
+    """Parameters of the variance equation of n variables, in one of two sets of coordinates."""
 
     n: int
-    intercept: Block | None
-    theta: tuple[Block, ...]
-    phi: tuple[Block, ...]
-    names: tuple[str, ...]
-    units: np.ndarray
+    intercept: Block | None  # vech of the constant, (N,); none where it is targeted
+    theta: tuple[Block, ...]  # coefficients of vech(e e') by lag, each (N, N)
+    phi: tuple[Block, ...]  # coefficients of vech(H) by lag
+    names: tuple[str, ...]  # in the order intercept, theta, phi
+    units: np.ndarray  # (size, n), powers of the units of the variables in each parameter
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -65,24 +50,15 @@ class Structure:
         return sum(block.size for block in (*self.theta, *self.phi))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Coefficients:
-    """The coefficients at some parameters, and their parameters block by block.
+    """The coefficients at some parameters, and their parameters block by block."""
 
-    Parameters
-    ----------
-    mean : array of shape (n, r)
-    intercept : array of shape (N,) or None
-    theta, phi : list of arrays (N, N)
-    parts : list of arrays
-        Parameters of every block of the structure.
-    """
-
-    mean: np.ndarray
-    intercept: np.ndarray | None
-    theta: list[np.ndarray]
+    mean: np.ndarray  # (n, r)
+    intercept: np.ndarray | None  # (N,)
+    theta: list[np.ndarray]  # each (N, N)
     phi: list[np.ndarray]
-    parts: list[np.ndarray]
+    parts: list[np.ndarray]  # parameters of every block of the structure
 
 
 def coefficients(structure: Structure, n_mean: int, params: np.ndarray) -> Coefficients:
@@ -212,12 +188,9 @@ class Block(Protocol):
 
 
 class Linear:
-    """Coefficients linear in the parameters.
+    """Coefficients linear in the parameters, by a basis (size, *out) of zeros and ones.
 
-    Parameters
-    ----------
-    basis : array of shape (size, *out)
-        Of zeros and ones, no two of them at the same place.
+    No two ones of the basis are at the same place.
     """
 
     def __init__(self, basis: np.ndarray) -> None:
@@ -249,14 +222,9 @@ class Quadratic:
     r"""Coefficients :math:`\sum_k \sum_{u,v} F_{ku} F_{kv} Q_{uv}` of a factor F.
 
     With Q the sandwiches of basis matrices E it is :math:`\sum_k D^+ (A_k' \otimes A_k') D`
-    for :math:`A_k = \sum_u F_{ku} E_u`: positive semidefinite for every F.
-
-    Parameters
-    ----------
-    products : array of shape (g, g, *out)
-        Q, symmetric in its first two axes.
-    terms, members : array of shape (size,)
-        Row k and column u of F of each parameter; the others are zero.
+    for :math:`A_k = \sum_u F_{ku} E_u`: positive semidefinite for every F. `products` are Q,
+    (g, g, *out), symmetric in the first two axes; `terms` and `members` (size,) are the row k and
+    column u of F of each parameter, the others being zero.
     """
 
     def __init__(self, products: np.ndarray, terms: np.ndarray, members: np.ndarray) -> None:

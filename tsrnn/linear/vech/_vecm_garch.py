@@ -28,9 +28,15 @@ from tsrnn.linear._family import Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._matrices import Forecast, MatrixForecaster
 from tsrnn.linear._mean import Mean
-from tsrnn.linear.vech._filter import CovarianceState, advance_vech, begin_vech
+from tsrnn.linear.vech._filter import (
+    CovarianceState,
+    advance_vech,
+    begin_vech,
+    draw_vech,
+    forecast_vech,
+    impulse_vech,
+)
 from tsrnn.linear.vech._fit import PreparedSeries, Search, estimates_of, highest_maximum, samples
-from tsrnn.linear.vech._forecast import draw_vech, forecast_vech, impulse_vech
 from tsrnn.linear.vech._inference import face_covariance, on_face
 from tsrnn.linear.vech._likelihood import companion, forecast_companion, persistence
 from tsrnn.linear.vech._specification import Model, Specification, is_nested_kind
@@ -39,17 +45,10 @@ from tsrnn.linear.vech._structure import STRUCTURES, Linear, n_variables, natura
 
 @dataclass(frozen=True)
 class VECHFamily(SerialFamily):
-    """Vech model of one structure at given orders.
-
-    Attributes
-    ----------
-    spec : Specification
-    random_state : int, numpy random generator or None
-        Source of the starting values.
-    """
+    """Vech model of one structure at given orders."""
 
     spec: Specification
-    random_state: Any = None
+    random_state: Any = None  # source of the starting values
 
     @property
     def names(self) -> tuple[str, ...]:
