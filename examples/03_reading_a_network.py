@@ -51,7 +51,7 @@ settings = {
     "linear_path": False,
     "learning_rate": 0.003,
     "batch_size": 8,
-    "max_epochs": 15,
+    "max_epochs": 6,
 }
 
 

@@ -4,7 +4,7 @@ A forecasting service that may be killed
 
 Rows arrive one at a time, and each moves the forecasts of its series. A model is estimated once;
 a service takes in the rows by `update`, one step of work each, and writes forecasts to a SQLite
-database. Here the last ten years of three macroeconomic series are sent to it, it is killed on
+database. Here the last five years of three macroeconomic series are sent to it, it is killed on
 the way, and its database ends as that of a service left in peace.
 
 The service is the file `_service.py` beside this one, written to be copied;
@@ -38,14 +38,14 @@ SERVICE = Path(_service.__file__)
 # The model
 # ---------
 # Inflation, the unemployment rate and the rate of treasury bills of the United States, in percent,
-# every quarter from 1959. One small network for the three is estimated on the forty years to 1999
+# every quarter from 1959. One small network for the three is estimated on the years to 2004
 # and saved.
 
 macro = datasets.load_macrodata()[["infl", "unemp", "tbilrate"]]
 series = {"infl": "inflation", "unemp": "unemployment", "tbilrate": "bill rate"}
 panel = macro.rename(columns=series).reset_index().melt("ds", var_name="unique_id", value_name="y")
 panel = panel[["unique_id", "ds", "y"]]
-is_new = panel["ds"] >= "2000-01-01"
+is_new = panel["ds"] >= "2005-01-01"
 
 temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 folder = Path(temporary.name)
@@ -56,14 +56,14 @@ network.fit(panel[~is_new]).save(model)
 # %%
 # The stream
 # ----------
-# A CSV file that only grows. The rows are those of 2000 to 2009, in the order of time, and beside
+# A CSV file that only grows. The rows are those of 2005 to 2009, in the order of time, and beside
 # them what streams bring: a row that is sent twice, one of an unknown series, one without a value.
 
 rows = panel[is_new].sort_values("ds", kind="stable")
 lines = rows.to_csv(index=False, header=False, lineterminator="\n").splitlines(keepends=True)
 lines.insert(10, lines[9])
-lines.insert(20, "gold,2001-07-01,271.5\n")
-lines.insert(30, "inflation,2002-04-01,\n")
+lines.insert(20, "gold,2006-07-01,271.5\n")
+lines.insert(30, "inflation,2007-04-01,\n")
 header, content = "unique_id,ds,y\n", "".join(lines)
 
 # %%
@@ -143,7 +143,7 @@ for line, reason in query(db, "SELECT line, reason FROM rejected"):
 text = "SELECT * FROM forecasts WHERE unique_id = 'unemployment' ORDER BY cutoff, ds"
 with closing(sqlite3.connect(db)) as opened:
     ahead = pd.read_sql(text, opened, parse_dates=["cutoff", "ds"]).groupby("cutoff").first()
-came = macro["unemp"]["2000":]
+came = macro["unemp"]["2005":]
 figure, ax = plt.subplots(figsize=(8.6, 3.6), layout="constrained")
 ax.fill_between(ahead["ds"], ahead["lo"], ahead["hi"], alpha=0.25, lw=0, label="80% interval")
 ax.plot(ahead["ds"], ahead["value"], label="forecast of the quarter before")

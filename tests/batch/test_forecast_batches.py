@@ -289,6 +289,17 @@ def test_fields_of_csv_files_that_are_missing(panel, arma, field, tmp_path):
     np.testing.assert_allclose(run.forecasts()["ARMA"], expected.forecasts()["ARMA"], rtol=1e-12)
 
 
+def test_a_point_is_no_decimal_mark_beside_a_comma(panel, arma, sort, expected, tmp_path):
+    texts = panel["y"].map(repr).str.replace(".", ",")
+    frame = panel.assign(y=texts.where(panel.index != 100, "1.234"))
+    frame.to_csv(tmp_path / "a.csv", index=False, sep=";")
+    run = forecast_batches(tmp_path / "a.csv", arma, out=tmp_path / "out", sep=";", decimal=",")
+    assert run.errors()["unique_id"].tolist() == ["s2"]
+    assert "must hold numbers; got '1.234'" in run.errors()["message"][0]
+    others = expected[expected["unique_id"] != "s2"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(sort(run.forecasts()), others, rtol=1e-12, check_dtype=False)
+
+
 def test_ids_of_csv_files_keep_their_zeros(panel, arma, tmp_path):
     panel.assign(unique_id="0" + panel["unique_id"].str[1:]).to_csv(tmp_path / "a.csv", index=False)
     run = forecast_batches(tmp_path / "a.csv", arma, out=tmp_path / "out")

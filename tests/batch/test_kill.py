@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tsrnn import ARMA
 from tsrnn.batch import forecast_batches
 from tsrnn.data import to_polars
 
@@ -17,8 +16,8 @@ KILLS = int(os.environ.get("TSRNN_KILLS", 8))
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills children that are made by fork")
-def test_kills_leave_the_same_bytes(broken, simulate, tmp_path):
-    more = simulate(120, 40, seed=2)
+def test_kills_leave_the_same_bytes(broken, arma, simulate, tmp_path):
+    more = simulate(15 * KILLS, 40, seed=2)  # more work than is done before the last kill
     more["unique_id"] = "t" + more["unique_id"]
     table = to_polars(broken).vstack(to_polars(more))
     table.write_parquet(tmp_path / "source.parquet")
@@ -37,11 +36,7 @@ def test_kills_leave_the_same_bytes(broken, simulate, tmp_path):
     assert at_files >= KILLS // 4
     assert finished == 1
     calm = forecast_batches(
-        tmp_path / "source.parquet",
-        ARMA(order=(1, 1), horizon=3),
-        level=80,
-        out=tmp_path / "calm",
-        rows_per_batch=80,
+        tmp_path / "source.parquet", arma, level=80, out=tmp_path / "calm", rows_per_batch=80
     )
     assert contents(tmp_path / "killed") == contents(calm.path)
     assert calm.n_failed == 3

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tsrnn.cli._options import csv_format
 from tsrnn.cli._source import Shape, Source, shape_of
 from tsrnn.data import read_panel
 
@@ -103,7 +104,8 @@ def test_wide_takes_whole_numbers_in_the_first_column(read):
 def test_other_separators_and_byte_order_marks(read):
     frame = read("\ufeffds;y\n2024-01-01;1\n2024-01-02;2\n", sep=";")
     assert list(frame.columns) == ["ds", "y"]
-    assert read("ds\ty\n2024-01-01\t1\n2024-01-02\t2\n", sep="\\t")["y"].tolist() == [1, 2]
+    sep, _ = csv_format("\\t", ".")  # as it is written in a shell
+    assert read("ds\ty\n2024-01-01\t1\n2024-01-02\t2\n", sep=sep)["y"].tolist() == [1, 2]
 
 
 def test_text_that_is_dropped_need_not_be_numbers(read):
@@ -197,6 +199,7 @@ class TestOtherCountries:
         for line, part in (
             ("Summe;Total;3,75\n", "line 6 has 'Total'. Correct it, or take the line out"),
             ("München;2024-03-31;1.234,5\n", "line 6 has '1.234,5'"),
+            ("München;2024-03-31;1.234\n", "line 6 has '1.234'"),  # a thousand and more, or one?
             ("München;2024-03-31;k. A.\n", "line 6 has 'k. A.'"),
         ):
             content = pack[suffix]((self.LINES + line).encode("cp1252"))

@@ -1,11 +1,10 @@
 """Runs the service of the example in forked children and kills them; prints what is left.
 
-    python _killer.py PLAN MODEL STREAM MOST FOLDER
+    python _killer.py FOLDER [PLAN MODEL STREAM MOST] ...
 
-Plans: `undisturbed`; `everywhere`, a fresh database for each event at which a child can die;
-`planned`, one database and children that die at drawn events; `timed`, at drawn times. The
-children are forks of a process with one thread that has imported everything, so that a kill
-costs milliseconds.
+Plans: `everywhere`, a fresh database for each event at which a child can die; `planned`, one
+database and children that die at drawn events; `timed`, at drawn times. The children are forks of
+a process with one thread that has imported everything, so that a kill costs milliseconds.
 """
 
 import json
@@ -116,8 +115,8 @@ def tables(db):
     return found | {"offset": offset, "state": json.loads(state[8 : 8 + size])["__metadata__"]}
 
 
-def main(plan, model, stream, most, folder):
-    """Follow a plan; print how many were killed, and the different ends that there were."""
+def report(plan, model, stream, most, folder):
+    """Follow a plan: how many were killed, and the different ends that there were."""
     draws, kills, ends = random.Random(0), 0, []
     arguments = {"model": model, "stream": stream, "h": 3, "most": int(most)}
 
@@ -134,7 +133,7 @@ def main(plan, model, stream, most, folder):
             kills += forked(at(last), last=last) is None
             forked(at(last))
             ends.append(tables(at(last)["db"]))
-    elif plan != "undisturbed":
+    else:
         while kills < KILLS:
             name = f"{plan}{len(ends)}"  # a new database when one is through
             ended = False
@@ -147,7 +146,17 @@ def main(plan, model, stream, most, folder):
             forked(at(name))
             ends.append(tables(at(name)["db"]))
     different = [end for i, end in enumerate(ends) if end not in ends[:i]]
-    print(json.dumps({"events": n_events, "kills": kills, "ends": different}))
+    return {"events": n_events, "kills": kills, "ends": different}
+
+
+def main(folder, *arguments):
+    """Print the reports of plans, each of four arguments, in a folder of its own."""
+    reports = []
+    for i in range(0, len(arguments), 4):
+        place = Path(folder, f"plan{i // 4}")
+        place.mkdir()
+        reports.append(report(*arguments[i : i + 4], place))
+    print(json.dumps(reports))
 
 
 if __name__ == "__main__":

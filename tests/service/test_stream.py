@@ -75,6 +75,8 @@ SENT = [
     *((line(i), i) for i in range(9, 24)),
 ]
 HEADER = b"unique_id,ds,y\n"
+# Plans of `_killer.py` that kill twenty times: name, model, rows of a transaction.
+KILLED_AGAIN = [("planned", "ARMA", 7), ("planned", "ParaRNN", 1), ("timed", "ARMA", 1)]
 
 
 @pytest.fixture(scope="module")
@@ -111,18 +113,26 @@ def tables(db):
         }
 
 
-def killed(plan, model, stream, most, folder):
-    """What `_killer.py` reports."""
+@pytest.fixture(scope="module")
+def killed(models, stream, tmp_path_factory):
+    """Reports of `_killer.py` by the arguments of a plan, all of one process: it imports once."""
+    folder = tmp_path_factory.mktemp("killed")
+    short = folder / "rows.csv"
+    short.write_bytes(HEADER + b"".join(sent for sent, _ in [*SENT[:2], SENT[6], SENT[0]]))
+    plans = [("everywhere", "ARMA", 3), *KILLED_AGAIN]
+    arguments = [folder]
+    for plan, name, most in plans:
+        arguments += [plan, models[name], short if plan == "everywhere" else stream, str(most)]
     done = subprocess.run(
-        [sys.executable, KILLER, plan, model, stream, str(most), folder],
+        [sys.executable, KILLER, *arguments],
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
         env=ONE_THREAD,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return dict(zip(plans, json.loads(done.stdout), strict=True))
 
 
 @pytest.mark.parametrize("name", ["ARMA", "ParaRNN"])
@@ -360,22 +370,17 @@ forks = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kills f
 
 @forks
 @pytest.mark.slow
-def test_killed_at_every_event(models, tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_bytes(HEADER + b"".join(sent for sent, _ in [*SENT[:2], SENT[6], SENT[0]]))
-    report = killed("everywhere", models["ARMA"], path, 3, tmp_path)
+def test_killed_at_every_event(killed):
+    report = killed["everywhere", "ARMA", 3]
     assert report["kills"] == report["events"] > 30
     assert len(report["ends"]) == 1
 
 
 @forks
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("plan", "name", "most"),
-    [("planned", "ARMA", 7), ("planned", "ParaRNN", 1), ("timed", "ARMA", 1)],
-)
-def test_killed_twenty_times(models, stream, tmp_path, plan, name, most):
-    report = killed(plan, models[name], stream, most, tmp_path)
+@pytest.mark.parametrize("plan", KILLED_AGAIN, ids=lambda plan: "-".join(map(str, plan)))
+def test_killed_twenty_times(killed, stream, plan):
+    report = killed[plan]
     assert report["kills"] == 20
     (end,) = report["ends"]
     assert len(end["forecasts"]) == 24 * H

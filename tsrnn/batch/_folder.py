@@ -46,13 +46,7 @@ class Folder:
                 )
 
     def begin(self, plan: dict[str, Any], overwrite: bool) -> None:
-        """Take the folder for a run, or the one that an interrupted run has left.
-
-        Raises
-        ------
-        ValueError
-            If it holds something else.
-        """
+        """Take the folder for a run, or the one that an interrupted run has left."""
         if self.path.exists() and not self.path.is_dir():
             raise NotADirectoryError(f"out must be a folder; {str(self.path)!r} is none")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -82,13 +76,7 @@ class Folder:
             )
 
     def finish(self, n_partitions: int) -> None:
-        """Mark the run as complete.
-
-        Raises
-        ------
-        ValueError
-            If the folder has partitions that the source has not.
-        """
+        """Mark the run as complete."""
         kept = len(list((self.path / "forecasts").glob("part-*.parquet")))
         if kept != n_partitions:
             raise ValueError(

@@ -221,7 +221,7 @@ def work(
     else:
         forecasts = to_polars(answer.forecasts)
         check_zone(forecasts, partition.number, request)  # text may be read as times of a zone
-    # timestamps of one unit, as frames of one run may differ in it
+    # frames of one run may differ in their unit; polars' own is the microsecond
     times = [name for name, dtype in forecasts.schema.items() if isinstance(dtype, pl.Datetime)]
     if times:
         forecasts = forecasts.with_columns(pl.col(times).dt.cast_time_unit("us"))

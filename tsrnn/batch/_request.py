@@ -181,17 +181,15 @@ def check_zone(frame: Any, number: int, request: Request) -> None:
 
 
 def with_numbers(frame: Any, texts: tuple[str, ...], decimal: str = ".") -> Any:
-    """Return a polars frame with numbers in place of their text.
-
-    Raises
-    ------
-    TypeError
-        If a text is no number.
-    """
+    """Return a polars frame with numbers in place of their text."""
     for name in texts:
         column = frame[name]
         plain = column.str.strip_chars()
-        numbers = plain.str.replace_all(decimal, ".", literal=True).cast(float, strict=False)
+        written = plain
+        if decimal != ".":  # 1.234 is a thousand and more there: no number, sooner than a wrong one
+            written = plain.str.replace_all(".", "'", literal=True)
+            written = written.str.replace_all(decimal, ".", literal=True)
+        numbers = written.cast(float, strict=False)
         unread = numbers.is_null() & column.is_not_null()
         wrong = frame.filter(unread & ~plain.is_in(list(CsvFormat.MISSING)))
         if len(wrong):

@@ -28,11 +28,6 @@ class FrameRows:
     id_col : str
     columns : list, optional
         Columns to keep; all by default.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no such frame, is empty, a column is missing or ids are.
     """
 
     def __init__(self, frame: Any, id_col: str, columns: list[Any] | None = None) -> None:
@@ -100,11 +95,6 @@ class FileRows:
         The other columns, but it and the ids, are numbers.
     whole_ids : bool
         Whether ids in CSV files are whole numbers; otherwise they are text as it stands.
-
-    Raises
-    ------
-    ValueError
-        If the files cannot be read, differ in their columns, miss one, or miss ids.
     """
 
     def __init__(
@@ -195,13 +185,7 @@ class FilePart:
 
 
 def _with_whole_ids(table: Any, id_col: str) -> Any:
-    """Return ids read as text as the whole numbers that they are.
-
-    Raises
-    ------
-    ValueError
-        If one is none.
-    """
+    """Return ids read as text as the whole numbers that they are."""
     pl = load_polars()
     written = table[id_col]
     whole = written.cast(pl.Int64, strict=False)

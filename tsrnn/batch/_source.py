@@ -20,7 +20,7 @@ from tsrnn.data import CsvFormat, DataFiles, read_panel
 
 __all__ = ["Partition", "Source", "common_freq", "find_files", "open_future", "open_source"]
 
-SERIES = 50  # from which the frequency is taken
+SERIES = 50  # from which the frequency is taken: a reading each, here and not on the workers
 
 
 class Partition(NamedTuple):
@@ -70,13 +70,7 @@ class Source(NamedTuple):
 
 
 def open_source(source: Any, request: Request, rows_per_batch: int) -> Source:
-    """Divide a source into partitions.
-
-    Raises
-    ------
-    TypeError, ValueError, FileNotFoundError
-        If it is no frame, path or iterator of frames, or a column is missing.
-    """
+    """Divide a source into partitions."""
     if isinstance(source, str | os.PathLike):
         rows, fingerprint, texts = _file_rows(source, request, request.columns)
         return _divided(rows, fingerprint, rows_per_batch, texts)
@@ -94,13 +88,7 @@ def open_source(source: Any, request: Request, rows_per_batch: int) -> Source:
 
 
 def open_future(X_future: Any, opened: Source, request: Request) -> tuple[Any, Source]:
-    """Rows of the steps ahead, None if there are none, and the source that says so.
-
-    Raises
-    ------
-    TypeError, ValueError, FileNotFoundError
-        If they cannot be read, or are of none of the series of the source.
-    """
+    """Rows of the steps ahead, None if there are none, and the source that says so."""
     if X_future is None:
         return None, opened
     if isinstance(X_future, str | os.PathLike):

@@ -50,13 +50,7 @@ def is_file(model: str) -> bool:
 
 
 def class_of(name: str) -> Any:
-    """Return the class of a model by its name.
-
-    Raises
-    ------
-    typer.BadParameter
-        If there is none of that name.
-    """
+    """Return the class of a model by its name."""
     key = _key(name)
     if key not in COMMANDS:
         near = difflib.get_close_matches(key, COMMANDS, n=1)
@@ -66,13 +60,7 @@ def class_of(name: str) -> Any:
 
 
 def settings_of(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return the arguments of ``--set NAME=VALUE``, values as JSON where they are, else text.
-
-    Raises
-    ------
-    typer.BadParameter
-        If a text has no name, a name comes twice or has an option of its own.
-    """
+    """Return the arguments of ``--set NAME=VALUE``, values as JSON where they are, else text."""
     settings: dict[str, Any] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -106,13 +94,7 @@ def check_as_fitted(
 
 
 def make_model(name: str, common: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
-    """Return a forecaster of common arguments, which settings replace.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it has no such argument.
-    """
+    """Return a forecaster of common arguments, which settings replace."""
     cls = class_of(name)
     try:
         return cls(**{**common, **settings})
@@ -128,13 +110,6 @@ def make_models(
 
     `common` holds arguments of all, but `known_ahead` is for those that take exogenous columns.
     A setting with a label is for that model, one without for all that have such an argument.
-
-    Raises
-    ------
-    typer.BadParameter
-        If a model is not known, a label comes twice, or a setting has an unknown label.
-    TypeError, ValueError
-        If no model has an argument of that name.
     """
     named = _labelled(texts)
     of_label: dict[str, dict[str, Any]] = {label: {} for label in named}
@@ -179,13 +154,7 @@ def _key(name: str) -> str:
 
 
 def load_forecaster(path: str) -> Any:
-    """Return the forecaster in a file.
-
-    Raises
-    ------
-    TypeError
-        If the file holds a model of another kind.
-    """
+    """Return the forecaster in a file."""
     from tsrnn.contract import Forecaster
     from tsrnn.storage import load
 

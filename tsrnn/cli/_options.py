@@ -90,13 +90,7 @@ def names(values: Sequence[str] | None) -> list[str]:
 
 
 def levels(values: Sequence[str] | None) -> list[float] | None:
-    """Return the percentages of ``--level``, whole ones as integers.
-
-    Raises
-    ------
-    typer.BadParameter
-        If one is no number.
-    """
+    """Return the percentages of ``--level``, whole ones as integers."""
     percentages = []
     for text in names(values):
         try:
@@ -127,13 +121,7 @@ def reading(
 
 
 def csv_format(sep: str, decimal: str) -> tuple[str, str]:
-    """Return separator and decimal mark of CSV, checked.
-
-    Raises
-    ------
-    typer.BadParameter
-        If one is no single character, or both are the same.
-    """
+    """Return separator and decimal mark of CSV, checked."""
     sep = sep.replace("\\t", "\t")
     for option, text in (("--sep", sep), ("--decimal", decimal)):
         if len(text) != 1:

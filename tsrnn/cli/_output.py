@@ -78,15 +78,7 @@ def check_out(
 
 
 def write_table(table: pd.DataFrame, path: str) -> None:
-    """Write a table as CSV or parquet: beside its place, then renamed.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    ImportError
-        If parquet is to be written and polars is not installed.
-    """
+    """Write a table as CSV or parquet: beside its place, then renamed."""
     place = Path(path).expanduser()
     if place.suffix.lower() == ".parquet":
         put_file(place, to_polars(table).write_parquet)

@@ -18,17 +18,13 @@ from tsrnn.data import CsvFormat, DataFiles, Layout
 __all__ = ["Shape", "Source", "in_layout", "shape_of"]
 
 STDIN = "-"
-
-
 ID, TIME, VALUE = "unique_id", "ds", "y"
 INTEGER, INT64 = re.compile(r"-?[0-9]{1,19}"), range(-(2**63), 2**63)
-
-
 Place = Callable[[int], str]  # from the number of a row to where it stands in the file
 GROUPED = re.compile(r"[-+]?\d[\d.,' ]*")  # a number with marks of another country
 # Quarters and months as statistical offices write them; `read_panel` reads them.
 PERIOD = r"\d{4}(-?Q[1-4]|M\d{2})"
-STEPS = r"[+-]?\d{1,18}"
+STEPS = r"[+-]?\d{1,18}"  # what 64 bits hold in any case
 
 
 @dataclass(frozen=True)
@@ -54,26 +50,13 @@ class Source:
             Of CSV or parquet files; - is CSV from stdin.
         shape : Shape, optional
             That of the file, where it is known.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        ValueError
-            If it cannot be read, a column is missing, or time or numbers are none.
         """
         name, table = self._open(path)
         check_there(name, table.columns, self.drop, "--drop")
         return self._framed(name, table, shape)
 
     def read_future(self, path: str, shape: Shape | None) -> pd.DataFrame:
-        """Return rows of the steps ahead; columns to be dropped from the data need not be there.
-
-        Raises
-        ------
-        FileNotFoundError, ValueError
-            As `read`.
-        """
+        """Return rows of the steps ahead; columns to be dropped from the data need not be there."""
         return self._framed(*self._open(path), shape)[0]
 
     def like(self, layout: Layout) -> tuple[Source, Shape | None]:
@@ -84,8 +67,7 @@ class Source:
         return self, Shape(time, ids, False)
 
     def _open(self, path: str) -> tuple[str, DataFiles]:
-        sep = self.sep.replace("\\t", "\t")
-        csv = CsvFormat(sep, self.decimal, self.encoding, options=True)
+        csv = CsvFormat(self.sep, self.decimal, self.encoding, options=True)
         if path != STDIN:
             return path, DataFiles.find(path, csv)
         content = sys.stdin.buffer.read()
@@ -148,11 +130,6 @@ def shape_of(
 
     A file is long if it has a column of ids, or one of time and one called y, or if `id_col` or
     `target` is given; else it is wide, time in `time_col`, or in ds, or in the first column.
-
-    Raises
-    ------
-    ValueError
-        If a column that was named, or that of time, is not there.
     """
     check_there(path, columns, [id_col] if id_col else [], "--id-col")
     check_there(path, columns, [time_col] if time_col else [], "--time-col")
@@ -190,17 +167,11 @@ def mostly_dates(column: pd.Series, time_format: str | None) -> bool:
         times = _datetimes(known, "", time_format)
     except ValueError:
         return False
-    return bool(times.notna().mean() > 0.5)
+    return bool(times.notna().mean() > 0.5)  # totals and notes are fewer than dates
 
 
 def parse_times(column: pd.Series, path: str, time_format: str | None, place: Place) -> pd.Series:
-    """Return text as datetimes, or as integers if all of it is; other columns as they are.
-
-    Raises
-    ------
-    ValueError
-        If a text is no date of the format, ISO 8601 by default, or offsets differ.
-    """
+    """Return text as datetimes, or as integers if all of it is; other columns as they are."""
     if not _is_text(column):
         return column
     known = column.dropna().astype(str).str.strip()
@@ -252,7 +223,9 @@ def check_numbers(
         column = table[name]
         if not _is_text(column):
             continue
-        plain = column.astype("str").str.replace(decimal, ".", regex=False)
+        plain = column.astype("str")
+        if decimal != ".":  # 1.234 is a thousand and more there: no number, sooner than a wrong one
+            plain = plain.str.replace(".", "'", regex=False).str.replace(decimal, ".", regex=False)
         wrong = np.flatnonzero(pd.to_numeric(plain, errors="coerce").isna() & column.notna())
         if len(wrong):
             text = str(column.iloc[wrong[0]])
@@ -275,7 +248,7 @@ def _is_text(column: pd.Series) -> bool:
 def in_layout(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> Any:
     """Return a frame as a saved model expects it: periods, time zone, type of ids, a Series."""
     if layout.kind == "long":
-        stamps = pd.Series(_stamps(pd.Index(frame[layout.time_col]), layout))
+        stamps = _stamps(pd.Index(frame[layout.time_col]), layout)
         frame = frame.assign(**{str(layout.time_col): stamps})
         return _with_ids(frame, layout, ids)
     frame = frame.set_axis(_stamps(frame.index, layout), axis=0)
@@ -294,13 +267,7 @@ def _stamps(times: pd.Index, layout: Layout) -> pd.Index:
 
 
 def _with_ids(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> pd.DataFrame:
-    """Ids of CSV are text; where those of the model are integers, whole numbers are as well.
-
-    Raises
-    ------
-    ValueError
-        If ids of a model of integers are other text.
-    """
+    """Ids of CSV are text; where those of the model are integers, whole numbers are as well."""
     if layout.id_col is None or not pd.api.types.is_integer_dtype(ids.dtype):
         return frame
     column = frame[layout.id_col]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -59,7 +57,14 @@ def export_onnx(forecaster: Any, path: PathLike, *, level: Any = None) -> Export
     >>> exported.metadata["outputs"]["lower"]  # doctest: +SKIP
     ['series', 12, 1, 1]
     """
-    _check_installed()
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"ONNX models need {error.name}, which is not installed; pip install tsrnn[onnx]"
+        ) from error
     return write_program(forecaster, path, level, {"opset": OPSET}, model_of, _runner)
 
 
@@ -69,11 +74,18 @@ def model_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -
         name: {axis: size for axis, size in enumerate(shape) if isinstance(size, str)}
         for name, shape in metadata["inputs"].items()
     }
-    with _quiet():
-        onnx_program = torch.onnx.export(
-            exported, (), dynamo=True, opset_version=OPSET, verbose=False, dynamic_shapes=free,
-            output_names=list(metadata["outputs"]),
-        )  # fmt: skip
+    logger = logging.getLogger("torch.onnx")  # the exporter tells of itself, by log and by warning
+    before = logger.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logger.setLevel(logging.ERROR)
+        try:
+            onnx_program = torch.onnx.export(
+                exported, (), dynamo=True, opset_version=OPSET, verbose=False, dynamic_shapes=free,
+                output_names=list(metadata["outputs"]),
+            )  # fmt: skip
+        finally:
+            logger.setLevel(before)
     assert onnx_program is not None
     onnx_program.model.metadata_props[METADATA] = json.dumps(metadata)
     return onnx_program.model_proto.SerializeToString()
@@ -89,28 +101,3 @@ def _runner(content: bytes) -> Run:
         return dict(zip(names, session.run(names, dict(given)), strict=True))
 
     return run
-
-
-def _check_installed() -> None:
-    try:
-        import onnx  # noqa: F401
-        import onnxruntime  # noqa: F401
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"ONNX models need {error.name}, which is not installed; pip install tsrnn[onnx]"
-        ) from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the messages of torch's exporter about itself."""
-    logger = logging.getLogger("torch.onnx")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(before)

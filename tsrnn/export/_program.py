@@ -23,9 +23,10 @@ from tsrnn.forecasters import (
 
 
 class Carried(NamedTuple):
-    """Memory of S series that a program carries from call to call; zero for one never seen.
+    """State of S series between two calls of a program, whose files call it memory.
 
-    A series is a unit of the network, or each of its targets is: G units, of c = C / G targets.
+    Zero for a series never seen. A series is a unit of the network, or each of its targets is: G
+    units, of c = C / G targets.
 
     Attributes
     ----------
@@ -64,11 +65,6 @@ class Program(nn.Module):
     ----------
     shapes : dict
         Shapes of the fields of `Carried` of one series.
-
-    Raises
-    ------
-    ValueError
-        If the validation part has too few errors for a level.
     """
 
     pooled: Tensor | None
@@ -78,7 +74,7 @@ class Program(nn.Module):
         self.fitted, self.levels, self.step = fitted, levels, fitted.step()
         for module in self.step.modules():
             if isinstance(getattr(module, "engine", None), str):
-                # a program has its own loop over time, whatever the fit ran
+                # traced as one operator; torch cannot trace the products in the loop of "reference"
                 module.engine = "auto"  # type: ignore[assignment]
         model, settings, calibration = fitted.model, fitted.settings, fitted.calibration
         n_targets, groups = fitted.data.n_targets, self.step.units_per_series
@@ -124,30 +120,25 @@ class Program(nn.Module):
             "memory_after" (S, M).
         """
         alive = torch.arange(rows.shape[1]) < lengths[:, None]
-        rows = torch.where(alive[..., None], rows, 1.0)  # the others may hold anything
-        carried = self._scaled(Carried(*memory.split(self.sizes, 1)), rows, alive)
+        rows = torch.where(alive[..., None], rows, 1.0)  # the others may be NaN; 1 has a logarithm
+        carried = Carried(*memory.split(self.sizes, 1))
+        targets, settings = rows[..., : self.fitted.data.n_targets], self.fitted.settings
+        scaling = scale_padded(targets, alive, settings.season, settings.boxcox)
+        seen = carried.scale > 0  # of the others the rows of this call give the scaling
+        location, scale, varies = (
+            torch.where(seen, old, new) for old, new in zip(carried[:3], scaling, strict=True)
+        )
+        carried = carried._replace(location=location, scale=scale, varies=varies)
+        if self.pooled is not None and self.shapes["widths"][-1]:
+            widths = torch.where(seen[:, :1], carried.widths, self.pooled.flatten())
+            carried = carried._replace(widths=widths)
         values = self.step.standardised(rows, carried.location[:, None], carried.scale[:, None])
         carried = self._take_in(carried, values, alive)
         forecasts = self._forecasts(carried, future)
         return forecasts | {"memory_after": torch.cat(list(carried), 1)}
 
-    def _scaled(self, carried: Carried, rows: Tensor, alive: Tensor) -> Carried:
-        """Memory with the scaling of all series, those never seen by their rows."""
-        targets, settings = rows[..., : self.fitted.data.n_targets], self.fitted.settings
-        scaling = scale_padded(targets, alive, settings.season, settings.boxcox)
-        seen = carried.scale > 0
-        location, scale, varies = (
-            torch.where(seen, old, new) for old, new in zip(carried[:3], scaling, strict=True)
-        )
-        carried = carried._replace(location=location, scale=scale, varies=varies)
-        if not self.shapes["widths"][-1]:
-            return carried
-        assert self.pooled is not None
-        widths = torch.where(seen[:, :1], carried.widths, self.pooled.flatten())
-        return carried._replace(widths=widths)
-
     def _take_in(self, carried: Carried, values: Tensor, alive: Tensor) -> Carried:
-        """Memory after standardised rows (S, T, C + E), taken in one by one, the `alive` ones."""
+        """State after standardised rows (S, T, C + E), taken in one by one, the `alive` ones."""
         # torch has no public name for it yet.
         from torch._higher_order_ops import scan
 

@@ -177,17 +177,13 @@ def traced(program: Program) -> torch.export.ExportedProgram:
         # The compiled recurrence becomes a loop in torch, here of a single step.
         loops = {torch.ops.tsrnn.recurrence.default: decomposed_recurrence}
         exported = exported.run_decompositions(loops)
-    _forget_origin(exported)
-    return exported
-
-
-def _forget_origin(exported: torch.export.ExportedProgram) -> None:
-    """Drop the lines of code that operators come from: files need no paths of this machine."""
+    # Operators know the lines of code that they come from: files need no paths of this machine.
     for module in exported.graph_module.modules():
         if isinstance(module, torch.fx.GraphModule):
             for node in module.graph.nodes:
                 for name in ORIGIN:
                     node.meta.pop(name, None)
+    return exported
 
 
 def example_of(program: Program) -> dict[str, Tensor]:
@@ -226,17 +222,7 @@ def _runner(content: bytes) -> Run:
 
 
 def checked_forecaster(forecaster: Any) -> RecurrentForecaster:
-    """Fitted forecaster that can be exported.
-
-    Raises
-    ------
-    TypeError
-        If it is no recurrent network.
-    ValueError
-        If its layers cannot be exported.
-    sklearn.exceptions.NotFittedError
-        Before `fit`.
-    """
+    """Fitted forecaster that can be exported."""
     if not isinstance(forecaster, RecurrentForecaster):
         advice = "Keep it by save and tsrnn.load"
         if hasattr(forecaster, "to_rnn"):
@@ -249,19 +235,13 @@ def checked_forecaster(forecaster: Any) -> RecurrentForecaster:
     if forecaster.fitted_.settings.layer == "BlockRecurrentAttention":
         raise ValueError(
             "cell='attention' cannot be exported: what it does in a step depends on its state. Fit "
-            "with cell='rnn', 'gru' or 'lstm', or keep it by save and tsrnn.load"
+            "with another cell, such as cell='lstm', or keep it by save and tsrnn.load"
         )
     return forecaster
 
 
 def checked_levels(fitted: FittedNetworks, level: Any) -> list[float]:
-    """Levels of the intervals that the program gives.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one is no percentage, or they are those of Student's distribution.
-    """
+    """Levels of the intervals that the program gives."""
     levels = [float(value) for value in check_levels(level)]
     if levels and fitted.settings.intervals == "student-t":
         raise ValueError(

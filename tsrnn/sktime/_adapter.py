@@ -106,6 +106,7 @@ class Adapter(BaseForecaster):
     def _predict_interval(
         self, fh: Any, X: pd.DataFrame | None, coverage: list[float]
     ) -> pd.DataFrame:
+        # 100 * 0.55 is 55.00000000000001, which would name another column
         levels = [round(100 * share, 10) for share in coverage]
         ahead = self._ahead(fh, X, [level for level in levels if level > 0] or None)
         rows = rows_at(ahead, self._cur_y, fh.to_absolute_index(self._cutoff))
@@ -174,13 +175,7 @@ def instances(y: pd.DataFrame) -> tuple[np.ndarray, pd.Index | None, list[str]]:
 
 
 def to_long(y: pd.DataFrame, X: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return rows of y, beside them those of X at the same index, as a long frame.
-
-    Raises
-    ------
-    ValueError
-        If X lacks rows of y.
-    """
+    """Return rows of y, beside them those of X at the same index, as a long frame."""
     data = y
     if X is not None:
         lacking = y.index.difference(X.index)
@@ -209,13 +204,7 @@ def exog_names(X: pd.DataFrame, y: pd.DataFrame) -> list:
 
 
 def rows_at(frame: pd.DataFrame, y: pd.DataFrame, times: pd.Index) -> pd.DataFrame:
-    """Return rows of a long frame at some times of every series of y, indexed as sktime wants them.
-
-    Raises
-    ------
-    ValueError
-        If a row is not there.
-    """
+    """Return rows of a long frame at some times of every series of y, with an index of sktime."""
     _, labels, names = instances(y)
     wanted = pd.MultiIndex.from_product([names, times])
     places = pd.MultiIndex.from_arrays([frame[ID], pd.Index(frame[TIME])]).get_indexer(wanted)
