@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from tsrnn.contract import (
     Arguments,
@@ -15,7 +14,6 @@ from tsrnn.contract import (
     FittedData,
     as_saved,
     unit_index,
-    warn_user,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
@@ -28,8 +26,6 @@ from tsrnn.linear._inference import check_kind
 from tsrnn.linear._results import Results
 from tsrnn.linear._state import LinearState
 from tsrnn.linear._summary import LinearSummary, summarise
-
-NAMES_SHOWN = 3
 
 
 @with_shared_arguments
@@ -116,7 +112,6 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearState]):
             units = unit_index(data.layout, data.ids, family.multivariate)
             given = given_params(params, units, family.names)
         fitted = FittedLinear.fit(arguments, data, horizon, family, panel, given)
-        report(fitted)
         return fitted, fitted.filter(panel)
 
     def _from_file(
@@ -133,38 +128,3 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearState]):
         with as_saved("params"):
             check_kind(arguments.cov_type, fitted.estimates)
         return fitted, state
-
-
-def report(fitted: FittedLinear) -> None:
-    """Refuse estimates of which there are none; warn of units that failed.
-
-    Raises
-    ------
-    ValueError
-        If no series could be fitted, or the standard errors asked for are not to be had.
-    """
-    estimates, data = fitted.estimates, fitted.data
-    check_kind(fitted.arguments.cov_type, estimates)
-    labels = unit_index(data.layout, data.ids, fitted.family.multivariate)
-    lost = np.flatnonzero(~estimates.fitted)
-    if len(lost):
-        reason = (*estimates.messages[lost[0]], "no admissible parameters were found")[0]
-        if len(lost) == len(estimates.params):
-            raise ValueError(f"no series could be fitted; {named(labels[lost])}: {reason}")
-        warn_user(
-            f"{len(lost)} of {len(estimates.params)} units could not be fitted, "
-            f"{named(labels[lost])}. The reason for the first: {reason.removesuffix('.')}. The "
-            "parameters of these units are NaN; see messages_"
-        )
-    loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
-    if len(loose):
-        warn_user(
-            f"the likelihood of {len(loose)} of {len(estimates.params)} units was not "
-            f"maximised to tolerance, {named(labels[loose])}; see converged_ and messages_"
-        )
-
-
-def named(labels: pd.Index) -> str:
-    """Names of the first few of some units."""
-    shown = ", ".join(repr(label) for label in labels[:NAMES_SHOWN])
-    return shown if len(labels) <= NAMES_SHOWN else f"first {shown}"

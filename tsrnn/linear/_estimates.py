@@ -26,7 +26,7 @@ class Derivatives(NamedTuple):
     information: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimates:
     """Fitted parameters of N units and the matrices that inference needs.
 
@@ -73,16 +73,6 @@ class Estimates:
     messages: tuple[tuple[str, ...], ...]
     starts: np.ndarray | None = None
     agreement: np.ndarray | None = None
-
-    @classmethod
-    def empty(cls, names: tuple[str, ...]) -> Estimates:
-        """Estimates of no unit, to be `placed` among units that could not be fitted."""
-        k = len(names)
-        numbers, rows, square = np.empty(0, np.int64), np.empty((0, k)), np.empty((0, k, k))
-        return cls(
-            names, rows, np.empty(0), numbers, rows, square, square, square, numbers,
-            np.empty(0, bool), np.empty((0, k), bool), (), numbers, numbers,
-        )  # fmt: skip
 
     @classmethod
     def of_unit(

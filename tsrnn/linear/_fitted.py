@@ -25,14 +25,19 @@ from tsrnn.contract import (
     refuse,
     target_scales,
     text,
+    unit_index,
+    warn_user,
 )
 from tsrnn.data import Panel, steps_between, write_stamps
 from tsrnn.linear._estimates import BY_UNIT, Estimates, concatenated
 from tsrnn.linear._family import Arrays, CannotFitError, Family, Units
 from tsrnn.linear._hypotheses import fingerprint
+from tsrnn.linear._inference import check_kind
 from tsrnn.linear._state import LinearState
 
 GIVEN = "Parameters were given, not estimated: no standard errors."
+NO_OPTIMUM = "no admissible parameters were found"
+NAMES_SHOWN = 3
 MOST_LAGS = 100  # of an order that a file may have beside few parameters
 
 
@@ -55,36 +60,45 @@ def estimate(
         NaN, and the reason, for those that could not be fitted.
     constants : dict of ndarray
         What the likelihood takes as known, with N as the first axis.
+
+    Raises
+    ------
+    ValueError
+        If no unit could be fitted.
     """
     n_units = panel.n_series * (1 if family.multivariate else panel.values.shape[1])
     reasons: dict[int, str] = {}
     units: list[np.ndarray] = []
     parts: list[Estimates] = []
     constants: list[Arrays] = []
-    progress = tqdm(total=n_units, desc=family.title, disable=not verbose, leave=False)
-    for sample, refused in family.prepare(panel, given):
-        reasons |= refused
-        progress.update(len(refused))
-        if sample is None:
-            continue
-        try:
-            if given is None:
-                optimum = family.search(sample, verbose)
+    with tqdm(total=n_units, desc=family.title, disable=not verbose, leave=False) as progress:
+        for sample, refused in family.prepare(panel, given):
+            reasons |= refused
+            progress.update(len(refused))
+            if sample is None:
+                continue
+            try:
+                if given is None:
+                    optimum = family.search(sample, verbose)
+                else:
+                    optimum = family.given(sample, given[sample.units])
+                part, known = family.infer(sample, optimum)
+            # A matrix that cannot be factored says as much as a family that refuses.
+            except (CannotFitError, np.linalg.LinAlgError) as error:
+                reasons |= dict.fromkeys(sample.units.tolist(), f"{error}.")
             else:
-                optimum = family.given(sample, given[sample.units])
-            part, known = family.infer(sample, optimum)
-        # A matrix that cannot be factored says as much as a family that refuses.
-        except (CannotFitError, np.linalg.LinAlgError) as error:
-            reasons |= dict.fromkeys(sample.units.tolist(), f"{error}.")
-        else:
-            units.append(sample.units)
-            parts.append(part)
-            constants.append(known)
-        progress.update(len(sample.units))
-    progress.close()
-    fitted = np.concatenate([np.empty(0, np.int64), *units])
-    estimates = concatenated(parts) if parts else Estimates.empty(family.names)
-    estimates = estimates.placed(n_units, fitted, reasons)
+                units.append(sample.units)
+                parts.append(part)
+                constants.append(known)
+            progress.update(len(sample.units))
+    # Before there are arrays (N, k, k) of NaN, which many parameters make too large for memory.
+    if not any(part.fitted.any() for part in parts):
+        labels = unit_index(panel.layout, panel.ids, family.multivariate)
+        raise ValueError(
+            f"no series could be fitted; {listing(labels)}: {reasons.get(0, NO_OPTIMUM)}"
+        )
+    fitted = np.concatenate(units)
+    estimates = concatenated(parts).placed(n_units, fitted, reasons)
     if given is not None:  # parameters that were not estimated have no standard errors
         messages = tuple((*texts, GIVEN) for texts in estimates.messages)
         estimates = replace(estimates, fixed=np.ones_like(estimates.fixed), messages=messages)
@@ -92,12 +106,11 @@ def estimate(
     for name, shape in family.constant_shapes.items():
         by_unit = shape if family.multivariate else shape[1:]
         placed[name] = np.full((n_units, *by_unit), np.nan)
-        if parts:
-            placed[name][fitted] = np.concatenate([known[name] for known in constants])
+        placed[name][fitted] = np.concatenate([known[name] for known in constants])
     return estimates, placed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedLinear(FittedModel[LinearState]):
     """Fitted linear model: a family, its estimates, and the constants of its likelihood.
 
@@ -138,8 +151,30 @@ class FittedLinear(FittedModel[LinearState]):
         panel: Panel,
         given: np.ndarray | None = None,
     ) -> FittedLinear:
-        """Fitted model of a panel, or the model with given parameters (N, k)."""
+        """Fitted model of a panel, or the model with given parameters (N, k).
+
+        Raises
+        ------
+        ValueError
+            If no series could be fitted, or the standard errors asked for are not to be had.
+        """
         estimates, constants = estimate(family, panel, given, arguments.verbose)
+        check_kind(arguments.cov_type, estimates)
+        labels, n = unit_index(data.layout, data.ids, family.multivariate), len(estimates.params)
+        lost = np.flatnonzero(~estimates.fitted)
+        if len(lost):
+            reason = (*estimates.messages[lost[0]], NO_OPTIMUM)[0].removesuffix(".")
+            warn_user(
+                f"{len(lost)} of {n} units could not be fitted, {listing(labels[lost])}. The "
+                f"reason for the first: {reason}. The parameters of these units are NaN; see "
+                "messages_"
+            )
+        loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
+        if len(loose):
+            warn_user(
+                f"the likelihood of {len(loose)} of {n} units was not maximised to tolerance, "
+                f"{listing(labels[loose])}; see converged_ and messages_"
+            )
         sample = np.stack([panel.times[panel.indptr[:-1]], panel.last_times])
         return cls(
             arguments, data, horizon, family, estimates, constants, sample, fingerprint(panel),
@@ -300,6 +335,12 @@ class FittedLinear(FittedModel[LinearState]):
         )  # fmt: skip
         after = {name.removeprefix(_STATE): array for name, array in state.items()}
         return fitted, LinearState(data.ids, last_times, arrays[_SCALE], after)
+
+
+def listing(labels: pd.Index) -> str:
+    """Names of the first few of some units."""
+    shown = ", ".join(repr(label) for label in labels[:NAMES_SHOWN])
+    return shown if len(labels) <= NAMES_SHOWN else f"first {shown}"
 
 
 # Fields of a file beside those of every forecaster.

@@ -14,7 +14,7 @@ from tsrnn.data import Layout, Panel, write_frame
 
 def by_unit(index: pd.Index, names: Sequence[str], values: np.ndarray) -> pd.DataFrame:
     """Values (N, k) with a row a unit and a column a parameter."""
-    return pd.DataFrame(values, index=index, columns=list(names))
+    return pd.DataFrame(values, index=index, columns=list(names), copy=True)
 
 
 def by_parameter(
@@ -58,9 +58,15 @@ def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarr
             f"params must be {k} values, {list(names)}, or {n} rows of them, a row a unit; got "
             f"shape {values.shape}"
         )
-    if not np.isfinite(values).all():
-        raise ValueError("params must be finite")
-    return np.array(np.broadcast_to(values, (n, k)))
+    values = np.array(np.broadcast_to(values, (n, k)))
+    unknown = np.flatnonzero(~np.isfinite(values).all(1))
+    if len(unknown):
+        raise ValueError(
+            f"params must be finite; those of {index[unknown[0]]!r} are "
+            f"{dict(zip(names, values[unknown[0]].tolist(), strict=True))}. Give all of them, or "
+            "leave the series out"
+        )
+    return values
 
 
 def _float_array(values: Any) -> np.ndarray:

@@ -26,6 +26,8 @@ def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
     """
     if isinstance(restrictions, str):
         restrictions = [restrictions]
+    if isinstance(restrictions, pd.Series) and pd.api.types.is_numeric_dtype(restrictions):
+        restrictions = restrictions.to_frame().T
     listed = isinstance(restrictions, Sequence | pd.Index | pd.Series | pd.DataFrame)
     listed |= isinstance(restrictions, np.ndarray) and restrictions.ndim > 0
     if not listed or len(restrictions) == 0:
@@ -33,6 +35,15 @@ def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
             f"restrictions must be names of parameters, some of {tuple(names)}, or a matrix with a "
             f"column for each; got {restrictions!r}"
         )
+    if isinstance(restrictions, pd.DataFrame):
+        if any(isinstance(column, str) for column in restrictions.columns):
+            if sorted(map(str, restrictions.columns)) != sorted(names):
+                raise ValueError(
+                    f"restrictions must have a column for each parameter, {tuple(names)}; got "
+                    f"{list(restrictions.columns)}"
+                )
+            restrictions = restrictions[list(names)]
+        return real_array("restrictions", restrictions)
     if not all(isinstance(item, str) for item in restrictions):
         return np.atleast_2d(real_array("restrictions", restrictions))
     unknown = [name for name in restrictions if name not in names]

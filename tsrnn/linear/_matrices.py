@@ -152,6 +152,11 @@ class MatrixForecaster(LinearForecaster):
 
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths", "predict_variance"})
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not hasattr(cls, "column_name"):  # forecasts of a long frame are named by the class
+            cls.column_name = cls.__name__
+
     def covariances(self, df: Any = None) -> pd.DataFrame:
         """Conditional variances and covariances of the residuals within the data.
 

@@ -122,7 +122,7 @@ class Mean:
         return ["intercept", *relations, *(f"L{i}.D.{name}" for i, name in lags)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Regression:
     """The mean of one series of n variables as a linear regression.
 

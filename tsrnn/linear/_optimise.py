@@ -143,7 +143,7 @@ class _Search:
         self.damping = np.where(self.exact, 0.0, 1e-3)
         self.iterations = np.zeros(shape[0], dtype=np.int64)
         self.converged = np.zeros(shape[0], dtype=bool)
-        usable = np.isfinite(self.value) & np.isfinite(self.gradient).all(1)
+        usable = _is_usable(first)
         self.value[~usable] = -np.inf
         self.decrement = np.full(shape[0], np.inf)
         self._running = np.flatnonzero(usable)
@@ -227,7 +227,7 @@ class _Search:
         with np.errstate(invalid="ignore"):
             actual = new.value - self.value[units]
             noise = _ROUNDING * (1 + np.abs(self.value[units]))
-            usable = np.isfinite(new.value) & np.isfinite(new.gradient).all(1)
+            usable = _is_usable(new)
             flat = usable & (np.abs(actual) <= noise) & (np.abs(predicted) <= noise)
             better = usable & ((actual > 1e-4 * predicted) & (actual > 0) | flat)
             ratio = np.where(better, actual / np.where(predicted == 0, 1.0, predicted), 0.0)
@@ -246,6 +246,13 @@ class _Search:
     def _finish(self, units: np.ndarray, converged: np.ndarray) -> None:
         self.converged[units] = converged
         self._running = np.setdiff1d(self._running, units, assume_unique=True)
+
+
+def _is_usable(evaluation: Evaluation) -> np.ndarray:
+    """Whether each unit's likelihood has a value and derivatives, (n,)."""
+    value, gradient, curvature = evaluation
+    finite = np.isfinite(gradient).all(1) & np.isfinite(curvature).all((1, 2))
+    return np.isfinite(value) & finite
 
 
 def _without(curvature: np.ndarray, pinned: np.ndarray) -> np.ndarray:

@@ -274,7 +274,7 @@ class Results:
         return by_unit(self.units_, self.estimates_.names, values)
 
     def _series(self, values: np.ndarray, name: str) -> pd.Series:
-        return pd.Series(values, index=self.units_, name=name)
+        return pd.Series(values, index=self.units_, name=name, copy=True)
 
     def _test_frame(self, test: ChiSquareTest) -> pd.DataFrame:
         columns = {"statistic": test.statistic, "df": test.df, "p_value": test.p_value}

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearState:
     """State of every series after its last row.
 

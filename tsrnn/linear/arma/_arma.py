@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tsrnn.contract import Arguments, FittedData, positive_integer, with_shared_arguments
+from tsrnn.contract import (
+    Arguments,
+    FittedData,
+    positive_integer,
+    unit_index,
+    with_shared_arguments,
+)
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
@@ -69,13 +75,14 @@ class ARMAFamily(Family):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+        labels = unit_index(panel.layout, panel.ids, multivariate=False)
         if given is not None:
-            check_admissible(self.spec, given)
+            check_admissible(self.spec, given, labels)
         for units in batches(panel):
             for sample, refused in samples(self.spec, units, *unit_data(panel, units)):
                 if refused and given is not None:
                     unit, reason = next(iter(refused.items()))
-                    raise ValueError(f"unit {unit} cannot be filtered: {reason}")
+                    raise ValueError(f"{labels[unit]!r} cannot be filtered: {reason}")
                 yield sample, refused
 
     def search(self, sample: Sample, verbose: int) -> Search:

@@ -34,7 +34,7 @@ _STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
 _REAL = 1e-6  # imaginary part of a root that counts as real
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """Units that are fitted together: all with gaps, or all without.
 

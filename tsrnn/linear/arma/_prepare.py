@@ -58,7 +58,7 @@ def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.nda
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prepared:
     """Standardised series and the map back to the units of the data.
 

@@ -194,7 +194,7 @@ class ARMAResults(LinearForecaster):
         else:
             units, spec = pd.Index(["y"]), self._spec()
             rows = given_params(params, units, spec.names)
-            check_admissible(spec, rows)
+            check_admissible(spec, rows, units)
         m = len(spec.regressors)
         values = np.zeros((n, 0)) if X is None else real_array("X", X)
         if values.shape != (n, m):
@@ -211,8 +211,8 @@ class ARMAResults(LinearForecaster):
         return pd.DataFrame(paths.T, columns=units)
 
 
-def check_admissible(spec: Specification, params: np.ndarray) -> None:
-    """Check parameters (N, k) that a user gives.
+def check_admissible(spec: Specification, params: np.ndarray, units: pd.Index) -> None:
+    """Check parameters (N, k) that a user gives, of units of these labels.
 
     Raises
     ------
@@ -226,6 +226,6 @@ def check_admissible(spec: Specification, params: np.ndarray) -> None:
         bad = int(np.flatnonzero(~fine)[0])
         raise ValueError(
             "params must have sigma2 > 0, roots of the MA not inside the unit circle and, for "
-            "the exact likelihood, those of the AR outside it; those of unit "
-            f"{bad}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do not"
+            "the exact likelihood, those of the AR outside it; those of "
+            f"{units[bad]!r}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do not"
         )

@@ -127,7 +127,10 @@ class Sample:
         The second one, where there are two: statsmodels' VARMAX, whose state at the first row is
         (y_1, ...), has it from the intercept that leads to the second row.
         """
-        return self.design[np.arange(len(self.rows)), np.minimum(1, self.rows - 1)]
+        level = self.design[np.arange(len(self.rows)), np.minimum(1, self.rows - 1)]
+        if self.shape.trend == "ct":  # its second row is known of a series that has only one
+            level[self.rows == 1, 1] += 1.0
+        return level
 
     @cached_property
     def sources(self) -> np.ndarray:
@@ -249,7 +252,7 @@ def collinear_targets(spread: np.ndarray, targets: list[str]) -> dict[int, str]:
     return reasons
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """Standardisation of the series of U units, an affine map of data and parameters.
 

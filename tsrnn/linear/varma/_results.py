@@ -59,6 +59,8 @@ class VARMAResults(LinearForecaster):
         check_is_fitted(self, "fitted_")
         shape, params = self._shape, self.estimates_.params
         h = self.horizon_ if h is None else positive_integer("h", h)
+        n_values = len(params) * shape.n**2
+        check_fits(f"h={h} steps of {n_values} responses", 8.0 * h * n_values, "Take a smaller h")
         scaled = flag("orthogonalised", orthogonalised)
         levels = check_levels(level)
         values = responses(shape, params, h, scaled)
