@@ -174,13 +174,13 @@ class NormalFamily(Family):
         mean = params[..., 0] if self.mean is None else np.full_like(params[..., 0], self.mean)
         return mean, params[..., -1]
 
-    def forecast(self, state, units, steps, h, levels, exog):
-        moments = (np.repeat(m[:, None], h, 1) for m in self._moments(units))
+    def forecast(self, state, units, ahead, levels):
+        moments = (np.repeat(m[:, None], ahead.h, 1) for m in self._moments(units))
         return normal_forecasts(*moments, levels)
 
-    def simulate(self, state, units, steps, shape, exog, rng):
+    def simulate(self, state, units, ahead, n, rng):
         mean, variance = (m[:, None] for m in self._moments(units))
-        return mean + np.sqrt(variance) * rng.normal(size=(shape[0], *mean.shape[:1], shape[1], 1))
+        return mean + np.sqrt(variance) * rng.normal(size=(n, *mean.shape[:1], ahead.h, 1))
 
     def in_sample(self, panel, units, steps):
         mean, variance = (np.repeat(m, panel.lengths, 0) for m in self._moments(units))

@@ -75,6 +75,16 @@ class Estimates:
     agreement: np.ndarray | None = None
 
     @classmethod
+    def empty(cls, names: tuple[str, ...]) -> Estimates:
+        """Estimates of no unit, to be `placed` among units that could not be fitted."""
+        k = len(names)
+        numbers, rows, square = np.empty(0, np.int64), np.empty((0, k)), np.empty((0, k, k))
+        return cls(
+            names, rows, np.empty(0), numbers, rows, square, square, square, numbers,
+            np.empty(0, bool), np.empty((0, k), bool), (), numbers, numbers,
+        )  # fmt: skip
+
+    @classmethod
     def of_unit(
         cls, names: tuple[str, ...], params: np.ndarray, n_obs: int, at: Derivatives, **search: Any
     ) -> Estimates:

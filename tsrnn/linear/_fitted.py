@@ -30,7 +30,7 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel, steps_between, write_stamps
 from tsrnn.linear._estimates import BY_UNIT, Estimates, concatenated
-from tsrnn.linear._family import Arrays, CannotFitError, Family, Units
+from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units
 from tsrnn.linear._hypotheses import fingerprint
 from tsrnn.linear._inference import check_kind
 from tsrnn.linear._state import LinearState
@@ -209,10 +209,8 @@ class FittedLinear(FittedModel[LinearState]):
     def forecast(
         self, state: LinearState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        steps = self._steps_to(state.ids, state.last_times) + 1
-        exog = self.data.all_ahead(future)
-        units = self.units_of(state.ids)
-        return self.family.forecast(state.arrays, units, steps, h, levels, exog)
+        ahead = self._ahead(state, h, future)
+        return self.family.forecast(state.arrays, self.units_of(state.ids), ahead, levels)
 
     def simulate(
         self,
@@ -223,10 +221,8 @@ class FittedLinear(FittedModel[LinearState]):
         rng: np.random.Generator,
     ) -> np.ndarray:
         """Paths (n, S, h, C) with innovations of the model's distribution from the state on."""
-        steps = self._steps_to(state.ids, state.last_times) + 1
-        exog = self.data.all_ahead(future)
-        units = self.units_of(state.ids)
-        return self.family.simulate(state.arrays, units, steps, (n, h), exog, rng)
+        ahead = self._ahead(state, h, future)
+        return self.family.simulate(state.arrays, self.units_of(state.ids), ahead, n, rng)
 
     def variances(self, state: LinearState, h: int, **options: Any) -> np.ndarray:
         """Conditional variances (S, h, C) of the residuals, where the family has them."""
@@ -246,6 +242,11 @@ class FittedLinear(FittedModel[LinearState]):
     def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
         """Parameters (k,) and constants of a unit."""
         return Units(self.estimates.params, self.constants).unit(i)
+
+    def _ahead(self, state: LinearState, h: int, future: np.ndarray | None) -> Ahead:
+        """Rows after a state, with the columns that the frame gives of them."""
+        steps = self._steps_to(state.ids, state.last_times) + 1
+        return Ahead(h, steps, self.data.all_ahead(future))
 
     def _steps_to(self, ids: pd.Index, times: np.ndarray) -> np.ndarray:
         """Rows (S,) from the first one fitted to to those of these times."""

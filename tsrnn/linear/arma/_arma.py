@@ -18,7 +18,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Arrays, Family, Units, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear.arma._filter import filter_start, innovations, inputs_of, last_state, state_size
 from tsrnn.linear.arma._fit import Sample, Search, ends_at, estimates_of, samples, search
@@ -117,37 +117,24 @@ class ARMAFamily(Family):
             )
         return {"memory": after.reshape(before.shape)}
 
-    def forecast(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        h: int,
-        levels: list[float],
-        exog: np.ndarray | None,
-    ) -> dict[str, np.ndarray]:
+    def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
         n_targets, last = self.n_targets, state["memory"]
-        steps = np.repeat(steps, n_targets)
-        exog = None if exog is None else np.repeat(exog, n_targets, axis=0)
-        mean, variance = (
-            part.reshape(len(last), n_targets, h).swapaxes(1, 2)
-            for part in forecast_moments(
-                self.spec, units.params, last.reshape(len(steps), -1), steps, h, exog
-            )
+        steps, exog = (
+            None if part is None else np.repeat(part, n_targets, axis=0) for part in ahead[1:]
         )
+        mean, variance = (
+            part.reshape(len(last), n_targets, ahead.h).swapaxes(1, 2)
+            for part in forecast_moments(
+                self.spec, units.params, last.reshape(len(units.params), -1),
+                Ahead(ahead.h, steps, exog),
+            )
+        )  # fmt: skip
         return normal_forecasts(mean, variance, levels)
 
     def simulate(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        shape: tuple[int, int],
-        exog: np.ndarray | None,
-        rng: np.random.Generator,
+        self, state: Arrays, units: Units, ahead: Ahead, n: int, rng: np.random.Generator
     ) -> np.ndarray:
-        n, h = shape
-        mean = self.forecast(state, units, steps, h, [], exog)[""]
+        h, mean = ahead.h, self.forecast(state, units, ahead, [])[""]
         last, fitted = state["memory"].reshape(len(units.params), -1), units.fitted
         errors = np.full((len(units.params), h, n), np.nan)
         errors[fitted] = draw_errors(self.spec, units.params[fitted], last[fitted], (h, n), rng)

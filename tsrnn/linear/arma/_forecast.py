@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tsrnn.linear._family import Ahead
 from tsrnn.linear._multivariate import draw_normal
 from tsrnn.linear.arma._cells import (
     Matrix,
@@ -24,9 +25,7 @@ def forecast_moments(
     spec: Specification,
     params: np.ndarray,
     state: np.ndarray,
-    steps: np.ndarray,
-    h: int,
-    exog: np.ndarray | None,
+    ahead: Ahead,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Means and variances of the next h values, each (n, h).
 
@@ -38,11 +37,10 @@ def forecast_moments(
     spec : Specification
     params : array of shape (n, k)
     state : array of shape (n, fields)
-    steps : array of shape (n,)
-        Rows that the series have had.
-    h : int
-    exog : array of shape (n, h, m) or None
+    ahead : Ahead
+        Of n units.
     """
+    h = ahead.h
     form = filter_form(spec)
     _, phi, theta = form.split(tuple(params.T))
     (T, K), Z, n = system(form, phi, theta), observation(form), form.dimension
@@ -55,7 +53,7 @@ def forecast_moments(
         a = [dot(row, a) for row in T]
         TPT = product(product(T, P), across)
         P = [[add(TPT[i][j], K[i] * K[j]) for j in range(n)] for i in range(n)]
-    inputs = inputs_of(spec, np.zeros((len(params), h)), exog, steps)
+    inputs = inputs_of(spec, np.zeros((len(params), h)), ahead.exog, ahead.steps)
     return mean + trend_of(form, params, inputs), variance * params[:, -1:]
 
 
