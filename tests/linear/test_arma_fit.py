@@ -10,7 +10,7 @@ from statsmodels.tsa.arima.model import ARIMA
 from tsrnn import ARMA
 from tsrnn.datasets import load_fertility
 from tsrnn.linear._inference import covariance
-from tsrnn.linear.arma._forecast import simulate_paths
+from tsrnn.linear.arma._filter import simulate_paths
 from tsrnn.linear.arma._polynomials import from_partial, is_stable
 from tsrnn.linear.arma._specification import Specification
 

@@ -10,7 +10,7 @@ from statsmodels.tsa.statespace.varmax import VARMAX
 from tsrnn.contract import read_file
 from tsrnn.interpret import recurrence_features
 from tsrnn.linear.varma import VARMA
-from tsrnn.linear.varma._forecast import responses, simulate_paths
+from tsrnn.linear.varma._filter import responses, simulate_paths
 from tsrnn.linear.varma._specification import Coefficients, Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimation of VARMA")

@@ -70,12 +70,21 @@ def covariance(estimates: Estimates, kind: str) -> np.ndarray:
     check_kind(kind, estimates)
     free = ~estimates.fixed
     inside = free[:, :, None] & free[:, None, :]
-    bread = _inverse(np.where(inside, _curvature(estimates, kind), np.eye(free.shape[1])))
-    if kind in ("hessian", "opg", "information"):
-        result = bread
+    if kind == "opg":
+        curvature = estimates.opg
+    elif kind in ("information", "bollerslev-wooldridge"):
+        assert estimates.information is not None  # by check_kind
+        curvature = estimates.information
     else:
-        result = bread @ np.where(inside, _outer_products(estimates, kind), 0.0) @ bread
-    return np.where(inside, result, np.nan)
+        curvature = -estimates.hessian
+    bread = _inverse(np.where(inside, curvature, np.eye(free.shape[1])))
+    if kind in ("hessian", "opg", "information"):
+        return np.where(inside, bread, np.nan)
+    meat = estimates.opg
+    if kind == "arch-robust":
+        n, g = estimates.n_obs[:, None, None].astype(float), estimates.gradient
+        meat = (meat - g[:, :, None] * g[:, None, :] / n) * (n / (n - 1))
+    return np.where(inside, bread @ np.where(inside, meat, 0.0) @ bread, np.nan)
 
 
 def check_kind(kind: str, estimates: Estimates | None = None) -> None:
@@ -98,23 +107,6 @@ def no_covariance(estimates: Estimates, cov: np.ndarray) -> np.ndarray:
     """Whether each unit is fitted, has free parameters and yet no covariance, shape (N,)."""
     lacking = np.isnan(np.diagonal(cov, axis1=1, axis2=2)) & ~estimates.fixed
     return estimates.fitted & lacking.any(1)
-
-
-def _curvature(estimates: Estimates, kind: str) -> np.ndarray:
-    if kind == "opg":
-        return estimates.opg
-    if kind in ("information", "bollerslev-wooldridge"):
-        assert estimates.information is not None  # by check_kind
-        return estimates.information
-    return -estimates.hessian
-
-
-def _outer_products(estimates: Estimates, kind: str) -> np.ndarray:
-    if kind != "arch-robust":
-        return estimates.opg
-    n = estimates.n_obs[:, None, None].astype(float)
-    g = estimates.gradient
-    return (estimates.opg - g[:, :, None] * g[:, None, :] / n) * (n / (n - 1))
 
 
 def _inverse(matrices: np.ndarray) -> np.ndarray:

@@ -20,9 +20,16 @@ from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear.arma._filter import filter_start, innovations, inputs_of, last_state, state_size
+from tsrnn.linear.arma._filter import (
+    draw_errors,
+    filter_start,
+    forecast_moments,
+    innovations,
+    inputs_of,
+    last_state,
+    state_size,
+)
 from tsrnn.linear.arma._fit import Sample, Search, ends_at, estimates_of, samples, search
-from tsrnn.linear.arma._forecast import draw_errors, forecast_moments
 from tsrnn.linear.arma._prepare import batches, rows_of, unit_data
 from tsrnn.linear.arma._results import ARMAResults, check_admissible
 from tsrnn.linear.arma._specification import Specification, arma_specification

@@ -13,7 +13,7 @@ from tsrnn.contract import check_fits, positive_integer, real_array, seed_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import by_parameter, given_params
 from tsrnn.linear._inference import one_level
-from tsrnn.linear.arma._forecast import (
+from tsrnn.linear.arma._filter import (
     model_autocovariances,
     responses_with_errors,
     simulate_paths,

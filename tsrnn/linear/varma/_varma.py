@@ -16,14 +16,16 @@ from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear.varma._filter import (
+    Forecast,
     State,
+    draw_errors,
+    forecast_moments,
     predictions,
     standardised_errors,
     state_after,
     state_on,
 )
 from tsrnn.linear.varma._fit import Search, Standardised, estimates_of, search, standardised
-from tsrnn.linear.varma._forecast import Forecast, draw_errors, forecast_moments
 from tsrnn.linear.varma._likelihood import admissible
 from tsrnn.linear.varma._prepare import fit_scaling, rows_of, sample_of, trend_of
 from tsrnn.linear.varma._results import VARMAResults
