@@ -130,22 +130,13 @@ class Family(ABC):
 
     @abstractmethod
     def search(self, sample: Any, verbose: int) -> Any:
-        """Maximum of the likelihood of a sample, from its starting values.
-
-        Raises
-        ------
-        CannotFitError
-            If there is none.
-        """
+        """Maximum of the likelihood of a sample from its starting values, or `CannotFitError`."""
 
     @abstractmethod
     def given(self, sample: Any, params: np.ndarray) -> Any:
         """Counterpart of `search` with parameters (n, k) in the units of the data.
 
-        Raises
-        ------
-        ValueError
-            If they are not admissible.
+        A `ValueError` says that they are not admissible.
         """
 
     @abstractmethod
@@ -204,13 +195,7 @@ class Family(ABC):
         return Restriction() if nested else None
 
     def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
-        """Linear recursion of a unit, and what came before the data.
-
-        Raises
-        ------
-        ValueError
-            If the recursion is not linear.
-        """
+        """Linear recursion of a unit, and what came before the data; ValueError if not linear."""
         raise ValueError(f"the recursion of {self.title} is not linear")
 
     @classmethod

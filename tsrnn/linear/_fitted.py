@@ -43,22 +43,10 @@ MOST_LAGS = 100  # of an order that a file may have beside few parameters
 def estimate(
     family: Family, panel: Panel, given: np.ndarray | None = None, verbose: int = 0
 ) -> tuple[Estimates, Arrays]:
-    """Fit a family to the units of a panel, or evaluate its likelihood at given parameters.
+    """Fit a family to the units of a panel, or evaluate its likelihood at given parameters (N, k).
 
-    Parameters
-    ----------
-    family : Family
-    panel : Panel
-    given : ndarray of shape (N, k), optional
-        Parameters in place of estimates.
-    verbose : int
-
-    Returns
-    -------
-    estimates : Estimates of N units
-        NaN, and the reason, for those that could not be fitted.
-    constants : dict of ndarray
-        What the likelihood takes as known, with N as the first axis.
+    Returns estimates of all N units, NaN with a reason for those that could not be fitted, and what
+    their likelihood takes as known, by name with N as the first axis.
 
     Raises
     ------
@@ -320,10 +308,7 @@ class FittedLinear(FittedModel[LinearState]):
     ) -> tuple[FittedLinear, LinearState]:
         """Fitted model and state that `to_file` wrote; `family_of` makes the family.
 
-        Raises
-        ------
-        DamagedFileError
-            Naming the field or array that is not as `to_file` writes it.
+        A `DamagedFileError` names the field or array that is not as `to_file` writes it.
         """
         record(FITTED)(header, "fitted")
         n_series, k = len(data.ids), len(header["names"])

@@ -29,12 +29,9 @@ def by_parameter(
 
 
 def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarray:
-    """Parameters that a user gives, as an array (N, k).
+    """Parameters (N, k) that a user gives: by unit and name, or for all units by name or in order.
 
-    Parameters
-    ----------
-    params : DataFrame, Series, mapping or array_like
-        By unit and name (extra units are not read); or, for all units, by name or in order.
+    Further units are not read.
 
     Raises
     ------
@@ -120,18 +117,10 @@ def tidy(
     *,
     diagonal: bool,
 ) -> pd.DataFrame:
-    """A row a time and pair of targets: ids where there are some, time, first, second, value.
+    """A row a time and pair of targets: ids where there are some, time, first, second, `name`.
 
-    Parameters
-    ----------
-    layout : Layout
-    ids : pandas.Index of shape (rows,)
-    times : array of shape (rows,)
-    matrices : array of shape (rows, n, n)
-    name : str
-        Column of the values.
-    diagonal : bool
-        Whether pairs of a target with itself are there.
+    Matrices (rows, n, n) have an id and a time each. Pairs of a target with itself are kept with
+    `diagonal`.
     """
     keys = _keys(layout, ids, times)
     rows, columns = np.triu_indices(matrices.shape[-1], 0 if diagonal else 1)

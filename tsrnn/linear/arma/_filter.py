@@ -52,19 +52,8 @@ def filter_start(
 ) -> FilterStart:
     """Start of the filter: before the first row, or the row after the first d observations.
 
-    Parameters
-    ----------
-    spec : Specification
-    params : array of shape (n, k)
-    y : array of shape (n, T)
-    exog : array of shape (n, T, m), optional
-    steps : array of shape (n,)
-        Rows from the first one fitted to to the first one of y.
-
-    Raises
-    ------
-    ValueError
-        If a series does not begin with d observations in a row.
+    Of series (n, T) with regressors (n, T, m) that begin `steps` (n,) rows after the first one
+    fitted to. Those that do not begin with d observations in a row are refused.
     """
     form, n, n_rows = filter_form(spec), len(y), y.shape[1]
     inputs = inputs_of(spec, y, exog, steps)
@@ -179,18 +168,10 @@ def forecast_moments(
     state: np.ndarray,
     ahead: Ahead,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Means and variances of the next h values, each (n, h).
+    r"""Means and variances of the next h values of n units, each (n, h).
 
     .. math:: \hat y_{t+k} = x_{t+k}'\beta + Z T^{k-1} a_{t+1}, \qquad
               V_{t+k} = \sigma^2 (Z P_{t+k} Z' + 1), \quad P_{t+k+1} = T P_{t+k} T' + K K'
-
-    Parameters
-    ----------
-    spec : Specification
-    params : array of shape (n, k)
-    state : array of shape (n, fields)
-    ahead : Ahead
-        Of n units.
     """
     h = ahead.h
     form = filter_form(spec)
@@ -220,14 +201,6 @@ def draw_errors(
 
     Deviations of the state from its mean are drawn with their variance after the last row, which is
     zero unless rows are missing or few.
-
-    Parameters
-    ----------
-    spec : Specification
-    params : array of shape (n, k)
-    state : array of shape (n, fields)
-    shape : tuple of int
-    rng : numpy.random.Generator
     """
     form, (h, paths), n = filter_form(spec), shape, len(params)
     _, phi, theta = form.split(tuple(params.T[:, :, None]))
@@ -244,17 +217,7 @@ def draw_errors(
 def responses_with_errors(
     spec: Specification, params: np.ndarray, covariance: np.ndarray, h: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Responses of y to an innovation of one, and their standard errors, (n, h + 1).
-
-    Parameters
-    ----------
-    spec : Specification
-    params : array of shape (n, k)
-    covariance : array of shape (n, k, k)
-        Of the parameters.
-    h : int
-        Last step after the innovation.
-    """
+    """Responses (n, h + 1) of y to an innovation of one, standard errors by the delta method."""
     arma = slice(spec.n_mean, spec.n_mean + spec.p + spec.q)
     phi, theta = params.T[arma][: spec.p], params.T[arma][spec.p :]
     psi = psi_weights(phi, theta, h)
@@ -267,17 +230,10 @@ def responses_with_errors(
 
 
 def model_autocovariances(spec: Specification, params: np.ndarray, n_lags: int) -> np.ndarray:
-    r"""Autocovariances of u for lags 0 to n_lags, (n, n_lags + 1).
+    r"""Autocovariances of u for lags 0 to n_lags, (n, n_lags + 1), with d = 0.
 
     .. math:: \gamma_0 = \sigma^2 (P_{00} + 1), \quad \gamma_k = \sigma^2 Z T^{k-1} G,
               \quad G = T P Z' + K
-
-    Parameters
-    ----------
-    spec : Specification
-        With d = 0.
-    params : array of shape (n, k)
-    n_lags : int
     """
     form = filter_form(spec)
     _, phi, theta = form.split(tuple(params.T))
@@ -299,16 +255,7 @@ def simulate_paths(
     rng: np.random.Generator,
     exog: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Gaussian paths (n, n_rows), from levels of zero and the presample of the likelihood.
-
-    Parameters
-    ----------
-    spec : Specification
-    params : array of shape (n, k)
-    n_rows : int
-    rng : numpy.random.Generator
-    exog : array of shape (n, n_rows, m), optional
-    """
+    """Gaussian paths (n, n_rows), from levels of zero and the presample of the likelihood."""
     form, n = filter_form(spec), len(params)
     _, phi, theta = form.split(tuple(params.T))
     (T, K), Z = system(form, phi, theta), observation(form)

@@ -152,13 +152,7 @@ class Search(NamedTuple):
 def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = None) -> Search:
     """Maximise from one start, and from others where there may be other maxima.
 
-    Parameters
-    ----------
-    prepared : Prepared
-    likelihood : Likelihood
-        Of these series.
-    n_starts : int, optional
-        Starts of every series, besides the optima of nested models.
+    `n_starts` are those of every series, besides the optima of nested models.
     """
     form, n_obs = prepared.form, prepared.n_obs
     gamma = sample_autocovariances(prepared, likelihood.lanes)

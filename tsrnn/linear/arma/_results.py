@@ -212,13 +212,7 @@ class ARMAResults(LinearForecaster):
 
 
 def check_admissible(spec: Specification, params: np.ndarray, units: pd.Index) -> None:
-    """Check parameters (N, k) that a user gives, of units of these labels.
-
-    Raises
-    ------
-    ValueError
-        If the likelihood is not defined there.
-    """
+    """Refuse parameters (N, k) at which the likelihood is not defined, of units of these labels."""
     form = Form(spec.p, spec.q)
     roots = params[:, spec.n_mean : spec.n_mean + form.n_params]
     fine = (params[:, -1] > 0) & admissible(form, roots, spec.exact)

@@ -94,17 +94,9 @@ def standardised_errors(sample: Sample, predicted: Predictions) -> np.ndarray:
 def kalman_filter(
     matrices: System, y: np.ndarray, offsets: np.ndarray, start: State
 ) -> Predictions:
-    """Filter rows.
+    """Filter rows y (U, T, n), NaN where missing, with w_t in `offsets`.
 
-    Parameters
-    ----------
-    matrices : System
-        Of U units.
-    y : array of shape (U, T, n)
-        NaN where missing. A row of infinities is after the end of the unit: it leaves the state.
-    offsets : array of shape (U, T, n)
-        w_t.
-    start : State
+    A row of infinities is after the end of the unit: it leaves the state.
     """
     T, K, sigma = matrices
     units, steps, n = y.shape
@@ -126,6 +118,7 @@ def kalman_filter(
         new = (T @ base[..., None] + gain @ error[..., None])[..., 0]
         spread = T @ cov @ T.swapaxes(1, 2) + shocks - gain @ across.swapaxes(1, 2)
         mean = np.where(inside[:, None], new, mean)
+        # Symmetric to the last digit, or rounding would grow over many rows.
         cov = np.where(inside[:, None, None], (spread + spread.swapaxes(1, 2)) / 2, cov)
     return Predictions(means, covs, State(mean, cov))
 
@@ -213,15 +206,9 @@ def forecast_moments(matrices: System, state: State, effect: np.ndarray) -> Fore
 def draw_errors(
     matrices: System, cov: np.ndarray, shape: tuple[int, int], generator: np.random.Generator
 ) -> np.ndarray:
-    """Draw errors (U, n, h, paths) of forecasts of all steps, for shape = (h, paths).
+    """Errors (U, n, h, paths) of forecasts of all steps, for shape = (h, paths).
 
-    Parameters
-    ----------
-    matrices : System
-    cov : array of shape (U, d, d)
-        Of the state after the last row.
-    shape : tuple of int
-    generator : numpy.random.Generator
+    The state after the last row has the covariance (U, d, d).
     """
     T, K, sigma = matrices
     (h, paths), (units, n) = shape, sigma.shape[:2]
@@ -276,16 +263,9 @@ def _response_function(shape: Shape, h: int, orthogonalised: bool) -> Callable[[
 def simulate_paths(
     shape: Shape, params: np.ndarray, steps: int, generator: np.random.Generator
 ) -> np.ndarray:
-    """Gaussian paths (U, steps, n), their first state a stationary draw.
+    """Gaussian paths (U, steps, n) of stationary models, their first state a stationary draw.
 
-    Parameters
-    ----------
-    shape : Shape
-        Without exogenous columns.
-    params : array of shape (U, k)
-        Of stationary models.
-    steps : int
-    generator : numpy.random.Generator
+    The shape is one without exogenous columns.
     """
     shape = replace(shape, exact=True)
     coefficients, units, n = shape.unpack(params), len(params), shape.n

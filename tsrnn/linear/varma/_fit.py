@@ -178,21 +178,12 @@ def _maximise(sample: Sample, first: np.ndarray, progress: str) -> Optimum:
 
 
 def starting_values(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
-    """Starting values and covariances of long-regression residuals.
+    """Starting values (U, k) and covariances (U, n, n) of long-regression residuals.
 
-    Innovations are taken from a long vector autoregression and put into the regression of
-    the series on its lags and theirs. Missing values are interpolated for it.
-
-    Parameters
-    ----------
-    sample : Sample
-        Standardised.
-
-    Returns
-    -------
-    params : array of shape (U, k)
-    spread : array of shape (U, n, n)
-        Singular where one series is a combination of others and of the past.
+    The regressions of Hannan and Rissanen (1982): innovations are taken from a long vector
+    autoregression and put into the regression of the series on its lags and theirs. Missing values
+    are interpolated for it. A covariance is singular where one series is a combination of others
+    and of the past.
     """
     shape, steps = sample.shape, np.arange(sample.y.shape[1])
     n, p, q = shape.n, shape.p, shape.q

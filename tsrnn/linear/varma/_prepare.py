@@ -19,16 +19,9 @@ _INVOLVED = 0.05  # loading on an eigenvector from which a series is named
 def sample_of(
     shape: Shape, panel: Panel, seen: np.ndarray | None = None, presample: np.ndarray | None = None
 ) -> Sample:
-    """Series of a panel side by side.
+    """Series of a panel side by side; the trend counts rows after `seen` (S,).
 
-    Parameters
-    ----------
-    shape : Shape
-    panel : Panel
-    seen : integer array of shape (S,), optional
-        Rows before these, which the trend counts.
-    presample : array of shape (S, n), optional
-        By default `presample_of` the panel.
+    The presample (S, n) is `presample_of` the panel by default.
     """
     rows, longest = panel.lengths, int(panel.lengths.max())
     inside = np.arange(longest) < rows[:, None]
