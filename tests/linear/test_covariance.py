@@ -116,7 +116,7 @@ def test_update_filter_and_file_go_on_from_the_same_state(RiskMetrics, frame, tm
 def test_paths_have_the_covariances_that_are_forecast(RiskMetrics, frame):
     """At the second step as well, where the path before has moved the covariance."""
     model = RiskMetrics().filter(frame, {"decay": 0.6})
-    paths = model.sample_paths(8000, h=2, random_state=0)
+    paths = model.sample_paths(3000, h=2, random_state=0)
     expected = covariances(frame.to_numpy(), 0.6)[1]
     for _, step in paths.groupby(paths.index):
         np.testing.assert_allclose(step[["a", "b"]].cov(), expected, rtol=0.08, atol=0.05)

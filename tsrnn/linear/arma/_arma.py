@@ -126,16 +126,13 @@ class ARMAFamily(Family):
 
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
         n_targets, last = self.n_targets, state["memory"]
-        steps, exog = (
-            None if part is None else np.repeat(part, n_targets, axis=0) for part in ahead[1:]
-        )
+        exog = None if ahead.exog is None else np.repeat(ahead.exog, n_targets, axis=0)
+        by_unit = Ahead(ahead.h, np.repeat(ahead.steps, n_targets), exog)
+        states = last.reshape(len(units.params), -1)
         mean, variance = (
             part.reshape(len(last), n_targets, ahead.h).swapaxes(1, 2)
-            for part in forecast_moments(
-                self.spec, units.params, last.reshape(len(units.params), -1),
-                Ahead(ahead.h, steps, exog),
-            )
-        )  # fmt: skip
+            for part in forecast_moments(self.spec, units.params, states, by_unit)
+        )
         return normal_forecasts(mean, variance, levels)
 
     def simulate(

@@ -148,17 +148,13 @@ def prepare(
 
 
 def _refusals(spec: Specification, y: np.ndarray, seen: np.ndarray, gaps: bool) -> dict[int, str]:
-    """Reasons, by number, not to fit series that are infinite, too short or begin with gaps."""
+    """Reasons, by number, not to fit series that are too short or begin with gaps."""
     counts = seen.sum(1)
     reasons = {}
-    for i in np.flatnonzero(counts < y.shape[1]):
-        if np.isinf(y[i]).any():
-            reasons[int(i)] = "the series has infinite values. Replace or drop them."
     for i in np.flatnonzero(counts < spec.fewest):
-        reasons.setdefault(
-            int(i),
+        reasons[int(i)] = (
             f"{len(spec.names)} parameters of order {(spec.p, spec.d, spec.q)} need at least "
-            f"{spec.fewest} observations; the series has {counts[i]}. Take a lower order.",
+            f"{spec.fewest} observations; the series has {counts[i]}. Take a lower order."
         )
     if gaps and spec.d > 1:
         rows = seen.argmax(1)[:, None] + np.arange(spec.d)
