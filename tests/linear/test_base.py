@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -153,6 +154,16 @@ class TestInference:
         spread = ((draws - 2.5) ** 2).mean() / ((draws - draws.mean()) ** 2).mean()
         assert made.loc["y", "statistic"] == pytest.approx(120 * np.log(spread))
         assert made.loc["y", "df"] == 1
+
+    def test_ratios_that_are_all_negative_are_an_error(self, panel_fit, normal, draws_panel):
+        larger, smaller = copy(panel_fit), normal(mean=2.5).fit(draws_panel)
+        estimates = panel_fit.estimates_
+        params, loglik = estimates.params.copy(), smaller.estimates_.loglik - 1.0
+        params[1], loglik[1] = np.nan, np.nan  # could not be fitted
+        worse = replace(estimates, params=params, loglik=loglik)
+        larger.fitted_ = replace(panel_fit.fitted_, estimates=worse)
+        with pytest.raises(ValueError, match="of unit 'a' is -2, below zero"):
+            larger.lr_test(smaller)
 
     def test_likelihood_ratio_refuses(self, fitted, normal, normal_with, draws):
         smaller = normal(mean=2.5)

@@ -114,7 +114,7 @@ class SerialFamily(MatrixFamily):
         """Runs over the series that have parameters, by their number in the panel."""
         m, fitted = self.n_lags, units.fitted
         if m and len(fitted):
-            check_long_enough(panel.select(panel.ids[fitted]), m)
+            check_long_enough(panel.select(np.isin(np.arange(panel.n_series), fitted)), m)
         for i in fitted.tolist():
             values, (params, constants) = panel.series(i), units.unit(i)
             state = self._begun(values[:m], params, constants)

@@ -178,7 +178,7 @@ def limited(
             "larger model's optimum is a local one, or its likelihood is of another start (a "
             "presample variance that follows the mean). Fit it with a larger n_starts"
         )
-        if len(negative) == restricted.fitted.sum():
+        if len(negative) == np.isfinite(statistic).sum():
             raise ValueError(text)
         warn_user(f"{text}. So it is in {len(negative)} of {len(units)} units; their p-values are "
                   "NaN")  # fmt: skip
