@@ -9,12 +9,10 @@ import pandas as pd
 import pytest
 
 from tsrnn.contract import with_shared_arguments
-from tsrnn.data import Layout, Panel
+from tsrnn.linear import ARMA
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import CannotFitError, Family, normal_forecasts
-from tsrnn.linear._fitted import estimate
-from tsrnn.linear.arma._arma import ARMAFamily
 
 
 @pytest.fixture(scope="session")
@@ -87,17 +85,15 @@ def fit_arma():
     y (N, T) is NaN where missing and after the end of a series, exog (N, T, m), given (N, k).
     """
 
-    def fit(spec, y, exog=None, given=None, n_starts=None):
+    def fit(order, trend, y, exog=None, *, given=None, exact=True):
         n, rows = y.shape
-        exog = np.zeros((n, rows, 0)) if exog is None else exog
-        exog = np.broadcast_to(exog, (n, rows, exog.shape[-1]))
-        names = tuple(f"x{i}" for i in range(exog.shape[2]))
-        panel = Panel(
-            y.reshape(-1, 1), np.arange(n + 1) * rows, pd.RangeIndex(n),
-            np.tile(np.arange(rows), n), exog.reshape(n * rows, -1), names,
-            Layout("long", "pandas", ("y",), "integer", 1, "int64"),
-        )  # fmt: skip
-        return estimate(ARMAFamily(spec, 1, n_starts), panel, given)[0]
+        times = {"unique_id": np.repeat(np.arange(n), rows), "ds": np.tile(np.arange(rows), n)}
+        frame = pd.DataFrame(times | {"y": y.ravel()})
+        for i in range(0 if exog is None else exog.shape[-1]):
+            frame[f"x{i}"] = np.broadcast_to(exog[..., i], y.shape).ravel()
+        kinds = ("exact", "keep") if exact else ("conditional", "error")
+        model = ARMA(order, trend, kinds[0], missing=kinds[1])
+        return (model.fit(frame) if given is None else model.filter(frame, given)).estimates_
 
     return fit
 
@@ -174,13 +170,13 @@ class NormalFamily(Family):
         mean = params[..., 0] if self.mean is None else np.full_like(params[..., 0], self.mean)
         return mean, params[..., -1]
 
-    def forecast(self, state, units, steps, h, levels, exog):
-        moments = (np.repeat(m[:, None], h, 1) for m in self._moments(units))
+    def forecast(self, state, units, ahead, levels):
+        moments = (np.repeat(m[:, None], ahead.h, 1) for m in self._moments(units))
         return normal_forecasts(*moments, levels)
 
-    def simulate(self, state, units, steps, shape, exog, rng):
+    def simulate(self, state, units, ahead, n, rng):
         mean, variance = (m[:, None] for m in self._moments(units))
-        return mean + np.sqrt(variance) * rng.normal(size=(shape[0], *mean.shape[:1], shape[1], 1))
+        return mean + np.sqrt(variance) * rng.normal(size=(n, *mean.shape[:1], ahead.h, 1))
 
     def in_sample(self, panel, units, steps):
         mean, variance = (np.repeat(m, panel.lengths, 0) for m in self._moments(units))

@@ -1,6 +1,8 @@
 """What every linear forecaster does with frames, units, tests and files, on a toy model."""
 
 import pickle
+import tracemalloc
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -132,12 +134,36 @@ class TestInference:
         with pytest.raises(ValueError, match=r"must name some of \('mu', 'sigma2'\); got \['nu'\]"):
             panel_fit.wald_test(["mu", "nu"])
 
+    @pytest.mark.parametrize(
+        "restriction",
+        [
+            pd.DataFrame([[0.0, 1.0]], columns=["sigma2", "mu"]),
+            pd.DataFrame([[1.0, 0.0]]),
+            pd.Series([0.0, 1.0], ["sigma2", "mu"]),
+            pd.Series(["mu"]),
+        ],
+        ids=["frame by name", "frame in order", "row by name", "names"],
+    )
+    def test_wald_of_a_frame(self, panel_fit, restriction):
+        expected = panel_fit.wald_test("mu", 3.0)
+        pd.testing.assert_frame_equal(panel_fit.wald_test(restriction, 3.0), expected)
+
     def test_likelihood_ratio(self, fitted, normal, draws):
         smaller = normal(mean=2.5).fit(draws)
         made = fitted.lr_test(smaller)
         spread = ((draws - 2.5) ** 2).mean() / ((draws - draws.mean()) ** 2).mean()
         assert made.loc["y", "statistic"] == pytest.approx(120 * np.log(spread))
         assert made.loc["y", "df"] == 1
+
+    def test_ratios_that_are_all_negative_are_an_error(self, panel_fit, normal, draws_panel):
+        larger, smaller = copy(panel_fit), normal(mean=2.5).fit(draws_panel)
+        estimates = panel_fit.estimates_
+        params, loglik = estimates.params.copy(), smaller.estimates_.loglik - 1.0
+        params[1], loglik[1] = np.nan, np.nan  # could not be fitted
+        worse = replace(estimates, params=params, loglik=loglik)
+        larger.fitted_ = replace(panel_fit.fitted_, estimates=worse)
+        with pytest.raises(ValueError, match="of unit 'a' is -2, below zero"):
+            larger.lr_test(smaller)
 
     def test_likelihood_ratio_refuses(self, fitted, normal, normal_with, draws):
         smaller = normal(mean=2.5)
@@ -168,6 +194,7 @@ class TestInference:
             ((["mu", "sigma2"], [1.0, 2.0, 3.0]), r"one number or 2.*got shape \(3,\)"),
             (([[1.0]],), r"shape \(J, 2\).*got \(1, 1\)"),
             ((["mu", "mu"],), "must be independent; their rank is 1"),
+            ((pd.DataFrame({"mu": [1.0], "nu": 0.0}),), r"each parameter, .*got \['mu', 'nu'\]"),
         ],
     )
     def test_wald_refuses(self, panel_fit, arguments, message):
@@ -226,6 +253,17 @@ class TestUnitsThatFail:
         with pytest.raises(ValueError, match="no series could be fitted; 'y': the series does not"):
             model.fit(0 * draws)
         pd.testing.assert_frame_equal(model.params_, before)
+
+    def test_are_refused_before_anything_of_many_parameters_is_allocated(self, normal_with, draws):
+        Wide = normal_with(names=tuple(f"p{i}" for i in range(500)))
+        frame = pd.DataFrame(dict.fromkeys((f"s{i}" for i in range(20)), 1.0), draws.index)
+        tracemalloc.start()
+        try:
+            with pytest.raises(ValueError, match=r"could be fitted; first 's0', 's1', 's2': the"):
+                Wide().fit(frame)
+            assert tracemalloc.get_traced_memory()[1] < 500**2 * 8
+        finally:
+            tracemalloc.stop()
 
     def test_of_which_many_are_counted(self, normal, draws):
         names = [f"s{i}" for i in range(9)]
@@ -294,6 +332,19 @@ class TestForecaster:
         with pytest.raises(ValueError, match=message):
             normal(**arguments).fit(draws)
 
+    def test_what_was_fitted_is_compared_as_one(self, normal, draws_panel, panel_fit):
+        again = normal(horizon=4).fit(draws_panel)
+        for name in ("fitted_", "state_", "estimates_"):
+            assert getattr(panel_fit, name) == getattr(panel_fit, name)
+            assert getattr(panel_fit, name) != getattr(again, name)
+        assert len({panel_fit.fitted_, panel_fit.state_, panel_fit.summary("a")}) == 3
+
+    @pytest.mark.parametrize("name", ["params_", "loglik_", "converged_", "nobs_"])
+    def test_frames_are_copies(self, panel_fit, name):
+        values = getattr(panel_fit, name).to_numpy()
+        own = getattr(panel_fit.estimates_, {"nobs_": "n_obs"}.get(name, name[:-1]))
+        assert not np.shares_memory(values, own)
+
     def test_is_cloned_and_pickled(self, panel_fit):
         assert clone(panel_fit).get_params() == panel_fit.get_params()
         again = pickle.loads(pickle.dumps(panel_fit))
@@ -330,7 +381,7 @@ class TestFilter:
             ({"mu": 1.0}, r"missing are \['sigma2'\], unknown are \[\]"),
             ({"mu": 1.0, "sigma2": 1.0, "nu": 5}, r"unknown are \['nu'\]"),
             ([1.0], r"must be 2 values.*got shape \(1,\)"),
-            ([np.nan, 1.0], "params must be finite"),
+            ([np.nan, 1.0], "params must be finite; those of 'a' are {'mu': nan, 'sigma2': 1.0}"),
             ("mu", "params must be numbers; got 'mu'"),
             ({"mu": "a", "sigma2": 1.0}, "params must be numbers"),
             (pd.DataFrame({"mu": [1.0], "sigma2": 1.0}, ["a"]), "missing is 'b'"),

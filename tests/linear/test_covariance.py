@@ -13,7 +13,15 @@ from scipy.special import ndtri
 
 import tsrnn.linear
 from tsrnn.contract import read_file
-from tsrnn.linear import CCC, DCC, GARCH, VECMGARCH, normal_derivatives
+from tsrnn.linear import (
+    CCC,
+    DCC,
+    GARCH,
+    VECMGARCH,
+    CovarianceFamily,
+    MatrixForecaster,
+    normal_derivatives,
+)
 
 GUIDE = Path(__file__).parents[2] / "docs" / "extending.md"
 
@@ -120,7 +128,7 @@ def test_update_filter_and_file_go_on_from_the_same_state(RiskMetrics, frame, tm
 def test_paths_have_the_covariances_that_are_forecast(RiskMetrics, frame):
     """At the second step as well, where the path before has moved the covariance."""
     model = RiskMetrics().filter(frame, {"decay": 0.6})
-    paths = model.sample_paths(8000, h=2, random_state=0)
+    paths = model.sample_paths(3000, h=2, random_state=0)
     expected = covariances(frame.to_numpy(), 0.6)[1]
     for _, step in paths.groupby(paths.index):
         np.testing.assert_allclose(step[["a", "b"]].cov(), expected, rtol=0.08, atol=0.05)
@@ -193,6 +201,77 @@ def test_normal_derivatives_are_those_of_differences():
     np.testing.assert_allclose(here.hessian, hessian, rtol=1e-5, atol=1e-4)
     assert at(100.0, 0.0) is None
     assert normal_derivatives(e, A * np.nan, B[..., None], B[..., None, None]) is None
+
+
+class Level(CovarianceFamily):
+    """Covariance s m I with s estimated and m known, the rows seen counted in the state."""
+
+    n, names, title, bounds = 2, ("s",), "Level", (0.0, 10.0)
+    state_shapes, constant_shapes = {"rows": (), "last": (2,)}, {"m": ()}
+
+    def presample(self, values):
+        return {"m": 2}
+
+    def start(self, values, constants):
+        return np.array([values.var()])
+
+    def derivatives(self, values, params, constants):
+        H = np.tile(constants["m"] * np.eye(2), (len(values), 1, 1))
+        curvatures = np.zeros((*H.shape, 1, 1))
+        return normal_derivatives(values, params[0] * H, H[..., None], curvatures)
+
+    def begin(self, history, params, constants):
+        return {"rows": 0, "last": np.zeros(2, int)}
+
+    def run(self, values, params, constants, state):
+        H = np.tile(params[0] * constants["m"] * np.eye(2), (len(values), 1, 1))
+        return values, H, {"rows": state["rows"] + len(values), "last": values[-1]}
+
+    def ahead(self, h, params, constants, state):
+        root = np.linalg.cholesky(params[0] * constants["m"] * np.eye(2))
+        H = np.tile(root @ root.T, (h, 1, 1))
+        return np.tile(0.5 * state["last"], (h, 1)), H, H
+
+
+class LevelForecaster(MatrixForecaster):
+    def _family(self, arguments, data):
+        return Level()
+
+
+@pytest.fixture(scope="module")
+def panel(frame):
+    parts = {"x": frame, "still": 0 * frame, "z": 2 * frame[:90]}
+    return pd.concat(part.assign(unique_id=k, ds=range(len(part))) for k, part in parts.items())
+
+
+@pytest.fixture(scope="module")
+def level(panel):
+    with pytest.warns(UserWarning, match="1 of 3 units could not be fitted, 'still'"):
+        return LevelForecaster(target=["a", "b"]).fit(panel)
+
+
+def test_numbers_and_integers_are_a_state(level, frame):
+    assert level.params_["s"]["x"] == pytest.approx((frame**2).to_numpy().mean() / 2)
+    np.testing.assert_array_equal(level.state_.arrays["rows"], [300, np.nan, 90])
+
+
+def test_series_without_parameters_are_not_asked_ahead(level):
+    forecast = level.predict(2, level=80).set_index("unique_id")
+    assert forecast.loc["still", ["a", "b-hi-80"]].isna().all(axis=None)
+    covariances = level.predict_covariances(2).set_index("unique_id")["covariance"]
+    assert covariances.isna().groupby(level=0).all().to_dict() == {"x": 0, "still": 1, "z": 0}
+
+
+def test_draws_of_a_state_of_integers_are_not_cut_off(level):
+    draws = level.simulate(400, burn=0, random_state=0)["z"]
+    after = draws.to_numpy()[:-1]
+    errors = draws.to_numpy()[1:] - 0.5 * after
+    np.testing.assert_allclose((errors * after).mean(0), 0, atol=0.3)
+
+
+def test_given_parameters_lie_within_the_bounds(frame):
+    with pytest.raises(ValueError, match=r"0: parameters must lie .*10\.0; beyond .* \['s'\]"):
+        LevelForecaster().filter(frame, [11.0])
 
 
 @pytest.mark.parametrize(("method", "shapes"), [("begin", "state"), ("presample", "constant")])

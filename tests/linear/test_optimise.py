@@ -56,6 +56,20 @@ class TestMaximise:
         spread = np.sqrt(((series - found.params[:, :1]) ** 2).mean(1))
         np.testing.assert_allclose(np.exp(found.params[:, 1]), spread, rtol=1e-10)
 
+    @pytest.mark.parametrize("evaluations", [0, 3])
+    def test_units_without_curvature_do_not_converge(self, series, evaluations):
+        calls = []
+
+        def evaluate(params, units, exact):
+            result = gaussian(series)(params, units, exact)
+            calls.append(units)
+            if len(calls) > evaluations:
+                result.curvature[units < 5] = np.nan
+            return result
+
+        ends = maximise(evaluate, np.tile([5.0, 3.0], (len(series), 1)))
+        np.testing.assert_array_equal(ends.converged, np.arange(len(series)) >= 5)
+
     def test_units_do_not_know_of_each_other(self, series):
         with_bad = series.copy()
         with_bad[3] = np.nan

@@ -10,23 +10,25 @@ from statsmodels.tsa.statespace.varmax import VARMAX
 from tsrnn.contract import read_file
 from tsrnn.interpret import recurrence_features
 from tsrnn.linear.varma import VARMA
-from tsrnn.linear.varma._forecast import responses, simulate_paths
-from tsrnn.linear.varma._specification import Coefficients, Shape
+from tsrnn.linear.varma._filter import simulate_paths
+from tsrnn.linear.varma._specification import Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimation of VARMA")
 
 AR = np.array([[0.6, 0.2], [-0.1, 0.4]])
 MA = np.array([[0.4, -0.1], [0.2, 0.3]])
 CHOL = np.array([[1.0, 0.0], [0.5, 0.8]])
-SHAPE = Shape(2, 1, 1, "c", 0, exact=True)
-TRUE = SHAPE.pack(
-    Coefficients(np.array([[[1.0], [-2.0]]]), AR[None, None], MA[None, None], CHOL[None])
-)
+TRUE = np.concatenate([[1.0, -2.0], AR.ravel(), MA.ravel(), CHOL[np.tril_indices(2)]])
+
+
+def given(params, frame):
+    return VARMA((1, 1), random_state=3).filter(frame, params)
 
 
 def frame_of(seed=0, rows=150):
-    y = simulate_paths(SHAPE, TRUE, rows, np.random.default_rng(seed))[0]
-    return pd.DataFrame(y, pd.date_range("2010-01-01", periods=rows, freq="MS"), ["a", "b"])
+    noise = pd.DataFrame(np.random.default_rng(seed).normal(size=(9, 2)), columns=["a", "b"])
+    y = given(TRUE, noise).simulate(rows, random_state=seed)
+    return y.set_axis(pd.date_range("2010-01-01", periods=rows, freq="MS"))
 
 
 def long_of(parts):
@@ -93,15 +95,18 @@ def test_impulse_responses_are_those_of_varmax(model, frame, orthogonalised):
 
 
 @pytest.mark.parametrize("orthogonalised", [False, True])
-def test_bands_are_those_of_a_difference_quotient(model, orthogonalised):
-    params = model.params_.to_numpy()
-    steps = 1e-6 * np.eye(params.shape[1])
-    up, down = (responses(SHAPE, params + sign * steps, 5, orthogonalised) for sign in (1, -1))
-    jacobian = ((up - down) / 2e-6).reshape(params.shape[1], -1).T
+def test_bands_are_those_of_a_difference_quotient(model, frame, orthogonalised):
+    params = model.params_.to_numpy()[0]
+
+    def responses(step):
+        return given(params + step, frame).impulse_responses(5, orthogonalised)["value"]
+
+    steps = 1e-6 * np.eye(len(params))
+    jacobian = np.array([(responses(step) - responses(-step)) / 2e-6 for step in steps]).T
     cov = jacobian @ model.cov_params().to_numpy() @ jacobian.T
     found = model.impulse_responses(5, orthogonalised, level=[95])
-    half = (found["hi-95"] - found["lo-95"]).to_numpy().reshape(-1, 2, 2).swapaxes(1, 2) / 2
-    np.testing.assert_allclose(half.ravel(), 1.959963985 * np.sqrt(np.diag(cov)), atol=1e-8)
+    half = (found["hi-95"] - found["lo-95"]) / 2
+    np.testing.assert_allclose(half, 1.959963985 * np.sqrt(np.diag(cov)), atol=1e-8)
 
 
 def test_bands_of_a_var_are_near_those_of_statsmodels(frame):
@@ -114,8 +119,8 @@ def test_bands_of_a_var_are_near_those_of_statsmodels(frame):
 
 def test_roots_and_recurrence_features_are_eigenvalues(model):
     table = model.roots()
-    own = SHAPE.unpack(model.params_.to_numpy())
-    for part, matrix in (("AR", own.ar[0, 0]), ("MA", -own.ma[0, 0])):
+    ar, ma = model.params_.to_numpy()[0, 2:10].reshape(2, 2, 2)
+    for part, matrix in (("AR", ar), ("MA", -ma)):
         mine = table[table["part"] == part]
         values = np.sort_complex((mine["real"] + 1j * mine["imag"]).to_numpy())
         np.testing.assert_allclose(values, np.sort_complex(np.linalg.eigvals(matrix)), atol=1e-12)
@@ -133,7 +138,8 @@ def test_roots_and_recurrence_features_are_eigenvalues(model):
 
 def test_draws_have_the_moments_of_the_model_from_the_first_row():
     units = 20_000
-    y = simulate_paths(SHAPE, np.tile(TRUE, (units, 1)), 3, np.random.default_rng(0))
+    shape = Shape(2, 1, 1, "c", 0, exact=True)
+    y = simulate_paths(shape, np.tile(TRUE, (units, 1)), 3, np.random.default_rng(0))
     sigma = CHOL @ CHOL.T
     psi, variance, lagged = [np.eye(2), AR + MA], np.zeros((2, 2)), np.zeros((2, 2))
     psi += [np.linalg.matrix_power(AR, k) @ (AR + MA) for k in range(1, 60)]
@@ -149,12 +155,12 @@ def test_draws_have_the_moments_of_the_model_from_the_first_row():
 
 
 def test_simulate_frames(model, frame):
-    drawn = VARMA((1, 1), random_state=3).filter(frame, TRUE[0])
+    drawn = given(TRUE, frame)
     first, again = drawn.simulate(5), drawn.simulate(5)
     pd.testing.assert_frame_equal(first, again)
     assert first.shape == (5, 2)
     assert list(first.columns) == ["a", "b"]
-    unstable = dict(zip(model.params_.columns, TRUE[0], strict=True)) | {"L1.a.a": 1.2}
+    unstable = dict(zip(model.params_.columns, TRUE, strict=True)) | {"L1.a.a": 1.2}
     with pytest.raises(ValueError, match="inverse roots below one"):
         drawn.simulate(5, unstable)
 

@@ -103,6 +103,15 @@ def test_update_is_running_over_all_rows(order, trend, n_exog, n, likelihood):
     pd.testing.assert_frame_equal(model.predict(4, level=80, **future), whole, rtol=1e-9)
 
 
+@pytest.mark.parametrize("trend", ["n", "c", "ct"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_update_of_a_state_after_few_rows(trend, rows):
+    frame, params = data(2, 0)[0], params_of((1, 1), trend, 0, 2)[1]
+    whole = VARMA((1, 1), trend).filter(frame[:9], params)
+    few = VARMA((1, 1), trend).filter(frame[:rows], params).update(frame[rows:9])
+    np.testing.assert_allclose(few.predict(h=3), whole.predict(h=3), rtol=1e-9)
+
+
 def test_update_takes_missing_values():
     frame, _, _ = data(2, 0, missing=True)
     _, params = params_of((1, 1), "c", 0, 2)

@@ -211,7 +211,7 @@ def equation_of(
     for _ in range(r):
         seen.append(seen[-1] @ matrix)
     observed = np.vstack(seen[:r])
-    if np.linalg.cond(observed) > 1e12:
+    if np.linalg.cond(observed) > 1e12:  # a solution would have some four digits
         raise ValueError(
             "some of the layer's states never reach its output: a network with fewer states "
             "does the same. Read that one, or give another readout"

@@ -1,13 +1,15 @@
-"""Linear models behind the forecaster contract: fit by maximum likelihood, unit by unit."""
+"""Base of the linear models: fit by maximum likelihood, estimates and tests as frames by unit."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     Arguments,
@@ -15,30 +17,45 @@ from tsrnn.contract import (
     FittedData,
     as_saved,
     unit_index,
-    warn_user,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import AsRNN
 from tsrnn.linear._diagnostics import InSample
+from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Family
-from tsrnn.linear._fitted import FittedLinear
-from tsrnn.linear._frames import given_params
-from tsrnn.linear._inference import check_kind
-from tsrnn.linear._results import Results
-from tsrnn.linear._state import LinearState
+from tsrnn.linear._fitted import GIVEN, FittedLinear, LinearState
+from tsrnn.linear._frames import by_parameter, by_unit, given_params
+from tsrnn.linear._hypotheses import (
+    check_same_data,
+    check_same_likelihood,
+    check_same_sample,
+    limited,
+    restriction_matrix,
+    restriction_values,
+)
+from tsrnn.linear._inference import (
+    check_kind,
+    confidence_intervals,
+    criteria,
+    likelihood_ratio_test,
+    linear_restrictions_test,
+    one_level,
+    standard_errors,
+    z_values,
+)
 from tsrnn.linear._summary import LinearSummary, summarise
-
-NAMES_SHOWN = 3
 
 
 @with_shared_arguments
-class LinearForecaster(Results, InSample, AsRNN, Classical[LinearState]):
+class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
     """Base of the models fitted by maximum likelihood; not to be used by itself.
 
     A subclass has its arguments and answers `_family`, the `Family` of models that they describe.
 
-    Units are numbered series by series, within a series target by target.
+    Frames of results have a row a unit: an id of a long frame, a column of a wide one. Units are
+    numbered series by series, within a series target by target. A parameter that is on a boundary,
+    not identified or imposed has NaN for its standard error and all that follows from it.
 
     Parameters
     ----------
@@ -103,6 +120,223 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearState]):
         """
         return summarise(self, unit, cov_type)
 
+    @property
+    def estimates_(self) -> Estimates:
+        """Estimates of all units, with the matrices of their likelihoods."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.estimates
+
+    @property
+    def units_(self) -> pd.Index:
+        """Labels of the fitted units."""
+        check_is_fitted(self, "fitted_")
+        data = self.fitted_.data
+        return unit_index(data.layout, data.ids, self.fitted_.family.multivariate)
+
+    @property
+    def params_(self) -> pd.DataFrame:
+        """Estimated parameters; NaN for a unit that could not be fitted."""
+        return self._by_unit(self.estimates_.params)
+
+    @property
+    def bse_(self) -> pd.DataFrame:
+        """Standard errors, of the kind `cov_type`."""
+        return self._by_unit(self._errors(None))
+
+    @property
+    def tvalues_(self) -> pd.DataFrame:
+        """Parameters over their standard errors, compared with the normal distribution."""
+        return self._by_unit(z_values(self.estimates_.params, self._errors(None))[0])
+
+    @property
+    def pvalues_(self) -> pd.DataFrame:
+        """Two-sided normal p-values of the hypotheses that a parameter is zero."""
+        return self._by_unit(z_values(self.estimates_.params, self._errors(None))[1])
+
+    @property
+    def loglik_(self) -> pd.Series:
+        """Log-likelihood at the estimates."""
+        return self._series(self.estimates_.loglik, "loglik")
+
+    @property
+    def aic_(self) -> pd.Series:
+        """Akaike's information criterion."""
+        return self._series(criteria(self.estimates_).aic, "aic")
+
+    @property
+    def bic_(self) -> pd.Series:
+        """Schwarz' Bayesian information criterion."""
+        return self._series(criteria(self.estimates_).bic, "bic")
+
+    @property
+    def hqic_(self) -> pd.Series:
+        """Information criterion of Hannan and Quinn."""
+        return self._series(criteria(self.estimates_).hqic, "hqic")
+
+    @property
+    def nobs_(self) -> pd.Series:
+        """Observations in the likelihood."""
+        return self._series(self.estimates_.n_obs, "nobs")
+
+    @property
+    def sample_length_(self) -> int:
+        """Observations in the likelihood of the longest unit."""
+        return int(self.estimates_.n_obs.max())
+
+    @property
+    def converged_(self) -> pd.Series:
+        """Whether the optimiser met its tolerance."""
+        return self._series(self.estimates_.converged, "converged")
+
+    @property
+    def starts_(self) -> pd.Series:
+        """Number of starting values tried; 0 where none were, or none are counted."""
+        return self._series(self._counts(self.estimates_.starts), "starts")
+
+    @property
+    def agreement_(self) -> pd.Series:
+        """Number of `starts_` that came within 0.01 of the highest log-likelihood."""
+        return self._series(self._counts(self.estimates_.agreement), "agreement")
+
+    @property
+    def messages_(self) -> pd.Series:
+        """Warnings of each unit in words, a tuple of them."""
+        messages = np.empty(len(self.units_), object)
+        messages[:] = self.estimates_.messages
+        return self._series(messages, "messages")
+
+    def conf_int(self, level: float = 95, cov_type: str | None = None) -> pd.DataFrame:
+        """Normal confidence intervals of the parameters.
+
+        They hold asymptotically, inside the parameter space.
+
+        Parameters
+        ----------
+        level : float
+            Coverage in percent.
+        cov_type : str, optional
+            Kind of standard error; that of the constructor by default.
+
+        Returns
+        -------
+        DataFrame
+            A row a unit and parameter, columns ``lower`` and ``upper``.
+        """
+        level = one_level(level)
+        ends = confidence_intervals(self.estimates_.params, self._errors(cov_type), level)
+        columns = dict(zip(("lower", "upper"), ends, strict=True))
+        return by_parameter(self.units_, self.estimates_.names, columns)
+
+    def cov_params(self, unit: Any = None, cov_type: str | None = None) -> pd.DataFrame:
+        """Covariance matrix of the estimated parameters.
+
+        Parameters
+        ----------
+        unit : label, optional
+            One of `units_`. By default the only one, or all, one below the other.
+        cov_type : str, optional
+            Kind of standard errors; that of the constructor by default.
+        """
+        cov, names = self._covariance(cov_type), self.estimates_.names
+        if unit is None and len(cov) > 1:
+            columns = {name: cov[:, :, j] for j, name in enumerate(names)}
+            return by_parameter(self.units_, names, columns)
+        return pd.DataFrame(cov[self._unit_number(unit)], index=list(names), columns=list(names))
+
+    def wald_test(
+        self, restrictions: Any, values: Any = 0.0, cov_type: str | None = None
+    ) -> pd.DataFrame:
+        r"""Test linear restrictions on the parameters, unit by unit.
+
+        .. math:: W = (R \theta - r)' (R C R')^{-1} (R \theta - r) \to \chi^2(J)
+
+        Parameters
+        ----------
+        restrictions : str, list of str or array of shape (J, k)
+            Names of parameters, or the matrix R with a column a parameter.
+        values : float or array of shape (J,), default 0
+            r.
+        cov_type : str, optional
+            Kind of the covariance C; that of the constructor by default.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``statistic``, ``df``, ``p_value``; NaN where a parameter tested has no
+            standard error.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, or R or r does not fit.
+        """
+        matrix = restriction_matrix(restrictions, self.estimates_.names)
+        test = linear_restrictions_test(
+            self.estimates_.params,
+            self._covariance(cov_type),
+            matrix,
+            restriction_values(values, len(matrix)),
+        )
+        columns = {"statistic": test.statistic, "df": test.df, "p_value": test.p_value}
+        return pd.DataFrame(columns, index=self.units_)
+
+    def lr_test(self, restricted: LinearForecaster) -> pd.DataFrame:
+        r"""Likelihood-ratio test of a model nested in this one, unit by unit.
+
+        .. math:: LR = 2 (\ell_u - \ell_r) \to \chi^2(k_u - k_r)
+
+        With one of the restricted parameters on a boundary (alpha, beta or 1 / nu at zero) the
+        limit is the mixture :math:`\tfrac12 \chi^2(k_u - k_r - 1) + \tfrac12 \chi^2(k_u -
+        k_r)`. With several there, where the larger model is not identified under the smaller one
+        (one more lag on both sides, a DCC against a CCC) and for models that are estimated in
+        steps no limit is known, and the p-value is NaN.
+
+        Parameters
+        ----------
+        restricted : LinearForecaster
+            Fitted to the same data, and nested in this model.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``statistic``, ``df``, ``p_value`` and ``limit``: the distribution that the
+            p-value is of, or why there is none.
+
+        Raises
+        ------
+        TypeError
+            If the other is no linear model.
+        ValueError
+            If the other model is not nested in this one or was fitted to other data, the
+            likelihoods are not of the same observations or of another kind, or the statistic is
+            negative.
+        """
+        if not isinstance(restricted, LinearForecaster):
+            raise TypeError(
+                "restricted must be a fitted model of tsrnn.linear; got a "
+                f"{type(restricted).__name__}"
+            )
+        check_is_fitted(self, "fitted_")
+        check_is_fitted(restricted, "fitted_")
+        large, small = self.fitted_, restricted.fitted_
+        check_same_data(self.units_, restricted.units_, large.digest, small.digest)
+        check_same_sample(self.units_, large.estimates, small.estimates)
+        check_same_likelihood(large.family.conventions, small.family.conventions)
+        for model, size in ((large, "larger"), (small, "smaller")):
+            if any(GIVEN in texts for texts in model.estimates.messages):
+                raise ValueError(
+                    f"the {size} model was given its parameters by filter; a likelihood ratio "
+                    "is of maxima. Fit it"
+                )
+        test = likelihood_ratio_test(small.estimates, large.estimates)
+        restriction = large.family.restriction_to(small.family, large.estimates.params)
+        if restriction is None:
+            raise ValueError(
+                f"the smaller model must be nested in the larger one; {restricted!r} is no "
+                f"special case of {self!r}. Compare them by aic_ or bic_"
+            )
+        return limited(self.units_, test, restriction, small.estimates)
+
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         check_kind(arguments.cov_type)
         super()._check(arguments, panel)
@@ -116,7 +350,6 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearState]):
             units = unit_index(data.layout, data.ids, family.multivariate)
             given = given_params(params, units, family.names)
         fitted = FittedLinear.fit(arguments, data, horizon, family, panel, given)
-        report(fitted)
         return fitted, fitted.filter(panel)
 
     def _from_file(
@@ -134,37 +367,35 @@ class LinearForecaster(Results, InSample, AsRNN, Classical[LinearState]):
             check_kind(arguments.cov_type, fitted.estimates)
         return fitted, state
 
+    def _counts(self, counts: np.ndarray | None) -> np.ndarray:
+        return np.zeros(len(self.units_), dtype=np.int64) if counts is None else counts
 
-def report(fitted: FittedLinear) -> None:
-    """Refuse estimates of which there are none; warn of units that failed.
+    def _covariance(self, cov_type: str | None) -> np.ndarray:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.covariance(cov_type)
 
-    Raises
-    ------
-    ValueError
-        If no series could be fitted, or the standard errors asked for are not to be had.
-    """
-    estimates, data = fitted.estimates, fitted.data
-    check_kind(fitted.arguments.cov_type, estimates)
-    labels = unit_index(data.layout, data.ids, fitted.family.multivariate)
-    lost = np.flatnonzero(~estimates.fitted)
-    if len(lost):
-        reason = (*estimates.messages[lost[0]], "no admissible parameters were found")[0]
-        if len(lost) == len(estimates.params):
-            raise ValueError(f"no series could be fitted; {named(labels[lost])}: {reason}")
-        warn_user(
-            f"{len(lost)} of {len(estimates.params)} units could not be fitted, "
-            f"{named(labels[lost])}. The reason for the first: {reason.removesuffix('.')}. The "
-            "parameters of these units are NaN; see messages_"
-        )
-    loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
-    if len(loose):
-        warn_user(
-            f"the likelihood of {len(loose)} of {len(estimates.params)} units was not "
-            f"maximised to tolerance, {named(labels[loose])}; see converged_ and messages_"
-        )
+    def _errors(self, cov_type: str | None) -> np.ndarray:
+        return standard_errors(self._covariance(cov_type))
 
+    def _by_unit(self, values: np.ndarray) -> pd.DataFrame:
+        return by_unit(self.units_, self.estimates_.names, values)
 
-def named(labels: pd.Index) -> str:
-    """Names of the first few of some units."""
-    shown = ", ".join(repr(label) for label in labels[:NAMES_SHOWN])
-    return shown if len(labels) <= NAMES_SHOWN else f"first {shown}"
+    def _series(self, values: np.ndarray, name: str) -> pd.Series:
+        return pd.Series(values, index=self.units_, name=name, copy=True)
+
+    def _unit_number(self, unit: Any) -> int:
+        units = self.units_
+        if unit is None and len(units) == 1:
+            return 0
+        example = units[:1].tolist()[0]
+        if unit is None:
+            raise ValueError(f"name one of {len(units)} units, such as unit={example!r}")
+        # A label of other parts than the index has levels would raise, or find the first level.
+        parts, number = len(unit) if isinstance(unit, tuple) else 1, -1
+        if isinstance(unit, Hashable) and parts == units.nlevels:
+            number = units.get_indexer(pd.Index([unit]))[0]
+        if number < 0:
+            raise ValueError(
+                f"unit must be one of the {len(units)} fitted, such as {example!r}; got {unit!r}"
+            )
+        return int(number)

@@ -56,7 +56,7 @@ class SerialFamily(MatrixFamily):
         y, m = np.empty_like(z), len(z)
         many = Units(params[None], {name: array[None] for name, array in constants.items()})
         many = many.select(np.zeros(m, np.int64))
-        states = {name: np.repeat(array[None], m, 0) for name, array in state.items()}
+        states = {name: np.repeat(np.asarray(array)[None], m, 0) for name, array in state.items()}
         for t in range(z.shape[1]):
             ahead = self.forecasts(states, many, 1)
             root = np.linalg.cholesky(ahead.covariance[:, 0])
@@ -93,7 +93,7 @@ class SerialFamily(MatrixFamily):
         draws = []
         for i in range(len(units.params)):
             params, constants = units.unit(i)
-            state = self.begin(np.zeros((self.n_lags, self.n)), params, constants)
+            state = self._begun(np.zeros((self.n_lags, self.n)), params, constants)
             z = rng.standard_normal((1, sum(rows), self.n))
             # Parameters may be given for a series that could not be fitted: it has no presample.
             known = all(np.isfinite(array).all() for array in state.values())
@@ -119,17 +119,22 @@ class SerialFamily(MatrixFamily):
         check_long_enough(panel, fitted, m)
         for i in fitted.tolist():
             values, (params, constants) = panel.series(i), units.unit(i)
-            state = self.begin(values[:m], params, constants)
-            _check_shapes("begin", state, self.state_shapes)
+            state = self._begun(values[:m], params, constants)
             yield i, self.run(values[m:], params, constants, state)
 
+    def _begun(self, history: np.ndarray, params: np.ndarray, constants: Arrays) -> Arrays:
+        """First state, of arrays that the family has announced."""
+        return _announced("begin", self.begin(history, params, constants), self.state_shapes)
 
-def _check_shapes(method: str, arrays: Arrays, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Refuse arrays that a family has not announced: they would not be kept or saved."""
+
+def _announced(method: str, arrays: Arrays, shapes: dict[str, tuple[int, ...]]) -> Arrays:
+    """Arrays of floats; refused where a family has not announced them: no file would hold them."""
     came = {name: np.shape(array) for name, array in arrays.items()}
     if came != shapes:
         name = {"begin": "state_shapes", "presample": "constant_shapes"}[method]
         raise TypeError(f"{method} must give arrays of the {name} {shapes}; got {came}")
+    # Numbers and integers as well, which would cut off what a recursion puts in their place.
+    return {name: np.asarray(array, float) for name, array in arrays.items()}
 
 
 class SeriesSample(NamedTuple):
@@ -242,11 +247,14 @@ class CovarianceFamily(SerialFamily):
         """
 
     def forecasts(self, state: Arrays, units: Units, h: int) -> Forecast:
-        steps = [
-            self.ahead(h, *units.unit(i), {name: array[i] for name, array in state.items()})
-            for i in range(len(units.params))
-        ]
-        return Forecast(*(np.stack(part) for part in zip(*steps, strict=True)))
+        n_series, n = len(units.params), self.n
+        square = n_series, h, n, n
+        result = Forecast(*(np.full(shape, np.nan) for shape in (square[:-1], square, square)))
+        for i in units.fitted.tolist():
+            last = {name: array[i] for name, array in state.items()}
+            for whole, part in zip(result, self.ahead(h, *units.unit(i), last), strict=True):
+                whole[i] = part
+        return result
 
     def prepare(
         self, panel: Panel, given: np.ndarray | None
@@ -261,7 +269,7 @@ class CovarianceFamily(SerialFamily):
             except ValueError as error:
                 yield None, {i: f"{error}."}
             else:
-                _check_shapes("presample", constants, self.constant_shapes)
+                constants = _announced("presample", constants, self.constant_shapes)
                 yield SeriesSample(np.array([i]), values, constants), {}
 
     def search(self, sample: SeriesSample, verbose: int) -> Optimum:
@@ -293,6 +301,14 @@ class CovarianceFamily(SerialFamily):
         at = self.derivatives(sample.values, params, sample.constants)
         if at is None:
             raise CannotFitError(f"{NOT_DEFINITE}these parameters")
+        lower, upper = self.bounds
+        outside = (params < lower) | (params > upper)
+        if outside.any():  # given ones: those of the search are kept inside
+            names = [name for name, beyond in zip(self.names, outside, strict=True) if beyond]
+            raise CannotFitError(
+                f"parameters must lie within the bounds of {self.title}, from {lower} to {upper}; "
+                f"beyond them are {names}"
+            )
         messages = [
             f"{name} is on its bound, beyond which the likelihood rises: no standard error."
             for name, pinned in zip(self.names, at_bound, strict=True)

@@ -166,10 +166,11 @@ def diagnose(
     counts = np.array([len(unit) for unit in kept], int)
     table = np.full((len(kept), len(COLUMNS)), np.nan)
     for n in np.unique(counts):
+        # statsmodels' default, but some degree of freedom is left.
         m = max(min(10, n // 5), n_params + 1) if lags is None else lags
         units = np.flatnonzero(counts == n)
         table[units, 0] = m
-        if n >= 2 * m + 2:
+        if n >= 2 * m + 2:  # Engle's regression has n - m rows and m + 1 columns
             size = max(1, AT_ONCE // (n * m))
             for part in np.split(units, range(size, len(units), size)):
                 table[part, 1:] = _tests(np.array([kept[i] for i in part]), m, n_params)

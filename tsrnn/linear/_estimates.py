@@ -26,7 +26,7 @@ class Derivatives(NamedTuple):
     information: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimates:
     """Fitted parameters of N units and the matrices that inference needs.
 
@@ -138,15 +138,7 @@ class Estimates:
         return replace(self, names=self.names[:k], **arrays)
 
     def placed(self, n_units: int, units: np.ndarray, reasons: dict[int, str]) -> Estimates:
-        """Estimates of `n_units` units, of which `units` are these; the others are not fitted.
-
-        Parameters
-        ----------
-        n_units : int
-        units : integer array of shape (N,)
-        reasons : dict of int to str
-            Reasons why the other units could not be fitted.
-        """
+        """Estimates of `n_units` units: these are of `units`, the others failed for `reasons`."""
         arrays: dict[str, Any] = {
             name: _spread(getattr(self, name), n_units, units) for name in BY_UNIT
         }

@@ -49,6 +49,23 @@ class Units(NamedTuple):
         return self.params[i], {name: array[i] for name, array in self.constants.items()}
 
 
+class Ahead(NamedTuple):
+    """Rows to be forecast.
+
+    Attributes
+    ----------
+    h : int
+    steps : ndarray of shape (S,)
+        Rows from the first one fitted to to the first one ahead.
+    exog : ndarray of shape (S, h, n) or None
+        Exogenous columns, in the order of those fitted to.
+    """
+
+    h: int
+    steps: np.ndarray
+    exog: np.ndarray | None
+
+
 class CannotFitError(ValueError):
     """Reason why the units of a sample have no estimates."""
 
@@ -113,22 +130,13 @@ class Family(ABC):
 
     @abstractmethod
     def search(self, sample: Any, verbose: int) -> Any:
-        """Maximum of the likelihood of a sample, from its starting values.
-
-        Raises
-        ------
-        CannotFitError
-            If there is none.
-        """
+        """Maximum of the likelihood of a sample from its starting values, or `CannotFitError`."""
 
     @abstractmethod
     def given(self, sample: Any, params: np.ndarray) -> Any:
         """Counterpart of `search` with parameters (n, k) in the units of the data.
 
-        Raises
-        ------
-        ValueError
-            If they are not admissible.
+        A `ValueError` says that they are not admissible.
         """
 
     @abstractmethod
@@ -149,26 +157,12 @@ class Family(ABC):
         """State after further rows of the series of a state; `steps` (S,) rows came before."""
 
     @abstractmethod
-    def forecast(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        h: int,
-        levels: list[float],
-        exog: np.ndarray | None,
-    ) -> dict[str, np.ndarray]:
-        """Forecasts (S, h, C) as `FittedModel.forecast` has them, with exogenous columns."""
+    def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
+        """Forecasts (S, h, C) by name, as `FittedModel.forecast` has them."""
 
     @abstractmethod
     def simulate(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        shape: tuple[int, int],
-        exog: np.ndarray | None,
-        rng: np.random.Generator,
+        self, state: Arrays, units: Units, ahead: Ahead, n: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Paths (n, S, h, C) from a state on; NaN where there are no parameters."""
 
@@ -201,13 +195,7 @@ class Family(ABC):
         return Restriction() if nested else None
 
     def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
-        """Linear recursion of a unit, and what came before the data.
-
-        Raises
-        ------
-        ValueError
-            If the recursion is not linear.
-        """
+        """Linear recursion of a unit, and what came before the data; ValueError if not linear."""
         raise ValueError(f"the recursion of {self.title} is not linear")
 
     @classmethod
@@ -221,9 +209,7 @@ class Family(ABC):
         return 1
 
 
-def normal_forecasts(
-    mean: np.ndarray, variance: np.ndarray, levels: list[float]
-) -> dict[str, np.ndarray]:
+def normal_forecasts(mean: np.ndarray, variance: np.ndarray, levels: list[float]) -> Arrays:
     """Forecasts with normal intervals, of means and variances (S, h, C)."""
     root = np.sqrt(variance)
     return with_intervals(mean, {level: ndtri(0.5 + level / 200) * root for level in levels})

@@ -1,4 +1,4 @@
-"""Fit of a linear model, from the panel to the fitted model, and everything asked of that one."""
+"""Fit of a linear model, from the panel to the fitted model, and the state of its series."""
 
 from __future__ import annotations
 
@@ -25,66 +25,67 @@ from tsrnn.contract import (
     refuse,
     target_scales,
     text,
+    unit_index,
+    warn_user,
 )
 from tsrnn.data import Panel, steps_between, write_stamps
 from tsrnn.linear._estimates import BY_UNIT, Estimates, concatenated
-from tsrnn.linear._family import Arrays, CannotFitError, Family, Units
+from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units
 from tsrnn.linear._hypotheses import fingerprint
-from tsrnn.linear._state import LinearState
+from tsrnn.linear._inference import check_kind
 
 GIVEN = "Parameters were given, not estimated: no standard errors."
+NO_OPTIMUM = "no admissible parameters were found"
+NAMES_SHOWN = 3
 MOST_LAGS = 100  # of an order that a file may have beside few parameters
 
 
 def estimate(
     family: Family, panel: Panel, given: np.ndarray | None = None, verbose: int = 0
 ) -> tuple[Estimates, Arrays]:
-    """Fit a family to the units of a panel, or evaluate its likelihood at given parameters.
+    """Fit a family to the units of a panel, or evaluate its likelihood at given parameters (N, k).
 
-    Parameters
-    ----------
-    family : Family
-    panel : Panel
-    given : ndarray of shape (N, k), optional
-        Parameters in place of estimates.
-    verbose : int
+    Returns estimates of all N units, NaN with a reason for those that could not be fitted, and what
+    their likelihood takes as known, by name with N as the first axis.
 
-    Returns
-    -------
-    estimates : Estimates of N units
-        NaN, and the reason, for those that could not be fitted.
-    constants : dict of ndarray
-        What the likelihood takes as known, with N as the first axis.
+    Raises
+    ------
+    ValueError
+        If no unit could be fitted.
     """
     n_units = panel.n_series * (1 if family.multivariate else panel.values.shape[1])
     reasons: dict[int, str] = {}
     units: list[np.ndarray] = []
     parts: list[Estimates] = []
     constants: list[Arrays] = []
-    progress = tqdm(total=n_units, desc=family.title, disable=not verbose, leave=False)
-    for sample, refused in family.prepare(panel, given):
-        reasons |= refused
-        progress.update(len(refused))
-        if sample is None:
-            continue
-        try:
-            if given is None:
-                optimum = family.search(sample, verbose)
+    with tqdm(total=n_units, desc=family.title, disable=not verbose, leave=False) as progress:
+        for sample, refused in family.prepare(panel, given):
+            reasons |= refused
+            progress.update(len(refused))
+            if sample is None:
+                continue
+            try:
+                if given is None:
+                    optimum = family.search(sample, verbose)
+                else:
+                    optimum = family.given(sample, given[sample.units])
+                part, known = family.infer(sample, optimum)
+            # A matrix that cannot be factored says as much as a family that refuses.
+            except (CannotFitError, np.linalg.LinAlgError) as error:
+                reasons |= dict.fromkeys(sample.units.tolist(), f"{error}.")
             else:
-                optimum = family.given(sample, given[sample.units])
-            part, known = family.infer(sample, optimum)
-        # A matrix that cannot be factored says as much as a family that refuses.
-        except (CannotFitError, np.linalg.LinAlgError) as error:
-            reasons |= dict.fromkeys(sample.units.tolist(), f"{error}.")
-        else:
-            units.append(sample.units)
-            parts.append(part)
-            constants.append(known)
-        progress.update(len(sample.units))
-    progress.close()
-    fitted = np.concatenate([np.empty(0, np.int64), *units])
-    estimates = concatenated(parts) if parts else Estimates.empty(family.names)
-    estimates = estimates.placed(n_units, fitted, reasons)
+                units.append(sample.units)
+                parts.append(part)
+                constants.append(known)
+            progress.update(len(sample.units))
+    # Before there are arrays (N, k, k) of NaN, which many parameters make too large for memory.
+    if not any(part.fitted.any() for part in parts):
+        labels = unit_index(panel.layout, panel.ids, family.multivariate)
+        raise ValueError(
+            f"no series could be fitted; {listing(labels)}: {reasons.get(0, NO_OPTIMUM)}"
+        )
+    fitted = np.concatenate(units)
+    estimates = concatenated(parts).placed(n_units, fitted, reasons)
     if given is not None:  # parameters that were not estimated have no standard errors
         messages = tuple((*texts, GIVEN) for texts in estimates.messages)
         estimates = replace(estimates, fixed=np.ones_like(estimates.fixed), messages=messages)
@@ -92,9 +93,46 @@ def estimate(
     for name, shape in family.constant_shapes.items():
         by_unit = shape if family.multivariate else shape[1:]
         placed[name] = np.full((n_units, *by_unit), np.nan)
-        if parts:
-            placed[name][fitted] = np.concatenate([known[name] for known in constants])
+        placed[name][fitted] = np.concatenate([known[name] for known in constants])
     return estimates, placed
+
+
+@dataclass(frozen=True, eq=False)
+class LinearState:
+    """State of every series after its last row.
+
+    Attributes
+    ----------
+    ids : pandas.Index of shape (S,)
+    last_times : ndarray of shape (S,)
+    target_scale : ndarray of shape (S, C)
+        Standard deviation of each target in the data fitted to.
+    arrays : dict of ndarray
+        By name, each with S as its first axis.
+    """
+
+    ids: pd.Index
+    last_times: np.ndarray
+    target_scale: np.ndarray
+    arrays: dict[str, np.ndarray]
+
+    def select(self, series: np.ndarray) -> LinearState:
+        """State of the series numbered `series`, in that order."""
+        return LinearState(
+            self.ids[series],
+            self.last_times[series],
+            self.target_scale[series],
+            {name: array[series] for name, array in self.arrays.items()},
+        )
+
+    def replaced(self, series: np.ndarray, new: LinearState) -> LinearState:
+        """State with the series numbered `series` from `new`; `self` stays as it is."""
+        last_times = self.last_times.copy()
+        last_times[series] = new.last_times
+        arrays = {name: array.copy() for name, array in self.arrays.items()}
+        for name, array in arrays.items():
+            array[series] = new.arrays[name]
+        return replace(self, last_times=last_times, arrays=arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +176,30 @@ class FittedLinear(FittedModel[LinearState]):
         panel: Panel,
         given: np.ndarray | None = None,
     ) -> FittedLinear:
-        """Fitted model of a panel, or the model with given parameters (N, k)."""
+        """Fitted model of a panel, or the model with given parameters (N, k).
+
+        Raises
+        ------
+        ValueError
+            If no series could be fitted, or the standard errors asked for are not to be had.
+        """
         estimates, constants = estimate(family, panel, given, arguments.verbose)
+        check_kind(arguments.cov_type, estimates)
+        labels, n = unit_index(data.layout, data.ids, family.multivariate), len(estimates.params)
+        lost = np.flatnonzero(~estimates.fitted)
+        if len(lost):
+            reason = (*estimates.messages[lost[0]], NO_OPTIMUM)[0].removesuffix(".")
+            warn_user(
+                f"{len(lost)} of {n} units could not be fitted, {listing(labels[lost])}. The "
+                f"reason for the first: {reason}. The parameters of these units are NaN; see "
+                "messages_"
+            )
+        loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
+        if len(loose):
+            warn_user(
+                f"the likelihood of {len(loose)} of {n} units was not maximised to tolerance, "
+                f"{listing(labels[loose])}; see converged_ and messages_"
+            )
         sample = np.stack([panel.times[panel.indptr[:-1]], panel.last_times])
         return cls(
             arguments, data, horizon, family, estimates, constants, sample, fingerprint(panel),
@@ -174,10 +234,8 @@ class FittedLinear(FittedModel[LinearState]):
     def forecast(
         self, state: LinearState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        steps = self._steps_to(state.ids, state.last_times) + 1
-        exog = self.data.all_ahead(future)
-        units = self.units_of(state.ids)
-        return self.family.forecast(state.arrays, units, steps, h, levels, exog)
+        ahead = self._ahead(state, h, future)
+        return self.family.forecast(state.arrays, self.units_of(state.ids), ahead, levels)
 
     def simulate(
         self,
@@ -188,10 +246,8 @@ class FittedLinear(FittedModel[LinearState]):
         rng: np.random.Generator,
     ) -> np.ndarray:
         """Paths (n, S, h, C) with innovations of the model's distribution from the state on."""
-        steps = self._steps_to(state.ids, state.last_times) + 1
-        exog = self.data.all_ahead(future)
-        units = self.units_of(state.ids)
-        return self.family.simulate(state.arrays, units, steps, (n, h), exog, rng)
+        ahead = self._ahead(state, h, future)
+        return self.family.simulate(state.arrays, self.units_of(state.ids), ahead, n, rng)
 
     def variances(self, state: LinearState, h: int, **options: Any) -> np.ndarray:
         """Conditional variances (S, h, C) of the residuals, where the family has them."""
@@ -211,6 +267,11 @@ class FittedLinear(FittedModel[LinearState]):
     def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
         """Parameters (k,) and constants of a unit."""
         return Units(self.estimates.params, self.constants).unit(i)
+
+    def _ahead(self, state: LinearState, h: int, future: np.ndarray | None) -> Ahead:
+        """Rows after a state, with the columns that the frame gives of them."""
+        steps = self._steps_to(state.ids, state.last_times) + 1
+        return Ahead(h, steps, self.data.all_ahead(future))
 
     def _steps_to(self, ids: pd.Index, times: np.ndarray) -> np.ndarray:
         """Rows (S,) from the first one fitted to to those of these times."""
@@ -247,10 +308,7 @@ class FittedLinear(FittedModel[LinearState]):
     ) -> tuple[FittedLinear, LinearState]:
         """Fitted model and state that `to_file` wrote; `family_of` makes the family.
 
-        Raises
-        ------
-        DamagedFileError
-            Naming the field or array that is not as `to_file` writes it.
+        A `DamagedFileError` names the field or array that is not as `to_file` writes it.
         """
         record(FITTED)(header, "fitted")
         n_series, k = len(data.ids), len(header["names"])
@@ -300,6 +358,12 @@ class FittedLinear(FittedModel[LinearState]):
         )  # fmt: skip
         after = {name.removeprefix(_STATE): array for name, array in state.items()}
         return fitted, LinearState(data.ids, last_times, arrays[_SCALE], after)
+
+
+def listing(labels: pd.Index) -> str:
+    """Names of the first few of some units."""
+    shown = ", ".join(repr(label) for label in labels[:NAMES_SHOWN])
+    return shown if len(labels) <= NAMES_SHOWN else f"first {shown}"
 
 
 # Fields of a file beside those of every forecaster.

@@ -14,7 +14,7 @@ from tsrnn.data import Layout, Panel, write_frame
 
 def by_unit(index: pd.Index, names: Sequence[str], values: np.ndarray) -> pd.DataFrame:
     """Values (N, k) with a row a unit and a column a parameter."""
-    return pd.DataFrame(values, index=index, columns=list(names))
+    return pd.DataFrame(values, index=index, columns=list(names), copy=True)
 
 
 def by_parameter(
@@ -29,12 +29,9 @@ def by_parameter(
 
 
 def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarray:
-    """Parameters that a user gives, as an array (N, k).
+    """Parameters (N, k) that a user gives: by unit and name, or for all units by name or in order.
 
-    Parameters
-    ----------
-    params : DataFrame, Series, mapping or array_like
-        By unit and name (extra units are not read); or, for all units, by name or in order.
+    Further units are not read.
 
     Raises
     ------
@@ -58,9 +55,15 @@ def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarr
             f"params must be {k} values, {list(names)}, or {n} rows of them, a row a unit; got "
             f"shape {values.shape}"
         )
-    if not np.isfinite(values).all():
-        raise ValueError("params must be finite")
-    return np.array(np.broadcast_to(values, (n, k)))
+    values = np.array(np.broadcast_to(values, (n, k)))
+    unknown = np.flatnonzero(~np.isfinite(values).all(1))
+    if len(unknown):
+        raise ValueError(
+            f"params must be finite; those of {index[unknown[0]]!r} are "
+            f"{dict(zip(names, values[unknown[0]].tolist(), strict=True))}. Give all of them, or "
+            "leave the series out"
+        )
+    return values
 
 
 def _float_array(values: Any) -> np.ndarray:
@@ -114,18 +117,10 @@ def tidy(
     *,
     diagonal: bool,
 ) -> pd.DataFrame:
-    """A row a time and pair of targets: ids where there are some, time, first, second, value.
+    """A row a time and pair of targets: ids where there are some, time, first, second, `name`.
 
-    Parameters
-    ----------
-    layout : Layout
-    ids : pandas.Index of shape (rows,)
-    times : array of shape (rows,)
-    matrices : array of shape (rows, n, n)
-    name : str
-        Column of the values.
-    diagonal : bool
-        Whether pairs of a target with itself are there.
+    Matrices (rows, n, n) have an id and a time each. Pairs of a target with itself are kept with
+    `diagonal`.
     """
     keys = _keys(layout, ids, times)
     rows, columns = np.triu_indices(matrices.shape[-1], 0 if diagonal else 1)

@@ -17,15 +17,11 @@ from tsrnn.linear._inference import ChiSquareTest
 
 
 def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
-    """Linear restrictions as a matrix (J, k), from names of parameters or a matrix.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or there are none.
-    """
+    """Linear restrictions as a matrix (J, k), from names of parameters or a matrix."""
     if isinstance(restrictions, str):
         restrictions = [restrictions]
+    if isinstance(restrictions, pd.Series) and pd.api.types.is_numeric_dtype(restrictions):
+        restrictions = restrictions.to_frame().T
     listed = isinstance(restrictions, Sequence | pd.Index | pd.Series | pd.DataFrame)
     listed |= isinstance(restrictions, np.ndarray) and restrictions.ndim > 0
     if not listed or len(restrictions) == 0:
@@ -33,6 +29,15 @@ def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
             f"restrictions must be names of parameters, some of {tuple(names)}, or a matrix with a "
             f"column for each; got {restrictions!r}"
         )
+    if isinstance(restrictions, pd.DataFrame):
+        if any(isinstance(column, str) for column in restrictions.columns):
+            if sorted(map(str, restrictions.columns)) != sorted(names):
+                raise ValueError(
+                    f"restrictions must have a column for each parameter, {tuple(names)}; got "
+                    f"{list(restrictions.columns)}"
+                )
+            restrictions = restrictions[list(names)]
+        return real_array("restrictions", restrictions)
     if not all(isinstance(item, str) for item in restrictions):
         return np.atleast_2d(real_array("restrictions", restrictions))
     unknown = [name for name in restrictions if name not in names]
@@ -42,13 +47,7 @@ def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
 
 
 def restriction_values(values: Any, n: int) -> np.ndarray:
-    """Values (n,) that restrictions give; one is for all.
-
-    Raises
-    ------
-    ValueError
-        If there are neither one nor as many as restrictions.
-    """
+    """Values (n,) that restrictions give; one is for all."""
     array = real_array("values", values)
     if array.shape not in {(), (n,)}:
         raise ValueError(
@@ -103,12 +102,7 @@ def _digest(values: np.ndarray, lengths: bytes) -> str:
 def check_same_data(
     ours: pd.Index, theirs: pd.Index, our_data: dict[str, str], their_data: dict[str, str]
 ) -> None:
-    """Refuse models of other units or other values, by the fingerprints of their data.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse models of other units or other values, by the fingerprints of their data."""
     if not ours.equals(theirs):
         raise ValueError(
             f"both models must be fitted to the same series; the units of the one are "
@@ -128,12 +122,7 @@ def check_same_data(
 
 
 def check_same_sample(units: pd.Index, ours: Estimates, theirs: Estimates) -> None:
-    """Refuse likelihoods of other rows, such as those that lags leave.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse likelihoods of other rows, such as those that lags leave."""
     differ = np.flatnonzero((ours.n_obs != theirs.n_obs) & ours.fitted & theirs.fitted)
     if len(differ):
         i = differ[0]
@@ -146,12 +135,7 @@ def check_same_sample(units: pd.Index, ours: Estimates, theirs: Estimates) -> No
 
 
 def check_same_likelihood(ours: dict[str, str], theirs: dict[str, str]) -> None:
-    """Refuse likelihoods of other conventions, whose values do not compare.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse likelihoods of other conventions, whose values do not compare."""
     if ours != theirs:
         raise ValueError(
             f"both likelihoods must follow the same conventions; they are {ours} and {theirs}"
@@ -163,10 +147,7 @@ def limited(
 ) -> pd.DataFrame:
     """Likelihood-ratio test with the limit that each unit has, a row a unit.
 
-    Raises
-    ------
-    ValueError
-        If every statistic is negative.
+    A statistic below zero is an error where all are, else a warning.
     """
     statistic = test.statistic.copy()
     if restriction.reached is not None:
@@ -197,7 +178,7 @@ def limited(
             "larger model's optimum is a local one, or its likelihood is of another start (a "
             "presample variance that follows the mean). Fit it with a larger n_starts"
         )
-        if len(negative) == restricted.fitted.sum():
+        if len(negative) == np.isfinite(statistic).sum():
             raise ValueError(text)
         warn_user(f"{text}. So it is in {len(negative)} of {len(units)} units; their p-values are "
                   "NaN")  # fmt: skip

@@ -70,21 +70,25 @@ def covariance(estimates: Estimates, kind: str) -> np.ndarray:
     check_kind(kind, estimates)
     free = ~estimates.fixed
     inside = free[:, :, None] & free[:, None, :]
-    bread = _inverse(np.where(inside, _curvature(estimates, kind), np.eye(free.shape[1])))
-    if kind in ("hessian", "opg", "information"):
-        result = bread
+    if kind == "opg":
+        curvature = estimates.opg
+    elif kind in ("information", "bollerslev-wooldridge"):
+        assert estimates.information is not None  # by check_kind
+        curvature = estimates.information
     else:
-        result = bread @ np.where(inside, _outer_products(estimates, kind), 0.0) @ bread
-    return np.where(inside, result, np.nan)
+        curvature = -estimates.hessian
+    bread = _inverse(np.where(inside, curvature, np.eye(free.shape[1])))
+    if kind in ("hessian", "opg", "information"):
+        return np.where(inside, bread, np.nan)
+    meat = estimates.opg
+    if kind == "arch-robust":
+        n, g = estimates.n_obs[:, None, None].astype(float), estimates.gradient
+        meat = (meat - g[:, :, None] * g[:, None, :] / n) * (n / (n - 1))
+    return np.where(inside, bread @ np.where(inside, meat, 0.0) @ bread, np.nan)
 
 
 def check_kind(kind: str, estimates: Estimates | None = None) -> None:
-    """Refuse a kind that does not exist, or not for this model.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a kind that does not exist, or not for this model."""
     kind = choice("cov_type", kind, KINDS)
     needs = kind in ("information", "bollerslev-wooldridge")
     if estimates is not None and needs and estimates.information is None:
@@ -98,23 +102,6 @@ def no_covariance(estimates: Estimates, cov: np.ndarray) -> np.ndarray:
     """Whether each unit is fitted, has free parameters and yet no covariance, shape (N,)."""
     lacking = np.isnan(np.diagonal(cov, axis1=1, axis2=2)) & ~estimates.fixed
     return estimates.fitted & lacking.any(1)
-
-
-def _curvature(estimates: Estimates, kind: str) -> np.ndarray:
-    if kind == "opg":
-        return estimates.opg
-    if kind in ("information", "bollerslev-wooldridge"):
-        assert estimates.information is not None  # by check_kind
-        return estimates.information
-    return -estimates.hessian
-
-
-def _outer_products(estimates: Estimates, kind: str) -> np.ndarray:
-    if kind != "arch-robust":
-        return estimates.opg
-    n = estimates.n_obs[:, None, None].astype(float)
-    g = estimates.gradient
-    return (estimates.opg - g[:, :, None] * g[:, None, :] / n) * (n / (n - 1))
 
 
 def _inverse(matrices: np.ndarray) -> np.ndarray:
@@ -167,13 +154,7 @@ def z_values(params: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def one_level(level: Any) -> float:
-    """A coverage in percent.
-
-    Raises
-    ------
-    ValueError
-        If it is several, or no percentage.
-    """
+    """One coverage in percent."""
     levels = check_levels(level)
     if len(levels) != 1:
         raise ValueError(f"level must be one number, as 95; got {level!r}. Ask for each by itself")
@@ -205,26 +186,13 @@ def criteria(estimates: Estimates) -> Criteria:
 
 
 def likelihood_ratio_test(restricted: Estimates, unrestricted: Estimates) -> ChiSquareTest:
-    r"""Likelihood-ratio test of a model within a larger one, unit by unit.
+    r"""Likelihood-ratio test of a model within a larger one, of the same units and observations.
 
     .. math:: LR = 2 (\ell_u - \ell_r) \to \chi^2(k_u - k_r)
 
     The limit holds if the restriction lies inside the parameter space and the larger model is
-    identified under it. On a boundary (no ARCH effect: alpha = 0) the limit is a mixture of
-    chi-squares and this p-value is too large; where a parameter of the larger model is not
-    identified under the restriction (beta when alpha = 0), there is no chi-square limit at all.
-    A negative statistic says that the larger model was not fitted to its optimum or does not
-    contain the smaller one.
-
-    Parameters
-    ----------
-    restricted, unrestricted : Estimates
-        Of the same units and observations.
-
-    Raises
-    ------
-    ValueError
-        If the larger model has no more parameters.
+    identified under it; `limited` has the limits of the other cases. A negative statistic says that
+    the larger model was not fitted to its optimum or does not contain the smaller one.
     """
     df = len(unrestricted.names) - len(restricted.names)
     if df < 1:
@@ -246,20 +214,8 @@ def linear_restrictions_test(
 
     .. math:: W = (R \theta - r)' (R C R')^{-1} (R \theta - r) \to \chi^2(J)
 
-    Parameters
-    ----------
-    params : array of shape (N, k)
-    cov : array of shape (N, k, k)
-        Covariance C; a restriction on a parameter that has none gives NaN.
-    restrictions : array of shape (J, k)
-        R, of full row rank.
-    values : array of shape (J,)
-        r.
-
-    Raises
-    ------
-    ValueError
-        If R has not k columns or not full row rank.
+    `restrictions` is R (J, k), of full row rank, `values` r (J,). A restriction on a parameter
+    without a covariance gives NaN.
     """
     n, k = params.shape
     if restrictions.ndim != 2 or restrictions.shape[1] != k:
@@ -283,20 +239,10 @@ def linear_restrictions_test(
 def delta_method(
     function: Callable[[Tensor], Tensor], params: np.ndarray, cov: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Derived quantities and their covariance, :math:`J C J'` with exact derivatives J.
+    r"""Derived quantities (N, m) and their covariance (N, m, m), :math:`J C J'` with exact J.
 
-    Parameters
-    ----------
-    function : callable
-        From parameters (N, k) to quantities (N, m) in torch, each unit by itself.
-    params : array of shape (N, k)
-    cov : array of shape (N, k, k)
-        A parameter without a covariance (NaN) makes NaN what depends on it, and only that.
-
-    Returns
-    -------
-    values : array of shape (N, m)
-    cov : array of shape (N, m, m)
+    The function maps parameters (N, k) to quantities in torch, each unit by itself. A parameter
+    without a covariance (NaN) makes NaN what depends on it, and only that.
     """
     theta = torch.tensor(params, dtype=torch.float64, requires_grad=True)
     values = function(theta)

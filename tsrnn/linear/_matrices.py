@@ -13,7 +13,7 @@ from tsrnn.contract import check_fits, positive_integer, seed_of
 from tsrnn.data import Panel
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
-from tsrnn.linear._family import Arrays, Family, Units, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
 from tsrnn.linear._frames import given_params, tidy
 from tsrnn.linear._multivariate import draws_frame, scaled_to_unit_diagonal
 
@@ -79,39 +79,25 @@ class MatrixFamily(Family):
     ) -> np.ndarray:
         """Draws (S, n, h, C) of what follows a state, of a shape (n, h); all have parameters."""
 
-    def forecast(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        h: int,
-        levels: list[float],
-        exog: np.ndarray | None,
-    ) -> dict[str, np.ndarray]:
-        ahead = self.forecasts(state, units, h)
+    def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
+        expected = self.forecasts(state, units, ahead.h)
         # A mean without parameters, zero, is no forecast of a series that could not be fitted.
         fitted = np.isfinite(units.params).all(1)[:, None, None]
-        mean = np.where(fitted, ahead.mean, np.nan)
-        return normal_forecasts(mean, np.diagonal(ahead.total, axis1=2, axis2=3), levels)
+        mean = np.where(fitted, expected.mean, np.nan)
+        return normal_forecasts(mean, np.diagonal(expected.total, axis1=2, axis2=3), levels)
 
     def variances(self, state: Arrays, units: Units, h: int) -> np.ndarray:
         """Forecasts (S, h, n) of the diagonal of the covariance."""
         return np.diagonal(self.forecasts(state, units, h).covariance, axis1=2, axis2=3)
 
     def simulate(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        shape: tuple[int, int],
-        exog: np.ndarray | None,
-        rng: np.random.Generator,
+        self, state: Arrays, units: Units, ahead: Ahead, n: int, rng: np.random.Generator
     ) -> np.ndarray:
         fitted = units.fitted
-        paths = np.full((shape[0], len(units.params), shape[1], self.n), np.nan)
+        paths = np.full((n, len(units.params), ahead.h, self.n), np.nan)
         if len(fitted):
             chosen = {name: array[fitted] for name, array in state.items()}
-            drawn = self.draw_ahead(chosen, units.select(fitted), shape, rng)
+            drawn = self.draw_ahead(chosen, units.select(fitted), (n, ahead.h), rng)
             paths[:, fitted] = drawn.swapaxes(0, 1)
         return paths
 
@@ -151,6 +137,11 @@ class MatrixForecaster(LinearForecaster):
     """
 
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths", "predict_variance"})
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not hasattr(cls, "column_name"):  # forecasts of a long frame are named by the class
+            cls.column_name = cls.__name__
 
     def covariances(self, df: Any = None) -> pd.DataFrame:
         """Conditional variances and covariances of the residuals within the data.

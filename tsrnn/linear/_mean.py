@@ -122,7 +122,7 @@ class Mean:
         return ["intercept", *relations, *(f"L{i}.D.{name}" for i, name in lags)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Regression:
     """The mean of one series of n variables as a linear regression.
 
@@ -150,12 +150,8 @@ class Regression:
 def regression(mean: Mean, values: np.ndarray, beta: np.ndarray | None = None) -> Regression:
     """Response, regressors and least squares of a series (T, n).
 
-    Cointegrating vectors (n, rank) are estimated where they are not given.
-
-    Raises
-    ------
-    ValueError
-        If there are too few rows, or the regressors are collinear.
+    Cointegrating vectors (n, rank) are estimated where they are not given. Too few rows and
+    collinear regressors are refused.
     """
     rows, n = values.shape
     if rows < n * mean.n_lags + n + 2:
@@ -195,20 +191,7 @@ def _design(mean: Mean, values: np.ndarray, beta: np.ndarray) -> tuple[np.ndarra
 def level_form(
     mean: Mean, coefficients: np.ndarray, beta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""The mean as :math:`\mu_t = c + \sum_i A_i y_{t-i}`.
-
-    Parameters
-    ----------
-    mean : Mean
-    coefficients : array of shape (n, r)
-    beta : array of shape (n, rank)
-
-    Returns
-    -------
-    intercept : array of shape (n,)
-    lags : array of shape (n_lags, n, n)
-        A_1 first.
-    """
+    r"""The mean as :math:`\mu_t = c + \sum_i A_i y_{t-i}`: c (n,), A (n_lags, n, n)."""
     n = len(coefficients)
     if mean.kind == "zero":
         return np.zeros(n), np.zeros((0, n, n))
@@ -236,19 +219,9 @@ def residuals(values: np.ndarray, intercept: np.ndarray, lags: np.ndarray) -> np
 def paths(
     history: np.ndarray, intercept: np.ndarray, lags: np.ndarray, errors: np.ndarray
 ) -> np.ndarray:
-    """Values that follow a history under given errors; with zero errors the mean forecasts.
+    """Values (..., h, n) after a history (..., m, n) under errors (..., h, n).
 
-    Parameters
-    ----------
-    history : array of shape (..., m, n)
-        The last m rows, the latest last.
-    intercept : array of shape (..., n)
-    lags : array of shape (..., m, n, n)
-    errors : array of shape (..., h, n)
-
-    Returns
-    -------
-    array of shape (..., h, n)
+    The latest row of the history is its last; with zero errors the mean forecasts.
     """
     m, steps = lags.shape[-3], errors.shape[-2]
     values = np.concatenate([history, errors], axis=-2)
@@ -260,17 +233,9 @@ def paths(
 
 
 def responses(lags: np.ndarray, h: int) -> np.ndarray:
-    r"""Moving-average weights :math:`\Psi_0 = I, \Psi_k = \sum_i A_i \Psi_{k-i}`.
+    r"""Moving-average weights :math:`\Psi_0 = I, \Psi_k = \sum_i A_i \Psi_{k-i}`, (..., h, n, n).
 
-    Parameters
-    ----------
-    lags : array of shape (..., m, n, n)
-    h : int
-
-    Returns
-    -------
-    array of shape (..., h, n, n)
-        The response of y_{t+k} to an error at t, for k = 0, ..., h - 1.
+    The response of y_{t+k} to an error at t, of lags (..., m, n, n).
     """
     *lead, m, n, _ = lags.shape
     weights = np.zeros((*lead, h, n, n))
@@ -284,15 +249,7 @@ def responses(lags: np.ndarray, h: int) -> np.ndarray:
 def accumulated(lags: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     r"""Covariances :math:`\sum_{j<k} \Psi_j H_{T+k-j} \Psi_j'` of forecasts k steps ahead.
 
-    Parameters
-    ----------
-    lags : array of shape (S, m, n, n)
-    covariance : array of shape (S, h, n, n)
-        Of the error of each step.
-
-    Returns
-    -------
-    array of shape (S, h, n, n)
+    Of lags (S, m, n, n) and covariances (S, h, n, n) of the error of each step.
     """
     weights = responses(lags, covariance.shape[1])
     total = np.empty_like(covariance)
@@ -312,29 +269,12 @@ def differences(values: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def johansen(values: np.ndarray, order: int, rank: int) -> np.ndarray:
-    r"""Cointegrating vectors by reduced-rank regression (Johansen, 1988).
+    r"""Cointegrating vectors (n, rank) by reduced-rank regression (Johansen, 1988).
 
     The eigenvectors of :math:`S_{10} S_{00}^{-1} S_{01} v = \lambda S_{11} v` with the largest
     eigenvalues, where S are moments of differences (0) and lagged levels (1) of which
-    constants and lagged differences have been partialled out.
-
-    Parameters
-    ----------
-    values : array of shape (T, n)
-    order : int
-        Lagged differences.
-    rank : int
-        Number of relations, between 1 and n - 1.
-
-    Returns
-    -------
-    array of shape (n, rank)
-        The first `rank` rows are the identity.
-
-    Raises
-    ------
-    ValueError
-        If the rank is out of range or levels are collinear.
+    constants and `order` lagged differences have been partialled out. The first `rank` rows are the
+    identity.
     """
     n = values.shape[1]
     if not 1 <= rank < n:

@@ -58,7 +58,7 @@ Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
 
 _SCORING_ENDS = 1e-2  # decrement below which Newton's method takes over from scoring
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
-_MOST_DAMPING = 1e12
+_MOST_DAMPING = 1e12  # a step so damped is rounding
 AGREE = 0.01  # difference of log-likelihoods within which ends of two starts count as one
 _GOOD_ENOUGH = 1e-8  # decrement that counts as converged where rounding ends the search
 
@@ -140,46 +140,37 @@ class _Search:
         self.exact = np.full(shape[0], scoring == 0)
         first = self._evaluated(self.params, np.arange(shape[0]))
         self.value, self.gradient, self.curvature = (np.array(part) for part in first)
+        # Scoring begins far from the maximum, Newton's method where a caller knows to be close.
         self.damping = np.where(self.exact, 0.0, 1e-3)
         self.iterations = np.zeros(shape[0], dtype=np.int64)
         self.converged = np.zeros(shape[0], dtype=bool)
-        usable = np.isfinite(self.value) & np.isfinite(self.gradient).all(1)
+        usable = _is_usable(first)
         self.value[~usable] = -np.inf
         self.decrement = np.full(shape[0], np.inf)
         self._running = np.flatnonzero(usable)
 
     def run(self, max_iter: int) -> Optimum:
         for _ in range(max_iter):
-            if not len(self._running):
+            units = self._running
+            if not len(units):
                 break
-            self._iterate(self._running)
+            step, self.decrement[units] = self._step(units)
+            trial = np.clip(self.params[units] + step, self._lower[units], self._upper[units])
+            done = self.decrement[units] < self._tol
+            self.params[units[done]] = trial[done]  # squares the error once more
+            self._finish(units[done], np.ones(done.sum(), dtype=bool))
+            units, trial = units[~done], trial[~done]
+            if not len(units):
+                continue
+            self.iterations[units] += 1
+            close = self.decrement[units] < _SCORING_ENDS
+            self.exact[units] |= close | (self.iterations[units] > self._scoring)
+            self._judge(units, trial, self._evaluated(trial, units))
+        pinned = self._pinned(np.arange(len(self.params)))
         return Optimum(
-            self.params,
-            self.value,
-            self.gradient,
-            self.decrement,
-            self.iterations,
-            self.converged,
-            self._pinned(np.arange(len(self.params))),
-        )
-
-    def _iterate(self, units: np.ndarray) -> None:
-        pinned = self._pinned(units)
-        step, decrement = self._step(units, pinned)
-        self.decrement[units] = decrement
-        trial = np.clip(self.params[units] + step, self._lower[units], self._upper[units])
-        done = decrement < self._tol
-        self.params[units[done]] = trial[done]  # squares the error once more
-        self._finish(units[done], np.ones(done.sum(), dtype=bool))
-        units, trial = units[~done], trial[~done]
-        if not len(units):
-            return
-        self.iterations[units] += 1
-        step = trial - self.params[units]
-        predicted = self._predicted(units, step)
-        close = self.decrement[units] < _SCORING_ENDS
-        self.exact[units] |= close | (self.iterations[units] > self._scoring)
-        self._judge(units, trial, predicted, self._evaluated(trial, units))
+            self.params, self.value, self.gradient, self.decrement, self.iterations,
+            self.converged, pinned,
+        )  # fmt: skip
 
     def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
         """Evaluate, each unit with the curvature of its stage."""
@@ -201,11 +192,17 @@ class _Search:
             (params >= self._upper[units]) & (gradient > 0)
         )
 
-    def _step(self, units: np.ndarray, pinned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _step(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Damped steps, the damping raised until the curvature is positive, and decrements."""
-        curvature = _without(self.curvature[units], pinned)
+        curvature, pinned = self.curvature[units], self._pinned(units)
+        if pinned.any():  # they take no part: their rows and columns become those of the identity
+            inside = ~pinned[:, :, None] & ~pinned[:, None, :]
+            eye = np.eye(pinned.shape[1])
+            curvature = np.where(inside, curvature, 0.0) + pinned[:, :, None] * eye
         gradient = np.where(pinned, 0.0, self.gradient[units])
-        scale = _scale_of(curvature)
+        # Steps do not depend on the units of the parameters; one without curvature has a scale too.
+        diagonal = np.abs(np.einsum("nii->ni", curvature))
+        scale = np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
         step, failed = _solve(curvature, self.damping[units], scale, gradient)
         while failed.any():
             damping = np.maximum(10 * self.damping[units[failed]], 1e-3)
@@ -215,20 +212,17 @@ class _Search:
             failed[rest] &= damping < _MOST_DAMPING
         return step, np.abs((gradient * step).sum(1)) * (1 + self.damping[units])
 
-    def _predicted(self, units: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Rise of the likelihood that the quadratic model promises."""
-        bent = (self.curvature[units] @ step[:, :, None])[:, :, 0]
-        return ((self.gradient[units] - bent / 2) * step).sum(1)
-
-    def _judge(
-        self, units: np.ndarray, trial: np.ndarray, predicted: np.ndarray, new: Evaluation
-    ) -> None:
+    def _judge(self, units: np.ndarray, trial: np.ndarray, new: Evaluation) -> None:
         """Take what rises, or what rounding cannot tell from it; adapt the damping."""
+        step = trial - self.params[units]
+        bent = (self.curvature[units] @ step[:, :, None])[:, :, 0]
+        predicted = ((self.gradient[units] - bent / 2) * step).sum(1)  # by the quadratic model
         with np.errstate(invalid="ignore"):
             actual = new.value - self.value[units]
             noise = _ROUNDING * (1 + np.abs(self.value[units]))
-            usable = np.isfinite(new.value) & np.isfinite(new.gradient).all(1)
+            usable = _is_usable(new)
             flat = usable & (np.abs(actual) <= noise) & (np.abs(predicted) <= noise)
+            # Armijo's condition: a share of the rise that was promised.
             better = usable & ((actual > 1e-4 * predicted) & (actual > 0) | flat)
             ratio = np.where(better, actual / np.where(predicted == 0, 1.0, predicted), 0.0)
         taken = units[better]
@@ -236,7 +230,9 @@ class _Search:
         self.gradient[taken] = new.gradient[better]
         self.curvature[taken] = new.curvature[better]
         damping = self.damping[units]
+        # As the radius of a trust region: by how well the quadratic model foretold the rise.
         factor = np.where(ratio > 0.75, 0.1, np.where(ratio > 0.25, 0.5, 4.0))
+        # None rather than little: Newton's method is quadratic without it alone.
         damping = np.where(better & (damping * factor < 1e-8), 0.0, damping * factor)
         damping = np.where(better, damping, np.maximum(damping, 1e-3))
         self.damping[units] = np.where(flat, 0.0, damping)
@@ -248,19 +244,11 @@ class _Search:
         self._running = np.setdiff1d(self._running, units, assume_unique=True)
 
 
-def _without(curvature: np.ndarray, pinned: np.ndarray) -> np.ndarray:
-    """Curvature with the rows and columns of pinned parameters those of the identity."""
-    if not pinned.any():
-        return curvature
-    free = ~pinned
-    kept = np.where(free[:, :, None] & free[:, None, :], curvature, 0.0)
-    return kept + pinned[:, :, None] * np.eye(pinned.shape[1])
-
-
-def _scale_of(curvature: np.ndarray) -> np.ndarray:
-    """Absolute diagonals, (n, k), bounded away from zero."""
-    diagonal = np.abs(np.einsum("nii->ni", curvature))
-    return np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
+def _is_usable(evaluation: Evaluation) -> np.ndarray:
+    """Whether each unit's likelihood has a value and derivatives, (n,)."""
+    value, gradient, curvature = evaluation
+    finite = np.isfinite(gradient).all(1) & np.isfinite(curvature).all((1, 2))
+    return np.isfinite(value) & finite
 
 
 def _solve(
@@ -279,19 +267,10 @@ _SMALLEST = 1e-14  # square of a diagonal element of the factor, for a matrix of
 
 
 def solve_positive(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solve A x = b by Cholesky's method.
+    """Solutions (n, k) of A x = b by Cholesky's method, and where it failed.
 
-    Parameters
-    ----------
-    matrices : ndarray of shape (n, k, k)
-        Symmetric, with diagonals of about one.
-    right : ndarray of shape (n, k)
-
-    Returns
-    -------
-    solutions : ndarray of shape (n, k)
-    failed : boolean ndarray of shape (n,)
-        Not positive definite, or so nearly that the solution means nothing.
+    Of symmetric A (n, k, k) with diagonals of about one. It fails where A is not positive definite,
+    or so nearly that the solution means nothing.
     """
     n, k = right.shape
     one_by_one = n <= 4 * k  # a call for each costs less than vectors that are so short

@@ -148,7 +148,7 @@ MESSAGES_SHOWN = 5
 NO_ERROR = "-: none, as the parameter is on a boundary, not identified, imposed or has no variance."
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearSummary(Summary):
     """Text and tables of a fitted model; print it.
 

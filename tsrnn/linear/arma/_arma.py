@@ -8,15 +8,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tsrnn.contract import Arguments, FittedData, positive_integer, with_shared_arguments
+from tsrnn.contract import (
+    Arguments,
+    FittedData,
+    positive_integer,
+    unit_index,
+    with_shared_arguments,
+)
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Arrays, Family, Units, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear.arma._filter import filter_start, innovations, inputs_of, last_state, state_size
+from tsrnn.linear.arma._filter import (
+    draw_errors,
+    filter_start,
+    forecast_moments,
+    innovations,
+    inputs_of,
+    last_state,
+    state_size,
+)
 from tsrnn.linear.arma._fit import Sample, Search, ends_at, estimates_of, samples, search
-from tsrnn.linear.arma._forecast import draw_errors, forecast_moments
 from tsrnn.linear.arma._prepare import batches, rows_of, unit_data
 from tsrnn.linear.arma._results import ARMAResults, check_admissible
 from tsrnn.linear.arma._specification import Specification, arma_specification
@@ -69,13 +82,14 @@ class ARMAFamily(Family):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+        labels = unit_index(panel.layout, panel.ids, multivariate=False)
         if given is not None:
-            check_admissible(self.spec, given)
+            check_admissible(self.spec, given, labels)
         for units in batches(panel):
             for sample, refused in samples(self.spec, units, *unit_data(panel, units)):
                 if refused and given is not None:
                     unit, reason = next(iter(refused.items()))
-                    raise ValueError(f"unit {unit} cannot be filtered: {reason}")
+                    raise ValueError(f"{labels[unit]!r} cannot be filtered: {reason}")
                 yield sample, refused
 
     def search(self, sample: Sample, verbose: int) -> Search:
@@ -110,37 +124,21 @@ class ARMAFamily(Family):
             )
         return {"memory": after.reshape(before.shape)}
 
-    def forecast(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        h: int,
-        levels: list[float],
-        exog: np.ndarray | None,
-    ) -> dict[str, np.ndarray]:
+    def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
         n_targets, last = self.n_targets, state["memory"]
-        steps = np.repeat(steps, n_targets)
-        exog = None if exog is None else np.repeat(exog, n_targets, axis=0)
+        exog = None if ahead.exog is None else np.repeat(ahead.exog, n_targets, axis=0)
+        by_unit = Ahead(ahead.h, np.repeat(ahead.steps, n_targets), exog)
+        states = last.reshape(len(units.params), -1)
         mean, variance = (
-            part.reshape(len(last), n_targets, h).swapaxes(1, 2)
-            for part in forecast_moments(
-                self.spec, units.params, last.reshape(len(steps), -1), steps, h, exog
-            )
+            part.reshape(len(last), n_targets, ahead.h).swapaxes(1, 2)
+            for part in forecast_moments(self.spec, units.params, states, by_unit)
         )
         return normal_forecasts(mean, variance, levels)
 
     def simulate(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        shape: tuple[int, int],
-        exog: np.ndarray | None,
-        rng: np.random.Generator,
+        self, state: Arrays, units: Units, ahead: Ahead, n: int, rng: np.random.Generator
     ) -> np.ndarray:
-        n, h = shape
-        mean = self.forecast(state, units, steps, h, [], exog)[""]
+        h, mean = ahead.h, self.forecast(state, units, ahead, [])[""]
         last, fitted = state["memory"].reshape(len(units.params), -1), units.fitted
         errors = np.full((len(units.params), h, n), np.nan)
         errors[fitted] = draw_errors(self.spec, units.params[fitted], last[fitted], (h, n), rng)

@@ -43,21 +43,13 @@ def filter_cell(form: Form, certain: bool = False) -> Cell:
         a_{t+1} &= T a_t + G_t F_t^{-1} e_t, \qquad
             P_{t+1} = T P_t T' + K K' - G_t F_t^{-1} G_t'
 
-    With P = 0 this is the linear RNN h_t = Theta h_{t-1} + (Phi - Theta) y_{t-1} of Cai et al.
-    (2026), section 2.1, whose h_t is a[0]. Where there is no observation, G is zero.
+    With P = 0, `certain` under the conditional likelihood, this is the linear RNN
+    h_t = Theta h_{t-1} + (Phi - Theta) y_{t-1} of Cai et al. (2026), section 2.1, whose h_t is
+    a[0]. Where there is no observation, G is zero.
 
-    Parameters
-    ----------
-    form : Form
-    certain : bool
-        Whether P is zero: the conditional likelihood.
-
-    Returns
-    -------
-    Cell
-        Its memory is a, then the lower triangle of P by rows, unless certain. Then follow e,
-        its weight 1 / v, v = F sigma2, its weight 1 / (2 v^2); l, the log-likelihood; e^2 / F
-        and log F. Its last parameter is sigma2.
+    Its memory is a, then the lower triangle of P by rows, unless certain. Then follow e,
+    its weight 1 / v, v = F sigma2, its weight 1 / (2 v^2); l, the log-likelihood; e^2 / F
+    and log F. Its last parameter is sigma2.
     """
     memory = [f"a{i}" for i in range(form.dimension)]
     memory += [] if certain else [f"P{i}_{j}" for i, j in lower_triangle(form.dimension)]
@@ -126,23 +118,14 @@ def sum_names(form: Form) -> tuple[str, ...]:
 
 @cache
 def residual_cell(form: Form, conditional: bool = False) -> Cell:
-    r"""Innovations from zero, with the summands of the likelihood.
+    r"""Innovations from zero, with the summands of the likelihood: squares alone if conditional.
 
     .. math:: u_t = y_t - x_t'\beta, \qquad
               e_t = u_t - \sum_i \phi_i u_{t-i} - \sum_j \theta_j e_{t-j}
 
-    Parameters
-    ----------
-    form : Form
-        With d = 0. Only rows after the last observation may be masked.
-    conditional : bool
-        Whether the squares are all that is wanted.
-
-    Returns
-    -------
-    Cell
-        Its memory is u_{t-1}, ..., u_{t-p}, e_{t-1}, ..., e_{t-q}, then h, unless conditional,
-        which starts at (1, 0, ...). Then follow e, its weight, and `sum_names`.
+    Of a form with d = 0, masked after the last observation only. The memory is u_{t-1}, ...,
+    u_{t-p}, e_{t-1}, ..., e_{t-q}, then h, unless conditional, which starts at (1, 0, ...). Then
+    follow e, its weight, and `sum_names`.
     """
     memory = [f"u{i + 1}" for i in range(form.p)] + [f"e{j + 1}" for j in range(form.q)]
     memory += [] if conditional else [f"h{i}" for i in range(form.r)]
@@ -175,14 +158,7 @@ def _residual_step(
 def closing_cell(form: Form) -> Cell:
     """One step from the sums to S and D, so that derivatives of the exact likelihood are chained.
 
-    Parameters
-    ----------
-    form : Form
-
-    Returns
-    -------
-    Cell
-        Its memory is `sum_names`; then follow S and D. Its input is not used.
+    Its memory is `sum_names`; then follow S and D. Its input is not used.
     """
     name = f"arma_closing_{form.p}_{form.q}_{form.n_mean}"
     state = (*sum_names(form), "S", "D")
@@ -212,16 +188,9 @@ def _closing_step(form: Form, state: Fields, inputs: Fields, params: Fields) -> 
 
 @cache
 def presample_cell(form: Form) -> Cell:
-    """One step that gives the stationary variance of the state, so that it has derivatives.
+    """One step that gives the stationary variance P of the state, so that it has derivatives.
 
-    Parameters
-    ----------
-    form : Form
-
-    Returns
-    -------
-    Cell
-        Its fields are the lower triangle of P. Its input is not used.
+    Its fields are the lower triangle of P. Its input is not used.
     """
     name = f"arma_presample_{form.p}_{form.q}_{form.n_mean}"
     state = tuple(f"P{i}_{j}" for i, j in lower_triangle(form.r))
@@ -235,23 +204,15 @@ def _presample_step(form: Form, state: Fields, inputs: Fields, params: Fields) -
 
 
 def stationary_variance(phi: Sequence[Entry], theta: Sequence[Entry]) -> Matrix:
-    r"""Variance P of the state of an ARMA in units of sigma2: P = T P T' + K K'.
+    r"""Variance P (r, r) of the state of an ARMA in units of sigma2: P = T P T' + K K'.
 
     With the companion matrix T, the first row v of P determines the others,
 
     .. math:: P_{ij} = \phi_i \phi_j v_0 + \phi_i v_{j+1} + \phi_j v_{i+1} + K_i K_j
                        + P_{i+1,j+1},
 
-    and its entries for i = 0 are r linear equations in v. Eliminated from the last unknown up,
-    their pivots are positive where phi is stationary: no pivoting is needed.
-
-    Parameters
-    ----------
-    phi, theta : sequences of p and q numbers, arrays or tensors
-
-    Returns
-    -------
-    list of r = max(p, q, 1) lists of r entries
+    and its entries for i = 0 are r linear equations in v. Coefficients are numbers, arrays or
+    tensors.
     """
     r = max(len(phi), len(theta), 1)
     phi, theta = ([*lags, *[0] * (r - len(lags))] for lags in (phi, theta))

@@ -34,7 +34,7 @@ _STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
 _REAL = 1e-6  # imaginary part of a root that counts as real
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """Units that are fitted together: all with gaps, or all without.
 
@@ -152,13 +152,7 @@ class Search(NamedTuple):
 def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = None) -> Search:
     """Maximise from one start, and from others where there may be other maxima.
 
-    Parameters
-    ----------
-    prepared : Prepared
-    likelihood : Likelihood
-        Of these series.
-    n_starts : int, optional
-        Starts of every series, besides the optima of nested models.
+    `n_starts` are those of every series, besides the optima of nested models.
     """
     form, n_obs = prepared.form, prepared.n_obs
     gamma = sample_autocovariances(prepared, likelihood.lanes)

@@ -18,15 +18,9 @@ NEAR_UNIT_ROOT = 2.0  # distance of a root from the unit circle in units of 1 / 
 def judge(
     form: Form, best: Optimum, lower: np.ndarray, n_obs: np.ndarray
 ) -> tuple[np.ndarray, list[list[str]]]:
-    """Parameters without a standard error, (N, k), and warnings of each unit.
+    """Parameters (N, k) without a standard error, and warnings of each unit.
 
-    Parameters
-    ----------
-    form : Form
-    best : Optimum
-    lower : array of shape (N,)
-        Log-likelihood with one lag less on both sides, for units with roots that are close.
-    n_obs : array of shape (N,)
+    `lower` (N,) is the log-likelihood with one lag less on both sides, where roots are close.
     """
     ar = slice(form.n_mean, form.n_mean + form.p)
     ma = slice(ar.stop, ar.stop + form.q)

@@ -186,19 +186,7 @@ class Parts(NamedTuple):
 
 
 def parts_by_sums(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, order: int) -> Parts:
-    """Parts of series without gaps: no filter runs.
-
-    Parameters
-    ----------
-    form : Form
-        With d = 0.
-    exact : bool
-    lanes : Lanes
-        Inputs of N series.
-    params : array of shape (N, k)
-    order : {0, 1, 2}
-        Highest derivative.
-    """
+    """Parts of series without gaps, with d = 0, and derivatives up to an order, by no filter."""
     initial = np.zeros((lanes.n, form.p + form.q + form.r * exact))
     initial[:, form.p + form.q :][:, :1] = 1.0  # h, where there is one
     names = sum_names(form)
@@ -260,9 +248,9 @@ def parts_by_filter(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, o
 def with_differences(
     method: Callable[..., Parts], form: Form, exact: bool, lanes: Lanes, params: np.ndarray
 ) -> Parts:
-    """Parts whose second derivatives are differences of exact gradients, of fourth order.
+    """Parts whose second derivatives are differences of exact gradients, of some ten digits.
 
-    They have some ten digits. `method` is `parts_by_sums` or `parts_by_filter`.
+    `method` is `parts_by_sums` or `parts_by_filter`.
     """
     columns = []
     for j in range(params.shape[1]):

@@ -20,7 +20,7 @@ def partial_autocorrelations(phi: np.ndarray) -> np.ndarray:
     for k in range(len(phi) - 1, -1, -1):
         last = result[k] = rest[k]
         inside = np.abs(last) < 1
-        scale = np.where(inside, 1 - last**2, np.nan)
+        scale = np.where(inside, 1 - last**2, np.nan)  # no division by zero on the unit circle
         rest = (rest[:k] + last * rest[:k][::-1]) / scale
     return result
 
@@ -69,20 +69,11 @@ def with_inverse_root(phi: np.ndarray, root: complex) -> np.ndarray:
 
 
 def reflected(phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Move roots that lie inside the unit circle out of it.
+    """Move roots that lie inside the unit circle out of it.
 
-    A moving average with the roots reflected has the same autocovariances if the variance of
-    its innovations is multiplied by the returned factor.
-
-    Parameters
-    ----------
-    phi : array of shape (p, N)
-
-    Returns
-    -------
-    phi : array of shape (p, N)
-    factor : array of shape (N,)
-        Product of the squared moduli of the inverse roots that were outside.
+    A moving average with the roots reflected has the same autocovariances if the variance of its
+    innovations is multiplied by the factor (N,) returned, the product of the squared moduli of the
+    inverse roots that were outside.
     """
     phi, factor = phi.copy(), np.ones(phi.shape[1])
     unstable = np.flatnonzero(~is_stable(phi))
@@ -97,18 +88,9 @@ def reflected(phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def psi_weights(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
-    r"""Weights psi of u_t = sum of psi_j e_{t-j}.
+    r"""Weights psi (h + 1, N) of u_t = sum of psi_j e_{t-j}.
 
     .. math:: \psi_0 = 1, \quad \psi_j = \theta_j + \sum_{i=1}^{\min(j, p)} \phi_i \psi_{j-i}
-
-    Parameters
-    ----------
-    phi, theta : arrays of shape (p, N) and (q, N)
-    h : int
-
-    Returns
-    -------
-    array of shape (h + 1, N)
     """
     psi = np.zeros((h + 1, phi.shape[1]))
     psi[0] = 1

@@ -58,7 +58,7 @@ def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.nda
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prepared:
     """Standardised series and the map back to the units of the data.
 
@@ -100,15 +100,7 @@ class Prepared:
 
 
 def trend_and_regressors(spec: Specification, n_rows: int, exog: np.ndarray | None) -> np.ndarray:
-    """Columns whose coefficients are parameters, besides the constant: (N or 1, T, m).
-
-    Parameters
-    ----------
-    spec : Specification
-    n_rows : int
-        T.
-    exog : array of shape (N, T, n) or None
-    """
+    """Columns whose coefficients are parameters, besides the constant: (N or 1, T, m)."""
     columns = []
     if "t" in spec.trend:
         columns.append(np.arange(1.0, n_rows + 1)[None, :, None])
@@ -127,25 +119,11 @@ def has_gaps(seen: np.ndarray) -> np.ndarray:
 def prepare(
     spec: Specification, y: np.ndarray, X: np.ndarray, gaps: bool
 ) -> tuple[Prepared | None, np.ndarray, dict[int, str]]:
-    """Prepare series that all have gaps, or all none.
+    """Prepare series (N, T) that all have gaps, or all none.
 
-    Parameters
-    ----------
-    spec : Specification
-    y : array of shape (N, T)
-        NaN where missing and after the end.
-    X : array of shape (N or 1, T, m)
-        Of `trend_and_regressors`, with numbers in every row.
-    gaps : bool
-
-    Returns
-    -------
-    prepared : Prepared or None
-        None if no series is left.
-    kept : integer array
-        Series that could be prepared.
-    reasons : dict of int to str
-        Reasons why the others could not.
+    They are NaN where missing and after their end, X (N or 1, T, m) has numbers in every row.
+    Returns None if no series is left, the numbers of those that could be prepared, and reasons
+    why the others could not.
     """
     seen = np.isfinite(y)
     reasons = _refusals(spec, y, seen, gaps)
@@ -170,17 +148,13 @@ def prepare(
 
 
 def _refusals(spec: Specification, y: np.ndarray, seen: np.ndarray, gaps: bool) -> dict[int, str]:
-    """Reasons, by number, not to fit series that are infinite, too short or begin with gaps."""
+    """Reasons, by number, not to fit series that are too short or begin with gaps."""
     counts = seen.sum(1)
     reasons = {}
-    for i in np.flatnonzero(counts < y.shape[1]):
-        if np.isinf(y[i]).any():
-            reasons[int(i)] = "the series has infinite values. Replace or drop them."
     for i in np.flatnonzero(counts < spec.fewest):
-        reasons.setdefault(
-            int(i),
+        reasons[int(i)] = (
             f"{len(spec.names)} parameters of order {(spec.p, spec.d, spec.q)} need at least "
-            f"{spec.fewest} observations; the series has {counts[i]}. Take a lower order.",
+            f"{spec.fewest} observations; the series has {counts[i]}. Take a lower order."
         )
     if gaps and spec.d > 1:
         rows = seen.argmax(1)[:, None] + np.arange(spec.d)

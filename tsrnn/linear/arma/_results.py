@@ -13,7 +13,7 @@ from tsrnn.contract import check_fits, positive_integer, real_array, seed_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import by_parameter, given_params
 from tsrnn.linear._inference import one_level
-from tsrnn.linear.arma._forecast import (
+from tsrnn.linear.arma._filter import (
     model_autocovariances,
     responses_with_errors,
     simulate_paths,
@@ -194,7 +194,7 @@ class ARMAResults(LinearForecaster):
         else:
             units, spec = pd.Index(["y"]), self._spec()
             rows = given_params(params, units, spec.names)
-            check_admissible(spec, rows)
+            check_admissible(spec, rows, units)
         m = len(spec.regressors)
         values = np.zeros((n, 0)) if X is None else real_array("X", X)
         if values.shape != (n, m):
@@ -211,14 +211,8 @@ class ARMAResults(LinearForecaster):
         return pd.DataFrame(paths.T, columns=units)
 
 
-def check_admissible(spec: Specification, params: np.ndarray) -> None:
-    """Check parameters (N, k) that a user gives.
-
-    Raises
-    ------
-    ValueError
-        If the likelihood is not defined there.
-    """
+def check_admissible(spec: Specification, params: np.ndarray, units: pd.Index) -> None:
+    """Refuse parameters (N, k) at which the likelihood is not defined, of units of these labels."""
     form = Form(spec.p, spec.q)
     roots = params[:, spec.n_mean : spec.n_mean + form.n_params]
     fine = (params[:, -1] > 0) & admissible(form, roots, spec.exact)
@@ -226,6 +220,6 @@ def check_admissible(spec: Specification, params: np.ndarray) -> None:
         bad = int(np.flatnonzero(~fine)[0])
         raise ValueError(
             "params must have sigma2 > 0, roots of the MA not inside the unit circle and, for "
-            "the exact likelihood, those of the AR outside it; those of unit "
-            f"{bad}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do not"
+            "the exact likelihood, those of the AR outside it; those of "
+            f"{units[bad]!r}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do not"
         )

@@ -71,13 +71,7 @@ class Specification:
 def arma_specification(
     arguments: Arguments, regressors: tuple[str | int, ...] = ()
 ) -> Specification:
-    """Specification that the constructor's arguments describe, with exogenous columns.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not legal, or the arguments contradict each other.
-    """
+    """Specification that the constructor's arguments describe, with exogenous columns."""
     order, trend = arguments.order, arguments.trend
     if not isinstance(order, Sequence) or isinstance(order, str) or len(order) not in (2, 3):
         raise TypeError(f"order must be (p, q) or (p, d, q); got {order!r}")

@@ -60,22 +60,12 @@ def _lagged_products_step(
 
 
 def hannan_rissanen(gamma: np.ndarray, p: int, q: int) -> np.ndarray:
-    r"""Estimate phi and theta from autocovariances.
+    r"""Estimate phi and theta, (N, p + q), from autocovariances (L + q + 1, N).
 
-    A long autoregression gives innovations :math:`\varepsilon`; the coefficients are those of
-    :math:`u_t` on :math:`u_{t-1}, \dots, u_{t-p}, \varepsilon_{t-1}, \dots,
+    A long autoregression, of order L, gives innovations :math:`\varepsilon`; the coefficients are
+    those of :math:`u_t` on :math:`u_{t-1}, \dots, u_{t-p}, \varepsilon_{t-1}, \dots,
     \varepsilon_{t-q}` (Hannan and Rissanen, 1982), all of whose moments follow from
     autocovariances. They are moved into the stationary and invertible region.
-
-    Parameters
-    ----------
-    gamma : array of shape (L + q + 1, N)
-        Autocovariances, with a long autoregression of order L.
-    p, q : int
-
-    Returns
-    -------
-    array of shape (N, p + q)
     """
     gamma = gamma / gamma[0]
     if q == 0:
@@ -137,15 +127,6 @@ def further_starts(gamma: np.ndarray, p: int, q: int) -> list[np.ndarray]:
     A moving average with a root close to the unit circle, and models of lower order with a
     factor on both sides that almost cancels: a real root at the positive and the negative end,
     or a pair of roots at several angles.
-
-    Parameters
-    ----------
-    gamma, p, q :
-        As for `hannan_rissanen`.
-
-    Returns
-    -------
-    list of arrays of shape (N, p + q)
     """
     factors: list[tuple[Roots, Roots]] = []  # inverse roots of the AR and of the MA
     for sign in (-1.0, 1.0):

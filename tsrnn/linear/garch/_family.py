@@ -12,7 +12,7 @@ from tsrnn.contract import Arguments, choice, flag, level_name, positive_integer
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Arrays, Family, Units
+from tsrnn.linear._family import Ahead, Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._multivariate import check_long_enough
 from tsrnn.linear.garch._filter import VarianceState, advance_garch, begin_garch, filter_garch
@@ -129,16 +129,8 @@ class GARCHFamily(Family):
         after = advance_garch(self._model_of(panel), units.params, before, *units_of(panel))
         return _by_series(panel.n_series, after)
 
-    def forecast(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        h: int,
-        levels: list[float],
-        exog: np.ndarray | None,
-    ) -> dict[str, np.ndarray]:
-        past, model, params = _by_unit(state), self.model, units.params
+    def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
+        past, model, params, h = _by_unit(state), self.model, units.params, ahead.h
         forecasts = {"": expected_mean(model, params, past, h)}
         if levels:
             ends = [0.5 + sign * level / 200 for level in levels for sign in (-1, 1)]
@@ -152,23 +144,16 @@ class GARCHFamily(Family):
             names = [f"-{end}-{level_name(level)}" for level in levels for end in ("lo", "hi")]
             forecasts |= dict(zip(names, quantiles, strict=True))
         return {
-            name: values.reshape(len(steps), -1, h).swapaxes(1, 2)
+            name: values.reshape(len(ahead.steps), -1, h).swapaxes(1, 2)
             for name, values in forecasts.items()
         }
 
     def simulate(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        shape: tuple[int, int],
-        exog: np.ndarray | None,
-        rng: np.random.Generator,
+        self, state: Arrays, units: Units, ahead: Ahead, n: int, rng: np.random.Generator
     ) -> np.ndarray:
-        n, h = shape
-        z = draw_innovations(self.model, units.params, (h, n), rng)
+        z = draw_innovations(self.model, units.params, (ahead.h, n), rng)
         paths = simulate_garch(self.model, units.params, _by_unit(state), z).y
-        return paths.reshape(len(steps), -1, h, n).transpose(3, 0, 2, 1)
+        return paths.reshape(len(ahead.steps), -1, ahead.h, n).transpose(3, 0, 2, 1)
 
     def variances(
         self,

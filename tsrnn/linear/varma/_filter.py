@@ -1,4 +1,4 @@
-"""The Kalman filter of the predictor form, with missing entries and from any state.
+"""VARMA at given parameters: the Kalman filter, forecasts, responses, draws.
 
 Rows are taken in as they come, and the state after them is all that is carried on. With K_t for the
 gain and Z = (I, 0, ..., 0), w_t being the trend and exogenous part,
@@ -10,13 +10,19 @@ gain and Z = (I, 0, ..., 0), w_t being the trend and exogenous part,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from tsrnn.linear._inference import delta_method
+from tsrnn.linear._multivariate import draw_normal
 from tsrnn.linear.varma._likelihood import by_unit, products
 from tsrnn.linear.varma._posterior import posterior_of
-from tsrnn.linear.varma._prepare import Sample, offsets
+from tsrnn.linear.varma._prepare import Sample, offsets, trend_of
 from tsrnn.linear.varma._residuals import columns, whitening
 from tsrnn.linear.varma._specification import Coefficients, Shape
 from tsrnn.linear.varma._system import System, stationary_moments, system
@@ -59,11 +65,13 @@ def state_after(coefficients: Coefficients, sample: Sample) -> State:
     shape, units = sample.shape, len(sample.y)
     result = State(np.empty((units, shape.d)), np.empty((units, shape.d, shape.d)))
     complete = (sample.n_missing == 0) & (sample.rows >= shape.lags)
-    for mask, method in ((complete, _closed_state), (~complete, _filtered_state)):
-        chosen = np.flatnonzero(mask)
+    for closed in (True, False):
+        chosen = np.flatnonzero(complete == closed)
         if len(chosen):
             part = Coefficients(*(matrices[chosen] for matrices in coefficients))
-            result.mean[chosen], result.cov[chosen] = method(part, sample.select(chosen))
+            rows = sample.select(chosen)
+            after = _closed_state(part, rows) if closed else predictions(part, rows).state
+            result.mean[chosen], result.cov[chosen] = after
     return result
 
 
@@ -86,17 +94,9 @@ def standardised_errors(sample: Sample, predicted: Predictions) -> np.ndarray:
 def kalman_filter(
     matrices: System, y: np.ndarray, offsets: np.ndarray, start: State
 ) -> Predictions:
-    """Filter rows.
+    """Filter rows y (U, T, n), NaN where missing, with w_t in `offsets`.
 
-    Parameters
-    ----------
-    matrices : System
-        Of U units.
-    y : array of shape (U, T, n)
-        NaN where missing. A row of infinities is after the end of the unit: it leaves the state.
-    offsets : array of shape (U, T, n)
-        w_t.
-    start : State
+    A row of infinities is after the end of the unit: it leaves the state.
     """
     T, K, sigma = matrices
     units, steps, n = y.shape
@@ -118,6 +118,7 @@ def kalman_filter(
         new = (T @ base[..., None] + gain @ error[..., None])[..., 0]
         spread = T @ cov @ T.swapaxes(1, 2) + shocks - gain @ across.swapaxes(1, 2)
         mean = np.where(inside[:, None], new, mean)
+        # Symmetric to the last digit, or rounding would grow over many rows.
         cov = np.where(inside[:, None, None], (spread + spread.swapaxes(1, 2)) / 2, cov)
     return Predictions(means, covs, State(mean, cov))
 
@@ -139,10 +140,6 @@ def first_state(coefficients: Coefficients, sample: Sample) -> State:
     past = np.repeat(sample.presample[:, None], p, 1)
     mean = _carried(shape, coefficients.ar, past)
     return State(mean, np.zeros((units, shape.d, shape.d)))
-
-
-def _filtered_state(coefficients: Coefficients, sample: Sample) -> State:
-    return predictions(coefficients, sample).state
 
 
 def _closed_state(coefficients: Coefficients, sample: Sample) -> State:
@@ -178,3 +175,112 @@ def _carried(shape: Shape, lags: np.ndarray, past: np.ndarray) -> np.ndarray:
     for i in range(count):
         result[:, i] = (lags[:, i:] @ flat[:, : count - i]).sum(1)
     return result.reshape(units, shape.d, *tail)
+
+
+class Forecast(NamedTuple):
+    """Means (U, h, n) and covariances (U, h, n, n) of the next rows."""
+
+    mean: np.ndarray
+    cov: np.ndarray
+
+
+def forecast_moments(matrices: System, state: State, effect: np.ndarray) -> Forecast:
+    """Forecasts as many steps ahead as there are rows of `effect`, w_t of shape (U, h, n).
+
+    The Kalman filter over rows of missing values.
+    """
+    T, K, sigma = matrices
+    units, h, n = effect.shape
+    shocks = K @ sigma @ K.swapaxes(1, 2)
+    mean, cov = state.mean.copy(), state.cov
+    result = Forecast(np.empty((units, h, n)), np.empty((units, h, n, n)))
+    for k in range(h):
+        mean[:, :n] += effect[:, k]
+        result.mean[:, k] = mean[:, :n]
+        result.cov[:, k] = cov[:, :n, :n] + sigma
+        mean = (T @ mean[..., None])[..., 0]
+        cov = T @ cov @ T.swapaxes(1, 2) + shocks
+    return result
+
+
+def draw_errors(
+    matrices: System, cov: np.ndarray, shape: tuple[int, int], generator: np.random.Generator
+) -> np.ndarray:
+    """Errors (U, n, h, paths) of forecasts of all steps, for shape = (h, paths).
+
+    The state after the last row has the covariance (U, d, d).
+    """
+    T, K, sigma = matrices
+    (h, paths), (units, n) = shape, sigma.shape[:2]
+    state = draw_normal(cov, generator.standard_normal((*cov.shape[:2], paths)))
+    errors = np.empty((units, n, h, paths))
+    for k in range(h):
+        shocks = draw_normal(sigma, generator.standard_normal((units, n, paths)))
+        errors[:, :, k] = state[:, :n] + shocks
+        state = T @ state + K @ shocks
+    return errors
+
+
+def responses(shape: Shape, params: np.ndarray, h: int, orthogonalised: bool) -> np.ndarray:
+    """Responses (U, h + 1, n, n) of target i to a shock to j, after 0, 1, ..., h steps."""
+    with torch.no_grad():
+        values = _response_function(shape, h, orthogonalised)(torch.tensor(params)).numpy()
+    return values.reshape(-1, h + 1, shape.n, shape.n)
+
+
+def response_errors(
+    shape: Shape, params: np.ndarray, cov: np.ndarray, h: int, orthogonalised: bool
+) -> np.ndarray:
+    """Standard errors (U, h + 1, n, n) of the responses by the delta method."""
+    _, spread = delta_method(_response_function(shape, h, orthogonalised), params, cov)
+    variances = np.diagonal(spread, axis1=1, axis2=2)
+    return np.sqrt(variances).reshape(-1, h + 1, shape.n, shape.n)
+
+
+def _response_function(shape: Shape, h: int, orthogonalised: bool) -> Callable[[Tensor], Tensor]:
+    """Psi_k = Theta_k + Phi_1 Psi_{k-1} + ... + Phi_p Psi_{k-p}, flat, from parameters (U, k)."""
+
+    def function(theta: Tensor) -> Tensor:
+        ar, ma = theta[:, shape.at_ar], theta[:, shape.at_ma]
+        psi = [torch.eye(shape.n, dtype=theta.dtype).expand(len(theta), -1, -1)]
+        for k in range(1, h + 1):
+            terms = [ar[:, :, i] @ psi[k - 1 - i] for i in range(min(k, shape.p))]
+            if k <= shape.q:
+                terms.append(ma[:, :, k - 1])
+            psi.append(sum(terms, torch.zeros_like(psi[0])))
+        result = torch.stack(psi, 1)
+        if orthogonalised:
+            chol = torch.zeros_like(psi[0])
+            rows, columns = (torch.from_numpy(part) for part in shape.triangle)
+            entries = theta[:, torch.from_numpy(shape.at_chol)]
+            chol = chol.index_put((torch.arange(len(theta))[:, None], rows, columns), entries)
+            result = result @ chol[:, None]
+        return result.flatten(1)
+
+    return function
+
+
+def simulate_paths(
+    shape: Shape, params: np.ndarray, steps: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Gaussian paths (U, steps, n) of stationary models, their first state a stationary draw.
+
+    The shape is one without exogenous columns.
+    """
+    shape = replace(shape, exact=True)
+    coefficients, units, n = shape.unpack(params), len(params), shape.n
+    T, K, _ = system(shape, coefficients)
+    design = trend_of(shape, np.zeros(units, int), max(steps, 2))
+    nothing = np.full((units, steps, n), np.nan)
+    rows = np.full(units, steps)
+    first = first_state(coefficients, Sample(shape, nothing, design, np.zeros((units, n)), rows))
+    effect = offsets(shape, design, coefficients.design)
+    z = generator.standard_normal((units, shape.d, 1))
+    state = first.mean + draw_normal(first.cov, z)[..., 0]
+    shocks = generator.standard_normal((units, steps, n)) @ coefficients.chol.swapaxes(1, 2)
+    y = np.empty_like(nothing)
+    for t in range(steps):
+        state[:, :n] += effect[:, t]
+        y[:, t] = state[:, :n] + shocks[:, t]
+        state = (T @ state[..., None] + K @ shocks[:, t, :, None])[..., 0]
+    return y

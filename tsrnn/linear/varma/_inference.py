@@ -46,14 +46,7 @@ _NOTHING = 1e-18
 def judge(
     shape: Shape, params: np.ndarray, n_obs: np.ndarray
 ) -> tuple[np.ndarray, list[list[str]]]:
-    """Parameters (U, k) without a standard error, and warnings of each unit.
-
-    Parameters
-    ----------
-    shape : Shape
-    params : array of shape (U, k)
-    n_obs : array of shape (U,)
-    """
+    """Parameters (U, k) without a standard error, and warnings of each unit."""
     coefficients, fixed = shape.unpack(params), np.zeros(params.shape, bool)
     messages: list[list[str]] = [[] for _ in params]
     if shape.p and shape.q:

@@ -34,7 +34,7 @@ from tsrnn.linear.varma._system import (
 )
 
 # Numbers that the sensitivities of units evaluated together may take.
-_TOGETHER = 2**23
+_TOGETHER = 2**23  # 64 MB
 # Squared distance from a maximum, in standard errors, below which Newton's method is faster.
 _NEAR = 0.2
 
@@ -148,6 +148,7 @@ def evaluate_portion(at: Linearisation, exact: bool) -> Evaluation:
     flat = sums.shifts.reshape(len(by_mean), -1, shape.n**2)
     bent[:, n_mean:, n_mean:] = sample.rows[:, None, None] * (flat @ flat.swapaxes(1, 2))
     # Where its step is a fraction of the standard errors, Newton's method takes over.
+    # A ridge that rounding swallows, so that a singular matrix, of units far away, can be solved.
     lift = 1e-12 * np.trace(bent, axis1=1, axis2=2)[:, None, None] * np.eye(shape.k)
     step = np.linalg.solve(bent + lift, gradient[..., None])[..., 0]
     near = (gradient * step).sum(1) < 2 * _NEAR

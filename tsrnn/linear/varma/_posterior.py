@@ -65,14 +65,9 @@ class Change(NamedTuple):
 
 
 def posterior_of(G: np.ndarray, prior_mean: np.ndarray, prior_cov: np.ndarray) -> Posterior:
-    """Integrate the unknowns out.
+    """Integrate the unknowns out of cross products G (U, 1 + c, 1 + c) of the whitened columns.
 
-    Parameters
-    ----------
-    G : array of shape (U, 1 + c, 1 + c)
-        Cross products of the whitened columns.
-    prior_mean, prior_cov : arrays of shape (U, d), (U, d, d), d <= c
-        Of the first d unknowns; the others have a flat prior.
+    The prior is of the first d <= c unknowns; the others have a flat one.
     """
     d = prior_mean.shape[1]
     M, b = G[:, 1:, 1:], G[:, 1:, 0]

@@ -19,16 +19,9 @@ _INVOLVED = 0.05  # loading on an eigenvector from which a series is named
 def sample_of(
     shape: Shape, panel: Panel, seen: np.ndarray | None = None, presample: np.ndarray | None = None
 ) -> Sample:
-    """Series of a panel side by side.
+    """Series of a panel side by side; the trend counts rows after `seen` (S,).
 
-    Parameters
-    ----------
-    shape : Shape
-    panel : Panel
-    seen : integer array of shape (S,), optional
-        Rows before these, which the trend counts.
-    presample : array of shape (S, n), optional
-        By default `presample_of` the panel.
+    The presample (S, n) is `presample_of` the panel by default.
     """
     rows, longest = panel.lengths, int(panel.lengths.max())
     inside = np.arange(longest) < rows[:, None]
@@ -127,7 +120,10 @@ class Sample:
         The second one, where there are two: statsmodels' VARMAX, whose state at the first row is
         (y_1, ...), has it from the intercept that leads to the second row.
         """
-        return self.design[np.arange(len(self.rows)), np.minimum(1, self.rows - 1)]
+        level = self.design[np.arange(len(self.rows)), np.minimum(1, self.rows - 1)]
+        if self.shape.trend == "ct":  # its second row is known of a series that has only one
+            level[self.rows == 1, 1] += 1.0
+        return level
 
     @cached_property
     def sources(self) -> np.ndarray:
@@ -249,7 +245,7 @@ def collinear_targets(spread: np.ndarray, targets: list[str]) -> dict[int, str]:
     return reasons
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """Standardisation of the series of U units, an affine map of data and parameters.
 

@@ -177,17 +177,7 @@ def _within(array: np.ndarray, sample: Sample) -> np.ndarray:
 
 
 def filtered(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
-    """Residuals of moving averages, from zero.
-
-    Parameters
-    ----------
-    ma : array of shape (U, q, n, n)
-    forcing : array of shape (T, n, U, lanes)
-
-    Returns
-    -------
-    array of shape (T, n, U, lanes)
-    """
+    """Residuals (T, n, U, lanes) of moving averages (U, q, n, n), from zero."""
     units, q, _, _ = ma.shape
     if q == 0:
         return forcing

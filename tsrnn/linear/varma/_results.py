@@ -19,7 +19,8 @@ from tsrnn.contract import (
 )
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, tidy
-from tsrnn.linear.varma._forecast import response_errors, responses, simulate_paths
+from tsrnn.linear._multivariate import draws_frame
+from tsrnn.linear.varma._filter import response_errors, responses, simulate_paths
 from tsrnn.linear.varma._specification import Shape
 from tsrnn.linear.varma._system import inverse_roots, spectral_radius
 
@@ -59,6 +60,8 @@ class VARMAResults(LinearForecaster):
         check_is_fitted(self, "fitted_")
         shape, params = self._shape, self.estimates_.params
         h = self.horizon_ if h is None else positive_integer("h", h)
+        n_values = len(params) * shape.n**2
+        check_fits(f"h={h} steps of {n_values} responses", 8.0 * h * n_values, "Take a smaller h")
         scaled = flag("orthogonalised", orthogonalised)
         levels = check_levels(level)
         values = responses(shape, params, h, scaled)
@@ -98,8 +101,16 @@ class VARMAResults(LinearForecaster):
         for name, lags in (("AR", coefficients.ar), ("MA", -coefficients.ma)):
             values = inverse_roots(lags)
             values = np.take_along_axis(values, np.argsort(-np.abs(values), 1, stable=True), 1)
-            unit = np.repeat(fitted, values.shape[1])
-            parts.append(_root_frame(self.units_[unit], name, values.ravel()))
+            unit, values = np.repeat(fitted, values.shape[1]), values.ravel()
+            angle, no_cycle = np.abs(np.angle(values)), np.full(len(values), np.inf)
+            columns = {
+                "part": name,
+                "real": values.real,
+                "imag": values.imag,
+                "modulus": np.abs(values),
+                "period": np.divide(2 * np.pi, angle, out=no_cycle, where=angle > 0),
+            }
+            parts.append(pd.DataFrame(columns, index=self.units_[unit]).reset_index())
         frame = pd.concat(parts, ignore_index=True)
         order = np.argsort(self.units_.get_indexer(pd.Index(frame.iloc[:, 0])), kind="stable")
         return self._keyed(frame.iloc[order].reset_index(drop=True))
@@ -167,11 +178,8 @@ class VARMAResults(LinearForecaster):
         seed = seed_of(self.arguments_.random_state if random_state is None else random_state)
         generator = np.random.default_rng(seed)
         y[fitted] = simulate_paths(shape, values[fitted], n, generator)
-        names = list(self.fitted_.data.layout.target_names)
-        if len(values) == 1:
-            return pd.DataFrame(y[0], columns=names)
-        columns = pd.MultiIndex.from_product([self.units_, names])
-        return pd.DataFrame(y.swapaxes(0, 1).reshape(n, -1), columns=columns)
+        names = self.fitted_.data.layout.target_names
+        return draws_frame(y.swapaxes(0, 1), self.units_, names)
 
     def forecast_covariance(self, h: int | None = None, X: Any = None) -> pd.DataFrame:
         """Covariances of the forecast errors, the parameters taken as known.
@@ -210,19 +218,6 @@ class VARMAResults(LinearForecaster):
     @property
     def _shape(self) -> Shape:
         return cast("VARMAFamily", self.fitted_.family).shape
-
-
-def _root_frame(units: pd.Index, part: str, values: np.ndarray) -> pd.DataFrame:
-    angle = np.abs(np.angle(values))
-    period = np.divide(2 * np.pi, angle, out=np.full(len(values), np.inf), where=angle > 0)
-    columns = {
-        "part": part,
-        "real": values.real,
-        "imag": values.imag,
-        "modulus": np.abs(values),
-        "period": period,
-    }
-    return pd.DataFrame(columns, index=units).reset_index()
 
 
 def _companion(lags: np.ndarray) -> np.ndarray:

@@ -155,13 +155,7 @@ class Shape:
 def shape_of(
     order: Any, trend: Any, likelihood: Any, targets: Sequence[object], n_exog: int
 ) -> Shape:
-    """Shape that the constructor's arguments and the columns of the data describe.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not legal, or there is one target.
-    """
+    """Shape that the constructor's arguments and the columns of the data describe."""
     p, q = order_of("order", order, "p lags of y and q of the innovations", least=(0, 0))
     if len(targets) < 2:
         raise ValueError(

@@ -109,10 +109,7 @@ def stationary_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean (U, d) and covariance (U, d, d) of the stationary state.
 
-    Parameters
-    ----------
-    level : array of shape (U, n_design)
-        Row of the design whose effect is taken to have lasted for ever.
+    `level` is the row of the design whose effect is taken to have lasted for ever.
     """
     constant = _padded(shape, _applied(coefficients.design, level))
     mean = np.linalg.solve(_first_order(matrices.T), constant[..., None])[..., 0]
@@ -155,13 +152,7 @@ def known_start(units: int, k: int) -> Stationary:
 def stationary_curvature(
     shape: Shape, prior: Stationary, by_mean: np.ndarray, by_cov: np.ndarray
 ) -> np.ndarray:
-    """Second derivatives of the stationary moments, weighted: (U, k, k).
-
-    Parameters
-    ----------
-    by_mean, by_cov : arrays of shape (U, d), (U, d, d)
-        The weights; `by_cov` symmetric.
-    """
+    """Second derivatives (U, k, k) of the stationary moments, weighted, `by_cov` symmetric."""
     inverse, operator, T, K, sigma, d_sigma = prior.second
     dT, dK = system_derivatives(shape)
     units, k, n_mean = len(T), shape.k, shape.n_mean

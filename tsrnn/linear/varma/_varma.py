@@ -13,17 +13,19 @@ from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Arrays, Family, Units, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear.varma._filter import (
+    Forecast,
     State,
+    draw_errors,
+    forecast_moments,
     predictions,
     standardised_errors,
     state_after,
     state_on,
 )
 from tsrnn.linear.varma._fit import Search, Standardised, estimates_of, search, standardised
-from tsrnn.linear.varma._forecast import Forecast, draw_errors, forecast_moments
 from tsrnn.linear.varma._likelihood import admissible
 from tsrnn.linear.varma._prepare import fit_scaling, rows_of, sample_of, trend_of
 from tsrnn.linear.varma._results import VARMAResults
@@ -131,20 +133,12 @@ class VARMAFamily(Family):
             new["mean"][fitted], new["cov"][fitted] = after
         return new
 
-    def forecast(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        h: int,
-        levels: list[float],
-        exog: np.ndarray | None,
-    ) -> dict[str, np.ndarray]:
-        trend = trend_of(self.shape, steps, h)
-        design = np.concatenate([trend] if exog is None else [trend, exog], 2)
+    def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
+        trend = trend_of(self.shape, ahead.steps, ahead.h)
+        design = np.concatenate([trend] if ahead.exog is None else [trend, ahead.exog], 2)
         coefficients = self.shape.unpack(units.params).design
-        ahead = self.moments(state, units, design @ coefficients.swapaxes(1, 2))
-        return normal_forecasts(ahead.mean, np.diagonal(ahead.cov, axis1=2, axis2=3), levels)
+        mean, cov = self.moments(state, units, design @ coefficients.swapaxes(1, 2))
+        return normal_forecasts(mean, np.diagonal(cov, axis1=2, axis2=3), levels)
 
     def moments(self, state: Arrays, units: Units, effect: np.ndarray) -> Forecast:
         """Forecasts and their covariances, with trend and exogenous part (S, h, n)."""
@@ -152,19 +146,12 @@ class VARMAFamily(Family):
         return forecast_moments(matrices, State(state["mean"], state["cov"]), effect)
 
     def simulate(
-        self,
-        state: Arrays,
-        units: Units,
-        steps: np.ndarray,
-        shape: tuple[int, int],
-        exog: np.ndarray | None,
-        rng: np.random.Generator,
+        self, state: Arrays, units: Units, ahead: Ahead, n: int, rng: np.random.Generator
     ) -> np.ndarray:
-        (n, h), fitted = shape, units.fitted
-        mean = self.forecast(state, units, steps, h, [], exog)[""]
-        errors = np.full((len(units.params), self.shape.n, h, n), np.nan)
+        fitted, mean = units.fitted, self.forecast(state, units, ahead, [])[""]
+        errors = np.full((len(units.params), self.shape.n, ahead.h, n), np.nan)
         matrices = system(self.shape, self._coefficients(units))
-        errors[fitted] = draw_errors(matrices, state["cov"][fitted], (h, n), rng)
+        errors[fitted] = draw_errors(matrices, state["cov"][fitted], (ahead.h, n), rng)
         return mean + errors.transpose(3, 0, 2, 1)
 
     def in_sample(
