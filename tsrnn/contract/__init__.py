@@ -22,7 +22,7 @@ from tsrnn.contract._estimator import (
     with_shared_arguments,
 )
 from tsrnn.contract._file import plain, read_file, write_file
-from tsrnn.contract._fitted import FittedModel, SeriesState
+from tsrnn.contract._fitted import FittedModel, SeriesArrays, SeriesState
 from tsrnn.contract._fitted_data import FittedData, target_scales, unit_index
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
@@ -65,6 +65,7 @@ __all__ = [
     "IntervalWarning",
     "Kind",
     "Origins",
+    "SeriesArrays",
     "SeriesState",
     "Summary",
     "anything",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -47,6 +48,59 @@ class SeriesState(Protocol):
 
     def replaced(self, series: np.ndarray, new: Self, /) -> Self:
         """Copy in which the series of these numbers are those of `new`."""
+
+
+class SeriesArrays:
+    """Base of frozen dataclasses of arrays that have a row for each series.
+
+    Arrays, indexes, dictionaries of arrays and records of this kind are by series; a field of
+    another kind, such as a name or None, is common to all.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from tsrnn.contract import SeriesArrays
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Levels(SeriesArrays):
+    ...     unit: str
+    ...     level: np.ndarray
+    >>> levels = Levels("m3/s", np.array([1.0, 2.0, 3.0]))
+    >>> first = levels.select(np.array([0]))
+    >>> levels.replaced(np.array([2]), first)
+    Levels(unit='m3/s', level=array([1., 2., 1.]))
+    """
+
+    def select(self, series: np.ndarray) -> Self:
+        """Record of the series of these numbers, in that order."""
+        parts = {f.name: _selected(getattr(self, f.name), series) for f in fields(self)}  # type: ignore[arg-type]
+        return replace(self, **parts)  # type: ignore[type-var]
+
+    def replaced(self, series: np.ndarray, new: Self) -> Self:
+        """Copy in which the series of these numbers are those of `new`, under their old ids."""
+        names = [f.name for f in fields(self)]  # type: ignore[arg-type]
+        parts = {n: _replaced(getattr(self, n), series, getattr(new, n)) for n in names}
+        return replace(self, **parts)  # type: ignore[type-var]
+
+
+def _selected(value: Any, series: np.ndarray) -> Any:
+    if isinstance(value, SeriesArrays):
+        return value.select(series)
+    if isinstance(value, dict):
+        return {name: array[series] for name, array in value.items()}
+    return value[series] if isinstance(value, np.ndarray | pd.Index) else value
+
+
+def _replaced(value: Any, series: np.ndarray, new: Any) -> Any:
+    if isinstance(value, SeriesArrays):
+        return value.replaced(series, new)
+    if isinstance(value, dict):
+        return {name: _replaced(array, series, new[name]) for name, array in value.items()}
+    if not isinstance(value, np.ndarray):
+        return value
+    copy = value.copy()
+    copy[series] = new
+    return copy
 
 
 S = TypeVar("S", bound=SeriesState)

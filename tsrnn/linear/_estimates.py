@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tsrnn.contract import SeriesArrays
+
 
 class Derivatives(NamedTuple):
     """Log-likelihood of one unit at some parameters.
@@ -27,7 +29,7 @@ class Derivatives(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
+class Estimates(SeriesArrays):
     """Fitted parameters of N units and the matrices that inference needs.
 
     Everything is in the user's units. A unit that could not be fitted has NaN in
@@ -109,11 +111,8 @@ class Estimates:
 
     def select(self, units: np.ndarray) -> Estimates:
         """Estimates of some units, by number."""
-        chosen: dict[str, Any] = {
-            name: None if (array := getattr(self, name)) is None else array[units]
-            for name in BY_UNIT
-        }
-        return replace(self, **chosen, messages=tuple(self.messages[i] for i in units))
+        messages = tuple(self.messages[i] for i in units)
+        return replace(super().select(units), messages=messages)
 
     def with_held(self, names: tuple[str, ...], values: np.ndarray) -> Estimates:
         """Estimates with further parameters (N, m) at the end, held at those of an earlier step."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from tsrnn.contract import with_intervals
+from tsrnn.contract import SeriesArrays, with_intervals
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
@@ -20,7 +21,8 @@ from tsrnn.linear._inference import covariance
 Arrays = dict[str, np.ndarray]
 
 
-class Units(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Units(SeriesArrays):
     """Parameters of some units, with the constants that their likelihood takes as known.
 
     Attributes
@@ -38,11 +40,6 @@ class Units(NamedTuple):
     def fitted(self) -> np.ndarray:
         """Numbers of the units that have parameters."""
         return np.flatnonzero(np.isfinite(self.params).all(1))
-
-    def select(self, units: np.ndarray) -> Units:
-        """Some of the units, by number."""
-        constants = {name: array[units] for name, array in self.constants.items()}
-        return Units(self.params[units], constants)
 
     def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
         """Parameters (k,) and constants of one unit."""

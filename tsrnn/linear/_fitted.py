@@ -16,6 +16,7 @@ from tsrnn.contract import (
     FittedData,
     FittedModel,
     Kind,
+    SeriesArrays,
     as_saved,
     by_name,
     check_arrays,
@@ -98,7 +99,7 @@ def estimate(
 
 
 @dataclass(frozen=True, eq=False)
-class LinearState:
+class LinearState(SeriesArrays):
     """State of every series after its last row.
 
     Attributes
@@ -115,24 +116,6 @@ class LinearState:
     last_times: np.ndarray
     target_scale: np.ndarray
     arrays: dict[str, np.ndarray]
-
-    def select(self, series: np.ndarray) -> LinearState:
-        """State of the series numbered `series`, in that order."""
-        return LinearState(
-            self.ids[series],
-            self.last_times[series],
-            self.target_scale[series],
-            {name: array[series] for name, array in self.arrays.items()},
-        )
-
-    def replaced(self, series: np.ndarray, new: LinearState) -> LinearState:
-        """State with the series numbered `series` from `new`; `self` stays as it is."""
-        last_times = self.last_times.copy()
-        last_times[series] = new.last_times
-        arrays = {name: array.copy() for name, array in self.arrays.items()}
-        for name, array in arrays.items():
-            array[series] = new.arrays[name]
-        return replace(self, last_times=last_times, arrays=arrays)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -251,7 +252,7 @@ class MatrixForecaster(LinearForecaster):
         units = Units(fitted.estimates.params, fitted.constants)
         if params is not None:
             values = given_params(params, self.units_, fitted.family.names)
-            units = units._replace(params=values)
+            units = replace(units, params=values)
         usable = units.fitted
         y = np.full((rows[0], len(units.params), fitted.data.n_targets), np.nan)
         if len(usable):

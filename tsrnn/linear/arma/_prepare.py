@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
 from tsrnn.linear.arma._specification import Form, Specification
 
@@ -59,7 +60,7 @@ def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.nda
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(SeriesArrays):
     """Standardised series and the map back to the units of the data.
 
     With m coefficients of the mean, those of the user are ``shift + jacobian @ inner``, and
@@ -93,10 +94,7 @@ class Prepared:
 
     def select(self, units: np.ndarray) -> Prepared:
         """Some of the series."""
-        if len(units) == len(self.n_obs):
-            return self
-        parts = vars(self).items()
-        return replace(self, **{k: v[units] for k, v in parts if isinstance(v, np.ndarray)})
+        return self if len(units) == len(self.n_obs) else super().select(units)  # no copy of all
 
 
 def trend_and_regressors(spec: Specification, n_rows: int, exog: np.ndarray | None) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._mean import Mean, Regression, regression
@@ -59,7 +60,7 @@ def sample_of(
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class Design(SeriesArrays):
     """S series of n variables as regressions, padded with zeros to a common length T."""
 
     response: np.ndarray  # (S, T, n)
@@ -89,10 +90,6 @@ class Design:
         s, steps, n = self.response.shape
         values = rows.reshape(s, n, steps).swapaxes(1, 2)
         return np.where(self.observed[:, :, None], values, fill)
-
-    def select(self, series: np.ndarray) -> Design:
-        """Design of some series, by number."""
-        return Design(*(getattr(self, name)[series] for name in self.__dataclass_fields__))
 
 
 def design_of(
@@ -124,7 +121,7 @@ def design_of(
 
 
 @dataclass(frozen=True, eq=False)
-class Equations:
+class Equations(SeriesArrays):
     """Parameters of the first step of S series, its residuals and variances."""
 
     coefficients: np.ndarray  # (S, n, r), of the mean
@@ -143,9 +140,7 @@ class Equations:
         """Equations of some series, by number."""
         n = self.variance.shape[1]
         units = (series[:, None] * n + np.arange(n)).ravel()
-        names = [name for name in self.__dataclass_fields__ if name != "estimates"]
-        arrays = {name: getattr(self, name)[series] for name in names}
-        return replace(self, **arrays, estimates=self.estimates.select(units))
+        return replace(super().select(series), estimates=self.estimates.select(units))
 
 
 def fit_equations(

@@ -106,9 +106,11 @@ class CorrelationFamily(MatrixFamily):
         check_long_enough(panel, fitted, self.spec.step.mean.n_lags)
         if not len(fitted):
             return {}, state
-        params, constants = units.select(fitted)
+        known = units.select(fitted)
         series = [panel.series(int(i)) for i in fitted]
-        paths, last = filter_dcc(self.spec, self.spec.parts(params), constants["presample"], series)
+        paths, last = filter_dcc(
+            self.spec, self.spec.parts(known.params), known.constants["presample"], series
+        )
         for name, array in last._asdict().items():
             state[name][fitted] = array
         return dict(zip(fitted.tolist(), paths, strict=True)), state

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
 from tsrnn.linear.garch._specification import (
     MOVING,
@@ -99,7 +100,7 @@ def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(SeriesArrays):
     """N series less their means (none for a model without a constant), of unit deviation."""
 
     inputs: np.ndarray  # (N, T, m): y, its lags and, for a padded model, where it is observed
@@ -124,10 +125,6 @@ class Sample:
         covariance = products - mean * (2 * n * mean - ends) + (n - 1) * mean**2
         variance = np.einsum("nt,nt->n", y, y) - n * mean**2
         return np.divide(covariance, variance, out=np.zeros(len(y)), where=variance > 0)
-
-    def select(self, units: np.ndarray) -> Sample:
-        """Sample of some of the series, by number."""
-        return Sample(self.inputs[units], self.n_obs[units], self.centre[units], self.scale[units])
 
 
 def sample_of(model: Model, y: np.ndarray, lengths: np.ndarray, spread: Spread) -> Sample:
@@ -184,7 +181,7 @@ class Initial(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Presample:
+class Presample(SeriesArrays):
     r"""Presample variance of N units by name.
 
     ========================= ========================================================
@@ -206,10 +203,6 @@ class Presample:
     kind: str
     fixed: np.ndarray  # (N,) the variance, for a kind that does not move with the parameters
     moments: np.ndarray  # (N, 1 + k_mean, 1 + k_mean) of y and the regressors of the mean, for fcp
-
-    def select(self, units: np.ndarray) -> Presample:
-        """Presample variance of some units."""
-        return Presample(self.model, self.kind, self.fixed[units], self.moments[units])
 
     def transformed(self, params: np.ndarray) -> Quantity:
         """Presample g, the transform of h, at parameters (N, k)."""

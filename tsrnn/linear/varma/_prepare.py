@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
 from tsrnn.linear.varma._specification import Coefficients, Shape
 
@@ -246,7 +247,7 @@ def collinear_targets(spread: np.ndarray, targets: list[str]) -> dict[int, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class Scaling(SeriesArrays):
     """Standardisation of the series of U units, an affine map of data and parameters.
 
     With a constant in the model, series and regressors are centred, else only divided.
@@ -262,10 +263,6 @@ class Scaling:
     location: np.ndarray
     scale: np.ndarray
     design: np.ndarray
-
-    def select(self, units: np.ndarray) -> Scaling:
-        """Standardisation of some units, each any number of times."""
-        return Scaling(self.location[units], self.scale[units], self.design[units])
 
     def standardised(self, sample: Sample) -> Sample:
         """The sample in standard units."""
