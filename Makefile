@@ -78,7 +78,8 @@ clean:
 # mypy finds packages by their place, so kernels/ and datasets/ are linked to where they import.
 define typing_tree
 rm -rf build/typing && mkdir -p build/typing/tsrnn && \
-ln -s "$(CURDIR)"/tsrnn/* "$(CURDIR)/kernels" "$(CURDIR)/datasets" build/typing/tsrnn/
+ln -s "$(CURDIR)"/tsrnn/* "$(CURDIR)/kernels" "$(CURDIR)/datasets" build/typing/tsrnn/ && \
+ln -s "$(CURDIR)/benchmarks" build/typing/
 endef
 
 .venv/bin/python:

@@ -1,7 +1,6 @@
 """ARMA by the thousand beside statsmodels: time a series, likelihoods compared, memory.
 
-Times of ten thousand series are those of estimation alone, the private `fit_units` on an array, as
-statsmodels gets arrays; one series and a hundred thousand are fitted from frames.
+Ours is `ARMA(...).fit` of a frame with a column a series; statsmodels gets an array at a time.
 
 With ``--agreement``: whether any optimum is below that of statsmodels, on 500 simulated and all
 bundled series.
@@ -23,8 +22,6 @@ from threadpoolctl import threadpool_limits
 
 from tsrnn import datasets
 from tsrnn.linear import ARMA
-from tsrnn.linear.arma._fit import fit_units
-from tsrnn.linear.arma._specification import Specification
 
 T = 300
 MANY = 10_000
@@ -64,12 +61,12 @@ def batches() -> None:
     rows = []
     for order, params in MODELS.items():
         y = series(order, params, MANY, 0)
-        spec = Specification(*order, "c", exact=True)
-        ours = median_ms(lambda y=y, spec=spec: fit_units(spec, y), 3) / MANY
+        model, frame = ARMA(order=order), pd.DataFrame(y.T)
+        ours = median_ms(lambda model=model, frame=frame: model.fit(frame), 3) / MANY
         with threadpool_limits(1):  # faster for statsmodels than more
             theirs = [median_ms(lambda row=row, order=order: ARIMA(row, order=order).fit(), 1, 0)
                       for row in y[:SAMPLE]]  # fmt: skip
-        loglik = fit_units(spec, y).loglik[:SAMPLE]
+        loglik = model.loglik_.to_numpy()[:SAMPLE]
         gap = gap_to_statsmodels(y, loglik, order)
         theirs_ms = float(np.median(theirs))
         rows.append((order, f"{1e3 * ours:.1f}", f"{1e3 * theirs_ms:.0f}",
@@ -88,7 +85,7 @@ def singles() -> None:
         model = ARMA(order=order)
         ours = median_ms(lambda model=model, frame=frame: model.fit(frame), 9)
         rows.append((order, f"{ours:.1f}", f"{theirs:.1f}"))
-    print(f"\none series of length {T}, milliseconds; ARMA from a frame")
+    print(f"\none series of length {T}, milliseconds")
     print_table(("order", "ARMA", "statsmodels"), rows)
 
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -46,7 +47,7 @@ def write_panel(folder: Path, n_series: int) -> None:
         pl.DataFrame(columns).write_parquet(folder / f"part-{first:06d}.parquet")
 
 
-def model_of(job: str, folder: Path) -> object:
+def model_of(job: str, folder: Path) -> Any:
     """The model of a job; the network is fitted once, before."""
     if job == "ParaRNN":
         return load(folder / "network.tsrnn")

@@ -93,7 +93,7 @@ def print_optimum() -> None:
         print(f"\n{SOURCE.name} is not there: no optimum of a public data set")
         return
     prices = pd.read_csv(SOURCE).iloc[:, :2]
-    returns = 100 * np.log(prices).diff().iloc[1:].reset_index(drop=True)
+    returns = 100 * prices.apply(np.log).diff().iloc[1:].reset_index(drop=True)
     model = VECMGARCH(random_state=0, n_starts=6).fit(returns)
     errors = [np.sqrt(np.diagonal(model._covariance(kind)[0])) for kind in KINDS]
     rows = [

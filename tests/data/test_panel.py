@@ -110,6 +110,13 @@ class TestWide:
         layout = read_panel(wide()["b"]).layout
         assert read_panel(wide()["a"].rename("other"), layout=layout).target_names == ("b",)
 
+    def test_a_column_picked_by_its_position(self):
+        frame = pd.DataFrame(np.ones((5, 2)), columns=np.array([7, 8]))
+        column = frame.iloc[:, 1].rename(np.int64(8))  # as versions of pandas name it
+        panel = read_panel(column)
+        assert panel.target_names == (8,)
+        assert type(panel.layout.series_name) is int
+
     def test_integer_column_names(self):
         assert read_panel(wide().set_axis([0, 1], axis=1)).target_names == (0, 1)
 

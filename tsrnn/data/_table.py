@@ -93,6 +93,8 @@ def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = 
     if isinstance(df, pd.Series):
         if len(df) == 0:
             raise ValueError(f"the Series must have rows; it is empty. {_LOST}")
+        if isinstance(df.name, np.integer):  # of a column picked by its position
+            df = df.rename(int(df.name))
         _check_name(df.name)
         frame = df.to_frame("y" if df.name is None else df.name)
         stamps = read_stamps(df.index, "the index of the Series")
