@@ -142,7 +142,7 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
     best = _maximise(sample, first, progress)
     starts, agreement = np.ones((2, len(first)), int)
     doubtful = np.empty(0, int)
-    if shape.q:  # an autoregression alone has one maximum
+    if shape.q:  # it is moving averages that bring further maxima
         coefficients = shape.unpack(best.params)
         doubts = ~best.converged | (best.iterations > _SLOW)
         doubts |= spectral_radius(coefficients.ma) > 1 - EDGE
