@@ -333,13 +333,16 @@ class Lanes:
         series = series[..., None] if series.ndim == 2 else series
         if series.ndim != 3 or 0 in series.shape[:2]:
             raise ValueError(f"series must have shape (N, T, m) with N, T >= 1; got {series.shape}")
-        self.n = len(series)
-        width = min(self.n, WIDTH)
-        blocks = -(-self.n // width)
-        padded = np.minimum(np.arange(blocks * width), self.n - 1).reshape(blocks, width)
-        # Picked by number, series are copied: the arrays of others are not kept.
-        packed = np.asarray(series, dtype=np.float64)[padded].transpose(0, 2, 3, 1)
-        self.blocks = torch.from_numpy(np.ascontiguousarray(packed))
+        self.n, width = len(series), min(len(series), WIDTH)
+        whole, left = divmod(self.n, width)
+        # Copied, and once: the array of another is not kept, and series may fill half the memory.
+        packed = np.empty((whole + (left > 0), *series.shape[1:], width))
+        first = series[: whole * width].reshape(whole, width, *series.shape[1:])
+        packed[:whole] = first.transpose(0, 2, 3, 1)
+        if left:
+            lanes = np.minimum(np.arange(width), left - 1)
+            packed[whole] = series[whole * width :][lanes].transpose(1, 2, 0)
+        self.blocks = torch.from_numpy(packed)
 
     def select(self, series: np.ndarray) -> Lanes:
         """Pack some of the series anew."""

@@ -28,7 +28,7 @@ models = {
     "ParaRNN": ParaRNNForecaster(hidden_size=4, horizon=4, max_epochs=2, random_state=0),
     "SARIMAX": SARIMAX(order=(1, 0, 0)),
 }
-windows = backtest(models, series, h=4, n_windows=3, level=80)
+windows = backtest(models, series, h=4, n_windows=3, refit=False, level=80)
 report(compare(windows), "report.html")
 models["ParaRNN"].fit(series).save("model")
 tsrnn.load("model").predict(4, level=[80])
