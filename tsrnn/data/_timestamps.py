@@ -101,7 +101,7 @@ def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps
     tz = None if times.tz is None else str(times.tz)
     try:
         pd.Timestamp(0, tz=tz)
-    except (KeyError, ValueError) as error:  # of dateutil, whose zones go by the path of a file
+    except (KeyError, ValueError) as error:  # a zone of dateutil goes by the path of a file
         raise ValueError(
             f"{what} must be in a time zone with a name, such as 'Europe/Berlin'; got "
             f"{times.tz!r}. Use tz_convert with the name"
