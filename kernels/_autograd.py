@@ -20,6 +20,7 @@ from tsrnn.kernels._derived import adjoint, cell_of
 from tsrnn.kernels._problem import (
     Problem,
     check_range,
+    cut,
     in_given_dtypes,
     is_alive,
     without_ends,
@@ -35,11 +36,11 @@ ENGINES: dict[str, Any] = {
     "dense": _dense,
 }
 UNSUPPORTED = (
-    "compiled recurrences do not run under the transforms of torch.func (vmap, grad, jvp and the "
-    "like), with gradients in batches (is_grads_batched=True, vectorize=True), nor in forward "
-    "mode. Call torch.autograd.grad vector by vector, or torch.autograd.functional with "
-    "vectorize=False: derivatives of every order are there. On tensors, "
-    "recurrence(..., engine='reference') runs under all of them"
+    "compiled recurrences run under torch.vmap, but not under the other transforms of torch.func "
+    "(grad, jvp and the like), with gradients in batches (is_grads_batched=True, "
+    "vectorize=True), nor in forward mode. Call torch.autograd.grad vector by vector, or "
+    "torch.autograd.functional with vectorize=False: derivatives of every order are there. On "
+    "tensors, recurrence(..., engine='reference') runs under all of them"
 )
 Results = tuple[Tensor, ...]  # states, final state and the parts of a `Convergence`
 
@@ -60,12 +61,16 @@ def run(
     Raises
     ------
     NotImplementedError
-        Under a transform of `torch.func`.
+        Under a transform of `torch.func` but `vmap`.
     """
+    results: Results
+    if _is_vmap():
+        results = _OfReplicates.apply(inputs, params, initial, lengths, cell, engine, fields)
+        states, final, *rest = results
+        return states, final, Convergence(*rest)
     _check_no_transform(inputs, params, initial)
     # An operator of torch's library costs tens of microseconds a call more than a function.
     plain = not torch.compiler.is_compiling() and type(inputs) in (Tensor, torch.nn.Parameter)
-    results: Results
     if plain:
         results = _Recurrence.apply(inputs, params, initial, lengths, cell, engine, fields)
         states, final, *rest = results
@@ -104,6 +109,15 @@ def best_engine(cell: Cell, inputs: Tensor, params: Tensor) -> str:
     if device.type == "cpu" and not any(name.startswith("u") for name in trace(cell)[1].reads):
         return "sequential"
     return "scan" if is_linear(cell) else "shooting"
+
+
+def _is_vmap() -> bool:
+    """Whether the innermost transform of `torch.func` that is active is `vmap`."""
+    if torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active():
+        return False
+    functorch = torch._C._functorch
+    innermost = functorch.peek_interpreter_stack()
+    return innermost is not None and innermost.key() == functorch.TransformType.Vmap
 
 
 def _check_no_transform(*tensors: Tensor) -> None:
@@ -213,6 +227,11 @@ def _differentiate(
     inputs, params, initial, lengths, states = ctx.saved_tensors
     cell = cell_of(ctx.cell)
     if torch.is_grad_enabled():
+        if params.ndim == 3:
+            raise NotImplementedError(
+                "replicates under torch.vmap have first derivatives; a derivative of these was "
+                "asked for (create_graph=True). Take it replicate by replicate"
+            )
         if not ctx.has_all_fields and is_small(cell):  # autograd has not seen these states
             states = run(ctx.engine, ctx.cell, inputs, params, initial, lengths, cell.n)[0]
         g_states = _of_all_fields(g_states, states)
@@ -244,6 +263,58 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         raise NotImplementedError(UNSUPPORTED)
+
+
+class _OfReplicates(torch.autograd.Function):
+    """Recurrences of many replicates as one, under `torch.vmap`; autograd follows that one."""
+
+    @staticmethod
+    def forward(*_: Any) -> Results:
+        raise AssertionError("this function has a rule for vmap alone")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
+        """Nothing: the function that runs below `torch.vmap` saves what it needs."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Results, int]:
+        *given, cell, engine, fields = args
+        count, own_params = info.batch_size, in_dims[1] is not None
+
+        def of_each(tensor: Tensor | None, dim: int | None) -> Tensor | None:
+            """Tensor with the replicates first; what they have in common is repeated."""
+            if tensor is None:
+                return None
+            return tensor.expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+
+        inputs, params, initial, lengths = map(of_each, given, in_dims[:4])
+        batch = inputs.shape[1]
+        lengths = None if lengths is None else lengths.flatten()
+        original = cell_of(cell)
+        in_time_order = engine in ("auto", "sequential") and is_small(original)
+        if not own_params or (in_time_order and inputs.device.type == "cpu"):
+            # As further sequences: nothing is copied, and a replicate's numbers are its own.
+            params = params.flatten(0, -3) if own_params else given[1]
+            engine = "sequential" if own_params else engine
+            states, final, rest = run(
+                engine, cell, inputs.flatten(0, 1), params, initial.flatten(0, 1), lengths, fields
+            )
+            results = (states, final, rest.passes, rest.residual, rest.fell_back)
+            return tuple(t.unflatten(0, (count, batch)) for t in results), 0
+
+        # As further units, whose lengths are those of their sequence: all run to the end.
+        if lengths is not None:
+            check_range(lengths, inputs.shape[2])
+            inputs = without_ends(inputs.flatten(0, 1), lengths).unflatten(0, (count, batch))
+        folded = (t.movedim(0, -2).flatten(-2) for t in (inputs, params, initial))
+        states, final, rest = run(engine, cell, *folded, None, original.n)
+        results = (states, final, rest.passes, rest.residual, rest.fell_back)
+        results = tuple(t.unflatten(-1, (count, -1)).movedim(-2, 0) for t in results)
+        if lengths is not None:
+            flat = (t.flatten(0, 1) for t in (*results[:2], initial))
+            ends = cut(*flat, lengths)
+            results = (*(t.unflatten(0, (count, batch)) for t in ends), *results[2:])
+        return (results[0][:, :, :, :fields], *results[1:]), 0
 
 
 _library = torch.library.Library("tsrnn", "DEF")

@@ -26,6 +26,8 @@ class Problem(NamedTuple):
     inputs : Tensor of shape (B, T, m, K)
         (B, T, m) where all units share them.
     params : Tensor of shape (p, K)
+        Or (R, p, K): those of B / R sequences, then those of the next B / R. Kernels of the CPU
+        in time order take these.
     initial : Tensor of shape (B, n, K)
     lengths : Tensor of shape (B,), int64, or None
         Steps of each sequence; None where all have T.
@@ -104,6 +106,7 @@ def as_lengths(
 
 def check_range(lengths: Tensor, steps: int) -> None:
     """Raise unless all lengths lie between 0 and T."""
+    lengths = over_replicates(lengths).flatten()
     if lengths.is_cuda and torch.cuda.is_current_stream_capturing():
         return  # their values cannot be read while a graph is captured
     wrong = ((lengths < 0) | (lengths > steps)).nonzero().flatten().tolist()
@@ -112,6 +115,33 @@ def check_range(lengths: Tensor, steps: int) -> None:
             f"lengths must lie between 0 and T={steps}; got {lengths[wrong[0]].item()} for "
             f"sequence {wrong[0]}" + (f" and {len(wrong) - 1} more" if wrong[1:] else "")
         )
+
+
+def over_replicates(x: Tensor) -> Tensor:
+    """Values of a tensor in all replicates at once under `torch.vmap`, for checks and sizes.
+
+    Parameters
+    ----------
+    x : Tensor
+
+    Returns
+    -------
+    Tensor
+        With an axis more for each `torch.vmap` that it is a part of; otherwise `x`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import over_replicates
+    >>> def less_the_largest(x):
+    ...     return x - over_replicates(x).max()
+    >>> torch.vmap(less_the_largest)(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[-3, -2],
+            [-1,  0]])
+    """
+    while torch._C._functorch.is_batchedtensor(x):
+        x = torch._C._functorch.get_unwrapped(x)
+    return x
 
 
 def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:

@@ -13,7 +13,7 @@ from tsrnn.kernels._backend import is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._derived import projected_key, with_projection
-from tsrnn.kernels._problem import as_lengths, without_padding
+from tsrnn.kernels._problem import as_lengths, over_replicates, without_padding
 from tsrnn.kernels._recurrence import check_cell, check_like, recurrence
 from tsrnn.kernels._reference import is_small
 
@@ -96,7 +96,7 @@ def _is_fused(cell: Cell, x: Tensor, params: Tensor, engine: str) -> bool:
     """Whether the projection is part of the kernel: narrow, on the CPU, in time order."""
     if engine not in ("auto", "sequential"):
         return False
-    needs_gradient = x.requires_grad and torch.is_grad_enabled()
+    needs_gradient = over_replicates(x).requires_grad and torch.is_grad_enabled()
     if x.shape[2] > WIDEST_FUSED or needs_gradient or x.device.type != "cpu":
         return False
     if not (is_compiled(x.device, x.dtype) and is_small(cell)):

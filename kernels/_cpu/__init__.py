@@ -124,12 +124,14 @@ def backward(
         _run(_variant(cell, dtype, "backward_initial"), [*given, g_initial], cell.n, steps)
         return None, None, g_initial
     g_inputs = new_empty(inputs, (0,) if cell.shared else inputs.shape)
-    g_params = params.new_empty(len(initial), *params.shape)
+    g_params = params.new_empty(len(initial), *params.shape[-2:])
     if g_states.shape[2] == cell.n:
         kernel = kernels_for(cell, dtype).backward
     else:
         kernel = _variant(cell, dtype, "backward_outputs")
     _run(kernel, [*given, g_inputs, g_params, g_initial], cell.n, steps)
+    if params.ndim == 3:  # summed over the sequences of each set
+        g_params = g_params.unflatten(0, (len(params), -1)).transpose(0, 1)
     return None if cell.shared else g_inputs, pairwise_sum(g_params), g_initial
 
 
@@ -154,10 +156,11 @@ def pairwise_sum(parts: Tensor) -> Tensor:
 
 def _run(kernel: Callable[..., None], tensors: list[Tensor], n: int, steps: int) -> None:
     """Run a kernel over all sequences and units of the initial state, its third argument."""
-    batch, _, units = tensors[2].shape
+    params, (batch, _, units) = tensors[1], tensors[2].shape
+    per_set = batch // len(params) if params.ndim == 3 else batch
     addresses = [t.data_ptr() for t in tensors]
     run_ranges(
-        functools.partial(kernel, *addresses, steps, units),
+        functools.partial(kernel, *addresses, steps, units, max(per_set, 1)),
         split(batch, units, batch * steps * n * units),
     )
 

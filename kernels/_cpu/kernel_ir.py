@@ -5,7 +5,7 @@ b0..b1 and the units k0..k1: who calls it spreads such ranges over threads. It
 takes units in tiles of as many lanes as suit the vector registers and keeps their
 state, parameters and parameter gradients there over all of time, so that a step
 reads inputs and writes states, and nothing else. Gradients of inputs that all units
-share are not computed.
+share are not computed. Parameters are (R, p, K), those of sequence b number b // per_set.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ POINTERS = {
     "backward_outputs": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_u", "g_w", "g_h"),
     "backward_initial": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_h"),
 }
-SIZES = ("T", "K", "b0", "b1", "k0", "k1")
+SIZES = ("T", "K", "per_set", "b0", "b1", "k0", "k1")
 _MOST_WIDE = 32  # values a unit: with more, a wide tile spills what it gains
 
 
@@ -127,7 +127,7 @@ def _comment(code: VectorCode, action: str, names: Sequence[str]) -> None:
 def _forward_tile(tile: Tile, step: Graph, keep: bool) -> str:
     cell, sweep = tile.cell, Sweep.of(tile)
     results = [f"new_{name}" for name in cell.field_names[0]]
-    params = tile.load_fields(sweep.begin, "%w", "0", cell.p)
+    params = tile.load_fields(sweep.begin, "%w", "%set", cell.p)
     initial = tile.load_fields(sweep.begin, "%h", "%b", cell.n)
     state = tile.registers("h", cell.n)
 
@@ -154,7 +154,7 @@ def _backward_tile(tile: Tile, vjp: Graph, fields: int) -> str:
     state, inputs, params = cell.field_names
     results = [f"g_old_{name}" for name in state] + [f"g_{name}" for name in inputs + params]
     g, s = tile.registers("g", n), tile.registers("s", n)
-    weights = tile.load_fields(begin, "%w", "0", cell.p)
+    weights = tile.load_fields(begin, "%w", "%set", cell.p)
     # Steps run from the last to the first: t = length - 1 - i.
     last = step.emit("sub i64 %length, 1")
     step.lines.append(f"%{tile.name}.t = sub i64 {last}, %{tile.name}.i")
@@ -228,6 +228,7 @@ sequence:
   %length.at = getelementptr i64, ptr %lengths, i64 %b
   %length = load i64, ptr %length.at
   %row0 = mul i64 %b, %T
+  %set = udiv i64 %b, %per_set
   br label %{tiles[0].name}.units
 {units}part.done:
   br label %sequence.end

@@ -116,7 +116,9 @@ TRANSFORMS = {
         f, x, vectorize=True, strategy="forward-mode"
     ),
     "dual numbers": _dual,
-    "vmap": lambda f, x: torch.func.vmap(f)(torch.stack([x, x])),
+    "grad of vmap": lambda f, x: torch.func.grad(
+        lambda x: torch.func.vmap(f)(torch.stack([x, x])).sum()
+    )(x),
     "jvp": lambda f, x: torch.func.jvp(f, (x,), (torch.ones_like(x),)),
     "grad": lambda f, x: torch.func.grad(lambda x: f(x).sum())(x),
     "jacrev": lambda f, x: torch.func.jacrev(f)(x),

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import without_padding
+from tsrnn.kernels import over_replicates, without_padding
 from tsrnn.layers._checks import check_dropout, check_flag, check_sizes, check_tensor_kind
 from tsrnn.layers._initialisation import draw_linear, draw_uniform
 from tsrnn.layers._recurrent import Recurrent
@@ -377,7 +377,7 @@ class Memory(nn.Module):
         """
         before = [states]
         # One window after the other: a window reads the states that the one before has left.
-        for g in range(max(complete.tolist(), default=0)):
+        for g in range(max(over_replicates(complete).flatten().tolist(), default=0)):
             new = self.update(states, keys[:, g], values[:, g])
             states = torch.where((complete > g)[:, None, None], new, states)
             before.append(states)
@@ -429,7 +429,10 @@ def attend(q: Tensor, k: Tensor, v: Tensor, n_heads: int) -> Tensor:
     lead = q.shape[:-2]
     # The fast kernels of torch take four axes.
     q, k, v = (_heads(x, n_heads).flatten(0, -4) for x in (q, k, v))
-    heads = nn.functional.scaled_dot_product_attention(q, k, v)
+    if over_replicates(q) is q:
+        heads = nn.functional.scaled_dot_product_attention(q, k, v)
+    else:  # torch.vmap has no rule for it and would loop over the replicates
+        heads = (q * q.shape[-1] ** -0.5 @ k.mT).softmax(-1) @ v
     return _joined(heads).unflatten(0, lead)
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from tsrnn.kernels import over_replicates
 from tsrnn.layers._recurrent import last_output
 
 
@@ -40,7 +41,8 @@ class Windows:
         self.window = window
         self.steps = steps
         self.phase = seen % window
-        self.count = -(-(max(self.phase.tolist(), default=0) + steps) // window)
+        latest = max(over_replicates(self.phase).flatten().tolist(), default=0)
+        self.count = -(-(latest + steps) // window)
         self.lengths = lengths
         self.complete = (self.phase + lengths) // window
         self.fresh = seen < window
@@ -91,12 +93,13 @@ class TransformerState(NamedTuple):
         """
         output, seen, cache, states = hx.tensor_split([size, size + 1, (window + 1) * size + 1], -1)
         steps = seen[0, :, 0].detach()
-        wrong = ~((steps == steps.round()) & (steps >= 0) & (steps < 2 * window))
+        every = over_replicates(steps).flatten()
+        wrong = ~((every == every.round()) & (every >= 0) & (every < 2 * window))
         if wrong.any():
             raise ValueError(
                 "hx must be zero or a state that the layer returned: its number "
                 f"{size + 1} counts steps, 0 to {2 * window - 1}; got "
-                f"{steps[wrong][0].item()}"
+                f"{every[wrong][0].item()}"
             )
         vectors = states[recurrent.start - 1 : recurrent.stop - 1].unflatten(-1, (-1, size))
         return cls(output[-1], steps.to(torch.int64), cache.unflatten(-1, (window, size)), vectors)

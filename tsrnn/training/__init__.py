@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tsrnn.training._epoch import Epoch, Share
 from tsrnn.training._machine import Processes, checked_device, checked_processes
 from tsrnn.training._parameter_groups import LARGEST_RATE, parameter_groups
+from tsrnn.training._replicates import (
+    TrainedReplicate,
+    stack_batches,
+    train_replicates,
+    train_replicates_for,
+)
 
 if TYPE_CHECKING:
     from tsrnn.training._lightning import train, train_for
@@ -20,11 +26,15 @@ __all__ = [
     "Epoch",
     "Processes",
     "Share",
+    "TrainedReplicate",
     "checked_device",
     "checked_processes",
     "parameter_groups",
+    "stack_batches",
     "train",
     "train_for",
+    "train_replicates",
+    "train_replicates_for",
 ]
 
 
