@@ -8,6 +8,7 @@ is asked for, it runs as one, so that derivatives of every order follow.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -279,15 +280,15 @@ class _OfReplicates(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Results, int]:
         *given, cell, engine, fields = args
-        count, own_params = info.batch_size, in_dims[1] is not None
-
-        def of_each(tensor: Tensor | None, dim: int | None) -> Tensor | None:
-            """Tensor with the replicates first; what they have in common is repeated."""
-            if tensor is None:
-                return None
-            return tensor.expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-
-        inputs, params, initial, lengths = map(of_each, given, in_dims[:4])
+        count = info.batch_size
+        # Sets of parameters that replicates of replicates have in common are theirs as well.
+        own_params = in_dims[1] is not None or given[1].ndim == 3
+        # Replicates first; what they have in common is repeated.
+        of_all: Iterator[Any] = (
+            t if t is None else t.expand(count, *t.shape) if dim is None else t.movedim(dim, 0)
+            for t, dim in zip(given, in_dims, strict=False)
+        )
+        inputs, params, initial, lengths = of_all
         batch = inputs.shape[1]
         lengths = None if lengths is None else lengths.flatten()
         original = cell_of(cell)
@@ -299,22 +300,23 @@ class _OfReplicates(torch.autograd.Function):
             states, final, rest = run(
                 engine, cell, inputs.flatten(0, 1), params, initial.flatten(0, 1), lengths, fields
             )
-            results = (states, final, rest.passes, rest.residual, rest.fell_back)
+            results = states, final, rest.passes, rest.residual, rest.fell_back
             return tuple(t.unflatten(0, (count, batch)) for t in results), 0
 
         # As further units, whose lengths are those of their sequence: all run to the end.
         if lengths is not None:
             check_range(lengths, inputs.shape[2])
             inputs = without_ends(inputs.flatten(0, 1), lengths).unflatten(0, (count, batch))
-        folded = (t.movedim(0, -2).flatten(-2) for t in (inputs, params, initial))
-        states, final, rest = run(engine, cell, *folded, None, original.n)
-        results = (states, final, rest.passes, rest.residual, rest.fell_back)
-        results = tuple(t.unflatten(-1, (count, -1)).movedim(-2, 0) for t in results)
+        u, w, h = (t.movedim(0, -2).flatten(-2) for t in (inputs, params, initial))
+        states, final, rest = run(engine, cell, u, w, h, None, original.n)
+        states, final, *more = (
+            t.unflatten(-1, (count, -1)).movedim(-2, 0)
+            for t in (states, final, rest.passes, rest.residual, rest.fell_back)
+        )
         if lengths is not None:
-            flat = (t.flatten(0, 1) for t in (*results[:2], initial))
-            ends = cut(*flat, lengths)
-            results = (*(t.unflatten(0, (count, batch)) for t in ends), *results[2:])
-        return (results[0][:, :, :, :fields], *results[1:]), 0
+            flat = states.flatten(0, 1), final.flatten(0, 1), initial.flatten(0, 1)
+            states, final = (t.unflatten(0, (count, batch)) for t in cut(*flat, lengths))
+        return (states[:, :, :, :fields], final, *more), 0
 
 
 _library = torch.library.Library("tsrnn", "DEF")

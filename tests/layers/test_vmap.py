@@ -140,6 +140,9 @@ def test_replicates_of_replicates(engine):
     nested = torch.vmap(torch.vmap(states))(u, w)
     loop = [states(u[i, j], w[i, j]) for i in range(2) for j in range(3)]
     torch.testing.assert_close(nested.flatten(0, 1), torch.stack(loop))
+    shared = torch.vmap(lambda u: torch.vmap(states)(u, w[0]))(u)
+    loop = [states(u[i, j], w[0, j]) for i in range(2) for j in range(3)]
+    torch.testing.assert_close(shared.flatten(0, 1), torch.stack(loop))
 
 
 def test_kernels_in_time_order_give_the_numbers_of_one_bit_by_bit():

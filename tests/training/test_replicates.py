@@ -108,7 +108,7 @@ def test_is_training_one_by_one(dtype, rounding, patience, steps):
     arguments = {"max_epochs": 30, "patience": patience}
     expected = alone.one_by_one(RATES, **arguments)
     assert len({best for _, best in expected}) > 1  # replicates end at different times
-    for at_once in (2, 64):
+    for at_once in (2, 256):
         case = Case(dtype, steps)
         results = case.in_one_pass(RATES, at_once=at_once, **arguments)
         for (history, best_epoch), result in zip(expected, results, strict=True):
