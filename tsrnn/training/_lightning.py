@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ STALLED_EPOCHS = 2  # epochs without a better validation error before the learni
 CLIP_NORM = 1.0  # of the gradient: where a recurrence explodes, Adam's moments stay bounded
 
 ALONE = Processes()
+IT_IS_TIME = torch.zeros(1)  # data for Lightning's loops where a task has its own: one empty batch
 
 History = list[dict[str, float]]
 
@@ -105,13 +107,16 @@ def train(
     (2, 2)
     """
     _check_callbacks(callbacks)
-    task = ValidatedTask(model, epoch, loss, groups, callbacks, validate=validate)
+    task = ValidatedTask(
+        model, epoch, loss, groups, callbacks, by_epochs=_by_epochs(processes, callbacks),
+        validate=validate,
+    )  # fmt: skip
     with contained(processes):
         ours: list[Callback] = [_BestWeights(validate()), _SmallestRate()]
         if patience is not None:
             ours.append(EarlyStopping("val_loss", patience=patience))
-        trainer = _trainer(device, processes, max_epochs, [*ours, *callbacks], verbose)
-        trainer.fit(task, val_dataloaders=[torch.zeros(1)])  # a batch that says it is time
+        trainer = _trainer(task, device, processes, max_epochs, [*ours, *callbacks], verbose)
+        trainer.fit(task, val_dataloaders=[IT_IS_TIME])
     model.to("cpu")
     return task.history, task.best_epoch
 
@@ -184,14 +189,26 @@ def train_for(
     if not rates:
         return moments
     _check_callbacks(callbacks)
-    task = PlannedTask(model, epoch, loss, groups, callbacks, rates=rates, moments=moments)
+    task = PlannedTask(
+        model, epoch, loss, groups, callbacks, by_epochs=_by_epochs(processes, callbacks),
+        rates=rates, moments=moments,
+    )  # fmt: skip
     with contained(processes):
-        _trainer(device, processes, len(rates), callbacks, verbose).fit(task)
+        _trainer(task, device, processes, len(rates), callbacks, verbose).fit(task)
     model.to("cpu")
     return task.moments
 
 
+def _by_epochs(processes: Processes, callbacks: Sequence[Callback]) -> bool:
+    """Whether Lightning can take an epoch for one step, because nobody looks between its steps.
+
+    Its loop over batches calls some forty hooks a step, longer than a step on a short series.
+    """
+    return processes.start is None and not callbacks
+
+
 def _trainer(
+    task: Task,
     device: str,
     processes: Processes,
     max_epochs: int,
@@ -216,7 +233,7 @@ def _trainer(
         enable_model_summary=False,
         enable_progress_bar=False,
         num_sanity_val_steps=0,
-        gradient_clip_val=CLIP_NORM,
+        gradient_clip_val=CLIP_NORM if task.automatic_optimization else None,
         plugins=[LightningEnvironment()],
     )
 
@@ -243,6 +260,8 @@ class Task(pl.LightningModule):
         Parameter groups of the optimiser.
     callbacks : sequence of lightning callbacks
         Callbacks of the user, whose state comes back from a process that has trained.
+    by_epochs : bool
+        Whether a step of Lightning's is an epoch of optimiser steps; else it is one of them.
     """
 
     def __init__(
@@ -252,8 +271,11 @@ class Task(pl.LightningModule):
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         callbacks: Sequence[Callback] = (),
+        *,
+        by_epochs: bool = False,
     ) -> None:
         super().__init__()
+        self.automatic_optimization = not by_epochs
         self.model = model
         self._epoch = epoch
         self._loss = loss
@@ -262,8 +284,10 @@ class Task(pl.LightningModule):
         self.history: History = []
         self.best_epoch = 0
 
-    def train_dataloader(self) -> Share:
-        """The batches of this process."""
+    def train_dataloader(self) -> Share | Tensor:
+        """The batches of this process; one empty one where the task takes an epoch by itself."""
+        if not self.automatic_optimization:
+            return IT_IS_TIME
         return self._epoch.share(self.trainer.global_rank, self.trainer.world_size)
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -289,16 +313,37 @@ class Task(pl.LightningModule):
             if callback_state:  # as Lightning does it
                 callback.load_state_dict(callback_state)
 
-    def training_step(self, batch: Any, _: int) -> Tensor:
-        """Training loss of a batch."""
+    def training_step(self, batch: Any, _: int) -> Tensor | None:
+        """Training loss of a batch; None after a whole epoch."""
+        if self.automatic_optimization:
+            return self.checked_loss(batch)
+        optimizer = self.optimizers(use_pl_optimizer=False)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        for batch in self._epoch:
+            # The steps of Lightning's own loop, in its order.
+            loss = self.checked_loss(self._on_device(batch))
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(parameters, CLIP_NORM)
+            optimizer.step()
+        return None
+
+    def checked_loss(self, batch: Any) -> Tensor:
+        """Loss of a batch, which is finite."""
         loss = self._loss(batch)
-        if not torch.isfinite(loss):
+        if not math.isfinite(loss.item()):
             raise FloatingPointError(
                 f"training diverged: the loss was {loss.item()} in epoch {self.current_epoch + 1} "
                 f"at learning_rate={self._rate():g}. Take a smaller learning_rate, or look for "
                 "values far from all others in the data; nothing was fitted"
             )
         return loss
+
+    def _on_device(self, batch: Any) -> Any:
+        if self.device.type == "cpu":
+            return batch
+        return self.trainer.strategy.batch_to_device(batch)
 
     def _rate(self) -> float:
         """Learning rate of the first group."""
@@ -310,20 +355,20 @@ class ValidatedTask(Task):
 
     Parameters
     ----------
-    *task
+    *task, by_epochs
         Arguments of `Task`.
     validate : callable
         Gives the validation error, a number.
     """
 
-    def __init__(self, *task: Any, validate: Callable[[], float]) -> None:
-        super().__init__(*task)
+    def __init__(self, *task: Any, by_epochs: bool = False, validate: Callable[[], float]) -> None:
+        super().__init__(*task, by_epochs=by_epochs)
         self._validate = validate
         self._losses: list[Tensor] = []
 
-    def training_step(self, batch: Any, _: int) -> Tensor:
-        """Training loss of a batch."""
-        loss = super().training_step(batch, _)
+    def checked_loss(self, batch: Any) -> Tensor:
+        """Loss of a batch, which counts among those of its epoch."""
+        loss = super().checked_loss(batch)
         self._losses.append(loss.detach())
         return loss
 
@@ -340,14 +385,18 @@ class ValidatedTask(Task):
 
     def configure_optimizers(self) -> Any:
         """Adam, with decoupled weight decay; the learning rate is halved when validation stalls."""
-        optimizer = torch.optim.AdamW(self._groups)
-        scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimizer = torch.optim.AdamW(self._groups, fused=True)
+        stalling: Any = torch.optim.lr_scheduler.ReduceLROnPlateau(
             optimizer, factor=0.5, patience=STALLED_EPOCHS
         )
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"},
-        }
+        if self.automatic_optimization:  # else it is stepped here, at the end of an epoch
+            stalling = {"scheduler": stalling, "monitor": "val_loss"}
+        return {"optimizer": optimizer, "lr_scheduler": stalling}
+
+    def on_train_epoch_end(self) -> None:
+        """Halve the learning rate where validation has stalled."""
+        if not self.automatic_optimization:
+            self.lr_schedulers().step(self.history[-1]["val_loss"])  # type: ignore[union-attr, call-arg]
 
 
 class PlannedTask(Task):
@@ -355,7 +404,7 @@ class PlannedTask(Task):
 
     Parameters
     ----------
-    *task
+    *task, by_epochs
         Arguments of `Task`.
     rates : sequence of float
         Rates of the first group; others keep their ratio to it.
@@ -364,15 +413,19 @@ class PlannedTask(Task):
     """
 
     def __init__(
-        self, *task: Any, rates: Sequence[float], moments: dict[Any, Any] | None = None
+        self,
+        *task: Any,
+        by_epochs: bool = False,
+        rates: Sequence[float],
+        moments: dict[Any, Any] | None = None,
     ) -> None:
-        super().__init__(*task)
+        super().__init__(*task, by_epochs=by_epochs)
         self._rates = rates
         self.moments = moments
 
     def configure_optimizers(self) -> Any:
         """Adam, with decoupled weight decay, at the planned rates."""
-        optimizer = torch.optim.AdamW(self._groups)
+        optimizer = torch.optim.AdamW(self._groups, fused=True)
         if self.moments is not None:
             fresh = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": self.moments, "param_groups": fresh})
@@ -383,7 +436,9 @@ class PlannedTask(Task):
         return {"optimizer": optimizer, "lr_scheduler": planned}
 
     def on_train_epoch_end(self) -> None:
-        """Keep the last epoch: without validation none is better."""
+        """Go on to the next rate. The last epoch is kept: without validation none is better."""
+        if not self.automatic_optimization:
+            self.lr_schedulers().step()  # type: ignore[union-attr, call-arg]
         self.best_epoch = self.current_epoch + 1
 
     def on_fit_end(self) -> None:
