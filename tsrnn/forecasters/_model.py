@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tsrnn.forecasters._distribution import HEADS, Distribution
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units, Windows
-from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer
+from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer, shapes_only
 
 # The effect of known futures is computed for every step of every forecast, the state once a row:
 # narrow layers keep it cheap beside the recurrence.
@@ -375,5 +375,5 @@ def model_without_values(
     settings: Settings, n_targets: int, n_exog: int, known: list[int]
 ) -> ForecastModel:
     """Model with the shapes of its parameters alone."""
-    with torch.device("meta"):
+    with shapes_only():
         return ForecastModel(settings, n_targets if settings.joint else 1, n_exog, known)

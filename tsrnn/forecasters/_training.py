@@ -19,6 +19,7 @@ from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import run_filter
 from tsrnn.forecasters._units import Units, Windows, full_origins, regression_origins, some_units
+from tsrnn.layers import shapes_only
 from tsrnn.training import Epoch, Processes, parameter_groups
 
 # Rows of a training segment behind those that warm it up, all of which forecast: more of them share
@@ -446,7 +447,7 @@ def _parameter_count(settings: Settings, n_targets: int, n_exog: int, known: lis
 
     def count(hidden_size: int, n_layers: int) -> float:
         small = replace(settings, hidden_size=hidden_size, n_layers=n_layers, n_estimators=1)
-        with torch.device("meta"):
+        with shapes_only():
             model = ForecastModel(small, n_targets, n_exog, known)
         return float(sum(parameter.numel() for parameter in model.parameters()))
 

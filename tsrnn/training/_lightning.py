@@ -10,7 +10,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import Callback, EarlyStopping
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
@@ -107,16 +107,13 @@ def train(
     (2, 2)
     """
     _check_callbacks(callbacks)
-    task = ValidatedTask(
-        model, epoch, loss, groups, callbacks, by_epochs=_by_epochs(processes, callbacks),
-        validate=validate,
-    )  # fmt: skip
     with contained(processes):
-        ours: list[Callback] = [_BestWeights(validate()), _SmallestRate()]
-        if patience is not None:
-            ours.append(EarlyStopping("val_loss", patience=patience))
-        trainer = _trainer(task, device, processes, max_epochs, [*ours, *callbacks], verbose)
-        trainer.fit(task, val_dataloaders=[IT_IS_TIME])
+        task = ValidatedTask(
+            model, epoch, loss, groups, callbacks, by_epochs=_by_epochs(processes, callbacks),
+            validate=validate, start=validate(), patience=patience,
+        )  # fmt: skip
+        trainer = _trainer(task, device, processes, max_epochs, callbacks, verbose)
+        trainer.fit(task, val_dataloaders=[IT_IS_TIME] if task.automatic_optimization else None)
     model.to("cpu")
     return task.history, task.best_epoch
 
@@ -317,8 +314,7 @@ class Task(pl.LightningModule):
         """Training loss of a batch; None after a whole epoch."""
         if self.automatic_optimization:
             return self.checked_loss(batch)
-        optimizer = self.optimizers(use_pl_optimizer=False)
-        assert isinstance(optimizer, torch.optim.Optimizer)
+        optimizer = self._optimizer()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         for batch in self._epoch:
             # The steps of Lightning's own loop, in its order.
@@ -345,13 +341,17 @@ class Task(pl.LightningModule):
             return batch
         return self.trainer.strategy.batch_to_device(batch)
 
+    def _optimizer(self) -> torch.optim.Optimizer:
+        (optimizer,) = self.trainer.optimizers
+        return optimizer
+
     def _rate(self) -> float:
         """Learning rate of the first group."""
-        return self.optimizers().param_groups[0]["lr"]  # type: ignore[union-attr]
+        return self._optimizer().param_groups[0]["lr"]
 
 
 class ValidatedTask(Task):
-    """A task whose learning rate follows the validation error.
+    """A task that follows the validation error: its learning rate, its end, the weights it leaves.
 
     Parameters
     ----------
@@ -359,12 +359,43 @@ class ValidatedTask(Task):
         Arguments of `Task`.
     validate : callable
         Gives the validation error, a number.
+    start : float
+        Validation error before training, which counts as epoch 0.
+    patience : int or None
+        Epochs without improvement before training stops.
     """
 
-    def __init__(self, *task: Any, by_epochs: bool = False, validate: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        *task: Any,
+        by_epochs: bool = False,
+        validate: Callable[[], float],
+        start: float,
+        patience: int | None,
+    ) -> None:
         super().__init__(*task, by_epochs=by_epochs)
-        self._validate = validate
+        self._validate, self._patience = validate, patience
+        self._error = start  # of the weights kept
+        self._least, self._stalled = math.inf, 0  # error while training, epochs since
         self._losses: list[Tensor] = []
+
+    def on_fit_start(self) -> None:
+        """Keep the weights of the start."""
+        # All processes begin with the weights of the first one.
+        self._error = self.trainer.strategy.broadcast(self._error)
+        self._weights = copy.deepcopy(self.model.state_dict())
+
+    def on_fit_end(self) -> None:
+        """Leave the weights of the best epoch."""
+        self.model.load_state_dict(self._weights)
+
+    def training_step(self, batch: Any, _: int) -> Tensor | None:
+        """Training loss of a batch; a whole epoch is validated at once."""
+        loss = super().training_step(batch, _)
+        if loss is None:
+            with torch.no_grad():
+                self._judge()
+        return loss
 
     def checked_loss(self, batch: Any) -> Tensor:
         """Loss of a batch, which counts among those of its epoch."""
@@ -373,15 +404,34 @@ class ValidatedTask(Task):
         return loss
 
     def validation_step(self, _batch: Any, _: int) -> None:
-        """Validation error, that of the first process in all of them; the batch holds nothing."""
+        """Validation error, for the callbacks of users as well; the batch holds nothing."""
+        self.log("val_loss", self._judge(), prog_bar=True, batch_size=1, sync_dist=True)
+
+    def _judge(self) -> float:
+        """Validate an epoch, note it, keep its weights if it is the best; end where due.
+
+        The validation error is that of the first process in all of them.
+        """
         processes = self.trainer.strategy
         error = processes.broadcast(self._validate() if self.global_rank == 0 else 0.0)
-        self.log("val_loss", error, prog_bar=True, batch_size=1, sync_dist=True)
         mean = torch.stack(self._losses).mean() if self._losses else torch.tensor(torch.nan)
         train = float(processes.reduce(mean, reduce_op="mean"))
         self._losses.clear()
         entry = {"epoch": len(self.history) + 1, "train_loss": train, "val_loss": error}
         self.history.append(entry | {"learning_rate": self._rate()})
+        if error < self._error:
+            self._error, self.best_epoch = error, len(self.history)
+            self._weights = copy.deepcopy(self.model.state_dict())
+        # Against other epochs, not the start: a network may have to get worse before it is better.
+        self._stalled = 0 if error < self._least else self._stalled + 1
+        self._least = min(error, self._least)
+        impatient = self._patience is not None and (
+            self._stalled >= self._patience or not math.isfinite(error)
+        )
+        rates = [group["lr"] for group in self._optimizer().param_groups]
+        if impatient or max(rates) < SMALLEST_LEARNING_RATE:
+            self.trainer.should_stop = True
+        return error
 
     def configure_optimizers(self) -> Any:
         """Adam, with decoupled weight decay; the learning rate is halved when validation stalls."""
@@ -444,39 +494,6 @@ class PlannedTask(Task):
     def on_fit_end(self) -> None:
         """Keep the state of the optimiser."""
         self.moments = self.trainer.optimizers[0].state_dict()["state"]
-
-
-class _BestWeights(Callback):
-    """Leave the weights of the best epoch; those before training count as epoch 0."""
-
-    def __init__(self, start: float) -> None:
-        self._error = start
-
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        assert isinstance(pl_module, Task)
-        # All processes begin with the weights of the first one.
-        self._error = trainer.strategy.broadcast(self._error)
-        self._weights = copy.deepcopy(pl_module.model.state_dict())
-
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        assert isinstance(pl_module, Task)
-        error = float(trainer.callback_metrics["val_loss"])
-        if error < self._error:
-            self._error, pl_module.best_epoch = error, trainer.current_epoch + 1
-            self._weights = copy.deepcopy(pl_module.model.state_dict())
-
-    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        assert isinstance(pl_module, Task)
-        pl_module.model.load_state_dict(self._weights)
-
-
-class _SmallestRate(Callback):
-    """Stop when the learning rate has become negligible."""
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        rates = [group["lr"] for o in trainer.optimizers for group in o.param_groups]
-        if max(rates) < SMALLEST_LEARNING_RATE:
-            trainer.should_stop = True
 
 
 class _EpochBar(Callback):
