@@ -74,6 +74,7 @@ class Cell:
     outputs: int | None = None
     names: tuple[Names, Names, Names] | None = None
     key: str = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\w.-]+", self.name, re.ASCII):
@@ -95,6 +96,9 @@ class Cell:
                 f"got {self.outputs!r}"
             )
         self._check_names()
+        # Once, not at each look-up: a step in matrix form has a table of its own to hash.
+        parts = tuple(getattr(self, f.name) for f in fields(self) if f.compare)
+        object.__setattr__(self, "_hash", hash(parts))
         # Custom operators of torch take a cell by this key; see `registered`.
         object.__setattr__(self, "key", _register(self))
 
@@ -130,6 +134,9 @@ class Cell:
     def n_outputs(self) -> int:
         """Number of state fields that a layer hands on."""
         return self.n if self.outputs is None else self.outputs
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __copy__(self) -> Cell:
         return self

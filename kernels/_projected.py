@@ -13,7 +13,7 @@ from tsrnn.kernels._backend import is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._derived import projected_key, with_projection
-from tsrnn.kernels._problem import as_lengths, over_replicates, without_padding
+from tsrnn.kernels._problem import as_lengths, in_given_dtypes, over_replicates, without_padding
 from tsrnn.kernels._recurrence import check_cell, check_like, recurrence
 from tsrnn.kernels._reference import is_small
 
@@ -78,7 +78,10 @@ def projected_recurrence(
     _check_projection(cell, x, weight, bias, params, initial)
     units, width = params.shape[1], x.shape[2]
     if not _is_fused(cell, x, params, engine):
-        with torch.autocast(x.device.type, enabled=False):  # dtypes are those of the arguments
+        # dtypes are those of the arguments; what torch compiles may run under autocast later
+        kind = x.device.type
+        compiling = torch.compiler.is_compiling()
+        with torch.autocast(kind, enabled=False) if compiling else in_given_dtypes(x.device):
             inputs = torch.nn.functional.linear(without_padding(x, lengths), weight, bias)
         inputs = inputs.unflatten(-1, (cell.m, units))
         return recurrence(cell, inputs, params, initial, lengths, engine, outputs_only=True)

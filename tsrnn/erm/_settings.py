@@ -19,6 +19,7 @@ from tsrnn.layers import (
     RecurrentNetwork,
     layer_choice,
     make_layer,
+    shapes_only,
     with_engine,
 )
 from tsrnn.training import LARGEST_RATE, checked_device
@@ -102,7 +103,7 @@ class Settings:
 
     def shapes(self, n_inputs: int, n_outputs: int) -> RecurrentNetwork:
         """Build a network that has the shapes of its parameters alone."""
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        with shapes_only():
             return self.make(n_inputs, n_outputs)
 
     def network(self, n_inputs: int, n_outputs: int) -> RecurrentNetwork:

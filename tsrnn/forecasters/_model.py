@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tsrnn.forecasters._distribution import HEADS, Distribution
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units, Windows
-from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer
+from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer, shapes_only
 
 # The effect of known futures is computed for every step of every forecast, the state once a row:
 # narrow layers keep it cheap beside the recurrence.
@@ -160,7 +160,13 @@ class ForecastModel(nn.Module):
         """
         return self.parts(units.at(rows, starts), states, self.columns_ahead(units, rows)).total()
 
-    def parts(self, windows: Windows, states: Tensor, future: Tensor | None) -> Parts:
+    def parts(
+        self,
+        windows: Windows,
+        states: Tensor,
+        future: Tensor | None,
+        design: Tensor | None = None,
+    ) -> Parts:
         """Parts of the forecasts from the ends of windows.
 
         Parameters
@@ -170,9 +176,11 @@ class ForecastModel(nn.Module):
             Outputs of the last layer after these windows.
         future : Tensor of shape (..., h, n_known) or None
             Columns known ahead, standardised.
+        design : Tensor of shape (..., p), optional
+            `design` of these windows, where it is known already.
         """
         shape = (self.horizon, self.n_targets)
-        level, linear = self._level_and_lags(windows)
+        level, linear = self._level_and_lags(windows, design)
         spread = windows.spread[..., None, :]
         ahead = level.new_zeros(())
         if future is not None:
@@ -184,22 +192,42 @@ class ForecastModel(nn.Module):
         network = spread * self.network.head(states).unflatten(-1, shape)
         return Parts(level, linear, network, ahead)
 
-    def _level_and_lags(self, windows: Windows) -> tuple[Tensor, Tensor]:
+    def _level_and_lags(
+        self, windows: Windows, design: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         shape = (self.horizon, self.n_targets)
         means, spread = windows.level[..., : self.n_targets], windows.spread[..., None, :]
         level = means[..., None, :].expand(*means.shape[:-1], *shape)
         if self.linear is None:
             return level, level.new_zeros(())
-        lags = windows.lags()
-        linear = (lags @ self.linear.to(lags.dtype)).unflatten(-1, shape)
-        if self.linear_level is not None:
-            linear = linear + (means @ self.linear_level.to(lags.dtype)).unflatten(-1, shape)
-        if self.linear_varying is not None:
-            target_lags = lags[..., : len(self.linear_varying)]
-            parts = (target_lags @ self.linear_varying.to(lags.dtype)).unflatten(-1, (-1, *shape))
-            linear = linear + (self.season_strength(lags)[..., None, None] * parts).sum(-3)
+        design = self.design(windows) if design is None else design
+        linear = (design @ self._coefficients().to(design.dtype)).unflatten(-1, shape)
         # A series without spread is constant: its forecast is its level.
         return level, torch.where(spread > 0, linear, 0.0)
+
+    def design(self, windows: Windows) -> Tensor:
+        """Regressors (..., p) of a linear path: lags, these times autocorrelations, the level."""
+        lags = windows.lags()
+        columns = [lags]
+        if self.linear_varying is not None:
+            target_lags, strength = (
+                lags[..., : len(self.linear_varying)],
+                self.season_strength(lags),
+            )
+            columns += [rho * target_lags for rho in strength.split(1, -1)]
+        if self.linear_level is not None:
+            columns.append(windows.level[..., : self.n_targets])
+        return torch.cat(columns, -1)
+
+    def _coefficients(self) -> Tensor:
+        """Coefficients (p, h C) of `design`."""
+        assert self.linear is not None
+        rows = [self.linear]
+        if self.linear_varying is not None:
+            rows += self.linear_varying.chunk(len(self.seasons), -1)
+        if self.linear_level is not None:
+            rows.append(self.linear_level)
+        return torch.cat(rows)
 
     def _linear_future(self, known: Tensor, spread: Tensor) -> Tensor:
         """Linear effect (..., h, C) of known futures."""
@@ -347,5 +375,5 @@ def model_without_values(
     settings: Settings, n_targets: int, n_exog: int, known: list[int]
 ) -> ForecastModel:
     """Model with the shapes of its parameters alone."""
-    with torch.device("meta"):
+    with shapes_only():
         return ForecastModel(settings, n_targets if settings.joint else 1, n_exog, known)

@@ -18,7 +18,8 @@ from tsrnn.forecasters._linear_path import fit_linear_path
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import run_filter
-from tsrnn.forecasters._units import Units, full_origins, regression_origins, some_units
+from tsrnn.forecasters._units import Units, Windows, full_origins, regression_origins, some_units
+from tsrnn.layers import shapes_only
 from tsrnn.training import Epoch, Processes, parameter_groups
 
 # Rows of a training segment behind those that warm it up, all of which forecast: more of them share
@@ -191,22 +192,32 @@ class _TrainingLoss:
 
     def __init__(self, model: ForecastModel, units: Units, loss: str) -> None:
         self._model, self._units, self._loss = model, units, loss
+        self._rows: Tensor | None = None
 
     def __call__(self, batch: Batch) -> Tensor:
+        if batch.rows is not self._rows:
+            self._gather(batch)
+        states, _ = self._model.network.run(self._x, lengths=self._lengths)
+        size = losses(self._model, self._loss, self._origins, states[:, self._first :])
+        return (self._weight * size).sum() / self._count
+
+    def _gather(self, batch: Batch) -> None:
+        """Everything of a batch but what is estimated, kept for steps on the same one."""
         # Once, in the process that trains: its device is known there alone.
         self._units = self._units.to(torch.float32, batch.rows.device)
         model, units = self._model, self._units
-        x = units.inputs(batch.rows)
-        states, _ = model.network.run(x, lengths=batch.lengths)
-        first = int(batch.first.min())
-        rows = batch.rows[:, first:]
-        starts = batch.starts[:, None].expand_as(rows)
-        ends = batch.ends[:, None].expand_as(rows)
-        size, known = losses(model, self._loss, units, rows, starts, ends, states[:, first:])
-        position = torch.arange(first, batch.rows.shape[1], device=rows.device)
+        self._x, self._first = units.inputs(batch.rows), int(batch.first.min())
+        length = batch.rows.shape[1]
+        whole = bool((batch.lengths == length).all())  # without padding there is less to do
+        self._lengths = None if whole else batch.lengths
+        rows = batch.rows[:, self._first :]
+        starts, ends = (part[:, None].expand_as(rows) for part in (batch.starts, batch.ends))
+        self._origins = Origins.of(model, units, rows, starts, ends)
+        position = torch.arange(self._first, length, device=rows.device)
         counts = (position >= batch.first[:, None]) & (position < batch.lengths[:, None])
-        weight = (known & counts[..., None, None]).to(size.dtype)
-        return (weight * size).sum() / (weight.sum() * model.n_targets).clamp(min=1)
+        self._weight = (self._origins.known & counts[..., None, None]).to(self._x.dtype)
+        self._count = (self._weight.sum() * model.n_targets).clamp(min=1)
+        self._rows = batch.rows
 
 
 class _Validation:
@@ -230,10 +241,10 @@ class _Validation:
 
         def visit(rows: Tensor, unit: Tensor, states: Tensor) -> None:
             nonlocal total, count
-            starts, ends = units.starts[unit], self._ends[unit]
-            size, known = losses(model, self._loss, units, rows, starts, ends, states)
-            total += float(torch.where(known, size, 0.0).sum())
-            count += float(known.sum()) * model.n_targets
+            origins = Origins.of(model, units, rows, units.starts[unit], self._ends[unit])
+            size = losses(model, self._loss, origins, states)
+            total += float(torch.where(origins.known, size, 0.0).sum())
+            count += float(origins.known.sum()) * model.n_targets
 
         device = next(model.parameters()).device
         # On the CPU, as every forecast is: what validates best is what will be used.
@@ -242,36 +253,66 @@ class _Validation:
         return total / max(count, 1.0)
 
 
-def losses(
-    model: ForecastModel, loss: str, units: Units, rows: Tensor, starts: Tensor, ends: Tensor,
-    states: Tensor,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Loss of every forecast from some rows, and which of them have a target.
+class Origins(NamedTuple):
+    """Rows to forecast from: all that forecasts and their losses need beside what is estimated.
+
+    Attributes
+    ----------
+    windows : Windows
+    design : Tensor of shape (..., p) or None
+        Regressors of the linear path, if the model has one.
+    future : Tensor of shape (..., h, n_known) or None
+        Columns known ahead, if there are any.
+    target : Tensor of shape (..., h, C)
+    known : boolean Tensor of shape (..., h, 1)
+        Whether forecasts have a target.
+    """
+
+    windows: Windows
+    design: Tensor | None
+    future: Tensor | None
+    target: Tensor
+    known: Tensor
+
+    @classmethod
+    def of(
+        cls, model: ForecastModel, units: Units, rows: Tensor, starts: Tensor, ends: Tensor
+    ) -> Origins:
+        """Gather from units.
+
+        Parameters
+        ----------
+        model : ForecastModel
+        units : Units
+        rows, starts, ends : integer Tensors of one shape
+            Rows to forecast from, the first row of the unit of each, and the row from which on
+            values are not to be used.
+        """
+        windows = units.at(rows, starts)
+        design = None if model.linear is None else model.design(windows)
+        return cls(
+            windows, design, model.columns_ahead(units, rows), *model.targets(units, rows, ends)
+        )
+
+
+def losses(model: ForecastModel, loss: str, origins: Origins, states: Tensor) -> Tensor:
+    """Loss (..., h, C) of every forecast, on the standardised scale.
 
     Parameters
     ----------
     model : ForecastModel
     loss : {"mse", "mae", "quantile", "student-t"}
-    units : Units
-    rows, starts, ends : integer Tensors of one shape
-        Rows to forecast from, the first row of the unit of each, and the row from which on
-        values are not to be used.
+    origins : Origins
     states : Tensor of shape (..., hidden_size)
-
-    Returns
-    -------
-    loss : Tensor of shape (..., h, C)
-        On the standardised scale.
-    known : boolean Tensor of shape (..., h, 1)
+        Outputs of the last layer after the rows to forecast from.
     """
-    forecast = model.forecast(units, rows, starts, states)
-    target, known = model.targets(units, rows, ends)
-    error = target - forecast
+    windows, design, future, target, _ = origins
+    error = target - model.parts(windows, states, future, design).total()
     if loss == "mse":
-        return error.square(), known
+        return error.square()
     if loss == "mae":
-        return error.abs(), known
-    return model.distribution_loss(error, units.spread[rows][..., None, :], states), known
+        return error.abs()
+    return model.distribution_loss(error, windows.spread[..., None, :], states)
 
 
 class Batch(NamedTuple):
@@ -342,18 +383,23 @@ class Segments(Epoch):
     def batches(self) -> Iterator[Batch]:
         """Batches without end, in passes over all segments."""
         plan = torch.arange(len(self.starts)).repeat_interleave(self.counts)
+        # Short units that fit in one batch are the same in every step, in any order.
+        same = bool(self._whole.all()) and len(plan) <= self.batch_size
+        batch = self._batch(plan, torch.zeros(len(plan))) if same else None
         while True:
             order = torch.randperm(len(plan), generator=self.generator)
-            yield from map(self._batch, plan[order].split(self.batch_size))
+            for units in plan[order].split(self.batch_size):
+                draw = torch.rand(len(units), generator=self.generator)
+                yield self._batch(units, draw) if batch is None else batch
 
-    def _batch(self, units: Tensor) -> Batch:
+    def _batch(self, units: Tensor, draw: Tensor) -> Batch:
+        """Segments of some units, at places that uniform numbers draw."""
         usable = self.ends[units] - self.starts[units] - 1
         whole = self._whole[units]
         length = torch.where(whole, usable, self.warm_up + self.length)
         room = usable - length
         # Offsets beyond both ends, moved to them, let every row be drawn equally often.
         beyond = torch.where(whole, 0, self.length - 1)
-        draw = torch.rand(len(units), generator=self.generator)
         offset = (draw * (room + 2 * beyond + 1)).long() - beyond
         offset = torch.minimum(offset.clamp(min=0), room)
         # The beginning of a unit warms up for less: short series need every row they have.
@@ -401,7 +447,7 @@ def _parameter_count(settings: Settings, n_targets: int, n_exog: int, known: lis
 
     def count(hidden_size: int, n_layers: int) -> float:
         small = replace(settings, hidden_size=hidden_size, n_layers=n_layers, n_estimators=1)
-        with torch.device("meta"):
+        with shapes_only():
             model = ForecastModel(small, n_targets, n_exog, known)
         return float(sum(parameter.numel() for parameter in model.parameters()))
 

@@ -18,6 +18,7 @@ from tsrnn.layers._choice import (
     make_layer,
     with_engine,
 )
+from tsrnn.layers._initialisation import shapes_only
 from tsrnn.layers._lem import LEM
 from tsrnn.layers._lru import LRU
 from tsrnn.layers._network import AGGREGATIONS, Ensemble, RecurrentNetwork
@@ -50,5 +51,6 @@ __all__ = [
     "check_saveable",
     "layer_choice",
     "make_layer",
+    "shapes_only",
     "with_engine",
 ]

@@ -202,7 +202,7 @@ class BlockRecurrentAttention(Recurrent):
         )  # fmt: skip
         self.norm = nn.LayerNorm(hidden_size, bias=bias)
         self.to(device=device, dtype=dtype)
-        self.reset_parameters()
+        self.initialise()
 
     def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """See `Recurrent`."""

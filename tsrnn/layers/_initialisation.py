@@ -1,14 +1,47 @@
 """Initialisation of the parameters of a layer, each scheme drawing from a generator given."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Real
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from tsrnn.kernels import Cell
 from tsrnn.layers._stack import gate, matrices_of
+
+
+@contextmanager
+def shapes_only() -> Iterator[None]:
+    """Build modules whose parameters have shapes and no values, without a draw.
+
+    On torch's meta device a draw does nothing, slowly: the first one loads torch's compiler.
+
+    Examples
+    --------
+    >>> from tsrnn.layers import ParaRNN, shapes_only
+    >>> with shapes_only():
+    ...     layer = ParaRNN(3, 16)
+    >>> layer.weight_ih_l0.shape, layer.weight_ih_l0.device.type
+    (torch.Size([16, 3]), 'meta')
+    """
+    with torch.device("meta"), _WithoutDraws():
+        yield
+
+
+class _WithoutDraws(TorchFunctionMode):
+    """Leave the weights of torch's own layers as they are."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = kwargs or {}
+        if func in (nn.init.kaiming_uniform_, nn.init.uniform_):
+            return args[0] if args else given["tensor"]
+        return func(*args, **given)
 
 
 def draw_uniform(

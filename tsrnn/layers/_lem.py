@@ -121,7 +121,7 @@ class LEM(CellStack):
         self.dt = float(dt)
         self.init = init
         self.chrono_length = chrono_length
-        self.reset_parameters()
+        self.initialise()
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:

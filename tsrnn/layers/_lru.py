@@ -172,7 +172,7 @@ class LRU(LayeredRecurrent):
         self.mlps = nn.ModuleList(
             _perceptron(hidden_size, self.widths, device, dtype) for _ in range(num_layers)
         )
-        self.reset_parameters()
+        self.initialise()
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:

@@ -124,7 +124,7 @@ class NewtonGRU(_NewtonStack):
             engine=engine, called="cell='newton-gru'", device=device, dtype=dtype,
         )  # fmt: skip
         self.init = init
-        self.reset_parameters()
+        self.initialise()
 
 
 class NewtonLSTM(_NewtonStack):
@@ -214,7 +214,7 @@ class NewtonLSTM(_NewtonStack):
             dropout=dropout, engine=engine, called="cell='newton-lstm'", device=device, dtype=dtype,
         )  # fmt: skip
         self.init = init
-        self.reset_parameters()
+        self.initialise()
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""

@@ -145,7 +145,7 @@ class NewtonBlocks(Recurrent):
         )
         self.mlps = nn.ModuleList(MLP(hidden_size, width, **kind) for _ in range(num_layers))
         self.norm = nn.RMSNorm(hidden_size, eps=EPSILON, **kind)
-        self.reset_parameters()
+        self.initialise()
 
     def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """See `Recurrent`."""

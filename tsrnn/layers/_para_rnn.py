@@ -141,7 +141,7 @@ class ParaRNN(CellStack):
         self.nonlinearity = nonlinearity if cell == "rnn" else None
         self.init = init
         self.chrono_length = chrono_length
-        self.reset_parameters()
+        self.initialise()
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:

@@ -110,6 +110,11 @@ class Recurrent(nn.Module, ABC):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the parameters anew."""
 
+    def initialise(self) -> None:
+        """Draw the parameters, if they have values and not only shapes; for constructors."""
+        if not next(self.parameters()).is_meta:
+            self.reset_parameters()
+
     def initial_state(self, batch: int) -> Tensor:
         """State (num_layers, batch, state_size) before the first step: zero."""
         like = next(self.parameters())

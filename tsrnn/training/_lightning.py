@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import io
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import Callback, EarlyStopping
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
@@ -24,6 +25,7 @@ STALLED_EPOCHS = 2  # epochs without a better validation error before the learni
 CLIP_NORM = 1.0  # of the gradient: where a recurrence explodes, Adam's moments stay bounded
 
 ALONE = Processes()
+IT_IS_TIME = torch.zeros(1)  # data for Lightning's loops where a task has its own: one empty batch
 
 History = list[dict[str, float]]
 
@@ -105,13 +107,13 @@ def train(
     (2, 2)
     """
     _check_callbacks(callbacks)
-    task = ValidatedTask(model, epoch, loss, groups, callbacks, validate=validate)
     with contained(processes):
-        ours: list[Callback] = [_BestWeights(validate()), _SmallestRate()]
-        if patience is not None:
-            ours.append(EarlyStopping("val_loss", patience=patience))
-        trainer = _trainer(device, processes, max_epochs, [*ours, *callbacks], verbose)
-        trainer.fit(task, val_dataloaders=[torch.zeros(1)])  # a batch that says it is time
+        task = ValidatedTask(
+            model, epoch, loss, groups, callbacks, by_epochs=_by_epochs(processes, callbacks),
+            validate=validate, start=validate(), patience=patience,
+        )  # fmt: skip
+        trainer = _trainer(task, device, processes, max_epochs, callbacks, verbose)
+        trainer.fit(task, val_dataloaders=[IT_IS_TIME] if task.automatic_optimization else None)
     model.to("cpu")
     return task.history, task.best_epoch
 
@@ -184,14 +186,26 @@ def train_for(
     if not rates:
         return moments
     _check_callbacks(callbacks)
-    task = PlannedTask(model, epoch, loss, groups, callbacks, rates=rates, moments=moments)
+    task = PlannedTask(
+        model, epoch, loss, groups, callbacks, by_epochs=_by_epochs(processes, callbacks),
+        rates=rates, moments=moments,
+    )  # fmt: skip
     with contained(processes):
-        _trainer(device, processes, len(rates), callbacks, verbose).fit(task)
+        _trainer(task, device, processes, len(rates), callbacks, verbose).fit(task)
     model.to("cpu")
     return task.moments
 
 
+def _by_epochs(processes: Processes, callbacks: Sequence[Callback]) -> bool:
+    """Whether Lightning can take an epoch for one step, because nobody looks between its steps.
+
+    Its loop over batches calls some forty hooks a step, longer than a step on a short series.
+    """
+    return processes.start is None and not callbacks
+
+
 def _trainer(
+    task: Task,
     device: str,
     processes: Processes,
     max_epochs: int,
@@ -216,7 +230,7 @@ def _trainer(
         enable_model_summary=False,
         enable_progress_bar=False,
         num_sanity_val_steps=0,
-        gradient_clip_val=CLIP_NORM,
+        gradient_clip_val=CLIP_NORM if task.automatic_optimization else None,
         plugins=[LightningEnvironment()],
     )
 
@@ -227,6 +241,18 @@ def _check_callbacks(callbacks: Any) -> None:
         raise TypeError(
             f"callbacks must be a list of lightning.pytorch.Callback objects; got {callbacks!r}"
         )
+
+
+def _clip_gradient(parameters: Sequence[nn.Parameter]) -> None:
+    """Scale a long gradient down to `CLIP_NORM`, as `torch.nn.utils.clip_grad_norm_` does.
+
+    Without its decorators, and without a product by 1 where the gradient is short.
+    """
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    factor = CLIP_NORM / (norm + 1e-6)
+    if not factor > 1:  # of a gradient that is not finite, too
+        torch._foreach_mul_(gradients, factor)
 
 
 class Task(pl.LightningModule):
@@ -243,6 +269,8 @@ class Task(pl.LightningModule):
         Parameter groups of the optimiser.
     callbacks : sequence of lightning callbacks
         Callbacks of the user, whose state comes back from a process that has trained.
+    by_epochs : bool
+        Whether a step of Lightning's is an epoch of optimiser steps; else it is one of them.
     """
 
     def __init__(
@@ -252,8 +280,11 @@ class Task(pl.LightningModule):
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         callbacks: Sequence[Callback] = (),
+        *,
+        by_epochs: bool = False,
     ) -> None:
         super().__init__()
+        self.automatic_optimization = not by_epochs
         self.model = model
         self._epoch = epoch
         self._loss = loss
@@ -262,8 +293,10 @@ class Task(pl.LightningModule):
         self.history: History = []
         self.best_epoch = 0
 
-    def train_dataloader(self) -> Share:
-        """The batches of this process."""
+    def train_dataloader(self) -> Share | Tensor:
+        """The batches of this process; one empty one where the task takes an epoch by itself."""
+        if not self.automatic_optimization:
+            return IT_IS_TIME
         return self._epoch.share(self.trainer.global_rank, self.trainer.world_size)
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -289,10 +322,26 @@ class Task(pl.LightningModule):
             if callback_state:  # as Lightning does it
                 callback.load_state_dict(callback_state)
 
-    def training_step(self, batch: Any, _: int) -> Tensor:
-        """Training loss of a batch."""
+    def training_step(self, batch: Any, _: int) -> Tensor | None:
+        """Training loss of a batch; None after a whole epoch."""
+        if self.automatic_optimization:
+            return self.checked_loss(batch)
+        optimizer = self._optimizer()
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        for batch in self._epoch:
+            # The steps of Lightning's own loop, in its order.
+            loss = self.checked_loss(self._on_device(batch))
+            for parameter in parameters:
+                parameter.grad = None
+            loss.backward()
+            _clip_gradient(parameters)
+            optimizer.step()
+        return None
+
+    def checked_loss(self, batch: Any) -> Tensor:
+        """Loss of a batch, which is finite."""
         loss = self._loss(batch)
-        if not torch.isfinite(loss):
+        if not math.isfinite(loss.item()):
             raise FloatingPointError(
                 f"training diverged: the loss was {loss.item()} in epoch {self.current_epoch + 1} "
                 f"at learning_rate={self._rate():g}. Take a smaller learning_rate, or look for "
@@ -300,54 +349,117 @@ class Task(pl.LightningModule):
             )
         return loss
 
+    def _on_device(self, batch: Any) -> Any:
+        if self.device.type == "cpu":
+            return batch
+        return self.trainer.strategy.batch_to_device(batch)
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        (optimizer,) = self.trainer.optimizers
+        return optimizer
+
     def _rate(self) -> float:
         """Learning rate of the first group."""
-        return self.optimizers().param_groups[0]["lr"]  # type: ignore[union-attr]
+        return self._optimizer().param_groups[0]["lr"]
 
 
 class ValidatedTask(Task):
-    """A task whose learning rate follows the validation error.
+    """A task that follows the validation error: its learning rate, its end, the weights it leaves.
 
     Parameters
     ----------
-    *task
+    *task, by_epochs
         Arguments of `Task`.
     validate : callable
         Gives the validation error, a number.
+    start : float
+        Validation error before training, which counts as epoch 0.
+    patience : int or None
+        Epochs without improvement before training stops.
     """
 
-    def __init__(self, *task: Any, validate: Callable[[], float]) -> None:
-        super().__init__(*task)
-        self._validate = validate
+    def __init__(
+        self,
+        *task: Any,
+        by_epochs: bool = False,
+        validate: Callable[[], float],
+        start: float,
+        patience: int | None,
+    ) -> None:
+        super().__init__(*task, by_epochs=by_epochs)
+        self._validate, self._patience = validate, patience
+        self._error = start  # of the weights kept
+        self._least, self._stalled = math.inf, 0  # error while training, epochs since
         self._losses: list[Tensor] = []
 
-    def training_step(self, batch: Any, _: int) -> Tensor:
-        """Training loss of a batch."""
+    def on_fit_start(self) -> None:
+        """Keep the weights of the start."""
+        # All processes begin with the weights of the first one.
+        self._error = self.trainer.strategy.broadcast(self._error)
+        self._weights = copy.deepcopy(self.model.state_dict())
+
+    def on_fit_end(self) -> None:
+        """Leave the weights of the best epoch."""
+        self.model.load_state_dict(self._weights)
+
+    def training_step(self, batch: Any, _: int) -> Tensor | None:
+        """Training loss of a batch; a whole epoch is validated at once."""
         loss = super().training_step(batch, _)
+        if loss is None:
+            with torch.no_grad():
+                self._judge()
+        return loss
+
+    def checked_loss(self, batch: Any) -> Tensor:
+        """Loss of a batch, which counts among those of its epoch."""
+        loss = super().checked_loss(batch)
         self._losses.append(loss.detach())
         return loss
 
     def validation_step(self, _batch: Any, _: int) -> None:
-        """Validation error, that of the first process in all of them; the batch holds nothing."""
+        """Validation error, for the callbacks of users as well; the batch holds nothing."""
+        self.log("val_loss", self._judge(), prog_bar=True, batch_size=1, sync_dist=True)
+
+    def _judge(self) -> float:
+        """Validate an epoch, note it, keep its weights if it is the best; end where due.
+
+        The validation error is that of the first process in all of them.
+        """
         processes = self.trainer.strategy
         error = processes.broadcast(self._validate() if self.global_rank == 0 else 0.0)
-        self.log("val_loss", error, prog_bar=True, batch_size=1, sync_dist=True)
         mean = torch.stack(self._losses).mean() if self._losses else torch.tensor(torch.nan)
         train = float(processes.reduce(mean, reduce_op="mean"))
         self._losses.clear()
         entry = {"epoch": len(self.history) + 1, "train_loss": train, "val_loss": error}
         self.history.append(entry | {"learning_rate": self._rate()})
+        if error < self._error:
+            self._error, self.best_epoch = error, len(self.history)
+            self._weights = copy.deepcopy(self.model.state_dict())
+        # Against other epochs, not the start: a network may have to get worse before it is better.
+        self._stalled = 0 if error < self._least else self._stalled + 1
+        self._least = min(error, self._least)
+        impatient = self._patience is not None and (
+            self._stalled >= self._patience or not math.isfinite(error)
+        )
+        rates = [group["lr"] for group in self._optimizer().param_groups]
+        if impatient or max(rates) < SMALLEST_LEARNING_RATE:
+            self.trainer.should_stop = True
+        return error
 
     def configure_optimizers(self) -> Any:
         """Adam, with decoupled weight decay; the learning rate is halved when validation stalls."""
-        optimizer = torch.optim.AdamW(self._groups)
-        scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimizer = torch.optim.AdamW(self._groups, fused=True)
+        stalling: Any = torch.optim.lr_scheduler.ReduceLROnPlateau(
             optimizer, factor=0.5, patience=STALLED_EPOCHS
         )
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"},
-        }
+        if self.automatic_optimization:  # else it is stepped here, at the end of an epoch
+            stalling = {"scheduler": stalling, "monitor": "val_loss"}
+        return {"optimizer": optimizer, "lr_scheduler": stalling}
+
+    def on_train_epoch_end(self) -> None:
+        """Halve the learning rate where validation has stalled."""
+        if not self.automatic_optimization:
+            self.lr_schedulers().step(self.history[-1]["val_loss"])  # type: ignore[union-attr, call-arg]
 
 
 class PlannedTask(Task):
@@ -355,7 +467,7 @@ class PlannedTask(Task):
 
     Parameters
     ----------
-    *task
+    *task, by_epochs
         Arguments of `Task`.
     rates : sequence of float
         Rates of the first group; others keep their ratio to it.
@@ -364,15 +476,19 @@ class PlannedTask(Task):
     """
 
     def __init__(
-        self, *task: Any, rates: Sequence[float], moments: dict[Any, Any] | None = None
+        self,
+        *task: Any,
+        by_epochs: bool = False,
+        rates: Sequence[float],
+        moments: dict[Any, Any] | None = None,
     ) -> None:
-        super().__init__(*task)
+        super().__init__(*task, by_epochs=by_epochs)
         self._rates = rates
         self.moments = moments
 
     def configure_optimizers(self) -> Any:
         """Adam, with decoupled weight decay, at the planned rates."""
-        optimizer = torch.optim.AdamW(self._groups)
+        optimizer = torch.optim.AdamW(self._groups, fused=True)
         if self.moments is not None:
             fresh = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": self.moments, "param_groups": fresh})
@@ -383,45 +499,14 @@ class PlannedTask(Task):
         return {"optimizer": optimizer, "lr_scheduler": planned}
 
     def on_train_epoch_end(self) -> None:
-        """Keep the last epoch: without validation none is better."""
+        """Go on to the next rate. The last epoch is kept: without validation none is better."""
+        if not self.automatic_optimization:
+            self.lr_schedulers().step()  # type: ignore[union-attr, call-arg]
         self.best_epoch = self.current_epoch + 1
 
     def on_fit_end(self) -> None:
         """Keep the state of the optimiser."""
         self.moments = self.trainer.optimizers[0].state_dict()["state"]
-
-
-class _BestWeights(Callback):
-    """Leave the weights of the best epoch; those before training count as epoch 0."""
-
-    def __init__(self, start: float) -> None:
-        self._error = start
-
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        assert isinstance(pl_module, Task)
-        # All processes begin with the weights of the first one.
-        self._error = trainer.strategy.broadcast(self._error)
-        self._weights = copy.deepcopy(pl_module.model.state_dict())
-
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        assert isinstance(pl_module, Task)
-        error = float(trainer.callback_metrics["val_loss"])
-        if error < self._error:
-            self._error, pl_module.best_epoch = error, trainer.current_epoch + 1
-            self._weights = copy.deepcopy(pl_module.model.state_dict())
-
-    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        assert isinstance(pl_module, Task)
-        pl_module.model.load_state_dict(self._weights)
-
-
-class _SmallestRate(Callback):
-    """Stop when the learning rate has become negligible."""
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        rates = [group["lr"] for o in trainer.optimizers for group in o.param_groups]
-        if max(rates) < SMALLEST_LEARNING_RATE:
-            trainer.should_stop = True
 
 
 class _EpochBar(Callback):

@@ -21,6 +21,7 @@ LIGHTNING_WARNINGS = (
     r".*treespec.*is deprecated",
     "Grad strides do not match bucket view strides",
     r"It is recommended to use `self.log\('val_loss'",
+    "You defined a `validation_step` but have no `val_dataloader`",
 )
 
 
