@@ -9,6 +9,7 @@ import torch
 from sklearn.base import clone
 
 from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster, load
+from tsrnn.data import read_panel
 from tsrnn.kernels import cells
 
 SIZES = {
@@ -98,6 +99,9 @@ def test_records_of_arrays_are_equal_to_themselves_alone(fitted, name):
     assert record == record
     assert record != copy.deepcopy(record)
     assert len({record, record}) == 1
-    units, _ = fitted.fitted_.units(fitted.state_)
+    panel = read_panel(
+        fitted._history.frame(np.arange(1), pd.Index([0]), fitted.fitted_.data.layout)
+    )
+    units, _ = fitted.fitted_.units(fitted.state_, panel)
     assert units != units.to(torch.float64)
     assert fitted.state_.scaling != copy.deepcopy(fitted.state_.scaling)
