@@ -94,12 +94,13 @@ def write_frame(
         if layout.id_col is not None:
             keys[layout.id_col] = pd.Index(ids).repeat(times.shape[1])
         keys = _joined(keys, {layout.time_col: stamps})
-        return in_library(pd.DataFrame(_joined(keys, columns)), layout)
+        # columns are arrays of their own: side by side in one block they would be copied again
+        return in_library(pd.DataFrame(_joined(keys, columns), copy=False), layout)
     index = _with_freq(stamps, layout) if cutoffs is None else stamps
     index = index.rename(layout.index_name)
     if layout.kind == "series" and list(forecasts) == [""] and cutoffs is None:
         return pd.Series(next(iter(columns.values())), index=index, name=layout.series_name)
-    return pd.DataFrame(columns, index=index)
+    return pd.DataFrame(columns, index=index, copy=False)
 
 
 def _check_shapes(
@@ -133,7 +134,7 @@ def _forecast_columns(
     bases = (model,) if alone or unnamed else names
     return _joined(
         *(
-            {base if key == "" else f"{base}{key}": forecast[:, :, j].ravel()}
+            {base if key == "" else f"{base}{key}": forecast[:, :, j].flatten()}
             for j, base in enumerate(bases)
             for key, forecast in forecasts.items()
         )
