@@ -1,6 +1,7 @@
 """A fit depends on its arguments and data alone, and what a fitted network hands out is a copy."""
 
 import copy
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from sklearn.base import clone
 
 from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster, load
 from tsrnn.data import read_panel
+from tsrnn.forecasters import _fitted
 from tsrnn.kernels import cells
 
 SIZES = {
@@ -58,6 +60,18 @@ def fitted():
     rows = 10 + np.sin(np.arange(60)) + np.random.default_rng(0).normal(size=60)
     model = ParaRNNForecaster(**SIZES | {"linear_path": True}, n_estimators=2)
     return model.fit(pd.Series(rows, name="y"))
+
+
+def test_a_row_is_one_step_of_a_network_copied_once(fitted, monkeypatch):
+    copies = []
+    step, later = _fitted.Step, pd.Series([10.0, 11.0], pd.RangeIndex(60, 62), name="y")
+    monkeypatch.setattr(_fitted, "Step", lambda *parts: copies.append(parts) or step(*parts))
+    monkeypatch.setattr(_fitted, "run_filter", None)  # of longer parts
+    model = pickle.loads(pickle.dumps(fitted))
+    for row in (later[:1], later[1:]):
+        model.update(row).predict(level=80)
+    assert len(copies) == 1
+    assert "step" not in model.fitted_.__getstate__()
 
 
 SPOIL = {

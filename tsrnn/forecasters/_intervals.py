@@ -256,13 +256,13 @@ class Calibration:
             times the ratio of their root mean squared errors.
         """
         if len(self.errors) == 1:
-            widths = np.repeat(self._width(np.abs(self.errors), level), len(units), 0)
+            widths = np.repeat(self._pooled_width(level), len(units), 0)
         else:
             sizes = np.abs(self.errors[units])
             widths = self._width(sizes, level)
             others = (units < 0) | ~np.isfinite(sizes).any((1, 2, 3))
             if np.any(others):
-                widths[others] = self._width(self._pooled, level)
+                widths[others] = self._pooled_width(level)
         return self._filled(widths, level)
 
     def _width(self, sizes: np.ndarray, level: float) -> np.ndarray:
@@ -285,6 +285,17 @@ class Calibration:
     def _pooled(self) -> np.ndarray:
         """Sizes (1, n, h, C) of the errors of all units."""
         return np.abs(self.errors.reshape(1, -1, *self.errors.shape[2:]))
+
+    @cached_property
+    def _pooled_widths(self) -> dict[float, np.ndarray]:
+        """Widths by level that have been asked for: thousands of errors are sorted once."""
+        return {}
+
+    def _pooled_width(self, level: float) -> np.ndarray:
+        """Half widths (1, h, C) by the errors of all units."""
+        if level not in self._pooled_widths:
+            self._pooled_widths[level] = self._width(self._pooled, level)
+        return self._pooled_widths[level]
 
     def _filled(self, widths: np.ndarray, level: float) -> np.ndarray:
         """Widths (m, h, C) with those after the last calibrated step of each unit."""
