@@ -131,6 +131,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         h: int | None = None,
         level: Any = None,
         X_future: Any = None,
+        *,
         ids: Any = None,
     ) -> Any:
         """Forecast.

@@ -100,6 +100,7 @@ class OfferedMethods:
         X: Any = None,
         X_future: Any = None,
         random_state: Any = None,
+        *,
         ids: Any = None,
     ) -> Any:
         """Draw whole trajectories from the distribution of the forecasts.
@@ -164,7 +165,7 @@ class OfferedMethods:
         return write_paths(data.layout, state.ids, times, paths, model=self.column_name)
 
     @offered_by_some
-    def predict_variance(self, h: int | None = None, X: Any = None, ids: Any = None) -> Any:
+    def predict_variance(self, h: int | None = None, X: Any = None, *, ids: Any = None) -> Any:
         """Forecasts of the conditional variance of the residuals.
 
         Parameters

@@ -195,8 +195,8 @@ class FittedNetworks(FittedModel[RecurrentState]):
         count = np.array([[len(known)] for known in state.tail])
         varies, groups = ~scaling.constant, state.units_per_series
         if groups > 1:  # each target by itself, with the exogenous columns
-            own = rows[..., :n_targets].swapaxes(1, 2).reshape(-1, width, 1)
-            rows = np.concatenate([own, rows[..., n_targets:].repeat(groups, 0)], -1)
+            targets = rows[..., :n_targets].swapaxes(1, 2).reshape(-1, width, 1)
+            rows = np.concatenate([targets, rows[..., n_targets:].repeat(groups, 0)], -1)
             count, varies = count.repeat(groups, 0), varies.reshape(-1, 1)
         last, varying = torch.from_numpy(rows), torch.from_numpy(varies).double()
         local_level = self.settings.local_level

@@ -229,7 +229,7 @@ class GARCH(LinearForecaster):
         return in_shape_of_data(panel, volatility, "volatility")
 
     def predict_variance(
-        self, h: int | None = None, X: Any = None, method: str = "auto", ids: Any = None
+        self, h: int | None = None, X: Any = None, method: str = "auto", *, ids: Any = None
     ) -> Any:
         """Forecasts of the variance of the residuals.
 
