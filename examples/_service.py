@@ -126,11 +126,10 @@ class Service:
 
     def _forecasts_after(self, row):
         """The forecasts of the series of a row."""
-        table = self.forecaster.predict(self.h, level=self.level)
-        own = table[table["unique_id"] == row["unique_id"].iloc[0]]
-        name, cutoff = str(own["unique_id"].iloc[0]), str(row["ds"].iloc[0])
-        numbers = own.iloc[:, 2:5].to_numpy(dtype=float).tolist()
-        return [(name, cutoff, str(ds), *n) for ds, n in zip(own["ds"], numbers, strict=True)]
+        table = self.forecaster.predict(self.h, level=self.level, ids=row["unique_id"])
+        name, cutoff = str(table["unique_id"].iloc[0]), str(row["ds"].iloc[0])
+        numbers = table.iloc[:, 2:5].to_numpy(dtype=float).tolist()
+        return [(name, cutoff, str(ds), *n) for ds, n in zip(table["ds"], numbers, strict=True)]
 
     def _commit(self, offset, forecasts, rejected):
         state = io.BytesIO()

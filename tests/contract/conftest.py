@@ -284,6 +284,7 @@ def forecaster_questions(model, example):
         "predict": lambda m: [
             m.predict(h=2, level=[80], **example.ahead(2)),
             m.predict(past, h=NEW, level=95, **example.future),
+            m.predict(h=2, level=[80], ids=m.state_.ids[-1:], **example.ahead(2)),
         ],
         "update": lambda m: example.goes_on(copy.deepcopy(m)).predict(
             past, h=2, **example.ahead(2)

@@ -1,6 +1,7 @@
 """A fit depends on its arguments and data alone, and what a fitted network hands out is a copy."""
 
 import copy
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,8 @@ import torch
 from sklearn.base import clone
 
 from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster, load
+from tsrnn.data import read_panel
+from tsrnn.forecasters import _fitted
 from tsrnn.kernels import cells
 
 SIZES = {
@@ -59,6 +62,18 @@ def fitted():
     return model.fit(pd.Series(rows, name="y"))
 
 
+def test_a_row_is_one_step_of_a_network_copied_once(fitted, monkeypatch):
+    copies = []
+    step, later = _fitted.Step, pd.Series([10.0, 11.0], pd.RangeIndex(60, 62), name="y")
+    monkeypatch.setattr(_fitted, "Step", lambda *parts: copies.append(parts) or step(*parts))
+    monkeypatch.setattr(_fitted, "run_filter", None)  # of longer parts
+    model = pickle.loads(pickle.dumps(fitted))
+    for row in (later[:1], later[1:]):
+        model.update(row).predict(level=80)
+    assert len(copies) == 1
+    assert "step" not in model.fitted_.__getstate__()
+
+
 SPOIL = {
     "history_": lambda v: v[0].clear() or v.clear(),
     "best_epochs_": lambda v: v.clear(),
@@ -98,6 +113,9 @@ def test_records_of_arrays_are_equal_to_themselves_alone(fitted, name):
     assert record == record
     assert record != copy.deepcopy(record)
     assert len({record, record}) == 1
-    units, _ = fitted.fitted_.units(fitted.state_)
+    panel = read_panel(
+        fitted._history.frame(np.arange(1), pd.Index([0]), fitted.fitted_.data.layout)
+    )
+    units, _ = fitted.fitted_.units(fitted.state_, panel)
     assert units != units.to(torch.float64)
     assert fitted.state_.scaling != copy.deepcopy(fitted.state_.scaling)

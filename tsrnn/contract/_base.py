@@ -19,6 +19,7 @@ from tsrnn.contract._fitted import FittedModel, S
 from tsrnn.contract._fitted_data import (
     FittedData,
     known_values,
+    series_numbers,
     warn_of_short_calendar,
     with_calendar,
     zero_shares,
@@ -125,7 +126,13 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         return self._fit_to(self._read_training(df, arguments), arguments)
 
     def predict(
-        self, X: Any = None, h: int | None = None, level: Any = None, X_future: Any = None
+        self,
+        X: Any = None,
+        h: int | None = None,
+        level: Any = None,
+        X_future: Any = None,
+        *,
+        ids: Any = None,
     ) -> Any:
         """Forecast.
 
@@ -139,8 +146,11 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         level : float or list of float, optional
             Coverage of prediction intervals in percent, for example ``[80, 95]``.
         X_future : frame, optional
-            The columns of `known_ahead` for the next h steps of every series. Other columns of
-            the data are left out, with a warning.
+            The columns of `known_ahead` for the next h steps of every series that is forecast.
+            Other columns of the data are left out, with a warning.
+        ids : id or list of ids, optional
+            Series of a long frame to forecast, in this order; all by default. Their forecasts are
+            those that they have among all, at the cost of these series alone.
 
         Returns
         -------
@@ -160,16 +170,23 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         tsrnn.contract.IntervalWarning
             If intervals have no width, were widened to contain the zeros of an intermittent
             series, rest on very few errors, or have no guarantee at later steps.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tsrnn.baselines import Naive
+        >>> days = pd.date_range("2024-01-01", periods=3)
+        >>> df = pd.DataFrame({"unique_id": list("aaabbb"), "ds": [*days, *days], "y": range(6)})
+        >>> Naive().fit(df).predict(2, ids="b")
+          unique_id         ds  Naive
+        0         b 2024-01-04    5.0
+        1         b 2024-01-05    5.0
         """
         fitted = self._fitted_model()
         X, h = self._horizon_first(X, h)
         h = fitted.horizon if h is None else positive_integer("h", h)
         levels = check_levels(level)
-        if X is None:
-            state, zeros = self.state_, fitted.data.zero_shares
-        else:
-            panel = self._read(X)
-            state, zeros = self._filter(panel), zero_shares(panel)
+        state, zeros = self._state_and_zeros(X, ids)
         return self._forecast_frame(state, h, levels, X_future, zeros, fitted.data.layout)
 
     def predict_rolling(
@@ -256,8 +273,11 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         """
         fitted, panel = self._fitted_model(), self._read(df)
         continued = self._check_follows(panel)
-        advanced = fitted.advance(self.state_.select(continued), panel)
-        state = self.state_.replaced(continued, advanced)
+        if np.array_equal(continued, np.arange(len(self.state_.ids))):  # all, as they are ordered
+            state = fitted.advance(self.state_, panel)
+        else:
+            advanced = fitted.advance(self.state_.select(continued), panel)
+            state = self.state_.replaced(continued, advanced)
         history = self._history.followed_by(continued, panel)
         # both or none: rows that cannot be taken in leave the forecaster as it was
         self.state_, self._history = state, history
@@ -491,9 +511,28 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
             df, id_col=arguments.id_col, time_col=arguments.time_col, missing=missing, **shape
         )
 
-    def _state_after(self, X: Any) -> S:
-        """State after a frame, by default after the rows seen so far."""
-        return self.state_ if X is None else self._filter(self._read(X))
+    def _state_after(self, X: Any, ids: Any = None) -> S:
+        """State after a frame, by default after the rows seen so far, of some or all series."""
+        return self._state_and_zeros(X, ids)[0]
+
+    def _state_and_zeros(self, X: Any, ids: Any) -> tuple[S, np.ndarray]:
+        """State as in `_state_after`, and the share of zeros (S, C) in the history of targets."""
+        data = self.fitted_.data
+        if ids is not None and data.layout.id_col is None:
+            raise ValueError(
+                f"ids choose series of a long frame with a column of ids; got ids={ids!r} for data "
+                "without one, which are one series. Leave ids out and take columns of the "
+                f"forecasts, which are named after {list(data.layout.target_names)}"
+            )
+        if X is not None:
+            panel = self._read(X)
+            if ids is not None:
+                panel = panel.select(panel.ids[series_numbers(panel.ids, ids, "ids")])
+            return self._filter(panel), zero_shares(panel)
+        if ids is None:
+            return self.state_, data.zero_shares
+        series = series_numbers(self.state_.ids, ids, "ids")
+        return self.state_.select(series), data.zero_shares[series]
 
     def _filter(self, panel: Panel) -> S:
         """State after the rows of a panel; a class may know its series by those seen so far."""
@@ -508,9 +547,9 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
     def _check_follows(self, panel: Panel) -> np.ndarray:
         """Numbers of the series that the rows of a panel continue."""
         data = self.fitted_.data
-        check_continues(panel, data.ids, self.state_.last_times, data.freq)
+        continued = check_continues(panel, data.ids, self.state_.last_times, data.freq)
         data.check_static_unchanged(panel)
-        return data.ids.get_indexer(panel.ids)
+        return continued
 
 
 def _names_columns(value: Any) -> bool:

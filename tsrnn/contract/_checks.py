@@ -307,6 +307,7 @@ def seed_of(random_state: Any) -> int:
 
 
 UNKNOWN = 2**40  # bytes, where the system does not say: more than most machines have
+FEW_BYTES = 2**20  # which any machine has
 BYTES_OF_A_FORECAST = 32  # a float64 of the model, transformed back, in the frame, and its time
 CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")  # limit of a container
 
@@ -337,6 +338,8 @@ def check_fits(asked: str, n_bytes: float, advice: str) -> None:
         ...
     ValueError: h=10**15 steps of 3 series would take about 22,000 TiB of memory...
     """
+    if n_bytes < FEW_BYTES:
+        return
     available = _memory()
     if n_bytes > available:
         raise ValueError(

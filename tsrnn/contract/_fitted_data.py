@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
@@ -27,6 +28,7 @@ from tsrnn.data import (
 )
 
 NAMES_SHOWN = 3
+IDS_SHOWN = 4  # of those there are, where others were asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,25 +157,26 @@ class FittedData:
         """Number of targets of a series."""
         return len(self.layout.target_names)
 
-    @property
+    @cached_property
     def calendar_columns(self) -> list[str]:
         """Names of the columns made from the calendar."""
         return calendar_names(self.calendar, self.layout)
 
-    @property
+    @cached_property
     def given_columns(self) -> list[Any]:
         """Names of the exogenous columns that frames hold."""
         return [name for name in self.exog_names if name not in self.calendar_columns]
 
-    @property
+    @cached_property
     def given_ahead(self) -> list[Any]:
         """Names of the columns of `X_future`."""
         return [name for name in self.known_ahead if name not in self.calendar_columns]
 
     def complete(self, panel: Panel) -> Panel:
         """Panel of a later frame with the columns of the calendar, its static columns checked."""
-        static_values(panel, self.static)
-        return with_calendar(panel, self.calendar)
+        if self.static:
+            static_values(panel, self.static)
+        return with_calendar(panel, self.calendar) if self.calendar else panel
 
     def series_of(self, ids: pd.Index, model: str) -> np.ndarray:
         """Number of the fitted series whose parameters apply to each id.
@@ -225,6 +228,8 @@ class FittedData:
         ValueError
             Naming series, column and both values.
         """
+        if not self.static:
+            return
         now = static_values(panel, self.static)
         before = self.static_values[self.ids.get_indexer(panel.ids)]
         differs = np.argwhere(now != before)
@@ -387,6 +392,44 @@ def known_values(panel: Panel, names: Sequence[Any], h: int) -> np.ndarray:
     columns = [panel.exog_names.index(name) for name in names]
     rows = panel.indptr[:-1, None] + np.arange(h)
     return panel.exog[np.minimum(rows, panel.indptr[1:, None] - 1)][..., columns]
+
+
+def listed_labels(labels: Any) -> list[Any]:
+    """Labels or axes as a list; a single one is a list of its own."""
+    if isinstance(labels, np.ndarray):
+        return list(labels.ravel())
+    several = hasattr(labels, "__iter__") and not isinstance(labels, str | bytes)
+    return list(labels) if several else [labels]
+
+
+def series_numbers(ids: pd.Index, asked: Any, argument: str) -> np.ndarray:
+    """Numbers of the series that an argument asks for, one id or several, in that order.
+
+    Raises
+    ------
+    ValueError
+        If it names none, others than `ids` or one twice.
+    """
+    labels = listed_labels(asked)
+    hashable = all(isinstance(label, Hashable) for label in labels)
+    numbers = np.array([-1])
+    if hashable:
+        numbers = ids.get_indexer(pd.Index(labels, tupleize_cols=False))
+    if not labels or (numbers < 0).any():
+        unknown = labels
+        if hashable:
+            unknown = [label for label, i in zip(labels, numbers, strict=True) if i < 0]
+        more = ", ..." if len(ids) > IDS_SHOWN else ""
+        others = f" and {len(unknown) - IDS_SHOWN} more" if len(unknown) > IDS_SHOWN else ""
+        raise ValueError(
+            f"{argument} must be ids among the {len(ids)} there are, "
+            f"{', '.join(map(repr, ids[:IDS_SHOWN]))}{more}; got "
+            f"{', '.join(map(repr, unknown[:IDS_SHOWN])) or '[]'}{others}"
+        )
+    if len(np.unique(numbers)) < len(numbers):
+        repeated = next(label for k, label in enumerate(labels) if label in labels[:k])
+        raise ValueError(f"{argument} must name each series once; {repeated!r} is named twice")
+    return numbers
 
 
 def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:

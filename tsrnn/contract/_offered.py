@@ -90,7 +90,7 @@ class OfferedMethods:
     offers: ClassVar[frozenset[str]] = frozenset()
     column_name: ClassVar[str]
     _fitted_model: Callable[[], Any]
-    _state_after: Callable[[Any], Any]
+    _state_after: Callable[[Any, Any], Any]
 
     @offered_by_some
     def sample_paths(
@@ -100,6 +100,8 @@ class OfferedMethods:
         X: Any = None,
         X_future: Any = None,
         random_state: Any = None,
+        *,
+        ids: Any = None,
     ) -> Any:
         """Draw whole trajectories from the distribution of the forecasts.
 
@@ -124,6 +126,9 @@ class OfferedMethods:
             As in `predict`.
         random_state : int, numpy random generator or None
             By default that of the fit.
+        ids : id or list of ids, optional
+            Series of a long frame to draw paths of, as in `predict`. Draws are those of a call:
+            with the same seed, other series give other paths.
 
         Returns
         -------
@@ -150,7 +155,7 @@ class OfferedMethods:
         """
         fitted: Any = self._fitted_model()  # one that has `simulate`
         n, h = positive_integer("n", n), fitted.steps("sample_paths", h)
-        state, data = self._state_after(X), fitted.data
+        state, data = self._state_after(X, ids), fitted.data
         check_steps_fit(h, len(state.ids), n * data.n_targets, f"n={n} paths of ")
         future = data.read_future(X_future, state.ids, state.last_times, h)
         given = fitted.arguments.random_state if random_state is None else random_state
@@ -160,7 +165,7 @@ class OfferedMethods:
         return write_paths(data.layout, state.ids, times, paths, model=self.column_name)
 
     @offered_by_some
-    def predict_variance(self, h: int | None = None, X: Any = None) -> Any:
+    def predict_variance(self, h: int | None = None, X: Any = None, *, ids: Any = None) -> Any:
         """Forecasts of the conditional variance of the residuals.
 
         Parameters
@@ -169,6 +174,8 @@ class OfferedMethods:
             Number of steps; `horizon_` by default.
         X : frame, optional
             Data to forecast after; by default those seen so far.
+        ids : id or list of ids, optional
+            Series of a long frame to forecast, as in `predict`.
 
         Returns
         -------
@@ -188,7 +195,7 @@ class OfferedMethods:
         >>> CCC().fit(y).predict_variance(h=3).shape
         (3, 2)
         """
-        return self._variance_frame(h, X)
+        return self._variance_frame(h, X, ids)
 
     @offered_by_some
     def predict_covariances(self, h: int | None = None, X: Any = None) -> Any:
@@ -229,10 +236,10 @@ class OfferedMethods:
         """
         raise NotImplementedError
 
-    def _variance_frame(self, h: int | None, X: Any, **options: Any) -> Any:
+    def _variance_frame(self, h: int | None, X: Any, ids: Any, **options: Any) -> Any:
         fitted: Any = self._fitted_model()  # one that has `variances`
         h, data = fitted.steps("predict_variance", h), fitted.data
-        state = self._state_after(X)
+        state = self._state_after(X, ids)
         check_steps_fit(h, len(state.ids), data.n_targets)
         variances, times = fitted.variances(state, h, **options), data.times_ahead(state, h)
         return write_frame(data.layout, state.ids, times, {"": variances}, model="variance")

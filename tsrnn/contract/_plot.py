@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract._checks import positive_integer
-from tsrnn.contract._fitted_data import zero_shares
+from tsrnn.contract._fitted_data import listed_labels, series_numbers, zero_shares
 from tsrnn.contract._intervals import check_levels
 from tsrnn.contract._schema import refuse
 from tsrnn.data import Layout, Panel, panel_frame
@@ -43,9 +42,9 @@ def draw_forecasts(
     fitted = forecaster.fitted_
     every = forecaster.state_.ids if panel is None else panel.ids
     layout = replace(fitted.data.layout, backend="pandas")
-    room = SHOWN if ax is None else len(_listed(ax))
+    room = SHOWN if ax is None else len(listed_labels(ax))
     points = _point_columns(forecaster, layout)
-    chosen = points[:room] if columns is None else _listed(columns)
+    chosen = points[:room] if columns is None else listed_labels(columns)
     shown = _chosen_series(every, layout, series, max(room // max(len(chosen), 1), 1))
     if panel is None:
         state = forecaster.state_.select(shown)
@@ -96,27 +95,7 @@ def _chosen_series(ids: pd.Index, layout: Layout, series: Any, room: int) -> np.
             "series selects from data with an id column, which these have not; choose columns "
             f"among {list(layout.target_names)} by columns="
         )
-    asked = _listed(series)
-    hashable = all(isinstance(label, Hashable) for label in asked)
-    chosen = ids.get_indexer(pd.Index(asked)) if hashable else np.array([-1])
-    unknown = not hashable or (chosen < 0).any()
-    if unknown or not asked:
-        more = ", ..." if len(ids) > SHOWN else ""
-        raise ValueError(
-            f"series must be ids among the {len(ids)} there are, "
-            f"{', '.join(map(repr, ids[:SHOWN]))}{more}; got {series!r}"
-        )
-    return chosen
-
-
-def _listed(labels: Any) -> list[Any]:
-    """Labels or axes as a list; a single one is a list of its own."""
-    if isinstance(labels, np.ndarray):
-        return list(labels.ravel())
-    listed = isinstance(labels, Sequence | set | pd.Index | pd.Series) and not isinstance(
-        labels, str
-    )
-    return list(labels) if listed else [labels]
+    return series_numbers(ids, series, "series")
 
 
 LONGEST = 500  # rows of a series

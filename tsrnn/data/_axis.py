@@ -255,6 +255,8 @@ def positions(axis: Axis, grid: Grid) -> np.ndarray:
 
     Rows that are not on the grid, and series of another frequency, are refused, all of them named.
     """
+    if len(axis.times) <= ROWS_AT_ONCE:
+        return _block_positions(axis, grid)
     wanted = np.arange(0, len(axis.times), ROWS_AT_ONCE)
     cuts = np.unique(np.append(np.searchsorted(axis.indptr, wanted), len(axis.ids)))
     try:
@@ -266,6 +268,8 @@ def positions(axis: Axis, grid: Grid) -> np.ndarray:
 
 def _block_positions(axis: Axis, grid: Grid) -> np.ndarray:
     """Return the positions of some series, checked."""
+    if not len(axis.inner) and grid.contains(axis.times, axis.tz).all():
+        return np.zeros(len(axis.times), np.int64)  # a row each: nothing to be apart from
     numbers = grid.numbers(axis.times, axis.tz)
     phases = grid.phases(axis.times, axis.tz)
     first = np.repeat(axis.indptr[:-1], axis.lengths)

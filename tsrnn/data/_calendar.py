@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,6 +216,7 @@ def _usual(step: float) -> tuple[str, ...]:
     return ("month",) if _steps("month", step) >= 2 else ()
 
 
+@lru_cache(maxsize=64)
 def _step_days(layout: Layout) -> float:
     """Mean length of a step in days."""
     if layout.time_kind == "period":

@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+MOST_APART = 20  # columns that need not lie in one block of memory
+
+
 def write_frame(
     layout: Layout,
     ids: Any,
@@ -94,12 +97,17 @@ def write_frame(
         if layout.id_col is not None:
             keys[layout.id_col] = pd.Index(ids).repeat(times.shape[1])
         keys = _joined(keys, {layout.time_col: stamps})
-        return in_library(pd.DataFrame(_joined(keys, columns)), layout)
+        # columns are arrays of their own already; a frame of very many is slow if they lie apart
+        frame = pd.DataFrame(_joined(keys, columns), copy=len(columns) > MOST_APART)
+        return in_library(frame, layout)
     index = _with_freq(stamps, layout) if cutoffs is None else stamps
     index = index.rename(layout.index_name)
     if layout.kind == "series" and list(forecasts) == [""] and cutoffs is None:
         return pd.Series(next(iter(columns.values())), index=index, name=layout.series_name)
-    return pd.DataFrame(columns, index=index)
+    if cutoffs is not None:
+        return pd.DataFrame(columns, index=index)
+    block = np.stack(list(columns.values())).T  # all numbers: half the time of a dict of columns
+    return pd.DataFrame(block, index=index, columns=list(columns), copy=False)
 
 
 def _check_shapes(
@@ -133,7 +141,7 @@ def _forecast_columns(
     bases = (model,) if alone or unnamed else names
     return _joined(
         *(
-            {base if key == "" else f"{base}{key}": forecast[:, :, j].ravel()}
+            {base if key == "" else f"{base}{key}": forecast[:, :, j].flatten()}
             for j, base in enumerate(bases)
             for key, forecast in forecasts.items()
         )

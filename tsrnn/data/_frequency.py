@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -84,10 +85,9 @@ def parse_freq(freq: object) -> Grid:
             )
         return Count(int(freq), int(freq))
     text = freq if isinstance(freq, str) else getattr(freq, "freqstr", None)
-    match = _ALIAS.fullmatch(text) if isinstance(text, str) else None
-    n = int(match["n"] or 1) if match else 0
-    grid = _named_grid(n, match["base"], match["anchor"]) if match and n > 0 else None
+    grid = _parsed(text) if isinstance(text, str) else None
     if grid is None:
+        match = _ALIAS.fullmatch(text) if isinstance(text, str) else None
         base = match["base"] if match else ""
         hint = f" Instead of {base!r} use {_OLD[base]}." if base in _OLD else ""
         raise ValueError(
@@ -95,6 +95,14 @@ def parse_freq(freq: object) -> Grid:
             "'YS', 'W-SUN', 'D', 'B', 'h' or '15min', or the integer step of an integer index."
         )
     return grid
+
+
+@lru_cache(maxsize=256)
+def _parsed(alias: str) -> Grid | None:
+    """Grid of an alias; None if it is none. Kept: every row of a stream asks for it again."""
+    match = _ALIAS.fullmatch(alias)
+    n = int(match["n"] or 1) if match else 0
+    return _named_grid(n, match["base"], match["anchor"]) if match and n > 0 else None
 
 
 def _named_grid(n: int, base: str, anchor: str | None) -> Grid | None:

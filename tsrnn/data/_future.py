@@ -18,7 +18,7 @@ from tsrnn.data._timestamps import period_freq, period_step
 
 __all__ = ["check_continues", "future_times", "read_future", "steps_between"]
 
-MOST_ROWS = 10**8  # of forecasts: gigabytes
+FEW_ROWS, MOST_ROWS = 10**4, 10**8  # of forecasts: the second are gigabytes
 
 
 def future_times(
@@ -68,7 +68,8 @@ def future_times(
             f"forecasts must be fewer than {MOST_ROWS:,} rows; got h={h} of {len(times)} series. "
             "Take a smaller h, or some of the series."
         )
-    _advance(times, np.array([h]), freq, tz)  # so that a horizon too far costs no memory
+    if h * len(times) > FEW_ROWS:  # so that a horizon too far costs no memory
+        _advance(times, np.array([h]), freq, tz)
     return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
 
 
@@ -116,7 +117,7 @@ def _grid(times: np.ndarray, freq: Freq) -> Grid:
     return parse_freq(freq)
 
 
-def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) -> None:
+def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) -> np.ndarray:
     """Check that new rows begin one step after the last known row of their series.
 
     Parameters
@@ -128,6 +129,11 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) ->
     last_times : ndarray, shape (S,)
         Their last timestamps, of the kind of `Panel.times`.
     freq : str or int
+
+    Returns
+    -------
+    ndarray of int64
+        Number of each new series among the known ones.
 
     Raises
     ------
@@ -141,8 +147,10 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) ->
     >>> y = pd.Series(range(6), pd.date_range("2024-01-01", periods=6))
     >>> old, new = read_panel(y[:4]), read_panel(y[4:])
     >>> check_continues(new, old.ids, old.last_times, old.freq)
+    array([0])
     """
-    known = pd.Index(ids).get_indexer(new.ids)
+    # an Index as it is: a new one would look up all its labels again
+    known = (ids if isinstance(ids, pd.Index) else pd.Index(ids)).get_indexer(new.ids)
     if np.any(known < 0):
         raise ValueError(
             f"new rows must belong to series that are known; unknown are "
@@ -159,6 +167,7 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) ->
             f"{axis.where(i)}new rows must begin at {expects}, one step ({freq!r}) after the last "
             f"known row; they begin at {came}. Pass the rows from {expects} on.{more}"
         )
+    return known
 
 
 def read_future(

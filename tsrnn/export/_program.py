@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from tsrnn.forecasters import (
     HEADS,
     FittedNetworks,
     RecurrentState,
+    Step,
     Windows,
     by_series,
     inverse_boxcox,
@@ -71,7 +71,8 @@ class Program(nn.Module):
 
     def __init__(self, fitted: FittedNetworks, levels: list[float]) -> None:
         super().__init__()
-        self.fitted, self.levels, self.step = fitted, levels, fitted.step()
+        self.fitted, self.levels = fitted, levels
+        self.step = Step(fitted.model, fitted.scaling)  # engines change below
         for module in self.step.modules():
             if isinstance(getattr(module, "engine", None), str):
                 # traced as one operator; torch cannot trace the products in the loop of "reference"
@@ -221,10 +222,7 @@ class Program(nn.Module):
         if self.shapes["widths"][-1]:
             by_unit = self._half_widths(state.fitted_units)
             widths = by_series(by_unit, state.units_per_series).flatten(1)
-        units, _ = self.fitted.units(state)
-        window = units.values.new_zeros(len(units), *self.shapes["window"][1:])
-        for last, (begin, end) in zip(window, pairwise(units.indptr.tolist()), strict=True):
-            last[len(last) - (end - begin) :] = units.values[begin:end]
+        window, _ = self.fitted.last_rows(state)
         carried = Carried(
             torch.from_numpy(scaling.target.location),
             torch.from_numpy(scaling.target.scale),

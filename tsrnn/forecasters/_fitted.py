@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,11 @@ from tsrnn.forecasters._intervals import (
     learned_bounds,
 )
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._scaling import Scaling, fit_scaling, standardise
+from tsrnn.forecasters._scaling import Scaling, fit_scaling, standardise, standardised
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import RecurrentState, run_filter
 from tsrnn.forecasters._step import Ahead, Step
-from tsrnn.forecasters._units import Units, Windows, by_series, units_of
+from tsrnn.forecasters._units import Units, Windows, by_series, network_inputs, units_of
 from tsrnn.layers import check_saveable
 
 GRID = np.linspace(0.005, 0.995, 100)  # probabilities between which learned quantiles are read
@@ -142,20 +143,29 @@ class FittedNetworks(FittedModel[RecurrentState]):
 
     def advance(self, state: RecurrentState, panel: Panel) -> RecurrentState:
         """State after further rows of all its series, in the same order."""
-        units, begin = self.units(state, panel)
-        ends, single = units.indptr[1:], units.to(torch.float32)
-        hidden = run_filter(self.model, single, ends, state.hidden, begin=begin)
         tail = [rows[-self.settings.input_size :].copy() for rows in state.rows_with(panel)]
         n_rows = state.n_rows + panel.lengths
-        return replace(state, last_times=panel.last_times, n_rows=n_rows, tail=tail, hidden=hidden)
+        after = replace(state, last_times=panel.last_times, n_rows=n_rows, tail=tail)
+        if len(panel.times) > len(state.ids):
+            units, begin = self.units(state, panel)
+            ends, single = units.indptr[1:], units.to(torch.float32)
+            hidden = run_filter(self.model, single, ends, state.hidden, begin=begin)
+        else:  # a row each: one step, from the window that it ends
+            standardise(panel, state.scaling)  # refuses, by name, rows that are too far
+            rows, windows = self.last_rows(after)
+            last = (part.float() for part in (rows[:, -1], windows.level, windows.spread))
+            with torch.inference_mode():  # no record of derivatives: a fifth less a call
+                hidden = self.step.advance(network_inputs(*last)[:, None], state.hidden)
+            hidden = hidden.clone()  # an ordinary tensor
+        return replace(after, hidden=hidden)
 
-    def units(self, state: RecurrentState, panel: Panel | None = None) -> tuple[Units, Tensor]:
+    def units(self, state: RecurrentState, panel: Panel) -> tuple[Units, Tensor]:
         """Units of the rows that a state keeps and of those of a panel after them.
 
         Parameters
         ----------
         state : RecurrentState
-        panel : Panel, optional
+        panel : Panel
             Further rows of all its series, in the same order.
 
         Returns
@@ -164,28 +174,47 @@ class FittedNetworks(FittedModel[RecurrentState]):
         first : integer Tensor of shape (U,)
             First row of the panel in each unit.
         """
-        if panel is not None:
-            standardise(panel, state.scaling)  # refuses, by name, rows that are too far
-        rows = state.tail if panel is None else state.rows_with(panel)
+        standardise(panel, state.scaling)  # refuses, by name, rows that are too far
+        rows = state.rows_with(panel)
         indptr = np.concatenate([[0], np.cumsum([len(part) for part in rows])])
         values = state.scaling.transform(np.vstack(rows), indptr)
         units = units_of(values, indptr, state.scaling, self.settings)
         past = torch.as_tensor([len(part) for part in state.tail])
         return units, units.starts + past.repeat_interleave(state.units_per_series)
 
-    def last_rows(self, state: RecurrentState) -> tuple[Windows, Tensor]:
-        """Windows up to the last row of each unit, and the hidden state after it."""
-        units, _ = self.units(state)
-        return units.at(units.indptr[1:] - 1, units.starts), state.hidden
+    def last_rows(self, state: RecurrentState) -> tuple[Tensor, Windows]:
+        """Last rows (U, W, c + E) of each unit, standardised, and the window that they are."""
+        width, scaling = self.settings.input_size, state.scaling
+        n_series, n_targets = scaling.constant.shape
+        rows = np.ones((n_series, width, state.tail[0].shape[1]))  # of those before 1 has a log
+        for window, known in zip(rows, state.tail, strict=True):
+            window[width - len(known) :] = known
+        location, scale = scaling.target.location[:, None], scaling.target.scale[:, None]
+        exog = np.concatenate([scaling.exog.location, scaling.exog.scale])
+        rows = standardised(rows, location, scale, exog, scaling.boxcox)
+        count = np.array([[len(known)] for known in state.tail])
+        varies, groups = ~scaling.constant, state.units_per_series
+        if groups > 1:  # each target by itself, with the exogenous columns
+            targets = rows[..., :n_targets].swapaxes(1, 2).reshape(-1, width, 1)
+            rows = np.concatenate([targets, rows[..., n_targets:].repeat(groups, 0)], -1)
+            count, varies = count.repeat(groups, 0), varies.reshape(-1, 1)
+        last, varying = torch.from_numpy(rows), torch.from_numpy(varies).double()
+        local_level = self.settings.local_level
+        return last, Windows.of(last, torch.from_numpy(count), varying, local_level=local_level)
 
+    @cached_property
     def step(self) -> Step:
         """Step of the model on tensors."""
         return Step(self.model, self.scaling)
 
-    def ahead(self, step: Step, state: RecurrentState, future: np.ndarray | None) -> Ahead:
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: what copies and pickles need not carry is made where it is asked for."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def ahead(self, state: RecurrentState, future: np.ndarray | None) -> Ahead:
         """Forecasts of the next horizon; `future` (S, n, n_known) are columns known ahead."""
         known = None if future is None else torch.as_tensor(future, dtype=torch.float64)
-        return step.ahead(*self.last_rows(state), known)
+        return self.step.ahead(self.last_rows(state)[1], state.hidden, known)
 
     def forecast(
         self, state: RecurrentState, h: int, levels: list[float], future: np.ndarray | None
@@ -197,11 +226,11 @@ class FittedNetworks(FittedModel[RecurrentState]):
         """
         # First the intervals: a level is refused where the validation part has too few errors.
         ends = self._scaled_ends(state, levels)
-        step, target, reached = self.step(), state.scaling.target, state
+        step, target, reached = self.step, state.scaling.target, state
         blocks: list[np.ndarray] = []
         for done in range(0, h, self.horizon):
             known = None if future is None else future[:, done : done + self.horizon]
-            ahead = self.ahead(step, reached, known)
+            ahead = self.ahead(reached, known)
             total = ahead.parts.total().numpy()
             point = step.transformed(total, target.location, target.scale)
             if not done:
@@ -281,8 +310,8 @@ class FittedNetworks(FittedModel[RecurrentState]):
         ValueError
             If the validation part has no origin with errors of all steps.
         """
-        step, target = self.step(), state.scaling.target
-        ahead = self.ahead(step, state, future)
+        step, target = self.step, state.scaling.target
+        ahead = self.ahead(state, future)
         errors = drawn_errors(self.calibration, state.fitted_units, n, rng)
         if self.calibration.method in HEADS:
             errors = learned_errors(self.model, ahead.states.float(), errors, self.calibration)
@@ -300,8 +329,8 @@ class FittedNetworks(FittedModel[RecurrentState]):
         trained, best in epoch 0, are not split: where there is no other, "network" is one part,
         zero where the model starts as the level or the linear path.
         """
-        step, target = self.step(), state.scaling.target
-        parts, spread, states = self.ahead(step, state, future)
+        step, target = self.step, state.scaling.target
+        parts, spread, states = self.ahead(state, future)
         model, network = step.model, step.model.network
         scale, shape = spread[:, None, :], (model.horizon, model.n_targets)
         named = {"level": parts.level}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -213,7 +214,7 @@ class Calibration:
     errors: np.ndarray
     method: str
 
-    @property
+    @cached_property
     def guarantee(self) -> str:
         """Guarantee of the intervals; of conformal ones, with the largest levels."""
         counts = np.isfinite(self.errors).sum(1)
@@ -251,19 +252,18 @@ class Calibration:
         Warns
         -----
         UserWarning
-            If a later step has too few: its width is that of the last step with enough,
+            If a later step of a unit has too few: its width is that of the last step with enough,
             times the ratio of their root mean squared errors.
         """
-        sizes = np.abs(self.errors)
-        pooled = sizes.reshape(1, -1, *sizes.shape[2:])
-        if len(sizes) == 1:
-            widths = np.repeat(self._width(sizes, level), len(units), 0)
+        if len(self.errors) == 1:
+            widths = np.repeat(self._pooled_width(level), len(units), 0)
         else:
-            widths = self._width(sizes, level)[units]
-            others = (units < 0) | ~np.isfinite(sizes).any((1, 2, 3))[units]
+            sizes = np.abs(self.errors[units])
+            widths = self._width(sizes, level)
+            others = (units < 0) | ~np.isfinite(sizes).any((1, 2, 3))
             if np.any(others):
-                widths[others] = self._width(pooled, level)
-        return self._filled(widths, pooled[0], level)
+                widths[others] = self._pooled_width(level)
+        return self._filled(widths, level)
 
     def _width(self, sizes: np.ndarray, level: float) -> np.ndarray:
         """Half widths (U, h, C); NaN where there are too few errors."""
@@ -281,12 +281,32 @@ class Calibration:
         widths = np.take_along_axis(ordered, chosen[:, None], 1)[:, 0]
         return np.where(ranks > counts, np.nan, widths)
 
-    def _filled(self, widths: np.ndarray, sizes: np.ndarray, level: float) -> np.ndarray:
-        """Widths (m, h, C) with those after the last calibrated step, from errors (n, h, C)."""
-        enough = np.isfinite(widths).all((0, 2))
-        steps = len(enough) if enough.all() else int(np.argmin(enough))
-        if steps == len(enough):
+    @property
+    def _pooled(self) -> np.ndarray:
+        """Sizes (1, n, h, C) of the errors of all units."""
+        return np.abs(self.errors.reshape(1, -1, *self.errors.shape[2:]))
+
+    @cached_property
+    def _pooled_widths(self) -> dict[float, np.ndarray]:
+        """Widths by level that have been asked for: thousands of errors are sorted once."""
+        return {}
+
+    def _pooled_width(self, level: float) -> np.ndarray:
+        """Half widths (1, h, C) by the errors of all units."""
+        if level not in self._pooled_widths:
+            self._pooled_widths[level] = self._width(self._pooled, level)
+        return self._pooled_widths[level]
+
+    def _filled(self, widths: np.ndarray, level: float) -> np.ndarray:
+        """Widths (m, h, C) with those after the last calibrated step of each unit."""
+        enough = np.isfinite(widths).all(2)
+        if enough.all():
             return widths
+        # by unit: intervals of a series do not depend on which others are asked for
+        horizon = enough.shape[1]
+        calibrated = np.where(enough.all(1), horizon, enough.argmin(1))
+        steps = int(calibrated.min())
+        sizes = self._pooled[0]
         counts = np.isfinite(sizes).sum(0)
         if steps == 0:
             errors = int(counts[0].min())
@@ -301,18 +321,21 @@ class Calibration:
             )
         warn_user(
             f"the validation part calibrates intervals of level {level:g} for {steps} of "
-            f"{len(enough)} steps; later ones are widened by the growth of the root mean squared "
+            f"{horizon} steps; later ones are widened by the growth of the root mean squared "
             "error and carry no guarantee. Fit with a larger val_size or ask for a lower level",
             IntervalWarning,
         )
         squares = np.where(np.isfinite(sizes), sizes, 0.0) ** 2
         rmse = np.sqrt(squares.sum(0) / np.maximum(counts, 1))
         # Steps without errors grow as those of a random walk; no width shrinks.
-        last = rmse[steps - 1]
-        k = np.arange(1, len(enough) + 1)[:, None]
-        growth = np.where(counts > 0, rmse / np.where(last > 0, last, 1.0), np.sqrt(k / steps))
-        growth = np.maximum.accumulate(np.maximum(growth[steps:], 1.0))
-        return np.concatenate([widths[:, :steps], widths[:, steps - 1 : steps] * growth], 1)
+        k = np.arange(1, horizon + 1)[:, None]
+        for steps in np.unique(calibrated[calibrated < horizon]).tolist():
+            last = rmse[steps - 1]
+            growth = np.where(counts > 0, rmse / np.where(last > 0, last, 1.0), np.sqrt(k / steps))
+            growth = np.maximum.accumulate(np.maximum(growth[steps:], 1.0))
+            short = np.flatnonzero(calibrated == steps)
+            widths[short, steps:] = widths[short, steps - 1 : steps] * growth
+        return widths
 
 
 @torch.no_grad()

@@ -52,7 +52,8 @@ class Step(nn.Module):
     >>> from tsrnn.datasets import load_elec_equip
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
     >>> fitted = model.fit(load_elec_equip()).fitted_
-    >>> ahead = fitted.step().ahead(*fitted.last_rows(model.state_), None)
+    >>> _, windows = fitted.last_rows(model.state_)
+    >>> ahead = fitted.step.ahead(windows, model.state_.hidden, None)
     >>> ahead.parts.total().shape
     torch.Size([1, 12, 1])
     """

@@ -47,11 +47,12 @@ class Units:
     Examples
     --------
     >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.data import read_panel
     >>> from tsrnn.datasets import load_elec_equip
     >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
-    >>> model = model.fit(load_elec_equip())
-    >>> units, _ = model.fitted_.units(model.state_)
-    >>> len(units), units.window == len(units.values)
+    >>> fitted = model.fit(load_elec_equip()[:-1]).fitted_
+    >>> units, begin = fitted.units(model.state_, read_panel(load_elec_equip()[-1:], freq="MS"))
+    >>> len(units), begin.tolist() == [units.window]
     (1, True)
     """
 

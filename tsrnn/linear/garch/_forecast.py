@@ -122,7 +122,7 @@ def simulated_quantiles(
     for part in _chunks(n, shape):
         z = _innovations(model, params[part], shape, seed)
         y = simulate_garch(model, params[part], _state_of_units(state, part), z).y
-        result[:, part] = np.quantile(y, probabilities, axis=2)
+        result[:, part] = np.quantile(y, probabilities, axis=2, overwrite_input=True)
     # The first step has the density of the innovations: its quantiles need no paths.
     result[:, :, 0] = analytic_quantiles(model, params, state, 1, probabilities)[:, :, 0]
     return result

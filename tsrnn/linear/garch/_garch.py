@@ -228,7 +228,9 @@ class GARCH(LinearForecaster):
         volatility = np.sqrt(self._current_family.residuals_and_variances(panel, units)[1])
         return in_shape_of_data(panel, volatility, "volatility")
 
-    def predict_variance(self, h: int | None = None, X: Any = None, method: str = "auto") -> Any:
+    def predict_variance(
+        self, h: int | None = None, X: Any = None, method: str = "auto", *, ids: Any = None
+    ) -> Any:
         """Forecasts of the variance of the residuals.
 
         Parameters
@@ -241,6 +243,8 @@ class GARCH(LinearForecaster):
             Expectations in closed form, which "egarch" has for the first step only; means of
             simulated paths; or of paths with innovations drawn from the standardised
             residuals of the data fitted to. "auto" is "analytic" where that exists.
+        ids : id or list of ids, optional
+            Series of a long frame to forecast, as in `predict`.
 
         Returns
         -------
@@ -257,11 +261,11 @@ class GARCH(LinearForecaster):
             check_is_fitted(self, "fitted_")
             panel, fitted = self._data(None), self.fitted_
             scaled, _ = units_of(panel, fitted.in_sample(panel)[1], fill=np.nan)
-            ids = self.state_.ids if X is None else self._read(X).ids
-            series = fitted.data.series_of(ids, fitted.arguments.class_name)
+            drawn = self._state_after(X, ids).ids
+            series = fitted.data.series_of(drawn, fitted.arguments.class_name)
             by_series = scaled.reshape(len(panel.ids), -1, scaled.shape[1])
             options["residuals"] = by_series[series].reshape(-1, scaled.shape[1])
-        return self._variance_frame(h, X, **options)
+        return self._variance_frame(h, X, ids, **options)
 
     def news_impact(self, z: Any = None) -> pd.DataFrame:
         r"""Variance after a shock, all before it being at rest (Engle and Ng, 1993).
