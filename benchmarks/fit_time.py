@@ -1,15 +1,12 @@
-"""Where the time of a fit to a monthly series of 200 points goes.
+"""Where the time of a fit to a monthly series of 200 points goes, and the mean over 25 series.
 
-Each part is timed where it happens: the linear path, the model's forward and backward passes, the
-optimiser, validation, calibration; what is left of the trainer's time is Lightning's. Parts are
-private functions, which a stopwatch wraps. The first fit in a process also loads torch's and
-Lightning's code.
+Each part is timed where it happens, by a stopwatch around a function, private ones too. What a
+trainer takes beyond the task that it runs is Lightning's. The first fit in a process also loads
+torch's and Lightning's code: `import_time.py`.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from importlib import import_module
@@ -19,13 +16,19 @@ import pandas as pd
 from _timing import print_machine, print_table
 
 REPEATS = 5
+LIGHTNING_AT_MOST = 0.1  # of a small fit
 
 
-def monthly_series() -> pd.Series:
-    rng = np.random.default_rng(0)
-    t = np.arange(200)
-    values = 100 + 0.5 * t + 20 * np.sin(2 * np.pi * t / 12) + 3 * rng.normal(size=200)
-    return pd.Series(values, index=pd.date_range("2000-01", periods=200, freq="MS"), name="y")
+def monthly_series(n: int = 200, seed: int = 0) -> pd.Series:
+    """Trend, season and noise; of other seeds than 0 other ones, the noise correlated."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)
+    slope, season, decay = (0.5, 20.0, 0.0) if seed == 0 else rng.uniform([0, 0, 0], [1, 20, 0.9])
+    noise = 3 * rng.normal(size=n)
+    for i in range(1, n):
+        noise[i] += decay * noise[i - 1]
+    values = 100 + slope * t + season * np.sin(2 * np.pi * t / 12) + noise
+    return pd.Series(values, index=pd.date_range("2000-01", periods=n, freq="MS"), name="y")
 
 
 class Stopwatch:
@@ -49,48 +52,57 @@ class Stopwatch:
 
 
 def split_of_a_fit() -> dict[str, float]:
+    """Seconds by part of a fit without and with a second training on all rows."""
     import torch
 
     from tsrnn import ParaRNNForecaster, training
     from tsrnn.forecasters import _recurrent, _training
+    from tsrnn.training import _lightning
 
     series = monthly_series()
-    ParaRNNForecaster(refit=False, random_state=0).fit(series)  # loads and compiles everything
+    ParaRNNForecaster(random_state=0).fit(series)  # loads and compiles everything
     watch = Stopwatch()
-    watch.wrap(_recurrent, "choose_linear_path", "choice of the linear path")
+    watch.wrap(ParaRNNForecaster, "_read_training", "reading")
+    watch.wrap(_recurrent, "choose_linear_path", "linear path")
     watch.wrap(_training, "fit_linear_path", "linear path")
-    watch.wrap(_training._TrainingLoss, "__call__", "forward passes")
-    watch.wrap(torch.Tensor, "backward", "backward passes")
+    watch.wrap(_training._TrainingLoss, "__call__", "forward")
+    watch.wrap(torch.Tensor, "backward", "backward")
+    watch.wrap(_lightning, "_clip_gradient", "optimiser")
     watch.wrap(import_module("torch.optim.adam"), "adam", "optimiser")
     watch.wrap(_training._Validation, "__call__", "validation")
-    watch.wrap(_recurrent, "ValidationErrors", "calibration and final state")
-    watch.wrap(training, "train", "training in all")
+    watch.wrap(_recurrent, "ValidationErrors", "intervals")
+    watch.wrap(_recurrent, "calibrate", "intervals")
+    watch.wrap(_lightning.ValidatedTask, "training_step", "epochs")
+    watch.wrap(training, "train", "training")
     start = time.perf_counter()
     epochs = 0
     for _ in range(REPEATS):
-        epochs = len(ParaRNNForecaster(refit=False, random_state=0).fit(series).history_)
+        epochs = len(ParaRNNForecaster(random_state=0).fit(series).history_)
     total = (time.perf_counter() - start) / REPEATS
     parts = {label: seconds / REPEATS for label, seconds in watch.seconds.items()}
-    in_all = parts.pop("training in all")
-    inside = ("forward passes", "backward passes", "optimiser", "validation")
-    parts["Lightning and the rest of training"] = in_all - sum(parts[name] for name in inside)
-    parts["data gate, scaling and the rest"] = (
-        total - in_all - parts["linear path"] - parts["calibration and final state"]
-    )
+    train, of_epochs = parts.pop("training"), parts.pop("epochs")
+    of_start = parts["validation"] / (epochs + 1)  # validated before the first epoch
+    steps = sum(parts[name] for name in ("forward", "backward", "optimiser", "validation"))
+    parts["batches and bookkeeping"] = of_epochs - steps + of_start
+    parts["Lightning"] = train - of_epochs - of_start
+    parts["the rest"] = total - train - sum(
+        parts[name] for name in ("reading", "linear path", "intervals")
+    )  # fmt: skip
     print(f"fit of 200 points: {total:.2f} s, {epochs} epochs\n")
     return parts | {"all": total}
 
 
-def first_fit() -> float:
-    """Seconds of a whole process that fits once, imports included."""
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from fit_time import monthly_series; "
-        "from tsrnn import ParaRNNForecaster; "
-        "ParaRNNForecaster(refit=False, random_state=0).fit(monthly_series()).predict()"
-    )
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code, sys.path[0]], check=True)
-    return time.perf_counter() - start
+def single_fits(count: int = 25) -> list[float]:
+    """Seconds of a fit each to monthly series of 50 to 150 rows, one by one."""
+    from tsrnn import ParaRNNForecaster
+
+    seconds = []
+    for seed in range(1, count + 1):
+        series = monthly_series(int(np.random.default_rng(seed).integers(50, 151)), seed)
+        start = time.perf_counter()
+        ParaRNNForecaster(random_state=0).fit(series)
+        seconds.append(time.perf_counter() - start)
+    return seconds
 
 
 def main() -> None:
@@ -99,7 +111,13 @@ def main() -> None:
     total = parts["all"]
     rows = [[name, f"{s:.3f}", f"{100 * s / total:.0f} %"] for name, s in parts.items()]
     print_table(["part", "seconds", "share"], rows)
-    print(f"\na new process that imports, fits and predicts: {first_fit():.1f} s")
+    seconds = single_fits()
+    print(
+        f"\n{len(seconds)} monthly series of 50 to 150 rows, each by itself: mean "
+        f"{np.mean(seconds):.2f} s, longest {max(seconds):.2f} s"
+    )
+    share = parts["Lightning"] / total
+    assert share < LIGHTNING_AT_MOST, f"Lightning takes {100 * share:.0f} percent of a small fit"
 
 
 if __name__ == "__main__":

@@ -90,6 +90,30 @@ def test_the_contract_and_the_way_to_files_load_no_forecaster(room):
     assert not {"torch", "lightning", "tsrnn.forecasters", "tsrnn.linear"} & set(loaded)
 
 
+SERIES = (
+    "import sys, numpy, pandas; t = numpy.arange(60); "
+    "y = pandas.Series(numpy.sin(t) + t % 7, "
+    "index=pandas.date_range('2000-01', periods=60, freq='MS'), name='y'); "
+)
+# Lightning brings the last four with it: what trains no network does without them.
+OF_TRAINING = {"lightning", "torchmetrics", "torch._dynamo", "sympy", "matplotlib"}
+OF_OTHERS = {"statsmodels", "arch", "numba", "polars", "sklearn.linear_model"}
+
+
+def test_a_classical_fit_loads_nothing_that_only_networks_need():
+    code = "from tsrnn import ARMA; ARMA((1, 0)).fit(y).predict(3); print(*sys.modules)"
+    assert not (OF_TRAINING | OF_OTHERS) & set(run(SERIES + code).split())
+
+
+def test_a_network_forecasts_without_what_trains_it(tmp_path):
+    file = str(tmp_path / "model.tsrnn")
+    fit = f"ParaRNNForecaster(3, hidden_size=4, max_epochs=1).fit(y).save({file!r})"
+    trained = run(SERIES + f"from tsrnn import ParaRNNForecaster; {fit}; print(*sys.modules)")
+    assert not OF_OTHERS & set(trained.split())
+    code = f"import tsrnn; tsrnn.load({file!r}).predict(3); print(*sys.modules)"
+    assert not (OF_TRAINING | OF_OTHERS) & set(run(SERIES + code).split())
+
+
 def test_plotting_loads_matplotlib_only_to_plot():
     assert "matplotlib" not in run("import sys, tsrnn.plotting; print(*sys.modules)").split()
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from scipy.special import ndtri
-from scipy.stats import t as student
+from scipy.special import ndtri, stdtrit
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
@@ -152,7 +151,7 @@ class StudentT(Distribution):
         """See `Distribution`."""
         scale, degrees = self._parameters_of(shape)
         quantiles = [
-            scale * torch.as_tensor(student.ppf(p, degrees.detach().double())).to(scale.dtype)
+            scale * torch.as_tensor(stdtrit(degrees.detach().double(), p)).to(scale.dtype)
             for p in probabilities
         ]
         return torch.stack(quantiles, -1)

@@ -222,7 +222,7 @@ class ForecastModel(nn.Module):
     def _coefficients(self) -> Tensor:
         """Coefficients (p, h C) of `design`."""
         assert self.linear is not None
-        rows = [self.linear]
+        rows: list[Tensor] = [self.linear]
         if self.linear_varying is not None:
             rows += self.linear_varying.chunk(len(self.seasons), -1)
         if self.linear_level is not None:
@@ -368,7 +368,9 @@ def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
 
 def empty_model(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> ForecastModel:
     """Model without values, built without drawing from torch's global generator."""
-    return model_without_values(settings, n_targets, n_exog, known).to_empty(device="cpu")
+    model = model_without_values(settings, n_targets, n_exog, known)
+    # `to_empty`, whose `empty_like` of a tensor without values loads torch's compiler.
+    return model._apply(lambda shape: torch.empty(shape.shape, dtype=shape.dtype))
 
 
 def model_without_values(

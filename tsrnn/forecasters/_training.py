@@ -375,6 +375,10 @@ class Segments(Epoch):
         self._whole = usable <= warm_up + length  # short units are one segment each
         long_count = torch.ceil((usable - warm_up).clamp(min=1) / length).long()
         self.counts = torch.where(self._whole, 1, long_count)
+        # Short units that fit in one batch are the same in every step, in any order.
+        count = len(starts)
+        same = count <= batch_size and bool(self._whole.all())
+        self._same = self._batch(torch.arange(count), torch.zeros(count)) if same else None
 
     def __len__(self) -> int:
         steps = -(-int(self.counts.sum()) // self.batch_size)
@@ -383,14 +387,11 @@ class Segments(Epoch):
     def batches(self) -> Iterator[Batch]:
         """Batches without end, in passes over all segments."""
         plan = torch.arange(len(self.starts)).repeat_interleave(self.counts)
-        # Short units that fit in one batch are the same in every step, in any order.
-        same = bool(self._whole.all()) and len(plan) <= self.batch_size
-        batch = self._batch(plan, torch.zeros(len(plan))) if same else None
         while True:
             order = torch.randperm(len(plan), generator=self.generator)
             for units in plan[order].split(self.batch_size):
                 draw = torch.rand(len(units), generator=self.generator)
-                yield self._batch(units, draw) if batch is None else batch
+                yield self._batch(units, draw) if self._same is None else self._same
 
     def _batch(self, units: Tensor, draw: Tensor) -> Batch:
         """Segments of some units, at places that uniform numbers draw."""

@@ -459,7 +459,8 @@ class ValidatedTask(Task):
     def on_train_epoch_end(self) -> None:
         """Halve the learning rate where validation has stalled."""
         if not self.automatic_optimization:
-            self.lr_schedulers().step(self.history[-1]["val_loss"])  # type: ignore[union-attr, call-arg]
+            stalling: Any = self.lr_schedulers()
+            stalling.step(self.history[-1]["val_loss"])
 
 
 class PlannedTask(Task):
@@ -501,7 +502,8 @@ class PlannedTask(Task):
     def on_train_epoch_end(self) -> None:
         """Go on to the next rate. The last epoch is kept: without validation none is better."""
         if not self.automatic_optimization:
-            self.lr_schedulers().step()  # type: ignore[union-attr, call-arg]
+            planned: Any = self.lr_schedulers()
+            planned.step()
         self.best_epoch = self.current_epoch + 1
 
     def on_fit_end(self) -> None:
