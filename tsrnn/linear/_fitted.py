@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -133,8 +134,8 @@ class FittedLinear(FittedModel[LinearState]):
         By name, with N as their first axis.
     sample : ndarray of shape (2, S)
         First and last times of the series fitted to.
-    digest : dict of str to str
-        Fingerprints of the data fitted to, by column, with which tests compare samples.
+    saved_digest : dict of str to str or None
+        The `digest` in a file.
     panel : Panel or None
         The data fitted to; files do not hold them.
     """
@@ -146,7 +147,7 @@ class FittedLinear(FittedModel[LinearState]):
     estimates: Estimates
     constants: Arrays
     sample: np.ndarray
-    digest: dict[str, str]
+    saved_digest: dict[str, str] | None
     panel: Panel | None
 
     @classmethod
@@ -185,13 +186,20 @@ class FittedLinear(FittedModel[LinearState]):
             )
         sample = np.stack([panel.times[panel.indptr[:-1]], panel.last_times])
         return cls(
-            arguments, data, horizon, family, estimates, constants, sample, fingerprint(panel),
-            panel,
-        )  # fmt: skip
+            arguments, data, horizon, family, estimates, constants, sample, None, panel
+        )
 
     @property
     def guarantee(self) -> str:
         return self.family.guarantee
+
+    @cached_property
+    def digest(self) -> dict[str, str]:
+        """Fingerprints of the data fitted to, by column, with which tests compare samples."""
+        if self.panel is None:
+            assert self.saved_digest is not None  # by `from_file`
+            return self.saved_digest
+        return fingerprint(self.panel)
 
     @property
     def n_units(self) -> int:
