@@ -16,6 +16,7 @@ from tsrnn.linear.arma._inference import closest_roots, judge
 from tsrnn.linear.arma._likelihood import Likelihood
 from tsrnn.linear.arma._polynomials import from_inverse_roots, inverse_roots, is_stable, reflected
 from tsrnn.linear.arma._prepare import Prepared, has_gaps, prepare, trend_and_regressors
+from tsrnn.linear.arma._profile import grid_maxima, has_profile
 from tsrnn.linear.arma._specification import Form, Specification
 from tsrnn.linear.arma._start import (
     drawn_starts,
@@ -161,8 +162,12 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     starts, agreement = np.ones((2, len(n_obs)), dtype=np.int64)
     lower = np.full(len(n_obs), np.nan)
     units = _doubtful(form, best, n_obs) if n_starts is None else np.arange(len(n_obs))
-    if len(units) and form.q:
-        doubted = likelihood if len(units) == len(n_obs) else likelihood.select(units)
+    doubted = likelihood if len(units) == len(n_obs) else likelihood.select(units)
+    if n_starts is None and len(units) and has_profile(form, likelihood.exact, prepared.gaps):
+        ends = _search_grid(doubted, best.value[units])
+        _keep_higher(best, units, ends.best)
+        starts[units], agreement[units], lower[units] = ends.starts, ends.agreement, ends.lower
+    elif len(units) and form.q:
         # All nested models, the small ones first: their optima are starts of the larger ones.
         nested: dict[tuple[int, int], Search] = {}
         for p, q in sorted(product(range(form.p + 1), range(form.q + 1)), key=sum):
@@ -181,6 +186,31 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
             lower[units] = nested[form.p - 1, form.q - 1].best.value
     params = _mirrored(form, best.params)[0]
     return Search(best._replace(params=params), lower, starts, agreement)
+
+
+def _search_grid(likelihood: Likelihood, reached: np.ndarray) -> Search:
+    """Highest end of climbs from the maxima on a grid, beside one that has `reached` (N,)."""
+    form, n = likelihood.form, len(reached)
+    maxima = grid_maxima(form, likelihood.lanes, likelihood.n_obs)
+    ends = _climb(likelihood.select(maxima.units), form, maxima.params, _BRIEF, scoring=0)
+    best = _nowhere(np.zeros((n, form.n_params)))
+    values = [reached]
+    # Maxima of a unit are as many rounds: in each a unit has one.
+    rounds = np.zeros(len(maxima.units), dtype=np.int64)
+    for i in range(1, len(maxima.units)):
+        rounds[i] = rounds[i - 1] + (maxima.units[i] <= maxima.units[i - 1])
+    for i in range(rounds[-1] + 1):
+        part = np.flatnonzero(rounds == i)
+        values.append(np.full(n, -np.inf))
+        values[-1][maxima.units[part]] = ends.value[part]
+        _keep_higher(best, maxima.units[part], Optimum(*(array[part] for array in ends)))
+    loose = np.flatnonzero(~best.converged)
+    if len(loose):
+        _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
+    noise = np.zeros((n, form.n_params))  # the mean of a series that is centred
+    lower = likelihood.evaluate(noise, np.arange(n), False).value
+    stacked = np.stack(values)
+    return Search(best, lower, np.isfinite(stacked).sum(0), agreement_of(stacked))
 
 
 def _nested_starts(nested: dict[tuple[int, int], Search], p: int, q: int) -> list[np.ndarray]:
@@ -209,10 +239,7 @@ def _search_starts(
     """
     n, n_obs = len(mean), likelihood.n_obs
     first = np.column_stack([mean, hannan_rissanen(gamma, form.p, form.q)])
-    best = Optimum(  # that any end of a climb is better than
-        first.copy(), np.full(n, -np.inf), np.zeros_like(first), np.full(n, np.inf),
-        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(first.shape, dtype=bool),
-    )  # fmt: skip
+    best = _nowhere(first)
     values: list[np.ndarray] = []
     _try_starts(best, np.arange(n), likelihood, form, [first, *optima], values)
     # Starts of all kinds for the doubtful units alone, or as many as asked for of all units.
@@ -240,6 +267,15 @@ def _search_starts(
     return Search(best, np.full(n, np.nan), np.isfinite(ends).sum(0), agreement_of(ends))
 
 
+def _nowhere(params: np.ndarray) -> Optimum:
+    """Optimum that any end of a climb is better than."""
+    n = len(params)
+    return Optimum(
+        params.copy(), np.full(n, -np.inf), np.zeros_like(params), np.full(n, np.inf),
+        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(params.shape, dtype=bool),
+    )  # fmt: skip
+
+
 def _try_starts(
     best: Optimum,
     units: np.ndarray,
@@ -262,9 +298,15 @@ def _try_starts(
         _keep_higher(best, units, end)
 
 
-def _climb(likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int = _LONG) -> Optimum:
+def _climb(
+    likelihood: Likelihood,
+    form: Form,
+    start: np.ndarray,
+    max_iter: int = _LONG,
+    scoring: int = 20,
+) -> Optimum:
     """Maximise; where the search has left the invertible region, go on from the mirrored point."""
-    best = _maximise(likelihood, form, start, max_iter)
+    best = _maximise(likelihood, form, start, max_iter, scoring)
     stuck = np.flatnonzero(~best.converged)
     mirrored, outside = _mirrored(form, best.params[stuck])
     stuck = stuck[outside]
@@ -274,11 +316,13 @@ def _climb(likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int 
     return best
 
 
-def _maximise(likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int) -> Optimum:
+def _maximise(
+    likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int, scoring: int = 20
+) -> Optimum:
     """Maximise by the parameters of `form`, those of higher orders held at zero."""
     whole = likelihood.form
     if form == whole:
-        return maximise(likelihood.evaluate, start, max_iter=max_iter)
+        return maximise(likelihood.evaluate, start, max_iter=max_iter, scoring=scoring)
     free = np.zeros(whole.n_params, dtype=bool)
     free[: form.n_mean + form.p] = True
     free[whole.n_mean + whole.p :][: form.q] = True
