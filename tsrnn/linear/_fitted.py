@@ -185,9 +185,7 @@ class FittedLinear(FittedModel[LinearState]):
                 f"{listing(labels[loose])}; see converged_ and messages_"
             )
         sample = np.stack([panel.times[panel.indptr[:-1]], panel.last_times])
-        return cls(
-            arguments, data, horizon, family, estimates, constants, sample, None, panel
-        )
+        return cls(arguments, data, horizon, family, estimates, constants, sample, None, panel)
 
     @property
     def guarantee(self) -> str:

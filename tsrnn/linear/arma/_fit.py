@@ -30,6 +30,7 @@ from tsrnn.linear.arma._start import (
 _FAR, _EDGE, _SHORT = 8.0, 0.95, 20
 _EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
 _LONG, _BRIEF = 100, 30  # iterations from the best start, and from each of many
+_FEW = 12  # where roots nearly cancel a search is long, and a grid of starts the better one
 _SIMPLE = 3  # lags on both sides; more have second maxima wherever roots are
 _STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
 _REAL = 1e-6  # imaginary part of a root that counts as real
@@ -158,59 +159,59 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     form, n_obs = prepared.form, prepared.n_obs
     gamma = sample_autocovariances(prepared, likelihood.lanes)
     start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
-    best = _climb(likelihood, form, start)
+    by_grid = n_starts is None and has_profile(form, likelihood.exact, prepared.gaps)
+    best = _climb(likelihood, form, start, _FEW if by_grid else _LONG)
     starts, agreement = np.ones((2, len(n_obs)), dtype=np.int64)
     lower = np.full(len(n_obs), np.nan)
     units = _doubtful(form, best, n_obs) if n_starts is None else np.arange(len(n_obs))
-    doubted = likelihood if len(units) == len(n_obs) else likelihood.select(units)
-    if n_starts is None and len(units) and has_profile(form, likelihood.exact, prepared.gaps):
-        ends = _search_grid(doubted, best.value[units])
+    if len(units) and form.q:
+        doubted = likelihood if len(units) == len(n_obs) else likelihood.select(units)
+        if by_grid:
+            ends = _search_grid(doubted, best.value[units])
+        else:
+            ends = _search_nested(doubted, prepared.mean[units], gamma[:, units], n_starts)
         _keep_higher(best, units, ends.best)
         starts[units], agreement[units], lower[units] = ends.starts, ends.agreement, ends.lower
-    elif len(units) and form.q:
-        # All nested models, the small ones first: their optima are starts of the larger ones.
-        nested: dict[tuple[int, int], Search] = {}
-        for p, q in sorted(product(range(form.p + 1), range(form.q + 1)), key=sum):
-            nested[p, q] = _search_starts(
-                doubted,
-                replace(form, p=p, q=q),
-                prepared.mean[units],
-                gamma[:, units],
-                _nested_starts(nested, p, q),
-                n_starts,
-            )
-        ends = nested[form.p, form.q]
-        _keep_higher(best, units, ends.best)
-        starts[units], agreement[units] = ends.starts, ends.agreement
-        if form.p:
-            lower[units] = nested[form.p - 1, form.q - 1].best.value
     params = _mirrored(form, best.params)[0]
     return Search(best._replace(params=params), lower, starts, agreement)
+
+
+def _search_nested(
+    likelihood: Likelihood, mean: np.ndarray, gamma: np.ndarray, n_starts: int | None
+) -> Search:
+    """Highest end from starts of all kinds, the optima of all nested models among them."""
+    form = likelihood.form
+    # The small ones first: their optima are starts of the larger ones.
+    nested: dict[tuple[int, int], Search] = {}
+    for p, q in sorted(product(range(form.p + 1), range(form.q + 1)), key=sum):
+        optima = _nested_starts(nested, p, q)
+        order = replace(form, p=p, q=q)
+        nested[p, q] = _search_starts(likelihood, order, mean, gamma, optima, n_starts)
+    ends = nested[form.p, form.q]
+    if form.p:
+        ends = ends._replace(lower=nested[form.p - 1, form.q - 1].best.value)
+    return ends
 
 
 def _search_grid(likelihood: Likelihood, reached: np.ndarray) -> Search:
     """Highest end of climbs from the maxima on a grid, beside one that has `reached` (N,)."""
     form, n = likelihood.form, len(reached)
+    nothing = np.zeros((n, form.n_params))  # white noise, its mean that of the centred series
+    best, values = _nowhere(nothing), [reached]
     maxima = grid_maxima(form, likelihood.lanes, likelihood.n_obs)
+    # Newton's method from the first step on: where roots nearly cancel there is no information.
     ends = _climb(likelihood.select(maxima.units), form, maxima.params, _BRIEF, scoring=0)
-    best = _nowhere(np.zeros((n, form.n_params)))
-    values = [reached]
-    # Maxima of a unit are as many rounds: in each a unit has one.
-    rounds = np.zeros(len(maxima.units), dtype=np.int64)
-    for i in range(1, len(maxima.units)):
-        rounds[i] = rounds[i - 1] + (maxima.units[i] <= maxima.units[i - 1])
-    for i in range(rounds[-1] + 1):
-        part = np.flatnonzero(rounds == i)
+    for rank in np.unique(maxima.rank):
+        part = np.flatnonzero(maxima.rank == rank)
         values.append(np.full(n, -np.inf))
         values[-1][maxima.units[part]] = ends.value[part]
         _keep_higher(best, maxima.units[part], Optimum(*(array[part] for array in ends)))
     loose = np.flatnonzero(~best.converged)
     if len(loose):
         _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
-    noise = np.zeros((n, form.n_params))  # the mean of a series that is centred
-    lower = likelihood.evaluate(noise, np.arange(n), False).value
-    stacked = np.stack(values)
-    return Search(best, lower, np.isfinite(stacked).sum(0), agreement_of(stacked))
+    lower = likelihood.evaluate(nothing, np.arange(n), False).value
+    tried = np.stack(values)
+    return Search(best, lower, np.isfinite(tried).sum(0), agreement_of(tried))
 
 
 def _nested_starts(nested: dict[tuple[int, int], Search], p: int, q: int) -> list[np.ndarray]:

@@ -27,15 +27,23 @@ _WIDEST, _RATIO = 0.6, 1.6
 _CENTRE = (-0.2, 0.0, 0.2)  # roots further inside
 _N_PHI = 14  # between a root of theta and either end
 _EDGE = 1e-10  # distance of phi from -1 where the likelihood is that of its limit
-_AT_ONCE = 2**18  # numbers of a grid of some units: 2 MB, which a cache holds
+_AT_ONCE = 2**17  # numbers of a grid of some units: 1 MB, which a cache holds
 _PROMISING = 1.0  # below the highest on the grid, of a maximum that may be the highest between
 _MOST = 4  # maxima of a unit
 
 
 class GridMaxima(NamedTuple):
-    """Maxima on the grid: units by number, and parameters (n, k) of their form."""
+    """Maxima on the grid, one of each unit and rank at most.
+
+    Attributes
+    ----------
+    units : integer array of shape (n,)
+    rank : integer array of shape (n,)
+    params : array of shape (n, k)
+    """
 
     units: np.ndarray
+    rank: np.ndarray
     params: np.ndarray
 
 
@@ -57,7 +65,7 @@ def grid_maxima(form: Form, lanes: Lanes, n_obs: np.ndarray) -> GridMaxima:
     gram = np.stack([
         sums(cell, lanes, -row[:, None], initial, terms=names, order=0).value for row in roots
     ])  # fmt: skip
-    units, params = [], []
+    candidates: list[tuple[np.ndarray, int, np.ndarray]] = []
     size = max(1, _AT_ONCE // (2 * _N_PHI * len(roots)))
     for start in range(0, lanes.n, size):
         part = slice(start, start + size)
@@ -68,31 +76,29 @@ def grid_maxima(form: Form, lanes: Lanes, n_obs: np.ndarray) -> GridMaxima:
         value, mean, phi = (
             np.take_along_axis(array, highest, 1)[:, 0] for array in (value, mean, phi)
         )
+        # A maximum on the circle and one close to it are told apart by no grid: both are tried.
         local = np.ones(value.shape, dtype=bool)
-        local[:, 1:] &= value[:, 1:] >= value[:, :-1]
-        local[:, :-1] &= value[:, :-1] >= value[:, 1:]
+        local[:, 2:-1] &= value[:, 2:-1] >= value[:, 1:-2]
+        local[:, 1:-2] &= value[:, 1:-2] >= value[:, 2:-1]
         local &= value > value.max((0, 1)) - _PROMISING
         ranked = np.where(local, value, -np.inf).reshape(-1, value.shape[2])
-        for _ in range(_MOST):
+        for rank in range(_MOST):
             place = ranked.argmax(0)
             left = np.flatnonzero(ranked[place, np.arange(len(place))] > -np.inf)
             side, j = np.divmod(place[left], len(root))
             ranked[place[left], left] = -np.inf
-            units.append(start + left)
-            columns = phi[side, j, left], -root[j, left]
-            if form.constant:
-                columns = mean[side, j, left], *columns
-            params.append(np.column_stack(columns))
+            columns = mean[side, j, left], phi[side, j, left], -root[j, left]
+            candidates.append((start + left, rank, np.column_stack(columns)))
         limit, edge = _limit_at_minus_one(form, gram[0, :, part], n)
         left = np.flatnonzero(limit > value.max((0, 1)) - _PROMISING)
-        units.append(start + left)
-        params.append(edge[left])
-    return GridMaxima(np.concatenate(units), np.concatenate(params))
+        candidates.append((start + left, _MOST, edge[left]))
+    units, ranks, params = zip(*candidates, strict=True)
+    rank = np.repeat(ranks, [len(part) for part in units])
+    columns = np.concatenate(params)[:, not form.constant :]
+    return GridMaxima(np.concatenate(units), rank, columns)
 
 
-def _phi_nodes(
-    form: Form, gram: np.ndarray, root: np.ndarray, n_obs: np.ndarray
-) -> np.ndarray:
+def _phi_nodes(form: Form, gram: np.ndarray, root: np.ndarray, n_obs: np.ndarray) -> np.ndarray:
     """Values of phi (2, nodes, theta, N) below and above roots (theta, N) of the MA.
 
     They are dense towards the root, where the standard error is that of the first impulse response,
@@ -150,17 +156,17 @@ def _profile(
 def _limit_at_minus_one(
     form: Form, gram: np.ndarray, n_obs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-likelihoods (N,) and parameters (N, k) close to phi = -1, of products (15, N) there.
+    """Log-likelihoods (N,) and parameters (N, 3) close to phi = -1, of products (15, N) there.
 
     As both roots tend to -1, phi the faster, P may tend to any number: the model is that of a mean
-    which alternates, of random size. -inf where that is no gain.
+    which alternates, of random size. -inf where that is no gain; parameters are mean, phi, theta.
     """
     phi, theta = np.full(len(n_obs), -1 + _EDGE), np.ones((1, len(n_obs)))
 
     def profile(P: np.ndarray | float) -> tuple[np.ndarray, ...]:
         return tuple(part[0] for part in _profile(form, gram[None], phi, theta, n_obs, P))
 
-    none, _, square = profile(0.0)
+    square = profile(0.0)[2]
     explained = square - profile(1e12 / n_obs)[2]
     # The share of it that the highest likelihood gives to the mean, of n log S + log(1 + P M).
     share = (n_obs * explained - square) / ((n_obs - 1) * explained)
@@ -168,10 +174,8 @@ def _limit_at_minus_one(
     share = np.where(gain, share, 0.0)
     P = share / (1 - share) / gram[-1]
     value, mean, _ = profile(P)
-    columns = phi, -phi - np.sqrt(P * (1 - phi**2))
-    if form.constant:
-        columns = mean, *columns
-    return np.where(gain, value, -np.inf), np.column_stack(columns)
+    theta = -phi - np.sqrt(P * (1 - phi**2))
+    return np.where(gain, value, -np.inf), np.column_stack([mean, phi, theta])
 
 
 @cache
