@@ -119,6 +119,41 @@ class LinearState(SeriesArrays):
     arrays: dict[str, np.ndarray]
 
 
+class StateAfter(LinearState):
+    """State after the rows of a panel, which are filtered when the state is first asked for."""
+
+    def __init__(self, fitted: FittedLinear, panel: Panel) -> None:
+        vars(self).update(fitted=fitted, panel=panel)
+
+    @cached_property
+    def filtered(self) -> LinearState:
+        """State with its arrays."""
+        state: LinearState = vars(self)["fitted"].filter(vars(self)["panel"])
+        return state
+
+    @property
+    def ids(self) -> pd.Index:  # type: ignore[override]
+        return vars(self)["panel"].ids
+
+    @property
+    def last_times(self) -> np.ndarray:  # type: ignore[override]
+        return vars(self)["panel"].last_times
+
+    @property
+    def target_scale(self) -> np.ndarray:  # type: ignore[override]
+        return self.filtered.target_scale
+
+    @property
+    def arrays(self) -> Arrays:  # type: ignore[override]
+        return self.filtered.arrays
+
+    def select(self, series: np.ndarray) -> LinearState:
+        return self.filtered.select(series)
+
+    def replaced(self, series: np.ndarray, new: LinearState) -> LinearState:
+        return self.filtered.replaced(series, new)
+
+
 @dataclass(frozen=True, eq=False)
 class FittedLinear(FittedModel[LinearState]):
     """Fitted linear model: a family, its estimates, and the constants of its likelihood.

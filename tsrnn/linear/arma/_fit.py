@@ -167,7 +167,7 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     if len(units) and form.q:
         doubted = likelihood if len(units) == len(n_obs) else likelihood.select(units)
         if by_grid:
-            ends = _search_grid(doubted, best.value[units])
+            ends = _search_grid(doubted, Optimum(*(part[units] for part in best)))
         else:
             ends = _search_nested(doubted, prepared.mean[units], gamma[:, units], n_starts)
         _keep_higher(best, units, ends.best)
@@ -193,11 +193,9 @@ def _search_nested(
     return ends
 
 
-def _search_grid(likelihood: Likelihood, reached: np.ndarray) -> Search:
-    """Highest end of climbs from the maxima on a grid, beside one that has `reached` (N,)."""
-    form, n = likelihood.form, len(reached)
-    nothing = np.zeros((n, form.n_params))  # white noise, its mean that of the centred series
-    best, values = _nowhere(nothing), [reached]
+def _search_grid(likelihood: Likelihood, best: Optimum) -> Search:
+    """Highest end of climbs from the maxima on a grid, or the `best` of before, kept in place."""
+    form, n, values = likelihood.form, len(best.value), [best.value.copy()]
     maxima = grid_maxima(form, likelihood.lanes, likelihood.n_obs)
     # Newton's method from the first step on: where roots nearly cancel there is no information.
     ends = _climb(likelihood.select(maxima.units), form, maxima.params, _BRIEF, scoring=0)
@@ -209,7 +207,8 @@ def _search_grid(likelihood: Likelihood, reached: np.ndarray) -> Search:
     loose = np.flatnonzero(~best.converged)
     if len(loose):
         _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
-    lower = likelihood.evaluate(nothing, np.arange(n), False).value
+    noise = np.zeros((n, form.n_params))  # its mean is that of the series, which is centred
+    lower = likelihood.evaluate(noise, np.arange(n), False).value
     tried = np.stack(values)
     return Search(best, lower, np.isfinite(tried).sum(0), agreement_of(tried))
 
@@ -240,7 +239,10 @@ def _search_starts(
     """
     n, n_obs = len(mean), likelihood.n_obs
     first = np.column_stack([mean, hannan_rissanen(gamma, form.p, form.q)])
-    best = _nowhere(first)
+    best = Optimum(  # that any end of a climb is better than
+        first.copy(), np.full(n, -np.inf), np.zeros_like(first), np.full(n, np.inf),
+        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(first.shape, dtype=bool),
+    )  # fmt: skip
     values: list[np.ndarray] = []
     _try_starts(best, np.arange(n), likelihood, form, [first, *optima], values)
     # Starts of all kinds for the doubtful units alone, or as many as asked for of all units.
@@ -266,15 +268,6 @@ def _search_starts(
         _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
     ends = np.stack(values)
     return Search(best, np.full(n, np.nan), np.isfinite(ends).sum(0), agreement_of(ends))
-
-
-def _nowhere(params: np.ndarray) -> Optimum:
-    """Optimum that any end of a climb is better than."""
-    n = len(params)
-    return Optimum(
-        params.copy(), np.full(n, -np.inf), np.zeros_like(params), np.full(n, np.inf),
-        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(params.shape, dtype=bool),
-    )  # fmt: skip
 
 
 def _try_starts(
@@ -341,7 +334,7 @@ def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
     # Ends that differ by rounding are one maximum: the first to reach it stays.
     room = 1e-9 * np.abs(np.where(np.isfinite(before), before, 0.0))
     better = other.value > before + room
-    better |= (other.value >= before) & other.converged & ~best.converged[units]
+    better |= (other.value >= before - room) & other.converged & ~best.converged[units]
     for whole, part in zip(best, other, strict=True):
         whole[units[better]] = part[better]
 

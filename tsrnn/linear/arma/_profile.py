@@ -28,7 +28,7 @@ _CENTRE = (-0.2, 0.0, 0.2)  # roots further inside
 _N_PHI = 14  # between a root of theta and either end
 _EDGE = 1e-10  # distance of phi from -1 where the likelihood is that of its limit
 _AT_ONCE = 2**17  # numbers of a grid of some units: 1 MB, which a cache holds
-_PROMISING = 1.0  # below the highest on the grid, of a maximum that may be the highest between
+_PROMISING = 0.8  # below the highest on the grid, of a maximum that may be the highest between
 _MOST = 4  # maxima of a unit
 
 
