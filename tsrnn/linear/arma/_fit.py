@@ -30,7 +30,7 @@ from tsrnn.linear.arma._start import (
 _FAR, _EDGE, _SHORT = 8.0, 0.95, 20
 _EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
 _LONG, _BRIEF = 100, 30  # iterations from the best start, and from each of many
-_FEW = 12  # where roots nearly cancel a search is long, and a grid of starts the better one
+_FEW = 9  # where roots nearly cancel a search is long, and a grid of starts the better one
 _SIMPLE = 3  # lags on both sides; more have second maxima wherever roots are
 _STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
 _REAL = 1e-6  # imaginary part of a root that counts as real

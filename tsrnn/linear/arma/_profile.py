@@ -23,9 +23,9 @@ from tsrnn.linear.arma._specification import Form, lower_triangle
 
 # Where roots nearly cancel, the likelihood is that of bumps of the spectrum at either end, whose
 # width is the distance of the roots from the circle: maxima lie apart in its logarithm.
-_WIDEST, _RATIO = 0.6, 1.6
+_WIDEST, _RATIO = 0.6, 1.5
 _CENTRE = (-0.2, 0.0, 0.2)  # roots further inside
-_N_PHI = 14  # between a root of theta and either end
+_N_PHI = 9  # between a root of theta and either end
 _EDGE = 1e-10  # distance of phi from -1 where the likelihood is that of its limit
 _AT_ONCE = 2**17  # numbers of a grid of some units: 1 MB, which a cache holds
 _PROMISING = 0.8  # below the highest on the grid, of a maximum that may be the highest between
