@@ -147,10 +147,10 @@ class StateAfter(LinearState):
     def arrays(self) -> Arrays:  # type: ignore[override]
         return self.filtered.arrays
 
-    def select(self, series: np.ndarray) -> LinearState:
+    def select(self, series: np.ndarray) -> LinearState:  # type: ignore[override]
         return self.filtered.select(series)
 
-    def replaced(self, series: np.ndarray, new: LinearState) -> LinearState:
+    def replaced(self, series: np.ndarray, new: LinearState) -> LinearState:  # type: ignore[override]
         return self.filtered.replaced(series, new)
 
 

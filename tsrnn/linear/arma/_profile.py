@@ -92,10 +92,10 @@ def grid_maxima(form: Form, lanes: Lanes, n_obs: np.ndarray) -> GridMaxima:
         limit, edge = _limit_at_minus_one(form, gram[0, :, part], n)
         left = np.flatnonzero(limit > value.max((0, 1)) - _PROMISING)
         candidates.append((start + left, _MOST, edge[left]))
-    units, ranks, params = zip(*candidates, strict=True)
-    rank = np.repeat(ranks, [len(part) for part in units])
-    columns = np.concatenate(params)[:, not form.constant :]
-    return GridMaxima(np.concatenate(units), rank, columns)
+    units = np.concatenate([part[0] for part in candidates])
+    ranks = np.concatenate([np.full(len(part[0]), part[1]) for part in candidates])
+    params = np.concatenate([part[2] for part in candidates])
+    return GridMaxima(units, ranks, params[:, not form.constant :])
 
 
 def _phi_nodes(form: Form, gram: np.ndarray, root: np.ndarray, n_obs: np.ndarray) -> np.ndarray:
