@@ -350,7 +350,8 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
             units = unit_index(data.layout, data.ids, family.multivariate)
             given = given_params(params, units, family.names)
         fitted = FittedLinear.fit(arguments, data, horizon, family, panel, given)
-        return fitted, StateAfter(fitted, panel)
+        # A family of a user's own is asked at the fit, which is where its errors belong.
+        return fitted, fitted.filter(panel) if family.multivariate else StateAfter(fitted, panel)
 
     def _from_file(
         self,
