@@ -405,6 +405,13 @@ def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
         ...
     ValueError: values of the column 'y' must be at most 1e+70 in size...
     """
+    # One look at all values, NaN passed over; columns are told apart where one is too large.
+    ends = [
+        (np.fmin.reduce(part, None, initial=0.0), np.fmax.reduce(part, None, initial=0.0))
+        for part in (panel.values, panel.exog)
+    ]
+    if all(-largest <= low and high <= largest for low, high in ends):
+        return
     for name, column in _columns(panel):
         with np.errstate(invalid="ignore"):
             rows = np.flatnonzero(np.abs(column) > largest)
@@ -428,9 +435,14 @@ def check_not_too_small(panel: Panel) -> None:
     ValueError
         Naming column and series.
     """
-    for name, column in _columns(panel):
+    starts = panel.indptr[:-1]
+    first = np.hstack([panel.values[starts], panel.exog[starts]])
+    # Most columns are cleared by the first value of each series, without a look at the others.
+    unclear = np.flatnonzero(~(np.abs(first) >= LEAST).all(0))
+    columns = _columns(panel) if len(unclear) else []
+    for name, column in (columns[j] for j in unclear):
         size = np.where(np.isnan(column), 0.0, np.abs(column))
-        largest = np.maximum.reduceat(size, panel.indptr[:-1])
+        largest = np.maximum.reduceat(size, starts)
         small = np.flatnonzero((largest > 0) & (largest < LEAST))
         if len(small):
             i = small[0]

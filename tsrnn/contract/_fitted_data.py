@@ -488,18 +488,30 @@ def target_scales(panel: Panel) -> np.ndarray:
     >>> target_scales(read_panel(pd.DataFrame({"a": [1, 1, 5, 5], "b": 3}, days)))
     array([[2., 1.]])
     """
-    seen = np.isfinite(panel.values)
-    starts = panel.indptr[:-1]
-    counts = np.maximum(np.add.reduceat(seen, starts, dtype=float), 1.0)
+    values, starts = panel.values, panel.indptr[:-1]
+    seen = np.isfinite(values)
+    whole = seen.all()
     # means first: squares of a high level less the square of its mean would cancel
-    means = np.add.reduceat(np.where(seen, panel.values, 0.0), starts) / counts
-    deviations = np.where(seen, panel.values - np.repeat(means, panel.lengths, 0), 0.0)
-    scales = np.sqrt(np.add.reduceat(deviations**2, starts) / counts)
+    counts = _value_counts(panel, seen)
+    means = np.add.reduceat(values if whole else np.where(seen, values, 0.0), starts) / counts
+    deviations = values - (means if len(means) == 1 else np.repeat(means, panel.lengths, 0))
+    if not whole:
+        deviations[~seen] = 0.0
+    scales = np.sqrt(np.add.reduceat(np.square(deviations, out=deviations), starts) / counts)
     return np.where(scales > 0, scales, 1.0)
 
 
 def zero_shares(panel: Panel) -> np.ndarray:
     """Share of zeros among the values that are there of each target, (S, C)."""
-    seen, starts = np.isfinite(panel.values), panel.indptr[:-1]
-    counts = np.maximum(np.add.reduceat(seen, starts, dtype=float), 1.0)
-    return np.add.reduceat(panel.values == 0, starts, dtype=float) / counts
+    zeros = panel.values == 0
+    if not zeros.any():
+        return np.zeros((panel.n_series, panel.values.shape[1]))
+    counts = _value_counts(panel, np.isfinite(panel.values))
+    return np.add.reduceat(zeros, panel.indptr[:-1], dtype=float) / counts
+
+
+def _value_counts(panel: Panel, seen: np.ndarray) -> np.ndarray:
+    """Values (S, C) that are there of each target, at least 1; `seen` is their mask."""
+    if seen.all():
+        return np.repeat(panel.lengths[:, None].astype(float), seen.shape[1], 1)
+    return np.maximum(np.add.reduceat(seen, panel.indptr[:-1], dtype=float), 1.0)

@@ -24,7 +24,7 @@ from tsrnn.linear._as_rnn import AsRNN
 from tsrnn.linear._diagnostics import InSample
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Family
-from tsrnn.linear._fitted import GIVEN, FittedLinear, LinearState
+from tsrnn.linear._fitted import GIVEN, FittedLinear, LinearState, StateAfter
 from tsrnn.linear._frames import by_parameter, by_unit, given_params
 from tsrnn.linear._hypotheses import (
     check_same_data,
@@ -350,7 +350,8 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
             units = unit_index(data.layout, data.ids, family.multivariate)
             given = given_params(params, units, family.names)
         fitted = FittedLinear.fit(arguments, data, horizon, family, panel, given)
-        return fitted, fitted.filter(panel)
+        # A family of a user's own is asked at the fit, which is where its errors belong.
+        return fitted, fitted.filter(panel) if family.multivariate else StateAfter(fitted, panel)
 
     def _from_file(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,41 @@ class LinearState(SeriesArrays):
     arrays: dict[str, np.ndarray]
 
 
+class StateAfter(LinearState):
+    """State after the rows of a panel, which are filtered when the state is first asked for."""
+
+    def __init__(self, fitted: FittedLinear, panel: Panel) -> None:
+        vars(self).update(fitted=fitted, panel=panel)
+
+    @cached_property
+    def filtered(self) -> LinearState:
+        """State with its arrays."""
+        state: LinearState = vars(self)["fitted"].filter(vars(self)["panel"])
+        return state
+
+    @property
+    def ids(self) -> pd.Index:  # type: ignore[override]
+        return vars(self)["panel"].ids
+
+    @property
+    def last_times(self) -> np.ndarray:  # type: ignore[override]
+        return vars(self)["panel"].last_times
+
+    @property
+    def target_scale(self) -> np.ndarray:  # type: ignore[override]
+        return self.filtered.target_scale
+
+    @property
+    def arrays(self) -> Arrays:  # type: ignore[override]
+        return self.filtered.arrays
+
+    def select(self, series: np.ndarray) -> LinearState:  # type: ignore[override]
+        return self.filtered.select(series)
+
+    def replaced(self, series: np.ndarray, new: LinearState) -> LinearState:  # type: ignore[override]
+        return self.filtered.replaced(series, new)
+
+
 @dataclass(frozen=True, eq=False)
 class FittedLinear(FittedModel[LinearState]):
     """Fitted linear model: a family, its estimates, and the constants of its likelihood.
@@ -133,8 +169,8 @@ class FittedLinear(FittedModel[LinearState]):
         By name, with N as their first axis.
     sample : ndarray of shape (2, S)
         First and last times of the series fitted to.
-    digest : dict of str to str
-        Fingerprints of the data fitted to, by column, with which tests compare samples.
+    saved_digest : dict of str to str or None
+        The `digest` in a file.
     panel : Panel or None
         The data fitted to; files do not hold them.
     """
@@ -146,7 +182,7 @@ class FittedLinear(FittedModel[LinearState]):
     estimates: Estimates
     constants: Arrays
     sample: np.ndarray
-    digest: dict[str, str]
+    saved_digest: dict[str, str] | None
     panel: Panel | None
 
     @classmethod
@@ -184,14 +220,19 @@ class FittedLinear(FittedModel[LinearState]):
                 f"{listing(labels[loose])}; see converged_ and messages_"
             )
         sample = np.stack([panel.times[panel.indptr[:-1]], panel.last_times])
-        return cls(
-            arguments, data, horizon, family, estimates, constants, sample, fingerprint(panel),
-            panel,
-        )  # fmt: skip
+        return cls(arguments, data, horizon, family, estimates, constants, sample, None, panel)
 
     @property
     def guarantee(self) -> str:
         return self.family.guarantee
+
+    @cached_property
+    def digest(self) -> dict[str, str]:
+        """Fingerprints of the data fitted to, by column, with which tests compare samples."""
+        if self.panel is None:
+            assert self.saved_digest is not None  # by `from_file`
+            return self.saved_digest
+        return fingerprint(self.panel)
 
     @property
     def n_units(self) -> int:

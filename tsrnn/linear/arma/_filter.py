@@ -99,7 +99,8 @@ def last_state(
     state = state.copy()
     for length in np.unique(lengths[lengths > 0]):
         units = np.flatnonzero(lengths == length)
-        lanes = Lanes(inputs[units, :length])
+        whole = len(units) == len(inputs)  # all of them need no copy
+        lanes = Lanes((inputs if whole else inputs[units])[:, :length])
         end = sums(cell, lanes, params[units], state[units], terms=("l",), order=0)
         state[units] = end.memory.T
     return state
@@ -147,12 +148,14 @@ def inputs_of(
     """Inputs of the filter for series (n, T) that begin `steps` (n,) rows after the first."""
     T = y.shape[1]
     seen = np.isfinite(y)
-    columns = [np.where(seen, y, 0.0)[:, :, None]]
+    inputs = np.empty((*y.shape, len(filter_form(spec).inputs)))
+    inputs[:, :, 0] = y if seen.all() else np.where(seen, y, 0.0)
     if "t" in spec.trend:
-        columns.append((steps[:, None] + np.arange(1.0, T + 1))[:, :, None])
+        inputs[:, :, 1] = steps[:, None] + np.arange(1.0, T + 1)
     if exog is not None:
-        columns.append(exog)
-    return np.concatenate([*columns, seen[:, :, None]], axis=2)
+        inputs[:, :, 1 + ("t" in spec.trend) : -1] = exog
+    inputs[:, :, -1] = seen
+    return inputs
 
 
 def trend_of(form: Form, params: np.ndarray, inputs: np.ndarray) -> np.ndarray:

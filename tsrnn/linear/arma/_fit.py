@@ -16,6 +16,7 @@ from tsrnn.linear.arma._inference import closest_roots, judge
 from tsrnn.linear.arma._likelihood import Likelihood
 from tsrnn.linear.arma._polynomials import from_inverse_roots, inverse_roots, is_stable, reflected
 from tsrnn.linear.arma._prepare import Prepared, has_gaps, prepare, trend_and_regressors
+from tsrnn.linear.arma._profile import grid_maxima, has_profile
 from tsrnn.linear.arma._specification import Form, Specification
 from tsrnn.linear.arma._start import (
     drawn_starts,
@@ -29,6 +30,7 @@ from tsrnn.linear.arma._start import (
 _FAR, _EDGE, _SHORT = 8.0, 0.95, 20
 _EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
 _LONG, _BRIEF = 100, 30  # iterations from the best start, and from each of many
+_FEW = 9  # where roots nearly cancel a search is long, and a grid of starts the better one
 _SIMPLE = 3  # lags on both sides; more have second maxima wherever roots are
 _STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
 _REAL = 1e-6  # imaginary part of a root that counts as real
@@ -157,30 +159,58 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     form, n_obs = prepared.form, prepared.n_obs
     gamma = sample_autocovariances(prepared, likelihood.lanes)
     start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
-    best = _climb(likelihood, form, start)
+    by_grid = n_starts is None and has_profile(form, likelihood.exact, prepared.gaps)
+    best = _climb(likelihood, form, start, _FEW if by_grid else _LONG)
     starts, agreement = np.ones((2, len(n_obs)), dtype=np.int64)
     lower = np.full(len(n_obs), np.nan)
     units = _doubtful(form, best, n_obs) if n_starts is None else np.arange(len(n_obs))
     if len(units) and form.q:
         doubted = likelihood if len(units) == len(n_obs) else likelihood.select(units)
-        # All nested models, the small ones first: their optima are starts of the larger ones.
-        nested: dict[tuple[int, int], Search] = {}
-        for p, q in sorted(product(range(form.p + 1), range(form.q + 1)), key=sum):
-            nested[p, q] = _search_starts(
-                doubted,
-                replace(form, p=p, q=q),
-                prepared.mean[units],
-                gamma[:, units],
-                _nested_starts(nested, p, q),
-                n_starts,
-            )
-        ends = nested[form.p, form.q]
+        if by_grid:
+            ends = _search_grid(doubted, Optimum(*(part[units] for part in best)))
+        else:
+            ends = _search_nested(doubted, prepared.mean[units], gamma[:, units], n_starts)
         _keep_higher(best, units, ends.best)
-        starts[units], agreement[units] = ends.starts, ends.agreement
-        if form.p:
-            lower[units] = nested[form.p - 1, form.q - 1].best.value
+        starts[units], agreement[units], lower[units] = ends.starts, ends.agreement, ends.lower
     params = _mirrored(form, best.params)[0]
     return Search(best._replace(params=params), lower, starts, agreement)
+
+
+def _search_nested(
+    likelihood: Likelihood, mean: np.ndarray, gamma: np.ndarray, n_starts: int | None
+) -> Search:
+    """Highest end from starts of all kinds, the optima of all nested models among them."""
+    form = likelihood.form
+    # The small ones first: their optima are starts of the larger ones.
+    nested: dict[tuple[int, int], Search] = {}
+    for p, q in sorted(product(range(form.p + 1), range(form.q + 1)), key=sum):
+        optima = _nested_starts(nested, p, q)
+        order = replace(form, p=p, q=q)
+        nested[p, q] = _search_starts(likelihood, order, mean, gamma, optima, n_starts)
+    ends = nested[form.p, form.q]
+    if form.p:
+        ends = ends._replace(lower=nested[form.p - 1, form.q - 1].best.value)
+    return ends
+
+
+def _search_grid(likelihood: Likelihood, best: Optimum) -> Search:
+    """Highest end of climbs from the maxima on a grid, or the `best` of before, kept in place."""
+    form, n, values = likelihood.form, len(best.value), [best.value.copy()]
+    maxima = grid_maxima(form, likelihood.lanes, likelihood.n_obs)
+    # Newton's method from the first step on: where roots nearly cancel there is no information.
+    ends = _climb(likelihood.select(maxima.units), form, maxima.params, _BRIEF, scoring=0)
+    for rank in np.unique(maxima.rank):
+        part = np.flatnonzero(maxima.rank == rank)
+        values.append(np.full(n, -np.inf))
+        values[-1][maxima.units[part]] = ends.value[part]
+        _keep_higher(best, maxima.units[part], Optimum(*(array[part] for array in ends)))
+    loose = np.flatnonzero(~best.converged)
+    if len(loose):
+        _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
+    noise = np.zeros((n, form.n_params))  # its mean is that of the series, which is centred
+    lower = likelihood.evaluate(noise, np.arange(n), False).value
+    tried = np.stack(values)
+    return Search(best, lower, np.isfinite(tried).sum(0), agreement_of(tried))
 
 
 def _nested_starts(nested: dict[tuple[int, int], Search], p: int, q: int) -> list[np.ndarray]:
@@ -262,9 +292,15 @@ def _try_starts(
         _keep_higher(best, units, end)
 
 
-def _climb(likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int = _LONG) -> Optimum:
+def _climb(
+    likelihood: Likelihood,
+    form: Form,
+    start: np.ndarray,
+    max_iter: int = _LONG,
+    scoring: int = 20,
+) -> Optimum:
     """Maximise; where the search has left the invertible region, go on from the mirrored point."""
-    best = _maximise(likelihood, form, start, max_iter)
+    best = _maximise(likelihood, form, start, max_iter, scoring)
     stuck = np.flatnonzero(~best.converged)
     mirrored, outside = _mirrored(form, best.params[stuck])
     stuck = stuck[outside]
@@ -274,11 +310,13 @@ def _climb(likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int 
     return best
 
 
-def _maximise(likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int) -> Optimum:
+def _maximise(
+    likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int, scoring: int = 20
+) -> Optimum:
     """Maximise by the parameters of `form`, those of higher orders held at zero."""
     whole = likelihood.form
     if form == whole:
-        return maximise(likelihood.evaluate, start, max_iter=max_iter)
+        return maximise(likelihood.evaluate, start, max_iter=max_iter, scoring=scoring)
     free = np.zeros(whole.n_params, dtype=bool)
     free[: form.n_mean + form.p] = True
     free[whole.n_mean + whole.p :][: form.q] = True
@@ -296,7 +334,7 @@ def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
     # Ends that differ by rounding are one maximum: the first to reach it stays.
     room = 1e-9 * np.abs(np.where(np.isfinite(before), before, 0.0))
     better = other.value > before + room
-    better |= (other.value >= before) & other.converged & ~best.converged[units]
+    better |= (other.value >= before - room) & other.converged & ~best.converged[units]
     for whole, part in zip(best, other, strict=True):
         whole[units[better]] = part[better]
 

@@ -71,7 +71,8 @@ class Likelihood:
         self, form: Form, lanes: Lanes, n_obs: np.ndarray, *, exact: bool, gaps: bool
     ) -> None:
         self.form, self.lanes, self.n_obs, self.exact = form, lanes, n_obs, exact
-        self._gaps, self._running = gaps, Running(lanes)
+        # Scoring and Newton's method work on other units: each has its own packing of what is left.
+        self._gaps, self._running = gaps, (Running(lanes), Running(lanes))
 
     def select(self, units: np.ndarray) -> Likelihood:
         """Likelihood of some of the units, each any number of times."""
@@ -134,7 +135,7 @@ class Likelihood:
 
     def parts(self, params: np.ndarray, units: np.ndarray, order: int) -> Parts:
         """S and D of some units with derivatives up to an order."""
-        lanes, places = self._running.covering(units)
+        lanes, places = self._running[order == 2].covering(units)
         full = np.zeros((lanes.n, params.shape[1]))
         full[places] = params
         method = parts_by_filter if self._gaps or self.form.d else parts_by_sums

@@ -38,7 +38,14 @@ def unit_data(panel: Panel, units: np.ndarray) -> tuple[np.ndarray, np.ndarray |
     """
     series, target = np.divmod(units, panel.values.shape[1])
     lengths = panel.lengths[series]
-    steps = np.arange(int(lengths.max()))
+    longest = int(lengths.max())
+    if (panel.lengths == longest).all():  # blocks of rows: no index for each value
+        values, exog = (
+            part.reshape(panel.n_series, longest, part.shape[1])
+            for part in (panel.values, panel.exog)
+        )
+        return values[series, :, target], exog[series] if exog.shape[2] else None
+    steps = np.arange(longest)
     within = steps < lengths[:, None]
     rows = panel.indptr[series][:, None] + np.where(within, steps, lengths[:, None] - 1)
     y = np.where(within, panel.values[rows, target[:, None]], np.nan)

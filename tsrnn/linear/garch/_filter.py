@@ -77,9 +77,9 @@ def advance_garch(
     """State of N units after further rows (N, T), of which the first `lengths` count."""
     if not lengths.any():
         return state
-    whole = np.concatenate([state.recent, y], 1)
     n_recent = state.recent.shape[1]
-    inputs = design(model, np.nan_to_num(whole), lengths + n_recent)
+    whole = np.concatenate([state.recent, y], 1) if n_recent else y
+    inputs = design(model, np.where(np.isfinite(whole), whole, 0.0), lengths + n_recent)
     end = sums(model.cell, Lanes(inputs), params, state.memory, terms=("l",), order=0)
     last = lengths[:, None] + np.arange(n_recent)
     return VarianceState(end.memory.T, np.take_along_axis(whole, last, 1))

@@ -102,9 +102,17 @@ def fixed_and_messages(
     flat = np.asarray(~params[:, model.shock_part].any(1))
     fixed[flat, model.omega] = True
     fixed[flat, model.beta] = True
-    messages = [_bound_messages(model, *rows) for rows in zip(optima.at_bound, params, strict=True)]
     moments = second_moment_root(model, params), persistence(model, params)
-    for i, texts in enumerate(messages):
+    like_levels = (autocorrelation > LIKE_LEVELS) & (not (model.mean.lags or model.mean.n_ma))
+    # Of most of many units there is nothing to say.
+    silent = optima.converged & ~(flat | integrated | optima.kinked | like_levels)
+    silent &= ~optima.at_bound.any(1) & (moments[1] < 1) & (moments[0] < 1)
+    if model.density.names:
+        silent &= params[:, -1] > 4
+    messages: list[list[str]] = [[] for _ in params]
+    for i in range(len(params)) if model.vol.log else np.flatnonzero(~silent):
+        texts = messages[i]
+        texts += _bound_messages(model, optima.at_bound[i], params[i])
         if flat[i]:
             texts.append(
                 "no effect of shocks on the variance: omega and beta are not identified apart"
@@ -123,7 +131,7 @@ def fixed_and_messages(
                 "the likelihood has kinks in the mean, at each residual of zero, and its maximum "
                 "is on one: the gradient is not zero there"
             )
-        if autocorrelation[i] > LIKE_LEVELS and not (model.mean.lags or model.mean.n_ma):
+        if like_levels[i]:
             texts.append(
                 f"the series has a first autocorrelation of {autocorrelation[i]:.3f}, as prices "
                 "and other levels, and the mean has no lags: the variance follows the level. Give "

@@ -1,0 +1,77 @@
+"""What a fit leaves for the first question: the state after the last row, fingerprints."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsrnn.linear import ARMA, GARCH, _fitted
+from tsrnn.storage import load
+
+MODELS = [ARMA(order=(1, 1)), GARCH()]
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame(np.random.default_rng(2).standard_normal((120, 3)), columns=list("abc"))
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Names of the passes over the data after the search, in order."""
+    made = []
+
+    def counted(owner, name):
+        function = getattr(owner, name)
+
+        def call(*args):
+            made.append(name)
+            return function(*args)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(_fitted, "fingerprint")
+    counted(_fitted.FittedLinear, "filter")
+    return made
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_a_fit_makes_neither(model, frame, calls):
+    model.fit(frame)
+    assert not calls
+    _ = model.params_, model.bse_, model.messages_, model.state_.ids, model.state_.last_times
+    assert not calls
+    model.predict(3)
+    copy.copy(model).predict(3)  # copies share the state
+    assert calls == ["filter"]
+    for _ in range(2):
+        assert model.fitted_.digest
+    assert calls == ["filter", "fingerprint"]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("shape", ["wide", "long"])
+def test_what_happens_to_the_frame_afterwards_does_not_matter(model, shape, frame):
+    if shape == "long":
+        frame = frame.melt(var_name="unique_id", value_name="y").assign(ds=[*range(120)] * 3)
+    kept = model.fit(frame.copy())
+    expected, state, digest = kept.predict(3), kept.state_.arrays, kept.fitted_.digest
+    model.fit(frame)
+    frame[frame.columns[-2]] = 0
+    frame.iloc[:, -1] = 0
+    frame.iloc[:, 0] = frame.iloc[0, 0]
+    again = pickle.loads(pickle.dumps(model))
+    for one in (model, again):
+        pd.testing.assert_frame_equal(one.predict(3), expected)
+        assert all(np.array_equal(one.state_.arrays[name], state[name]) for name in state)
+        assert one.fitted_.digest == digest
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_a_file_holds_them(model, frame, tmp_path):
+    model.fit(frame).save(tmp_path / "model.tsrnn")
+    loaded = load(tmp_path / "model.tsrnn")
+    assert loaded.fitted_.digest == model.fitted_.digest
+    pd.testing.assert_frame_equal(loaded.predict(3), model.predict(3))
