@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Below it glibc keeps what is freed: a step of 0.4 MB touched no new page, one of 8 MB all of them.
+# Bytes. From here on a result that lived until the next was there cost it new pages, all of them at
+# 8 MB; smaller blocks the C library keeps for itself.
 SMALLEST = 2**20
 # Of memory that waits for use; results that are in use do not count. A training step has some
 # multiples of its results in use at a time, and all of them wait between two steps.

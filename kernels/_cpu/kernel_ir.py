@@ -4,8 +4,9 @@ Arrays are (B, T, field, K), units contiguous. A function runs the sequences
 b0..b1 and the units k0..k1: who calls it spreads such ranges over threads. It
 takes units in tiles of as many lanes as suit the vector registers and keeps their
 state, parameters and parameter gradients there over all of time, so that a step
-reads inputs and writes states, and nothing else. Gradients of inputs that all units
-share are not computed.
+reads inputs and writes states, and nothing else. Gradients of more parameters than
+registers hold are added up after some steps. Gradients of inputs that all units share
+are not computed.
 """
 
 import itertools
