@@ -11,14 +11,23 @@ from pathlib import Path
 import torch
 
 
-def median_ms(work: Callable[[], object], repeats: int, warm_up: int = 1) -> float:
-    """Median time of a call in milliseconds."""
-    times = []
-    for i in range(warm_up + repeats):
+def median_ms(
+    work: Callable[[], object], repeats: int, warm_up: int = 1, fresh: bool = False
+) -> float:
+    """Median time of a call in milliseconds.
+
+    With `fresh` the result of a call lives until that of the next is there, as in a training
+    loop, so that the next one cannot take its memory.
+    """
+    times, kept = [], None
+    for i in range(warm_up + fresh + repeats):
         start = time.perf_counter()
-        work()
-        if i >= warm_up:
+        result = work()
+        if i >= warm_up + fresh:
             times.append(1e3 * (time.perf_counter() - start))
+        kept = result if fresh else None
+        del result
+    del kept
     return sorted(times)[len(times) // 2]
 
 
@@ -30,7 +39,11 @@ def copy_ms_a_byte() -> float:
 
 def peak_bytes(work: Callable[[], object]) -> int:
     """How far the memory of this process rises above where it stands, on Linux."""
-    ctypes.CDLL(None).malloc_trim(0)  # memory kept from before would hide what is asked for
+    from tsrnn.kernels._cpu import buffers
+
+    # Memory kept from before would hide what is asked for.
+    buffers.idle.clear()
+    ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the last peak
     before = _status_bytes("VmRSS")
     kept = work()

@@ -1,8 +1,6 @@
 """Recurrences on the CPU in time order: emitted kernels run on tensors, without autograd."""
 
-import ctypes
 import functools
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -13,6 +11,7 @@ from torch import Tensor
 from tsrnn.kernels._backend import check_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu import compiler
+from tsrnn.kernels._cpu.buffers import new_empty
 from tsrnn.kernels._cpu.compiler import entries_ir
 from tsrnn.kernels._cpu.kernel_ir import POINTERS, SIZES, kernel_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
@@ -163,33 +162,3 @@ def _run(kernel: Callable[..., None], tensors: list[Tensor], n: int, steps: int)
         functools.partial(kernel, *addresses, steps, units, max(per_set, 1)),
         split(batch, units, batch * steps * n * units),
     )
-
-
-# Memory fresh from the system costs time when a page of it is first written to: with the usual
-# 4096 bytes as long as a kernel takes to fill it. Linux maps 2 MB at once where it is asked to.
-_LARGE_PAGE = 2**21
-_MADV_HUGEPAGE = 14
-
-
-def new_empty(like: Tensor, shape: Sequence[int]) -> Tensor:
-    """Array of the dtype of another one, with no values yet; on large pages where it is large."""
-    array = like.new_empty(shape)
-    # Of two pages' length one lies whole in the array, wherever it begins.
-    if _advise is not None and array.nbytes >= 2 * _LARGE_PAGE:
-        start = -(-array.data_ptr() // _LARGE_PAGE) * _LARGE_PAGE
-        end = (array.data_ptr() + array.nbytes) // _LARGE_PAGE * _LARGE_PAGE
-        # Whether it is heeded does not matter: pages are there all the same.
-        _advise(start, end - start, _MADV_HUGEPAGE)
-    return array
-
-
-def _system_call() -> Callable[[int, int, int], int] | None:
-    """Linux's madvise; None elsewhere."""
-    if sys.platform != "linux":
-        return None
-    function = ctypes.CDLL(None).madvise
-    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return function
-
-
-_advise = _system_call()

@@ -4,14 +4,16 @@ Arrays are (B, T, field, K), units contiguous. A function runs the sequences
 b0..b1 and the units k0..k1: who calls it spreads such ranges over threads. It
 takes units in tiles of as many lanes as suit the vector registers and keeps their
 state, parameters and parameter gradients there over all of time, so that a step
-reads inputs and writes states, and nothing else. Gradients of inputs that all units
-share are not computed. Parameters are (R, p, K), those of sequence b number b // per_set.
+reads inputs and writes states, and nothing else. Gradients of more parameters than
+registers hold are added up after some steps. Gradients of inputs that all units share
+are not computed. Parameters are (R, p, K), those of sequence b number b // per_set.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._cpu.tile_ir import Sweep, Tile, block
+from tsrnn.kernels._cpu.tile_ir import Sweep, Tile, block, loop
 from tsrnn.kernels._cpu.vector_ir import VectorCode, emit_op, operand
 from tsrnn.kernels._graph import Graph, Op, Operand, without_unused
 from tsrnn.kernels._trace import trace, trace_step
@@ -25,6 +27,13 @@ POINTERS = {
 }
 SIZES = ("T", "K", "per_set", "b0", "b1", "k0", "k1")
 _MOST_WIDE = 32  # values a unit: with more, a wide tile spills what it gains
+# Gradients of parameters: sums of more do not stay in registers, and a step would read and write
+# all of them. Measured: the sums of 32 parameters of an LSTM are not better carried, those of 24
+# of a block of four units are.
+_MOST_CARRIED = 24
+_SUMMED_TOGETHER = 16  # steps: what they leave to be summed stays in the nearest cache
+# Enough to hide the time of an addition; AVX2 takes two of its 16 registers each.
+_SUMS_AT_A_TIME = 6
 
 
 def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backward")) -> str:
@@ -191,12 +200,100 @@ def _backward_tile(tile: Tile, vjp: Graph, fields: int) -> str:
             _store_zeros(tile, sweep.pad, "%g_u", cell.m)
         # Gradients of the parameters are added up over time.
         _comment(step, "add up", results[n + cell.m :])
-        sums = tile.registers("a", cell.p)
-        parts = zip(sums, gradients[n + cell.m :], vjp.outputs[n + cell.m :], strict=True)
-        added = [x if out == 0.0 else step.binary("add", x, part) for x, part, out in parts]
-        sweep.carry(sums, [begin.constant(0.0)] * cell.p, added)
-        tile.store_fields(sweep.end, "%g_w", "%b", sums)
+        outputs = vjp.outputs[n + cell.m :]
+        if _summed_later(cell):
+            _add_up_later(tile, sweep, row, values)
+        else:
+            sums = tile.registers("a", cell.p)
+            parts = zip(sums, gradients[n + cell.m :], outputs, strict=True)
+            added = [x if out == 0.0 else step.binary("add", x, part) for x, part, out in parts]
+            sweep.carry(sums, [begin.constant(0.0)] * cell.p, added)
+            tile.store_fields(sweep.end, "%g_w", "%b", sums)
     return sweep.blocks(tile.name)
+
+
+def _summed_later(cell: Cell) -> bool:
+    return sum(factors != (0.0,) for factors in _factors(cell)) > _MOST_CARRIED
+
+
+def _factors(cell: Cell) -> list[tuple[Operand, ...]]:
+    """The one or two factors of what a step adds to the gradient of each parameter."""
+    vjp = trace(cell)[1]
+    products = {op.out: op.args for op in vjp.ops if op.name == "mul"}
+    outputs = vjp.outputs[cell.n + cell.m :]
+    return [products.get(out, (out,)) if isinstance(out, str) else (out,) for out in outputs]
+
+
+def _kept(cell: Cell) -> list[str]:
+    """Vectors among the factors; an input that all units share is read again instead."""
+    names = (a for factors in _factors(cell) for a in factors if isinstance(a, str))
+    return [a for a in dict.fromkeys(names) if not (cell.shared and a[0] == "u")]
+
+
+def _add_up_later(tile: Tile, sweep: Sweep, row: str, values: Mapping[str, str]) -> None:
+    """Keep the factors of a step's gradients; after some steps add their products to the sums.
+
+    Few sums at a time, in registers, over the steps in their order: the same bits as step by step,
+    except that a gradient of a single factor, as of a bias, is rounded before it is added.
+    """
+    name, cell, step, kind = tile.name, tile.cell, sweep.step, sweep.step.type
+    terms, kept = _factors(cell), _kept(cell)
+    place = {factor: i for i, factor in enumerate(kept)}
+    moving = [i for i, term in enumerate(terms) if term != (0.0,)]
+    labels = [f"{name}.sums{i}" for i in range(-(-len(moving) // _SUMS_AT_A_TIME))]
+    labels.append(f"{name}.again")
+
+    def kept_at(code: VectorCode, slot: str, factor: str) -> str:
+        first = code.emit(f"mul i64 {slot}, {len(kept)}")
+        at = code.emit(f"add i64 {first}, {place[factor]}")
+        return code.emit(f"getelementptr {kind}, ptr %kept, i64 {at}")
+
+    slot = step.emit(f"and i64 %{name}.i, {_SUMMED_TOGETHER - 1}")
+    for factor in kept:
+        address = kept_at(step, slot, factor)
+        step.lines.append(f"store {kind} {values[factor]}, ptr {address}")
+    count = step.emit(f"add i64 {slot}, 1")
+    full = step.emit(f"icmp eq i64 {count}, {_SUMMED_TOGETHER}")
+    done = step.emit(f"add i64 %{name}.i, 1")
+    ended = step.emit(f"icmp eq i64 {done}, %length")
+    due = step.emit(f"or i1 {full}, {ended}")
+    step.lines.append(f"br i1 {due}, label %{labels[0]}, label %{labels[-1]}")
+
+    tile.store_fields(sweep.begin, "%g_w", "%b", [sweep.begin.constant(0.0)] * cell.p)
+    for turn, (label, after) in enumerate(itertools.pairwise(labels)):
+        group = moving[turn * _SUMS_AT_A_TIME :][:_SUMS_AT_A_TIME]
+        begin, body, end = (tile.code(f"sums{turn}.{part}.") for part in ("begin", "step", "end"))
+        addresses = [tile.address(begin, "%g_w", "%b", cell.p, i) for i in group]
+        sums = [f"%{label}.a{i}" for i in group]
+        before = [begin.load(address) for address in addresses]
+
+        back = body.emit(f"sub i64 {slot}, %{label}.j")  # rows of later steps stand further up
+        of_slot = body.emit(f"add i64 {row}, {back}")
+        factors: dict[str, str] = {}
+        for factor in dict.fromkeys(a for i in group for a in terms[i] if isinstance(a, str)):
+            if factor in place:
+                address = kept_at(body, f"%{label}.j", factor)
+                factors[factor] = body.emit(f"load {kind}, ptr {address}")
+            else:
+                factors[factor] = tile.load_number(body, "%u", of_slot, cell.m, int(factor[1:]))
+        added = []
+        for total, i in zip(sums, group, strict=True):
+            value, *more = (operand(body, a, factors) for a in terms[i])
+            for other in more:
+                value = body.binary("mul", value, other)
+            added.append(body.binary("add", total, value))
+        for total, address in zip(sums, addresses, strict=True):
+            end.store(total, address)
+        phis = [
+            f"{total} = phi {kind} [ {old}, %{label} ], [ {new}, %{label}.step ]"
+            for total, old, new in zip(sums, before, added, strict=True)
+        ]
+        sweep.after_step += (
+            block(label, [*begin.lines, f"br label %{label}.test"])
+            + loop(f"{label}.test", f"{label}.step", f"%{label}.j", ("0", label), count,
+                   f"{label}.end", phis, body.lines)
+            + block(f"{label}.end", [*end.lines, f"br label %{after}"])
+        )  # fmt: skip
 
 
 def _store_zeros(tile: Tile, code: VectorCode, base: str, count: int) -> None:
@@ -206,6 +303,10 @@ def _store_zeros(tile: Tile, code: VectorCode, base: str, count: int) -> None:
 
 
 def _function(kind: str, tiles: Sequence[Tile], bodies: Sequence[str]) -> str:
+    cell, room = tiles[0].cell, ""
+    if "g_w" in POINTERS[kind] and _summed_later(cell):
+        count = _SUMMED_TOGETHER * len(_kept(cell))
+        room = f"\n  %kept = alloca {tiles[0].code('').type}, i64 {count}"
     pointers = ", ".join(f"ptr noalias %{name}" for name in POINTERS[kind])
     sizes = ", ".join(f"i64 %{name}" for name in SIZES)
     *whole, part = tiles
@@ -218,7 +319,7 @@ def _function(kind: str, tiles: Sequence[Tile], bodies: Sequence[str]) -> str:
     units = "".join(head + body for head, body in zip(heads, bodies, strict=True))
     return f"""
 define void @{kind}({pointers}, {sizes}) nounwind {{
-entry:
+entry:{room}
   br label %sequences
 sequences:
   %b = phi i64 [ %b0, %entry ], [ %b.next, %sequence.end ]

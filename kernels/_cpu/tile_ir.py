@@ -54,11 +54,11 @@ class Tile:
 
     def load(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
         """Load `field` in row `row` of an array (rows, fields, K)."""
-        return code.load(self._address(code, base, row, fields, field))
+        return code.load(self.address(code, base, row, fields, field))
 
     def load_soon(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
         """Load a field and have the cache fetch that of the row `AHEAD` steps on."""
-        pointer = self._address(code, base, row, fields, field)
+        pointer = self.address(code, base, row, fields, field)
         self._fetch(code, pointer, fields, write=False)
         return code.load(pointer)
 
@@ -77,12 +77,12 @@ class Tile:
     ) -> None:
         """Store all fields of a row; with `soon` the cache fetches the row `AHEAD` steps on."""
         for i, value in enumerate(values):
-            pointer = self._address(code, base, row, len(values), i)
+            pointer = self.address(code, base, row, len(values), i)
             if soon:
                 self._fetch(code, pointer, len(values), write=True)
             code.store(value, pointer)
 
-    def _address(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
+    def address(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
         """Pointer to unit k of `field` in row `row` of an array (rows, fields, K)."""
         # Only the first product moves with time; what is left is one addition a field.
         width = code.emit(f"mul i64 %K, {fields}")
@@ -114,6 +114,7 @@ class Sweep:
     end: VectorCode
     pad: VectorCode  # runs on the steps after the sequence's end
     carried: list[tuple[str, str, str]] = field(default_factory=list)
+    after_step: str = ""  # blocks from the end of a step to its ``.again``, where it goes elsewhere
 
     @classmethod
     def of(cls, tile: Tile) -> "Sweep":
@@ -126,22 +127,24 @@ class Sweep:
 
     def blocks(self, name: str) -> str:
         """Write the basic blocks; ``%{name}.i`` counts steps, ``%{name}.padded`` padded ones."""
+        last = f"{name}.again" if self.after_step else f"{name}.step"
         phis = [
             f"{register} = phi {self.begin.type} [ {first}, %{name}.begin ], "
-            f"[ {following}, %{name}.step ]"
+            f"[ {following}, %{last} ]"
             for register, first, following in self.carried
         ]
         return (
             block(f"{name}.begin", [*self.begin.lines, f"br label %{name}.test"])
-            + _loop(f"{name}.test", f"{name}.step", f"%{name}.i", ("0", f"{name}.begin"),
-                    "%length", f"{name}.end", phis, self.step.lines)
+            + loop(f"{name}.test", f"{name}.step", f"%{name}.i", ("0", f"{name}.begin"),
+                   "%length", f"{name}.end", phis, self.step.lines, last)
+            + self.after_step
             + block(f"{name}.end", [*self.end.lines, f"br label %{name}.pads"])
-            + _loop(f"{name}.pads", f"{name}.pad", f"%{name}.padded", ("%length", f"{name}.end"),
-                    "%T", f"{name}.done", [], self.pad.lines)
+            + loop(f"{name}.pads", f"{name}.pad", f"%{name}.padded", ("%length", f"{name}.end"),
+                   "%T", f"{name}.done", [], self.pad.lines)
         )  # fmt: skip
 
 
-def _loop(
+def loop(
     test: str,
     body: str,
     counter: str,
@@ -150,20 +153,25 @@ def _loop(
     after: str,
     phis: Sequence[str],
     lines: Sequence[str],
+    last: str = "",
 ) -> str:
     """Blocks that run `lines` for `counter` from `start` to `stop`.
 
-    `start` is its first value and the block that control comes from.
+    `start` is its first value and the block that control comes from; `last` is the block that ends
+    a turn, where `lines` lead elsewhere.
     """
     first, before = start
+    last = last or body
     head = [
-        f"{counter} = phi i64 [ {first}, %{before} ], [ {counter}.next, %{body} ]",
+        f"{counter} = phi i64 [ {first}, %{before} ], [ {counter}.next, %{last} ]",
         *phis,
         f"{counter}.more = icmp slt i64 {counter}, {stop}",
         f"br i1 {counter}.more, label %{body}, label %{after}",
     ]
     tail = [f"{counter}.next = add i64 {counter}, 1", f"br label %{test}"]
-    return block(test, head) + block(body, [*lines, *tail])
+    if last == body:
+        return block(test, head) + block(body, [*lines, *tail])
+    return block(test, head) + block(body, lines) + block(last, tail)
 
 
 def block(label: str, lines: Sequence[str]) -> str:

@@ -25,7 +25,8 @@ from tsrnn.kernels._graph import Op, Operand
 class Format:
     """A floating point format: names in LLVM and the constants of its exponential.
 
-    `exp_limit` lies where exp(x) has overflowed and exp(-x) has underflowed to zero.
+    `exp_limit` lies where exp(x) has overflowed and exp(-x) has underflowed to zero;
+    `sigmoid_limit` where exp(x) is finite still, and one by it no normal number any more.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Format:
     mantissa: int
     degree: int  # of expm1: the next term is 1.5e-8 and 1.2e-17 of the first at |r| = (ln 2) / 2
     exp_limit: float
+    sigmoid_limit: float
     # ln 2 in two parts, the first with so many trailing zeros that k times it is exact.
     ln2_high: float
     ln2_low: float
@@ -43,11 +45,11 @@ class Format:
 
 FORMATS = {
     "float32": Format(
-        "float", "i32", 4, 127, 23, 7, 104.0, float.fromhex("0x1.62e4p-1"),
+        "float", "i32", 4, 127, 23, 7, 104.0, 88.0, float.fromhex("0x1.62e4p-1"),
         1.4286068203094173e-06, 4,
     ),
     "float64": Format(
-        "double", "i64", 8, 1023, 52, 13, 746.0, float.fromhex("0x1.62e42feep-1"),
+        "double", "i64", 8, 1023, 52, 13, 746.0, 709.0, float.fromhex("0x1.62e42feep-1"),
         1.9082149292705877e-10, 10,
     ),
 }  # fmt: skip
@@ -285,19 +287,12 @@ class VectorCode:
         e = self.bounded_expm1(self.binary("add", x, x))
         return self.binary("div", e, self.binary("add", e, self.constant(2.0)))
 
-    def _decay(self, x: str) -> str:
-        """exp(-|x|), which may be subnormal but does not overflow."""
-        x, low = self.neg(self.intrinsic("fabs", x)), self.constant(-self.format.exp_limit)
-        shifted, tail = self._reduce(self.where(self.compare("lt", x, low), low, x))
-        power = self._power_of_two(self._bits(shifted), _LIFT)
-        mantissa = self.binary("add", power, self.binary("mul", power, tail))
-        return self.binary("mul", mantissa, self.constant(2.0**-_LIFT))
-
     def sigmoid(self, x: str) -> str:
-        """1 / (1 + e) for x >= 0 and e / (1 + e) below, with e = exp(-|x|)."""
-        unit, e = self.constant(1.0), self._decay(x)
-        above = self.where(self.compare("lt", x, self.constant(0.0)), e, unit)
-        return self.binary("div", above, self.binary("add", unit, e))
+        """1 / (1 + exp(-x)); beyond the limit it is 1, or below the normal numbers."""
+        shifted, tail = self._reduce(self.clamp(self.neg(x), self.format.sigmoid_limit))
+        power = self._power_of_two(self._bits(shifted))
+        e = self.binary("add", power, self.binary("mul", power, tail))
+        return self.reciprocal(self.binary("add", e, self.constant(1.0)))
 
     def log(self, x: str) -> str:
         """log(x) = k ln 2 + log(1 + f) with x = 2^k (1 + f), 1 + f between 2^-1/2 and 2^1/2."""

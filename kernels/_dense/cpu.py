@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tsrnn.kernels._cpu import compiler, new_empty, pairwise_sum
+from tsrnn.kernels._cpu import compiler, pairwise_sum
+from tsrnn.kernels._cpu.buffers import new_empty
 from tsrnn.kernels._cpu.compiler import entries_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
 from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES

@@ -1,11 +1,22 @@
 """What is written, and what NaN and infinity do."""
 
+import pickle
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
 from tsrnn.kernels import _cpu, cells, recurrence
+from tsrnn.kernels._cpu import buffers
 from tsrnn.kernels._derived import adjoint, affine, tangent
 from tsrnn.kernels._problem import Problem
+from tsrnn.layers import ParaRNN
+
+if sys.platform == "linux":
+    import resource
 
 NAN, INF = float("nan"), float("inf")
 
@@ -120,20 +131,108 @@ def test_results_of_a_unit_do_not_depend_on_its_place(cell, draw, solve):
         assert torch.equal(value, value[..., :1].expand_as(value)), name
 
 
-def test_large_buffers_lie_on_large_pages(monkeypatch):
-    advised = []
-    monkeypatch.setattr(_cpu, "_advise", lambda *args: advised.append(args))
-    assert _cpu.new_empty(torch.zeros(1), (100,)).shape == (100,)
-    assert not advised
-    large = _cpu.new_empty(torch.zeros(1), (2, 2**20))
-    assert large.dtype == torch.float32
-    ((start, size, _),) = advised
-    assert large.data_ptr() <= start
-    assert start + size <= large.data_ptr() + large.nbytes
-    assert start % _cpu._LARGE_PAGE == size % _cpu._LARGE_PAGE == 0
-    assert size >= _cpu._LARGE_PAGE
+LARGE = (3, 2**20)
 
 
-def test_a_large_buffer_on_this_system():
-    buffer = _cpu.new_empty(torch.zeros(1), (2**21,))
-    assert buffer.fill_(1.0).sum() == 2**21
+@pytest.fixture
+def no_idle(monkeypatch):
+    """Begin without memory that waits for use."""
+    monkeypatch.setattr(buffers, "idle", {})
+    return buffers.idle
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_memory_is_used_again_when_its_last_holder_dies(no_idle, dtype):
+    like = torch.zeros(1, dtype=dtype)
+    array = buffers.new_empty(like, LARGE)
+    address = array.data_ptr()
+    assert (array.shape, array.dtype, array.is_contiguous()) == (LARGE, dtype, True)
+    assert address % 64 == 0
+    holders = [
+        array[1:, 5], array.detach(), array.numpy(), array.untyped_storage(), array.view(-1),
+        (array * torch.ones(1, requires_grad=True)).grad_fn, memoryview(array.numpy())[1:],
+    ]  # fmt: skip
+    del array
+    while holders:
+        assert buffers.new_empty(like, LARGE).data_ptr() != address
+        assert len(no_idle) == 1
+        holders.pop()
+    arrays = [buffers.new_empty(like, LARGE) for _ in "ab"]
+    assert address in [array.data_ptr() for array in arrays]
+
+
+def test_a_slightly_shorter_result_fits_too(no_idle):
+    like = torch.zeros(1)
+    address = buffers.new_empty(like, (16, 2**18)).data_ptr()
+    assert buffers.new_empty(like, (16, 2**18 - 1)).data_ptr() == address
+    assert buffers.new_empty(like, (8, 2**18)).data_ptr() != address
+
+
+def test_small_results_are_left_to_torch(no_idle):
+    assert buffers.new_empty(torch.zeros(1), (0, 7)).shape == (0, 7)
+    assert buffers.new_empty(torch.zeros(1), (100,)).untyped_storage().resizable()
+    assert not no_idle
+
+
+def test_memory_that_waits_for_use_is_bounded(no_idle, monkeypatch):
+    monkeypatch.setattr(buffers, "MOST_IDLE", 2**24)
+    for megabytes in (9, 6, 20, 2, 7):  # the longest unused, and what alone is too much, go first
+        buffers.new_empty(torch.zeros(1), (megabytes, 2**18))
+    assert [block.nbytes >> 20 for block in no_idle.values()] == [2, 7]
+
+
+def test_results_can_be_shared_and_changed(no_idle):
+    array = buffers.new_empty(torch.zeros(1), LARGE).fill_(1.0)
+    array.share_memory_()  # moves it; its first memory is free
+    other = buffers.new_empty(torch.zeros(1), LARGE).fill_(2.0)
+    assert array.eq(1.0).all()
+    other += array
+    assert other.eq(3.0).all()
+    assert pickle.loads(pickle.dumps(other)).eq(3.0).all()
+
+
+def test_threads_take_different_memory(no_idle):
+    def work(number):
+        like, wrong = torch.zeros(1), 0
+        for i in range(60):
+            arrays = [buffers.new_empty(like, (2**18 + 1,)).fill_(1000 * number + i) for _ in "ab"]
+            time.sleep(0)
+            wrong += sum(int((array != 1000 * number + i).sum()) for array in arrays)
+        return wrong
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(work, range(4))) == 0
+    assert len(no_idle) <= 4 * 5  # each thread has four, and one more in its loop, at a time
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the page faults of Linux")
+def test_a_training_step_touches_no_new_memory():
+    layer, x = ParaRNN(1, 64), torch.randn(8, 2048, 1)
+    grad = torch.ones(8, 2048, 64)  # 4 MB, as the outputs
+
+    def step():
+        outputs = layer(x)[0]
+        outputs.backward(grad)
+        return outputs
+
+    outputs = None
+    for _ in range(3):
+        outputs = step()  # the last ones live until there are new ones
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        outputs = step()
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    assert faults * resource.getpagesize() < outputs.nbytes
+
+
+def test_nothing_is_said_at_the_end_of_a_process():
+    program = """
+import torch
+from tsrnn.kernels._cpu import buffers
+class Circle: pass
+kept, circle = buffers.new_empty(torch.zeros(1), (2**20,)), Circle()
+circle.self, circle.array = circle, buffers.new_empty(torch.zeros(1), (2**20,))
+torch.kept = buffers.new_empty(torch.zeros(1), (2**20,))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert not done.stderr

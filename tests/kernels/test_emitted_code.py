@@ -1,16 +1,20 @@
 """Emitted code says in its comments which cell it came from and what it computes."""
 
+import importlib
+import operator
 import re
 
 import pytest
 import torch
 
-from tsrnn.kernels import Cell, cells
+from tsrnn.kernels import Cell, _cpu, cells
 from tsrnn.kernels._cpu import source
 from tsrnn.kernels._cpu.kernel_ir import kernel_ir
 from tsrnn.kernels._derived import adjoint, affine, tangent, with_projection
+from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import trace
 
+kernel_ir_module = importlib.import_module("tsrnn.kernels._cpu.kernel_ir")  # not the function
 BLOCKS = {"linear", "para_gru", "para_lstm", "para_rnn"}
 CATALOGUE = [getattr(cells, name)(*[2] * (name in BLOCKS)) for name in cells.__all__]
 OTHERS = [
@@ -141,3 +145,40 @@ def test_a_variant_has_only_what_it_computes():
 def test_equal_cells_have_equal_sources():
     texts = [kernel_ir(cells.para_lstm(2), "float64") for _ in range(2)]
     assert texts[0] == texts[1]
+
+
+SUMMED_LATER = [
+    with_projection(cells.para_lstm(2), 3, True),  # 48 parameters
+    with_projection(cells.para_gru(1), 7, True),  # 27: with a wide tile
+    with_projection(cells.newton_lstm(2), 4, False),
+    Cell("weighted_inputs", 1, 28, 28, lambda h, u, w: (sum(map(operator.mul, u, w)) + h[0],)),
+    Cell("unused_parameters", 1, 1, 30, lambda h, u, w: (h[0] + u[0],)),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("cell", SUMMED_LATER, ids=lambda cell: cell.name)
+def test_gradients_summed_later_are_those_of_every_step(cell, dtype, poisoned, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape):
+        return torch.randn(shape, generator=generator, dtype=dtype)
+
+    units, lengths = 37, torch.tensor([50, 0, 16, 33])
+    inputs = normal(4, 50, cell.m) if cell.shared else normal(4, 50, cell.m, units)
+    problem = Problem(cell, inputs, normal(cell.p, units) / 5, normal(4, cell.n, units), lengths)
+    states, _ = _cpu.forward(problem)
+    arguments = problem, states, torch.randn_like(states), normal(4, cell.n, units)
+
+    monkeypatch.setattr(_cpu, "kernels_for", _cpu.kernels_for.__wrapped__)
+    monkeypatch.setattr(_cpu, "source", _cpu.source.__wrapped__)
+    later = _cpu.backward(*arguments)
+    monkeypatch.setattr(kernel_ir_module, "_MOST_CARRIED", 10**6)
+    every_step = _cpu.backward(*arguments)
+    for name, value, expected in zip(cell.field_names[2], later[1], every_step[1], strict=True):
+        if name.startswith("b_"):  # rounded before it is added
+            scale = expected.abs().max()
+            assert (value - expected).abs().max() <= 16 * torch.finfo(dtype).eps * scale, name
+        else:
+            assert torch.equal(value, expected), name
+    assert torch.equal(later[2], every_step[2])
