@@ -33,6 +33,7 @@ __all__ = [
     "check_gaps",
     "check_increasing",
     "infer_grid",
+    "is_regular",
     "positions",
     "show_time",
 ]
@@ -75,9 +76,30 @@ class Axis:
         mask[self.indptr[:-1]] = False
         return np.flatnonzero(mask)
 
+    @cached_property
+    def distinct(self) -> tuple[np.ndarray, np.ndarray | slice]:
+        """Different timestamps, the first row's first, and the number of that of each row.
+
+        Series share most of their timestamps, so that a calendar is asked about few.
+        """
+        if 4 * self.lengths.max() > len(self.times):  # each of the longest series' is another one
+            return self.times, slice(None)
+        rows, times = pd.factorize(self.times)
+        return np.asarray(times), rows
+
     def steps(self, numbers: np.ndarray) -> np.ndarray:
         """Differences of per-row numbers to the row before, at the rows `inner`."""
-        return numbers[self.inner] - numbers[self.inner - 1]
+        return np.delete(np.diff(numbers), self.indptr[1:-1] - 1)
+
+    def rises(self, numbers: np.ndarray, step: int) -> bool:
+        """Whether per-row numbers rise by `step` from row to row within every series."""
+        equal = numbers[1:] == numbers[:-1] + step
+        equal[self.indptr[1:-1] - 1] = True  # from one series to the next
+        return bool(equal.all())
+
+    def is_constant(self, numbers: np.ndarray) -> bool:
+        """Whether numbers of the distinct timestamps do not change within a series."""
+        return bool((numbers == numbers[0]).all()) or self.rises(numbers[self.distinct[1]], 0)
 
     def series(self, i: int) -> Axis:
         """Return the axis of one series."""
@@ -122,9 +144,11 @@ def show_time(time: object, tz: str | None, period: str | None) -> str:
 
 def check_increasing(axis: Axis) -> None:
     """Refuse timestamps that repeat or go back within a series."""
-    rows = axis.inner[axis.times[axis.inner] <= axis.times[axis.inner - 1]]
-    if not len(rows):
+    later = axis.times[1:] > axis.times[:-1]
+    later[axis.indptr[1:-1] - 1] = True  # the first row of a series comes after none
+    if later.all():
         return
+    rows = np.flatnonzero(~later) + 1
     keys = pd.DataFrame({"code": axis.codes, "time": axis.times})
     repeated = np.flatnonzero(keys.duplicated().to_numpy())
     other = "" if axis.named else " If the frame holds several series, name their column by id_col."
@@ -165,37 +189,51 @@ def infer_grid(axis: Axis) -> Grid:
 
 def _candidate(axis: Axis) -> Grid:
     """Return the grid that the most common differences speak for."""
-    numbers = axis.times.astype(np.int64)
     if not _is_datetime(axis):
-        step = _mode(axis.steps(numbers))
+        step = _mode(axis.steps(axis.times.astype(np.int64)))
         return Count(step, step)
-    days, phases = split_days(axis.times, axis.tz)
-    if np.any(axis.steps(phases)):  # the time of day changes: steps of hours and below
-        return tick_grid(_mode(axis.steps(numbers)))
+    times, rows = axis.distinct
+    days, phases = split_days(times, axis.tz)
+    if not axis.is_constant(phases):  # the time of day changes: steps of hours and below
+        return tick_grid(_mode(axis.steps(axis.times.astype(np.int64))))
     for rule in Months.RULES:  # days of a month before days: all months are days as well
         grid = Months(1, "", rule)
         if grid.holds(days[:FEW]).all() and grid.holds(days).all():
             months = grid.number(days)
-            return month_grid(_mode(axis.steps(months)), rule, int(months[0]))
-    step = _mode(axis.steps(days))
-    weekdays = weekday(days)
+            return month_grid(_mode(axis.steps(months[rows])), rule, int(months[0]))
+    steps, weekdays = axis.steps(days[rows]), weekday(days)
+    step = _mode(steps)
     if step % 7 == 0:
         return week_grid(step // 7, int(weekdays[0]))
-    if step == 1 and weekdays.max() < 5 and axis.steps(days).max() > 1:
+    if step == 1 and weekdays.max() < 5 and steps.max() > 1:
         return parse_freq("B")
     return day_grid(step)
 
 
 def _mode(steps: np.ndarray) -> int:
-    values, counts = np.unique(steps, return_counts=True)
-    return int(values[counts.argmax()])
+    """Most common step, of several the smallest."""
+    codes, values = pd.factorize(steps)
+    counts = np.bincount(codes)
+    return int(values[counts == counts.max()].min())
+
+
+def is_regular(axis: Axis, grid: Grid) -> bool:
+    """Whether every row lies one step of the grid after the row before it."""
+    times, rows = axis.distinct
+    if not grid.contains(times, axis.tz).all():
+        return False
+    numbers, phases = grid.numbers(times, axis.tz), grid.phases(times, axis.tz)
+    return axis.rises(numbers[rows], grid.step) and axis.is_constant(phases)
 
 
 def _fits(axis: Axis, grid: Grid) -> bool:
     """Whether most rows follow each other on the grid, and no series has another frequency."""
-    if not grid.contains(axis.times, axis.tz).all():
+    if is_regular(axis, grid):
+        return True
+    times, rows = axis.distinct
+    if not grid.contains(times, axis.tz).all():
         return False
-    steps, rest = np.divmod(axis.steps(grid.numbers(axis.times, axis.tz)), grid.step)
+    steps, rest = np.divmod(axis.steps(grid.numbers(times, axis.tz)[rows]), grid.step)
     if np.any(rest) or 2 * np.sum(steps == 1) <= len(steps):
         return False
     return len(strangers(axis, steps)) == 0
@@ -266,11 +304,11 @@ def positions(axis: Axis, grid: Grid) -> np.ndarray:
 
 def _block_positions(axis: Axis, grid: Grid) -> np.ndarray:
     """Return the positions of some series, checked."""
-    numbers = grid.numbers(axis.times, axis.tz)
-    phases = grid.phases(axis.times, axis.tz)
+    times, rows = axis.distinct
+    numbers, phases = grid.numbers(times, axis.tz)[rows], grid.phases(times, axis.tz)[rows]
     first = np.repeat(axis.indptr[:-1], axis.lengths)
     offsets, rest = np.divmod(numbers - numbers[first], grid.step)
-    off = ~grid.contains(axis.times, axis.tz) | (rest != 0) | (phases != phases[first])
+    off = ~grid.contains(times, axis.tz)[rows] | (rest != 0) | (phases != phases[first])
     if off.any():
         raise ValueError(
             f"timestamps must follow freq={grid.alias!r}; not on it are "
@@ -297,8 +335,10 @@ def strangers(axis: Axis, steps: np.ndarray) -> np.ndarray:
     which are equally spaced or lack more than half of the grid's timestamps.
     """
     codes, n_series = axis.codes[axis.inner], len(axis.ids)
+    hits = np.bincount(codes[steps == 1], minlength=n_series)
+    if not np.any((axis.lengths > 2) & (hits == 0)):
+        return np.empty(0, np.int64)
     first = steps[axis.indptr[codes] - codes]
-    hits = np.bincount(codes, weights=steps == 1, minlength=n_series)
     uneven = np.bincount(codes, weights=steps != first, minlength=n_series)
     span = np.bincount(codes, weights=steps, minlength=n_series) + 1
     sparse = 2 * axis.lengths < span

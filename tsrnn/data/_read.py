@@ -218,18 +218,20 @@ def _panel(
 ) -> Panel:
     """Check the rows of a table and put them in order."""
     codes, ids = table.groups()
-    order: np.ndarray | slice = slice(None)
+    order = None
     if np.any(codes[1:] < codes[:-1]):
-        order = np.argsort(codes, kind="stable")  # by series, in each in the order that came
+        order = series_order(codes)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(ids)))])
     stamps = table.stamps
     # a copy, since without a change of order the times are still the frame's own
-    times, period = np.array(stamps.values[order]), period_freq(stamps.dtype)
+    times = stamps.values.copy() if order is None else stamps.values[order]
+    period = period_freq(stamps.dtype)
     axis = Axis(times, indptr, ids, table.ids is not None, stamps.tz, period)
     check_increasing(axis)
     grid = make_grid(stamps, axis, freq, layout)
     names, n = (*targets, *exog_names), len(targets)
-    data = _float_columns(table, targets, exog_names)[order]
+    data = _float_columns(table, targets, exog_names)
+    data = data if order is None else data[order]
     axis, data = complete(axis, grid, data, names, n, missing)
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),
@@ -252,6 +254,17 @@ def _panel(
             series_name=table.series_name,
         ),
     )
+
+
+def series_order(codes: np.ndarray) -> np.ndarray:
+    """Return the rows by series, in each in the order that came.
+
+    Of 16 bits numpy counts, where it would merge larger numbers: twice is faster than once.
+    """
+    order = np.argsort(codes.astype(np.uint16), kind="stable")  # by the lower 16 bits
+    if codes.max() < 2**16:
+        return order
+    return order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
 
 
 def _float_columns(
