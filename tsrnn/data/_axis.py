@@ -190,29 +190,30 @@ def infer_grid(axis: Axis) -> Grid:
 def _candidate(axis: Axis) -> Grid:
     """Return the grid that the most common differences speak for."""
     if not _is_datetime(axis):
-        step = _mode(axis.steps(axis.times.astype(np.int64)))
+        step = _mode(axis, axis.times)
         return Count(step, step)
     times, rows = axis.distinct
     days, phases = split_days(times, axis.tz)
     if not axis.is_constant(phases):  # the time of day changes: steps of hours and below
-        return tick_grid(_mode(axis.steps(axis.times.astype(np.int64))))
+        return tick_grid(_mode(axis, axis.times.astype(np.int64)))
     for rule in Months.RULES:  # days of a month before days: all months are days as well
         grid = Months(1, "", rule)
         if grid.holds(days[:FEW]).all() and grid.holds(days).all():
             months = grid.number(days)
-            return month_grid(_mode(axis.steps(months[rows])), rule, int(months[0]))
-    steps, weekdays = axis.steps(days[rows]), weekday(days)
-    step = _mode(steps)
+            return month_grid(_mode(axis, months[rows]), rule, int(months[0]))
+    step, weekdays = _mode(axis, days[rows]), weekday(days)
     if step % 7 == 0:
         return week_grid(step // 7, int(weekdays[0]))
-    if step == 1 and weekdays.max() < 5 and steps.max() > 1:
+    if step == 1 and weekdays.max() < 5 and axis.steps(days[rows]).max() > 1:
         return parse_freq("B")
     return day_grid(step)
 
 
-def _mode(steps: np.ndarray) -> int:
-    """Most common step, of several the smallest."""
-    codes, values = pd.factorize(steps)
+def _mode(axis: Axis, numbers: np.ndarray) -> int:
+    """Most common difference to the row before, of several the smallest."""
+    if axis.lengths[0] > 1 and axis.rises(numbers, first := int(numbers[1] - numbers[0])):
+        return first
+    codes, values = pd.factorize(axis.steps(numbers))
     counts = np.bincount(codes)
     return int(values[counts == counts.max()].min())
 

@@ -18,7 +18,8 @@ from tsrnn.data._timestamps import period_freq, periods
 
 __all__ = [
     "in_library",
-    "pandas_column",
+    "pandas_columns",
+    "pandas_labels",
     "panel_frame",
     "to_pandas",
     "to_polars",
@@ -26,6 +27,13 @@ __all__ = [
     "write_paths",
     "write_stamps",
 ]
+
+
+# Types of polars whose columns a two-dimensional array holds as they are.
+NUMBERS = (
+    nw.Float64, nw.Float32, nw.Int64, nw.Int32, nw.Int16, nw.Int8,
+    nw.UInt64, nw.UInt32, nw.UInt16, nw.UInt8,
+)  # fmt: skip
 
 
 def write_frame(
@@ -340,8 +348,38 @@ def to_pandas(frame: Any) -> pd.DataFrame:
     """
     if isinstance(frame, pd.DataFrame):
         return frame
-    source = nw.from_native(frame, eager_only=True)
-    return pd.DataFrame({name: pandas_column(source[name]) for name in source.columns})
+    return pandas_columns(nw.from_native(frame, eager_only=True))
+
+
+def pandas_columns(source: nw.DataFrame[Any]) -> pd.DataFrame:
+    """Give the columns of polars as a frame of pandas, many of one type of numbers together."""
+    alike: dict[Any, list[str]] = {}
+    for name, dtype in source.schema.items():
+        if dtype in NUMBERS:
+            alike.setdefault(dtype, []).append(name)
+    blocks = []
+    for dtype, names in alike.items():
+        some = source.select(names)
+        # integers turn into floats where one is missing, each column for itself
+        whole = dtype.is_float() or not any(some.select(nw.all().null_count()).row(0))
+        if whole and len(names) > 1:
+            blocks.append(pd.DataFrame(some.to_numpy(), columns=names))
+    together = {name for block in blocks for name in block.columns.tolist()}
+    alone = {n: pandas_column(source[n]) for n in source.columns if n not in together}
+    index = pd.RangeIndex(len(source))
+    frame = pd.concat([pd.DataFrame(alone, index=index), *blocks], axis=1)
+    return frame if frame.columns.tolist() == source.columns else frame[source.columns]
+
+
+def pandas_labels(column: nw.Series[Any]) -> pd.Categorical:
+    """Give the labels of a column of text in polars as numbers and the different labels.
+
+    As text every row would be an object of Python of its own.
+    """
+    text = column.cast(nw.String)
+    labels = text.drop_nulls().unique(maintain_order=True).to_list()
+    numbers = nw.from_native(text.cast(nw.Enum(labels)).to_native().to_physical(), series_only=True)
+    return pd.Categorical.from_codes(numbers.cast(nw.Int64).fill_null(-1).to_numpy(), labels)
 
 
 def pandas_column(column: nw.Series[Any]) -> pd.Series:

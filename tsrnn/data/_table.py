@@ -17,7 +17,7 @@ from pandas.api.types import (
 )
 
 from tsrnn.data._faults import listed, quote, quoted
-from tsrnn.data._frames import pandas_column
+from tsrnn.data._frames import pandas_columns, pandas_labels
 from tsrnn.data._panel import Layout, Name
 from tsrnn.data._timestamps import Stamps, is_text, looks_like_dates, read_stamps
 
@@ -32,7 +32,9 @@ CONVERT = (
     "pd.to_numeric; drop rows that hold none, such as totals"
 )
 YEARS = 1500, 2200  # whole numbers in between that rise by one are years, not a variable
+SAMPLE = 1000  # rows that show whether those of a series follow each other
 VALUES_AT_ONCE = 2**20  # copied out of a frame together
+TEXT = nw.String, nw.Categorical, nw.Enum  # types of polars
 DEFAULT_TIME = "ds"  # name of the time column where none is given
 _LOST = "Give one with rows; a filter or a join before may have left none."
 
@@ -57,7 +59,7 @@ class Table:
     @property
     def names(self) -> list[Name]:
         """Names of the columns."""
-        return list(self.columns.columns)
+        return self.columns.columns.tolist()
 
     def rows(self, mask: np.ndarray) -> Table:
         """Return some of the rows."""
@@ -99,16 +101,16 @@ def _factorized(ids: pd.Index) -> tuple[np.ndarray, pd.Index]:
     if ids.dtype != object and getattr(ids.dtype, "storage", None) != "python":
         return pd.factorize(ids)
     values = ids.to_numpy(dtype=object)
+    sample = np.arange(1, len(values), max(len(values) // SAMPLE, 1))
     try:
-        begins = np.append(True, values[1:] != values[:-1])
+        if np.sum(values[sample] == values[sample - 1]) > len(sample) / 2:
+            starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+            codes, names = pd.factorize(values[starts])
+            lengths = np.diff(np.append(starts, len(values)))
+            return np.repeat(codes, lengths), pd.Index(names, dtype=ids.dtype)
     except (TypeError, ValueError):  # what cannot be compared may still be hashed
-        return pd.factorize(ids)
-    starts = np.flatnonzero(begins)
-    if 2 * len(starts) < len(ids):
-        codes, names = pd.factorize(values[starts])
-        codes = np.repeat(codes, np.diff(np.append(starts, len(ids))))
-    else:
-        codes, names = pd.factorize(values)
+        pass
+    codes, names = pd.factorize(values)
     return codes, pd.Index(names, dtype=ids.dtype)
 
 
@@ -129,7 +131,8 @@ def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = 
         _check_name(df.index.name)
         names = {"index_name": df.index.name, "series_name": df.name}
         return Table("series", "pandas", frame, stamps, **names)  # type: ignore[arg-type]
-    frame, backend, dates = _open(df)
+    keys = (id_col, time_col) if layout is None or layout.kind == "long" else ()
+    frame, backend, dates = _open(df, keys)
     _check_names(frame)
     if len(frame) == 0:
         raise ValueError(f"the frame must have rows; it is empty. {_LOST}")
@@ -184,8 +187,13 @@ def _wide_table(
     return Table("wide", "pandas", frame, stamps, index_name=frame.index.name)  # type: ignore[arg-type]
 
 
-def _open(df: object) -> tuple[pd.DataFrame, Literal["pandas", "polars"], frozenset[str]]:
-    """Return the frame in pandas, its library and the names of its polars Date columns."""
+def _open(
+    df: object, keys: tuple[Name, ...]
+) -> tuple[pd.DataFrame, Literal["pandas", "polars"], frozenset[str]]:
+    """Return the frame in pandas, its library and the names of its polars Date columns.
+
+    A frame that has all `keys` is long: its ids, the first of them, come as categories.
+    """
     if isinstance(df, pd.DataFrame):
         return df, "pandas", frozenset()
     if nw.dependencies.is_polars_lazyframe(df):
@@ -193,8 +201,12 @@ def _open(df: object) -> tuple[pd.DataFrame, Literal["pandas", "polars"], frozen
     if nw.dependencies.is_polars_dataframe(df):
         frame = nw.from_native(df, eager_only=True)
         dates = frozenset(name for name, dtype in frame.schema.items() if dtype == nw.Date)
-        columns = {name: pandas_column(frame[name]) for name in frame.columns}
-        return pd.DataFrame(columns), "polars", dates
+        if keys and {*keys} <= {*frame.columns} and frame.schema[str(keys[0])] in TEXT:
+            ids = frame[str(keys[0])]
+            columns = pandas_columns(frame.drop(ids.name))
+            columns.insert(frame.columns.index(ids.name), ids.name, pandas_labels(ids))
+            return columns, "polars", dates
+        return pandas_columns(frame), "polars", dates
     came = f"{type(df).__module__}.{type(df).__qualname__}".removeprefix("builtins.")
     raise TypeError(f"the data must be {_ACCEPTED}; got {came}.")
 
@@ -210,7 +222,7 @@ def _check_names(frame: pd.DataFrame) -> None:
         raise ValueError(
             f"column names must be unique; duplicated are {quoted(repeated)}. Rename or drop them."
         )
-    for name in frame.columns:
+    for name in frame.columns.tolist():
         _check_name(name)
         if name is None:
             raise ValueError("columns must have names; one is None. Rename it.")
@@ -230,7 +242,7 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
     That is the only column of dates of a frame whose other columns are numbers and whose index
     says nothing; where there are dates and doubt about them, the error says how to resolve it.
     """
-    dated = [name for name in not_real(frame, frame.columns) if _holds_dates(frame[name])]
+    dated = [name for name in not_real(frame, frame.columns.tolist()) if _holds_dates(frame[name])]
     if not dated:
         return None
     day, index = dated[0], frame.index
@@ -258,7 +270,7 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
             f"and an index of its own ({index.dtype}). Drop the one that is not the time: "
             f"df.drop(columns={day!r}), or df.reset_index(drop=True)."
         )
-    others = [name for name in frame.columns if name != day]
+    others = [name for name in frame.columns.tolist() if name != day]
     text = not_real(frame, others)
     if text:
         raise _no_numbers(frame, day, others, text)
@@ -302,10 +314,9 @@ def _check_no_years(frame: pd.DataFrame) -> None:
     says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
     if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
         return
-    numbers = frame.columns[of_dtypes(frame, is_integer_dtype)]
-    ends = numeric(frame[numbers].iloc[[0, -1]], numbers, "the column")
-    inside = ((ends >= YEARS[0]) & (ends <= YEARS[1])).all(axis=0)
-    for name in numbers[inside]:
+    numbers = frame.loc[:, of_dtypes(frame, is_integer_dtype)].iloc[[0, -1]]
+    ends = numeric(numbers, numbers.columns.tolist(), "the column")
+    for name in numbers.columns[((ends >= YEARS[0]) & (ends <= YEARS[1])).all(axis=0)]:
         if not frame[name].hasnans and (np.diff(frame[name].to_numpy()) == 1).all():
             raise ValueError(
                 f"time must be in the index; the frame counts its rows and has years in the column "
@@ -421,9 +432,12 @@ def numeric(
 
 def not_real(columns: pd.DataFrame, names: Sequence[Name], *, booleans: bool = True) -> list[Name]:
     """Return the columns that do not hold real numbers, or booleans where these are taken."""
-    real = of_dtypes(columns, lambda dtype: is_real(dtype) and (booleans or not is_bool_dtype(dtype)))
-    is_number = dict(zip(columns.columns, real, strict=True))
-    return [name for name in names if not is_number[name]]
+
+    def is_taken(dtype: Any) -> bool:
+        return is_real(dtype) and (booleans or not is_bool_dtype(dtype))
+
+    taken = dict(zip(columns.columns.tolist(), of_dtypes(columns, is_taken), strict=True))
+    return [name for name in names if not taken[name]]
 
 
 def of_dtypes(columns: pd.DataFrame, holds: Callable[[Any], bool]) -> list[bool]:
@@ -440,7 +454,7 @@ def is_real(dtype: Any) -> bool:
 
 def _places(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray:
     """Return the numbers of some columns."""
-    places = {name: number for number, name in enumerate(columns.columns)}
+    places = {name: number for number, name in enumerate(columns.columns.tolist())}
     return np.array([places[name] for name in names], np.intp)
 
 
