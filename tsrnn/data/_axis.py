@@ -38,6 +38,7 @@ __all__ = [
     "show_time",
 ]
 
+CACHED_ROWS = 2**16  # whose numbers stay in the processor's cache
 ROWS_AT_ONCE = 2**20  # whose positions on a grid are found together
 MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows with missing ones inserted; these a row that came
 FEW = 1000  # rows that show most frequencies not to be monthly
@@ -92,14 +93,15 @@ class Axis:
         return np.delete(np.diff(numbers), self.indptr[1:-1] - 1)
 
     def rises(self, numbers: np.ndarray, step: int) -> bool:
-        """Whether per-row numbers rise by `step` from row to row within every series."""
-        equal = numbers[1:] == numbers[:-1] + step
-        equal[self.indptr[1:-1] - 1] = True  # from one series to the next
-        return bool(equal.all())
-
-    def is_constant(self, numbers: np.ndarray) -> bool:
-        """Whether numbers of the distinct timestamps do not change within a series."""
-        return bool((numbers == numbers[0]).all()) or self.rises(numbers[self.distinct[1]], 0)
+        """Whether numbers of the distinct timestamps rise by `step` from row to row of a series."""
+        rows, n = self.distinct[1], len(self.times)
+        rising = np.ones(max(n - 1, 0), bool)
+        for low in range(0, n - 1, CACHED_ROWS):
+            part = slice(low, low + CACHED_ROWS + 1)
+            block = numbers[part if isinstance(rows, slice) else rows[part]]
+            np.equal(block[1:], block[:-1] + step, out=rising[low : low + CACHED_ROWS])
+        rising[self.indptr[1:-1] - 1] = True  # from one series to the next
+        return bool(rising.all())
 
     def series(self, i: int) -> Axis:
         """Return the axis of one series."""
@@ -189,19 +191,19 @@ def infer_grid(axis: Axis) -> Grid:
 
 def _candidate(axis: Axis) -> Grid:
     """Return the grid that the most common differences speak for."""
-    if not _is_datetime(axis):
-        step = _mode(axis, axis.times)
-        return Count(step, step)
     times, rows = axis.distinct
+    if not _is_datetime(axis):
+        step = _mode(axis, times)
+        return Count(step, step)
     days, phases = split_days(times, axis.tz)
-    if not axis.is_constant(phases):  # the time of day changes: steps of hours and below
-        return tick_grid(_mode(axis, axis.times.astype(np.int64)))
+    if not axis.rises(phases, 0):  # the time of day changes: steps of hours and below
+        return tick_grid(_mode(axis, times.astype(np.int64)))
     for rule in Months.RULES:  # days of a month before days: all months are days as well
         grid = Months(1, "", rule)
         if grid.holds(days[:FEW]).all() and grid.holds(days).all():
             months = grid.number(days)
-            return month_grid(_mode(axis, months[rows]), rule, int(months[0]))
-    step, weekdays = _mode(axis, days[rows]), weekday(days)
+            return month_grid(_mode(axis, months), rule, int(months[0]))
+    step, weekdays = _mode(axis, days), weekday(days)
     if step % 7 == 0:
         return week_grid(step // 7, int(weekdays[0]))
     if step == 1 and weekdays.max() < 5 and axis.steps(days[rows]).max() > 1:
@@ -210,21 +212,24 @@ def _candidate(axis: Axis) -> Grid:
 
 
 def _mode(axis: Axis, numbers: np.ndarray) -> int:
-    """Most common difference to the row before, of several the smallest."""
-    if axis.lengths[0] > 1 and axis.rises(numbers, first := int(numbers[1] - numbers[0])):
-        return first
-    codes, values = pd.factorize(axis.steps(numbers))
+    """Most common step of numbers of the distinct timestamps, of several the smallest."""
+    rows = axis.distinct[1]
+    if axis.lengths[0] > 1:
+        first, second = numbers[rows][:2] if isinstance(rows, slice) else numbers[rows[:2]]
+        if axis.rises(numbers, int(second - first)):
+            return int(second - first)
+    codes, values = pd.factorize(axis.steps(numbers[rows]))
     counts = np.bincount(codes)
     return int(values[counts == counts.max()].min())
 
 
 def is_regular(axis: Axis, grid: Grid) -> bool:
     """Whether every row lies one step of the grid after the row before it."""
-    times, rows = axis.distinct
+    times = axis.distinct[0]
     if not grid.contains(times, axis.tz).all():
         return False
     numbers, phases = grid.numbers(times, axis.tz), grid.phases(times, axis.tz)
-    return axis.rises(numbers[rows], grid.step) and axis.is_constant(phases)
+    return axis.rises(numbers, grid.step) and axis.rises(phases, 0)
 
 
 def _fits(axis: Axis, grid: Grid) -> bool:

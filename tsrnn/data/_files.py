@@ -389,7 +389,10 @@ class _LongRows:
         self._values[rows], self._times[rows] = columns, table.stamps.values
         if table.ids is None:
             return
-        codes, names = pd.factorize(table.ids)
+        if isinstance(table.ids, pd.CategoricalIndex):  # all of them there, in order
+            codes, names = table.ids.codes, table.ids.categories
+        else:
+            codes, names = pd.factorize(table.ids)
         known = [self._numbers.setdefault(name, len(self._numbers)) for name in names.tolist()]
         self._codes[rows] = np.array([*known, -1])[codes]  # missing ids are -1 before and after
 
