@@ -222,13 +222,13 @@ def read_future(
     wanted = future_times((last_times, freq), h, tz=layout.tz)
     rows = _match(table, pd.Index(ids), wanted, layout)
     values = numeric(table.columns, names, "the column")[rows]
-    for j, name in enumerate(names):
-        wrong = ~np.isfinite(values[:, :, j])
-        if wrong.any():
-            raise ValueError(
-                f"the column {name!r} of X_future must have no missing or infinite values; such "
-                f"are {_places(wrong, pd.Index(ids), wanted, layout)}. Fill them in."
-            )
+    finite = np.isfinite(values)
+    for j in np.flatnonzero(~finite.all(axis=(0, 1))):
+        places = _places(~finite[:, :, j], pd.Index(ids), wanted, layout)
+        raise ValueError(
+            f"the column {names[j]!r} of X_future must have no missing or infinite values; such "
+            f"are {places}. Fill them in."
+        )
     return values
 
 

@@ -148,10 +148,16 @@ def read_series(
     """
     table, targets, exog_names = _open(df, target, id_col, time_col, missing, None, None)
     codes, ids = table.groups()
+    if np.any(codes[1:] < codes[:-1]):
+        order = series_order(codes)
+        table, codes = table.rows(order), codes[order]
 
     def read(series: list[int]) -> Panel:
-        part = table if len(series) == len(ids) else table.rows(np.isin(codes, series))
-        return _panel(part, targets, exog_names, freq, missing, None)
+        first, last = series[0], series[-1]
+        rows: slice | np.ndarray = slice(*np.searchsorted(codes, [first, last + 1]).tolist())
+        if len(series) <= last - first:  # some in between are left out
+            rows = np.isin(codes, series)
+        return _panel(table.rows(rows), targets, exog_names, freq, missing, None)
 
     panels, faults = tell_apart(range(len(ids)), read, _HOPELESS)
     if len(panels) > 1:

@@ -61,13 +61,13 @@ class Table:
         """Names of the columns."""
         return self.columns.columns.tolist()
 
-    def rows(self, mask: np.ndarray) -> Table:
-        """Return some of the rows."""
+    def rows(self, rows: slice | np.ndarray) -> Table:
+        """Return some of the rows: a slice, a mask, or their numbers in the order wanted."""
         return replace(
             self,
-            columns=self.columns[mask],
-            stamps=replace(self.stamps, values=self.stamps.values[mask]),
-            ids=None if self.ids is None else self.ids[mask],
+            columns=self.columns.iloc[rows],
+            stamps=replace(self.stamps, values=self.stamps.values[rows]),
+            ids=None if self.ids is None else self.ids[rows],
         )
 
     def groups(self) -> tuple[np.ndarray, pd.Index]:
@@ -387,8 +387,9 @@ def _refuse_text(columns: pd.DataFrame, names: Sequence[Name]) -> None:
 
 def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> tuple[Name, ...]:
     """Return `expected` if these are the names that came, in any order."""
-    missing = [name for name in expected if name not in came]
-    extra = [name for name in came if name not in expected]
+    present, needed_names = set(came), set(expected)
+    missing = [name for name in expected if name not in present]
+    extra = [name for name in came if name not in needed_names]
     if missing or extra:
         parts = [f"missing {quoted(missing)}"] if missing else []
         parts += [f"not needed {quoted(extra)}"] if extra else []
