@@ -25,9 +25,10 @@ def complete(
     that comes back has them.
     """
     offsets = None if is_regular(axis, grid) else positions(axis, grid)
-    refused = np.isinf(data) if missing == "keep" else ~np.isfinite(data)
-    for j in np.flatnonzero(refused.any(axis=0)):
-        _check_column(data[:, j], names[j], axis, missing)
+    sound = ~np.isinf(data) if missing == "keep" else np.isfinite(data)
+    if not sound.all():  # of all values first: column by column takes longer
+        for j in np.flatnonzero(~sound.all(axis=0)):
+            _check_column(data[:, j], names[j], axis, missing)
     if offsets is not None and missing == "error":
         check_gaps(axis, grid, offsets)
     elif offsets is not None:

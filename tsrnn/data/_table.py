@@ -21,7 +21,7 @@ from tsrnn.data._frames import pandas_columns, pandas_labels
 from tsrnn.data._panel import Layout, Name
 from tsrnn.data._timestamps import Stamps, is_text, looks_like_dates, read_stamps
 
-__all__ = ["Table", "choose_columns", "exact_columns", "numeric", "read_table"]
+__all__ = ["Table", "check_numeric", "choose_columns", "exact_columns", "float_array", "read_table"]
 
 _ACCEPTED = (
     "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
@@ -315,7 +315,7 @@ def _check_no_years(frame: pd.DataFrame) -> None:
     if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
         return
     numbers = frame.loc[:, of_dtypes(frame, is_integer_dtype)].iloc[[0, -1]]
-    ends = numeric(numbers, numbers.columns.tolist(), "the column")
+    ends = float_array(numbers, numbers.columns.tolist())
     for name in numbers.columns[((ends >= YEARS[0]) & (ends <= YEARS[1])).all(axis=0)]:
         if not frame[name].hasnans and (np.diff(frame[name].to_numpy()) == 1).all():
             raise ValueError(
@@ -402,10 +402,10 @@ def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> 
     return tuple(expected)
 
 
-def numeric(
+def check_numeric(
     columns: pd.DataFrame, names: Sequence[Name], what: str, *, booleans: bool = True
-) -> np.ndarray:
-    """Return columns as a float64 array of its own, shape (N, len(names)); missing is NaN."""
+) -> None:
+    """Refuse columns that hold no numbers."""
     for name in not_real(columns, names, booleans=booleans)[:1]:
         column = columns[name]
         numeral = written_number(column)
@@ -420,7 +420,12 @@ def numeric(
             f"{what} {name!r} must be numeric (integer or float); got dtype {column.dtype}"
             f"{example}. {advice}."
         )
-    places = _places(columns, names)
+
+
+def float_array(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray:
+    """Return columns of numbers as an array of its own, shape (N, len(names)); missing is NaN."""
+    number = {name: place for place, name in enumerate(columns.columns.tolist())}
+    places = np.array([number[name] for name in names], np.intp)
     out = np.empty((len(columns), len(places)))
     at_once = max(1, VALUES_AT_ONCE // max(1, len(columns)))
     for low in range(0, len(places), at_once):
@@ -451,12 +456,6 @@ def of_dtypes(columns: pd.DataFrame, holds: Callable[[Any], bool]) -> list[bool]
 def is_real(dtype: Any) -> bool:
     """Whether columns of a dtype hold real numbers or booleans."""
     return is_bool_dtype(dtype) or (is_numeric_dtype(dtype) and not is_complex_dtype(dtype))
-
-
-def _places(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray:
-    """Return the numbers of some columns."""
-    places = {name: number for number, name in enumerate(columns.columns.tolist())}
-    return np.array([places[name] for name in names], np.intp)
 
 
 def written_number(column: pd.Series) -> str | None:
