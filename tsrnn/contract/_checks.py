@@ -403,7 +403,7 @@ def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
     ValueError: values of the column 'y' must be at most 1e+70 in size...
     """
     for names, values in _blocks(panel):
-        for j in np.flatnonzero((_sizes(panel, values) > largest).any(axis=0)):
+        for j in np.flatnonzero((_sizes(panel, values) > largest).any(axis=0)).tolist():
             column = values[:, j]
             rows = np.flatnonzero(np.abs(column) > largest)
             raise ValueError(
@@ -428,7 +428,7 @@ def check_not_too_small(panel: Panel) -> None:
     for names, values in _blocks(panel):
         sizes = _sizes(panel, values)
         lost = (sizes > 0) & (sizes < LEAST)
-        for j in np.flatnonzero(lost.any(axis=0)):
+        for j in np.flatnonzero(lost.any(axis=0)).tolist():
             small = np.flatnonzero(lost[:, j])
             i = small[0]
             more = f" So it is in {len(small) - 1} more series." if len(small) > 1 else ""

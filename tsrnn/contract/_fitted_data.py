@@ -163,14 +163,14 @@ class FittedData:
     @property
     def given_columns(self) -> list[Any]:
         """Names of the exogenous columns that frames hold."""
-        made = {*self.calendar_columns}
-        return [name for name in self.exog_names if name not in made]
+        waves = {*self.calendar_columns}
+        return [name for name in self.exog_names if name not in waves]
 
     @property
     def given_ahead(self) -> list[Any]:
         """Names of the columns of `X_future`."""
-        made = {*self.calendar_columns}
-        return [name for name in self.known_ahead if name not in made]
+        waves = {*self.calendar_columns}
+        return [name for name in self.known_ahead if name not in waves]
 
     def complete(self, panel: Panel) -> Panel:
         """Panel of a later frame with the columns of the calendar, its static columns checked."""

@@ -342,8 +342,8 @@ def read_files(
     if files.kind == "csv":
         time, ids = (name if name in files.columns else None for name in (time_col, id_col))
         frame = files.read(time, ids)
-        steps = time is not None and frame[time].drop_duplicates().str.fullmatch(INTEGERS)
-        if time is not None and steps.all():  # such as years
+        # steps, such as years
+        if time is not None and frame[time].drop_duplicates().str.fullmatch(INTEGERS).all():
             frame[time] = frame[time].astype("int64")
         return read_table(frame, id_col, time_col, layout)
     files.check_zones(time_col)

@@ -366,11 +366,11 @@ def pandas_columns(source: nw.DataFrame[Any]) -> pd.DataFrame:
             alike.setdefault(dtype, []).append(name)
     blocks = []
     for dtype, names in alike.items():
-        some = source.select(names)
+        part = source.select(names)
         # integers turn into floats where one is missing, each column for itself
-        whole = dtype.is_float() or not any(some.select(nw.all().null_count()).row(0))
+        whole = dtype.is_float() or not any(part.select(nw.all().null_count()).row(0))
         if whole and len(names) > 1:
-            blocks.append(pd.DataFrame(some.to_numpy(), columns=names))
+            blocks.append(pd.DataFrame(part.to_numpy(), columns=names))
     together = {name for block in blocks for name in block.columns.tolist()}
     alone = {n: pandas_column(source[n]) for n in source.columns if n not in together}
     index = pd.RangeIndex(len(source))
@@ -378,15 +378,16 @@ def pandas_columns(source: nw.DataFrame[Any]) -> pd.DataFrame:
     return frame if frame.columns.tolist() == source.columns else frame[source.columns]
 
 
-def pandas_labels(column: nw.Series[Any]) -> pd.Categorical:
+def pandas_labels(column: nw.Series[Any]) -> pd.Series:
     """Give the labels of a column of text in polars as numbers and the different labels.
 
     As text every row would be an object of Python of its own.
     """
     text = column.cast(nw.String)
-    labels = text.drop_nulls().unique(maintain_order=True).to_list()
+    labels: Any = text.drop_nulls().unique(maintain_order=True).to_list()
     numbers = nw.from_native(text.cast(nw.Enum(labels)).to_native().to_physical(), series_only=True)
-    return pd.Categorical.from_codes(numbers.cast(nw.Int64).fill_null(-1).to_numpy(), labels)
+    codes: Any = numbers.cast(nw.Int64).fill_null(-1).to_numpy()
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(labels)))
 
 
 def pandas_column(column: nw.Series[Any]) -> pd.Series:

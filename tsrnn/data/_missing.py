@@ -27,7 +27,7 @@ def complete(
     offsets = None if is_regular(axis, grid) else positions(axis, grid)
     sound = ~np.isinf(data) if missing == "keep" else np.isfinite(data)
     if not sound.all():  # of all values first: column by column takes longer
-        for j in np.flatnonzero(~sound.all(axis=0)):
+        for j in np.flatnonzero(~sound.all(axis=0)).tolist():
             _check_column(data[:, j], names[j], axis, missing)
     if offsets is not None and missing == "error":
         check_gaps(axis, grid, offsets)
@@ -43,17 +43,17 @@ def complete(
         whole[rows] = data
         data = whole
     if missing == "keep":
-        for j in np.flatnonzero(np.isnan(data[:, n_targets:]).any(axis=0)) + n_targets:
-            empty = np.flatnonzero(np.isnan(data[:, j]))
+        for j in np.flatnonzero(np.isnan(data[:, n_targets:]).any(axis=0)).tolist():
+            empty = np.flatnonzero(np.isnan(data[:, n_targets + j]))
             raise ValueError(
                 'missing="keep" keeps missing values of targets only; the exogenous column '
-                f"{names[j]!r} must have a value in every row, rows that had to be inserted "
-                f"included; missing are {axis.describe(empty)}. Fill them in."
+                f"{names[n_targets + j]!r} must have a value in every row, rows that had to be "
+                f"inserted included; missing are {axis.describe(empty)}. Fill them in."
             )
         return axis, data
     # One line through all series: the first and the last row of each have values (see
     # `_check_column`), so that it fills nothing from one series to another.
-    for j in np.flatnonzero(np.isnan(data).any(axis=0)):
+    for j in np.flatnonzero(np.isnan(data).any(axis=0)).tolist():
         unknown = np.isnan(data[:, j])
         known = np.flatnonzero(~unknown)
         data[unknown, j] = np.interp(np.flatnonzero(unknown), known, data[known, j])

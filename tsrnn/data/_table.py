@@ -59,7 +59,7 @@ class Table:
     @property
     def names(self) -> list[Name]:
         """Names of the columns."""
-        return self.columns.columns.tolist()
+        return list(self.columns.columns.tolist())
 
     def rows(self, rows: slice | np.ndarray) -> Table:
         """Return some of the rows: a slice, a mask, or their numbers in the order wanted."""
@@ -316,7 +316,8 @@ def _check_no_years(frame: pd.DataFrame) -> None:
         return
     numbers = frame.loc[:, of_dtypes(frame, is_integer_dtype)].iloc[[0, -1]]
     ends = float_array(numbers, numbers.columns.tolist())
-    for name in numbers.columns[((ends >= YEARS[0]) & (ends <= YEARS[1])).all(axis=0)]:
+    inside = np.flatnonzero(((ends >= YEARS[0]) & (ends <= YEARS[1])).all(axis=0))
+    for name in numbers.columns[inside]:
         if not frame[name].hasnans and (np.diff(frame[name].to_numpy()) == 1).all():
             raise ValueError(
                 f"time must be in the index; the frame counts its rows and has years in the column "
@@ -424,7 +425,7 @@ def check_numeric(
 
 def float_array(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray:
     """Return columns of numbers as an array of its own, shape (N, len(names)); missing is NaN."""
-    number = {name: place for place, name in enumerate(columns.columns.tolist())}
+    number: dict[Name, int] = {name: place for place, name in enumerate(columns.columns.tolist())}
     places = np.array([number[name] for name in names], np.intp)
     out = np.empty((len(columns), len(places)))
     at_once = max(1, VALUES_AT_ONCE // max(1, len(columns)))
@@ -442,7 +443,8 @@ def not_real(columns: pd.DataFrame, names: Sequence[Name], *, booleans: bool = T
     def is_taken(dtype: Any) -> bool:
         return is_real(dtype) and (booleans or not is_bool_dtype(dtype))
 
-    taken = dict(zip(columns.columns.tolist(), of_dtypes(columns, is_taken), strict=True))
+    names_there: list[Name] = list(columns.columns.tolist())
+    taken = dict(zip(names_there, of_dtypes(columns, is_taken), strict=True))
     return [name for name in names if not taken[name]]
 
 

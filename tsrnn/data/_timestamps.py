@@ -167,7 +167,7 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
         wrong = ~texts.isin(members)[rows] & (rows >= 0)
         raise _no_date(column, wrong, what, like=members[0])
     if name == "quarters":
-        return pd.PeriodIndex(texts.str.replace("-", ""), freq="Q").take(rows, fill_value=pd.NaT)
+        return pd.PeriodIndex(texts.str.replace("-", ""), freq="Q").take(rows, fill_value=pd.NaT)  # type: ignore[arg-type]
     try:
         times: Any = pd.to_datetime(texts.str.replace("M", "-"), format="ISO8601", errors="coerce")
     except ValueError:
@@ -180,7 +180,7 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
     wrong = np.asarray(times.isna())[rows] & (rows >= 0)
     if wrong.any():
         raise _no_date(column, wrong, what, like="2020-02-29")
-    return times.take(rows, fill_value=pd.NaT)
+    return times.take(rows, fill_value=pd.NaT)  # type: ignore[arg-type]
 
 
 def _no_date(column: pd.Index, wrong: np.ndarray, what: str, *, like: str) -> ValueError:
