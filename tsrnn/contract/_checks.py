@@ -412,13 +412,13 @@ def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
     ]
     if all(-largest <= low and high <= largest for low, high in ends):
         return
-    for name, column in _columns(panel):
-        with np.errstate(invalid="ignore"):
+    for names, values in _blocks(panel):
+        for j in np.flatnonzero((_sizes(panel, values) > largest).any(axis=0)).tolist():
+            column = values[:, j]
             rows = np.flatnonzero(np.abs(column) > largest)
-        if len(rows):
             raise ValueError(
-                f"values of the column {name!r} must be at most {largest:g} in size, so that no "
-                f"result overflows; larger are {panel.axis.describe(rows)}, the first "
+                f"values of the column {names[j]!r} must be at most {largest:g} in size, so that "
+                f"no result overflows; larger are {panel.axis.describe(rows)}, the first "
                 f"{column[rows[0]]:.3g}. Divide the column by a constant, or replace these values"
             )
 
@@ -436,25 +436,29 @@ def check_not_too_small(panel: Panel) -> None:
         Naming column and series.
     """
     starts = panel.indptr[:-1]
-    first = np.hstack([panel.values[starts], panel.exog[starts]])
-    # Most columns are cleared by the first value of each series, without a look at the others.
-    unclear = np.flatnonzero(~(np.abs(first) >= LEAST).all(0))
-    columns = _columns(panel) if len(unclear) else []
-    for name, column in (columns[j] for j in unclear):
-        size = np.where(np.isnan(column), 0.0, np.abs(column))
-        largest = np.maximum.reduceat(size, starts)
-        small = np.flatnonzero((largest > 0) & (largest < LEAST))
-        if len(small):
+    # The first value of each series clears most, without a look at the others.
+    if all((np.abs(values[starts]) >= LEAST).all() for values in (panel.values, panel.exog)):
+        return
+    for names, values in _blocks(panel):
+        sizes = _sizes(panel, values)
+        lost = (sizes > 0) & (sizes < LEAST)
+        for j in np.flatnonzero(lost.any(axis=0)).tolist():
+            small = np.flatnonzero(lost[:, j])
             i = small[0]
             more = f" So it is in {len(small) - 1} more series." if len(small) > 1 else ""
             raise ValueError(
-                f"{panel.axis.where(i)}values of the column {name!r} must reach {LEAST:g} in size "
-                f"or be 0, so that their squares are not lost; the largest is {largest[i]:.3g}. "
-                f"Multiply the column by a constant.{more}"
+                f"{panel.axis.where(i)}values of the column {names[j]!r} must reach {LEAST:g} in "
+                f"size or be 0, so that their squares are not lost; the largest is "
+                f"{sizes[i, j]:.3g}. Multiply the column by a constant.{more}"
             )
 
 
-def _columns(panel: Panel) -> list[tuple[object, np.ndarray]]:
-    """Names and values of all columns."""
-    names = (*panel.target_names, *panel.exog_names)
-    return list(zip(names, [*panel.values.T, *panel.exog.T], strict=True))
+def _blocks(panel: Panel) -> list[tuple[Sequence[object], np.ndarray]]:
+    """Names and values of the targets and of the exogenous columns."""
+    return [(panel.target_names, panel.values), (panel.exog_names, panel.exog)]
+
+
+def _sizes(panel: Panel, values: np.ndarray) -> np.ndarray:
+    """Largest absolute value of each series and column, (S, n); NaN where there is none."""
+    starts = panel.indptr[:-1]
+    return np.fmax(np.fmax.reduceat(values, starts), -np.fmin.reduceat(values, starts))

@@ -166,7 +166,7 @@ class FittedModel(Protocol[S]):
         self, state: S, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
-        columns = [panel.exog_names.index(name) for name in self.data.known_ahead]
+        known_ahead = panel.exog_of(self.data.known_ahead)
         forecasts: dict[str, np.ndarray] = {}
         known = np.zeros_like(origins.counts)  # new rows taken in
         for ordinal in range(origins.counts.max()):
@@ -177,7 +177,7 @@ class FittedModel(Protocol[S]):
                 new = panel.select(on).between(known[on], known[on] + origins.step)
                 state, known = self.advance(state, new), known + origins.step
             rows = origins.first[at][:, None] + np.arange(h)
-            future = panel.exog[rows][..., columns] if columns else None
+            future = known_ahead[rows] if known_ahead.shape[1] else None
             for name, values in self.forecast(state, h, levels, future).items():
                 shape = len(origins.series), *values.shape[1:]
                 forecasts.setdefault(name, np.empty(shape))[at] = values

@@ -165,12 +165,14 @@ class FittedData:
     @cached_property
     def given_columns(self) -> list[Any]:
         """Names of the exogenous columns that frames hold."""
-        return [name for name in self.exog_names if name not in self.calendar_columns]
+        waves = {*self.calendar_columns}
+        return [name for name in self.exog_names if name not in waves]
 
     @cached_property
     def given_ahead(self) -> list[Any]:
         """Names of the columns of `X_future`."""
-        return [name for name in self.known_ahead if name not in self.calendar_columns]
+        waves = {*self.calendar_columns}
+        return [name for name in self.known_ahead if name not in waves]
 
     def complete(self, panel: Panel) -> Panel:
         """Panel of a later frame with the columns of the calendar, its static columns checked."""
@@ -208,7 +210,8 @@ class FittedData:
         ValueError
             If the future of one is not known.
         """
-        absent = [name for name in self.exog_names if name not in self.known_ahead]
+        places = {name: place for place, name in enumerate(self.known_ahead)}
+        absent = [name for name in self.exog_names if name not in places]
         if absent:
             raise ValueError(
                 f"forecasts need the future of all regressors; not known ahead are {absent}. "
@@ -218,7 +221,7 @@ class FittedData:
         if not self.exog_names:
             return None
         assert future is not None  # by the contract, with columns that are known ahead
-        return future[:, :, [self.known_ahead.index(name) for name in self.exog_names]]
+        return future[:, :, [places[name] for name in self.exog_names]]
 
     def check_static_unchanged(self, panel: Panel) -> None:
         """Refuse new rows whose static columns differ from those of their series.
@@ -316,7 +319,8 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
     known = [given] if isinstance(given, str | int) and not isinstance(given, bool) else given
     if not isinstance(known, Sequence):
         raise TypeError(f"{argument} must be a column name or a list of them; got {given!r}")
-    absent = [name for name in known if name not in panel.exog_names]
+    present = {*panel.exog_names}
+    absent = [name for name in known if name not in present]
     if absent:
         there = f"which are {list(panel.exog_names)}" if panel.exog_names else "which has none"
         raise ValueError(
@@ -336,15 +340,15 @@ def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
     ValueError
         If one is not, naming column, series and rows.
     """
-    columns = [panel.exog_names.index(name) for name in names]
-    first = panel.exog[panel.indptr[:-1]][:, columns]
-    varies = panel.exog[:, columns] != np.repeat(first, panel.lengths, 0)
+    columns = panel.exog_of(names)
+    first = columns[panel.indptr[:-1]]
+    varies = columns != np.repeat(first, panel.lengths, 0)
     for j, name in enumerate(names):
         rows = np.flatnonzero(varies[:, j])
         if len(rows):
             i = int(panel.axis.codes[rows[0]])
             differing = rows[panel.axis.codes[rows] == i]
-            value = panel.exog[differing[0], columns[j]]
+            value = columns[differing[0], j]
             raise ValueError(
                 f"{panel.axis.where(i)}the static column {name!r} must be constant within the "
                 f"series; it begins with {first[i, j]:g} and is {value:g} "
@@ -389,9 +393,8 @@ def warn_of_short_calendar(panel: Panel, features: Sequence[str]) -> None:
 
 def known_values(panel: Panel, names: Sequence[Any], h: int) -> np.ndarray:
     """Columns of a panel as (S, h, n), the last row repeated after a series' end."""
-    columns = [panel.exog_names.index(name) for name in names]
     rows = panel.indptr[:-1, None] + np.arange(h)
-    return panel.exog[np.minimum(rows, panel.indptr[1:, None] - 1)][..., columns]
+    return panel.exog_of(names)[np.minimum(rows, panel.indptr[1:, None] - 1)]
 
 
 def listed_labels(labels: Any) -> list[Any]:

@@ -90,19 +90,17 @@ def r_squared(panel: Panel, forecast: np.ndarray, scale: np.ndarray) -> float:
     ValueError
         If all values of the panel are missing, or squared errors overflow.
     """
-    scores: list[float] = []
-    for i in range(panel.n_series):
-        actual = panel.series(i)
-        with np.errstate(over="ignore"):
-            squares = ((actual - forecast[i, : len(actual)]) / scale[i]) ** 2
-        scores += [
-            1 - float(column[seen].mean())
-            for column, seen in zip(squares.T, ~np.isnan(actual.T), strict=True)
-            if seen.any()
-        ]
-    if not scores:
+    starts, lengths = panel.indptr[:-1], panel.lengths
+    series = np.repeat(np.arange(panel.n_series), lengths)
+    steps = np.arange(len(series)) - np.repeat(starts, lengths)
+    with np.errstate(over="ignore"):
+        squares = ((panel.values - forecast[series, steps]) / scale[series]) ** 2
+        seen = ~np.isnan(panel.values)
+        counts = np.add.reduceat(seen, starts, dtype=float)
+        sums = np.add.reduceat(np.where(seen, squares, 0.0), starts)
+    if not counts.any():
         raise ValueError("a score needs values to compare with; all values of df are missing")
-    score = float(np.mean(scores))
+    score = float(np.mean(1 - sums[counts > 0] / counts[counts > 0]))
     if np.isinf(score):
         raise ValueError(
             "a score needs squared errors in units of the training data's variance that are "

@@ -33,10 +33,12 @@ __all__ = [
     "check_gaps",
     "check_increasing",
     "infer_grid",
+    "is_regular",
     "positions",
     "show_time",
 ]
 
+CACHED_ROWS = 2**16  # whose numbers stay in the processor's cache
 ROWS_AT_ONCE = 2**20  # whose positions on a grid are found together
 MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows with missing ones inserted; these a row that came
 FEW = 1000  # rows that show most frequencies not to be monthly
@@ -75,9 +77,31 @@ class Axis:
         mask[self.indptr[:-1]] = False
         return np.flatnonzero(mask)
 
+    @cached_property
+    def distinct(self) -> tuple[np.ndarray, np.ndarray | slice]:
+        """Different timestamps, the first row's first, and the number of that of each row.
+
+        Series share most of their timestamps, so that a calendar is asked about few.
+        """
+        if 4 * self.lengths.max() > len(self.times):  # each of the longest series' is another one
+            return self.times, slice(None)
+        rows, times = pd.factorize(self.times)
+        return np.asarray(times), rows
+
     def steps(self, numbers: np.ndarray) -> np.ndarray:
         """Differences of per-row numbers to the row before, at the rows `inner`."""
-        return numbers[self.inner] - numbers[self.inner - 1]
+        return np.delete(np.diff(numbers), self.indptr[1:-1] - 1)
+
+    def rises(self, numbers: np.ndarray, step: int) -> bool:
+        """Whether numbers of the distinct timestamps rise by `step` from row to row of a series."""
+        rows, n = self.distinct[1], len(self.times)
+        rising = np.ones(max(n - 1, 0), bool)
+        for low in range(0, n - 1, CACHED_ROWS):
+            part = slice(low, low + CACHED_ROWS + 1)
+            block = numbers[part if isinstance(rows, slice) else rows[part]]
+            np.equal(block[1:], block[:-1] + step, out=rising[low : low + CACHED_ROWS])
+        rising[self.indptr[1:-1] - 1] = True  # from one series to the next
+        return bool(rising.all())
 
     def series(self, i: int) -> Axis:
         """Return the axis of one series."""
@@ -122,9 +146,11 @@ def show_time(time: object, tz: str | None, period: str | None) -> str:
 
 def check_increasing(axis: Axis) -> None:
     """Refuse timestamps that repeat or go back within a series."""
-    rows = axis.inner[axis.times[axis.inner] <= axis.times[axis.inner - 1]]
-    if not len(rows):
+    later = axis.times[1:] > axis.times[:-1]
+    later[axis.indptr[1:-1] - 1] = True  # the first row of a series comes after none
+    if later.all():
         return
+    rows = np.flatnonzero(~later) + 1
     keys = pd.DataFrame({"code": axis.codes, "time": axis.times})
     repeated = np.flatnonzero(keys.duplicated().to_numpy())
     other = "" if axis.named else " If the frame holds several series, name their column by id_col."
@@ -165,37 +191,55 @@ def infer_grid(axis: Axis) -> Grid:
 
 def _candidate(axis: Axis) -> Grid:
     """Return the grid that the most common differences speak for."""
-    numbers = axis.times.astype(np.int64)
+    times, rows = axis.distinct
     if not _is_datetime(axis):
-        step = _mode(axis.steps(numbers))
+        step = _mode(axis, times)
         return Count(step, step)
-    days, phases = split_days(axis.times, axis.tz)
-    if np.any(axis.steps(phases)):  # the time of day changes: steps of hours and below
-        return tick_grid(_mode(axis.steps(numbers)))
+    days, phases = split_days(times, axis.tz)
+    if not axis.rises(phases, 0):  # the time of day changes: steps of hours and below
+        return tick_grid(_mode(axis, times.astype(np.int64)))
     for rule in Months.RULES:  # days of a month before days: all months are days as well
         grid = Months(1, "", rule)
         if grid.holds(days[:FEW]).all() and grid.holds(days).all():
             months = grid.number(days)
-            return month_grid(_mode(axis.steps(months)), rule, int(months[0]))
-    step = _mode(axis.steps(days))
-    weekdays = weekday(days)
+            return month_grid(_mode(axis, months), rule, int(months[0]))
+    step, weekdays = _mode(axis, days), weekday(days)
     if step % 7 == 0:
         return week_grid(step // 7, int(weekdays[0]))
-    if step == 1 and weekdays.max() < 5 and axis.steps(days).max() > 1:
+    if step == 1 and weekdays.max() < 5 and axis.steps(days[rows]).max() > 1:
         return parse_freq("B")
     return day_grid(step)
 
 
-def _mode(steps: np.ndarray) -> int:
-    values, counts = np.unique(steps, return_counts=True)
-    return int(values[counts.argmax()])
+def _mode(axis: Axis, numbers: np.ndarray) -> int:
+    """Most common step of numbers of the distinct timestamps, of several the smallest."""
+    rows = axis.distinct[1]
+    if axis.lengths[0] > 1:
+        first, second = numbers[rows][:2] if isinstance(rows, slice) else numbers[rows[:2]]
+        if axis.rises(numbers, int(second - first)):
+            return int(second - first)
+    codes, values = pd.factorize(axis.steps(numbers[rows]))
+    counts = np.bincount(codes)
+    return int(values[counts == counts.max()].min())
+
+
+def is_regular(axis: Axis, grid: Grid) -> bool:
+    """Whether every row lies one step of the grid after the row before it."""
+    times = axis.distinct[0]
+    if not grid.contains(times, axis.tz).all():
+        return False
+    numbers, phases = grid.numbers(times, axis.tz), grid.phases(times, axis.tz)
+    return axis.rises(numbers, grid.step) and axis.rises(phases, 0)
 
 
 def _fits(axis: Axis, grid: Grid) -> bool:
     """Whether most rows follow each other on the grid, and no series has another frequency."""
-    if not grid.contains(axis.times, axis.tz).all():
+    if is_regular(axis, grid):
+        return True
+    times, rows = axis.distinct
+    if not grid.contains(times, axis.tz).all():
         return False
-    steps, rest = np.divmod(axis.steps(grid.numbers(axis.times, axis.tz)), grid.step)
+    steps, rest = np.divmod(axis.steps(grid.numbers(times, axis.tz)[rows]), grid.step)
     if np.any(rest) or 2 * np.sum(steps == 1) <= len(steps):
         return False
     return len(strangers(axis, steps)) == 0
@@ -270,11 +314,11 @@ def _block_positions(axis: Axis, grid: Grid) -> np.ndarray:
     """Return the positions of some series, checked."""
     if not len(axis.inner) and grid.contains(axis.times, axis.tz).all():
         return np.zeros(len(axis.times), np.int64)  # a row each: nothing to be apart from
-    numbers = grid.numbers(axis.times, axis.tz)
-    phases = grid.phases(axis.times, axis.tz)
+    times, rows = axis.distinct
+    numbers, phases = grid.numbers(times, axis.tz)[rows], grid.phases(times, axis.tz)[rows]
     first = np.repeat(axis.indptr[:-1], axis.lengths)
     offsets, rest = np.divmod(numbers - numbers[first], grid.step)
-    off = ~grid.contains(axis.times, axis.tz) | (rest != 0) | (phases != phases[first])
+    off = ~grid.contains(times, axis.tz)[rows] | (rest != 0) | (phases != phases[first])
     if off.any():
         raise ValueError(
             f"timestamps must follow freq={grid.alias!r}; not on it are "
@@ -301,8 +345,10 @@ def strangers(axis: Axis, steps: np.ndarray) -> np.ndarray:
     which are equally spaced or lack more than half of the grid's timestamps.
     """
     codes, n_series = axis.codes[axis.inner], len(axis.ids)
+    hits = np.bincount(codes[steps == 1], minlength=n_series)
+    if not np.any((axis.lengths > 2) & (hits == 0)):
+        return np.empty(0, np.int64)
     first = steps[axis.indptr[codes] - codes]
-    hits = np.bincount(codes, weights=steps == 1, minlength=n_series)
     uneven = np.bincount(codes, weights=steps != first, minlength=n_series)
     span = np.bincount(codes, weights=steps, minlength=n_series) + 1
     sparse = 2 * axis.lengths < span

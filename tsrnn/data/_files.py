@@ -342,7 +342,8 @@ def read_files(
     if files.kind == "csv":
         time, ids = (name if name in files.columns else None for name in (time_col, id_col))
         frame = files.read(time, ids)
-        if time is not None and frame[time].str.fullmatch(INTEGERS).all():  # steps, such as years
+        # steps, such as years
+        if time is not None and frame[time].drop_duplicates().str.fullmatch(INTEGERS).all():
             frame[time] = frame[time].astype("int64")
         return read_table(frame, id_col, time_col, layout)
     files.check_zones(time_col)
@@ -389,7 +390,10 @@ class _LongRows:
         self._values[rows], self._times[rows] = columns, table.stamps.values
         if table.ids is None:
             return
-        codes, names = pd.factorize(table.ids)
+        if isinstance(table.ids, pd.CategoricalIndex):  # all of them there, in order
+            codes, names = table.ids.codes, table.ids.categories
+        else:
+            codes, names = pd.factorize(table.ids)
         known = [self._numbers.setdefault(name, len(self._numbers)) for name in names.tolist()]
         self._codes[rows] = np.array([*known, -1])[codes]  # missing ids are -1 before and after
 

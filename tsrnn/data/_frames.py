@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -18,7 +17,8 @@ from tsrnn.data._timestamps import period_freq, periods
 
 __all__ = [
     "in_library",
-    "pandas_column",
+    "pandas_columns",
+    "pandas_labels",
     "panel_frame",
     "to_pandas",
     "to_polars",
@@ -28,7 +28,11 @@ __all__ = [
 ]
 
 
-MOST_APART = 20  # columns that need not lie in one block of memory
+# Types of polars whose columns a two-dimensional array holds as they are.
+NUMBERS = (
+    nw.Float64, nw.Float32, nw.Int64, nw.Int32, nw.Int16, nw.Int8,
+    nw.UInt64, nw.UInt32, nw.UInt16, nw.UInt8,
+)  # fmt: skip
 
 
 def write_frame(
@@ -87,27 +91,45 @@ def write_frame(
     """
     names = layout.target_names if target_names is None else tuple(target_names)
     _check_shapes(len(ids), times, forecasts, len(names), layout, cutoffs)
-    columns = _forecast_columns(layout, forecasts, names, model)
-    stamps = write_stamps(times.ravel(), layout)
+    labels = _forecast_labels(layout, forecasts, names, model)
+    values = np.empty((len(names), len(forecasts), times.size))  # a column of the frame a row
+    for k, forecast in enumerate(forecasts.values()):
+        values[:, k] = forecast.reshape(times.size, len(names)).T
+    stamps, before = write_stamps(times.ravel(), layout), {}
     if cutoffs is not None:
-        known = write_stamps(np.repeat(cutoffs, times.shape[1]), layout)
-        columns = _joined({"cutoff": known}, columns)
+        before["cutoff"] = write_stamps(np.repeat(cutoffs, times.shape[1]), layout)
+    elif layout.time_col is None:
+        stamps = _with_freq(stamps, layout)
+        if layout.kind == "series" and list(forecasts) == [""]:
+            index = stamps.rename(layout.index_name)
+            return pd.Series(values.ravel(), index=index, name=layout.series_name)
+    rows = pd.Index(ids).repeat(times.shape[1])
+    frame = _frame(layout, rows, stamps, before, labels, values.reshape(len(labels), times.size))
+    return in_library(frame, layout)
+
+
+def _frame(
+    layout: Layout,
+    ids: pd.Index,
+    stamps: pd.Index,
+    before: Mapping[str, Any],
+    labels: Sequence[Name],
+    values: np.ndarray,
+) -> pd.DataFrame:
+    """Ids and timestamps of rows, columns before the values, and `values` with a row a column.
+
+    The frame keeps the array: thousands of columns one by one would take longer than forecasts.
+    """
+    keys: dict[Name, Any] = {}
     if layout.time_col is not None:
-        keys: dict[Name, Any] = {}
-        if layout.id_col is not None:
-            keys[layout.id_col] = pd.Index(ids).repeat(times.shape[1])
-        keys = _joined(keys, {layout.time_col: stamps})
-        # columns are arrays of their own already; a frame of very many is slow if they lie apart
-        frame = pd.DataFrame(_joined(keys, columns), copy=len(columns) > MOST_APART)
-        return in_library(frame, layout)
-    index = _with_freq(stamps, layout) if cutoffs is None else stamps
-    index = index.rename(layout.index_name)
-    if layout.kind == "series" and list(forecasts) == [""] and cutoffs is None:
-        return pd.Series(next(iter(columns.values())), index=index, name=layout.series_name)
-    if cutoffs is not None:
-        return pd.DataFrame(columns, index=index)
-    block = np.stack(list(columns.values())).T  # all numbers: half the time of a dict of columns
-    return pd.DataFrame(block, index=index, columns=list(columns), copy=False)
+        keys |= {} if layout.id_col is None else {layout.id_col: ids}
+        keys |= {layout.time_col: stamps}
+    _check_distinct([*keys, *before, *labels])
+    index = stamps.rename(layout.index_name) if layout.time_col is None else None
+    frame = pd.DataFrame(values.T, index=index, columns=[*labels], copy=False)
+    for place, (name, column) in enumerate([*keys.items(), *before.items()]):
+        frame.insert(place, name, column)
+    return frame
 
 
 def _check_shapes(
@@ -132,32 +154,24 @@ def _check_shapes(
         raise ValueError(f"a {layout.kind} layout has one series; got {n_series}. Give cutoffs.")
 
 
-def _forecast_columns(
+def _forecast_labels(
     layout: Layout, forecasts: Mapping[str, np.ndarray], names: tuple[Name, ...], model: str
-) -> dict[Name, Any]:
-    """Return the columns of forecasts, target by target."""
+) -> list[Name]:
+    """Return the names of the columns of forecasts, target by target."""
     alone = layout.kind == "long" and len(names) == 1
     unnamed = layout.kind == "series" and layout.series_name is None
     bases = (model,) if alone or unnamed else names
-    return _joined(
-        *(
-            {base if key == "" else f"{base}{key}": forecast[:, :, j].flatten()}
-            for j, base in enumerate(bases)
-            for key, forecast in forecasts.items()
-        )
-    )
+    return [base if key == "" else f"{base}{key}" for base in bases for key in forecasts]
 
 
-def _joined(*parts: dict[Name, Any]) -> dict[Name, Any]:
-    """Columns side by side, each with a name of its own."""
-    names = [name for part in parts for name in part]
+def _check_distinct(names: list[Name]) -> None:
+    """Refuse columns of forecasts of the same name."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(
             f"columns of the forecasts must have names of their own; there would be more than one "
             f"{quoted(repeated)}, as a column of the data has that name. Rename it and fit again."
         )
-    return {name: column for part in parts for name, column in part.items()}
 
 
 def _with_freq(stamps: pd.Index, layout: Layout) -> pd.Index:
@@ -206,18 +220,15 @@ def write_paths(
     2     1    3.0
     2     2    4.0
     """
-    n, n_series, h, n_targets = paths.shape
-    in_pandas = replace(layout, backend="pandas")
-    first = write_frame(in_pandas, ids, times, {"": paths[0]}, model=model)
-    first = first.to_frame() if isinstance(first, pd.Series) else first
-    frame = first.iloc[np.tile(np.arange(n_series * h), n)].copy()
-    for j, name in enumerate(frame.columns[-n_targets:]):
-        frame[name] = paths[..., j].ravel()
-    number = np.repeat(np.arange(1, n + 1), n_series * h)
-    _joined({"path": number}, dict.fromkeys(frame.columns))
-    frame.insert(len(frame.columns) - n_targets, "path", number)
+    n, _, h, n_targets = paths.shape
+    _check_shapes(len(ids), times, {"": paths[0]}, n_targets, layout, None)
+    labels = _forecast_labels(layout, {"": paths}, layout.target_names, model)
+    rows = np.tile(np.arange(times.size), n)
+    number = {"path": np.repeat(np.arange(1, n + 1), times.size)}
+    values = np.ascontiguousarray(paths.reshape(-1, n_targets).T)
+    stamps = write_stamps(times.ravel(), layout)[rows]
     return in_library(
-        frame.reset_index(drop=True) if layout.time_col is not None else frame, layout
+        _frame(layout, pd.Index(ids).repeat(h)[rows], stamps, number, labels, values), layout
     )
 
 
@@ -248,17 +259,13 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
     if layout.kind == "series" and columns is None:
         values = panel.values[:, 0].copy()  # pandas 2 would hand out the panel's own
         return pd.Series(values, index=stamps, name=layout.series_name)
-    data: dict[Name, Any] = {}
-    if layout.id_col is not None:
-        data[layout.id_col] = panel.ids.repeat(panel.lengths)
-    if layout.time_col is not None:
-        data[layout.time_col] = stamps
-    if columns is None:
-        data |= zip(panel.target_names, panel.values.T, strict=True)
-    exog = dict(zip(panel.exog_names, panel.exog.T, strict=True))
-    data |= {name: exog[name] for name in (panel.exog_names if columns is None else columns)}
-    index = None if layout.time_col is not None else stamps.rename(layout.index_name)
-    return pd.DataFrame(data, index=index)
+    chosen = panel.exog_names if columns is None else tuple(columns)
+    targets = panel.target_names if columns is None else ()
+    values = np.empty((len(targets) + len(chosen), len(panel.times)))  # a column of the frame a row
+    values[: len(targets)] = panel.values.T[: len(targets)]
+    values[len(targets) :] = panel.exog_of(chosen).T
+    rows = panel.ids.repeat(panel.lengths)
+    return _frame(layout, rows, stamps, {}, [*targets, *chosen], values)
 
 
 def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
@@ -348,8 +355,39 @@ def to_pandas(frame: Any) -> pd.DataFrame:
     """
     if isinstance(frame, pd.DataFrame):
         return frame
-    source = nw.from_native(frame, eager_only=True)
-    return pd.DataFrame({name: pandas_column(source[name]) for name in source.columns})
+    return pandas_columns(nw.from_native(frame, eager_only=True))
+
+
+def pandas_columns(source: nw.DataFrame[Any]) -> pd.DataFrame:
+    """Give the columns of polars as a frame of pandas, many of one type of numbers together."""
+    alike: dict[Any, list[str]] = {}
+    for name, dtype in source.schema.items():
+        if dtype in NUMBERS:
+            alike.setdefault(dtype, []).append(name)
+    blocks = []
+    for dtype, names in alike.items():
+        part = source.select(names)
+        # integers turn into floats where one is missing, each column for itself
+        whole = dtype.is_float() or not any(part.select(nw.all().null_count()).row(0))
+        if whole and len(names) > 1:
+            blocks.append(pd.DataFrame(part.to_numpy(), columns=names))
+    together = {name for block in blocks for name in block.columns.tolist()}
+    alone = {n: pandas_column(source[n]) for n in source.columns if n not in together}
+    index = pd.RangeIndex(len(source))
+    frame = pd.concat([pd.DataFrame(alone, index=index), *blocks], axis=1)
+    return frame if frame.columns.tolist() == source.columns else frame[source.columns]
+
+
+def pandas_labels(column: nw.Series[Any]) -> pd.Series:
+    """Give the labels of a column of text in polars as numbers and the different labels.
+
+    As text every row would be an object of Python of its own.
+    """
+    text = column.cast(nw.String)
+    labels: Any = text.drop_nulls().unique(maintain_order=True).to_list()
+    numbers = nw.from_native(text.cast(nw.Enum(labels)).to_native().to_physical(), series_only=True)
+    codes: Any = numbers.cast(nw.Int64).fill_null(-1).to_numpy()
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(labels)))
 
 
 def pandas_column(column: nw.Series[Any]) -> pd.Series:
@@ -401,9 +439,16 @@ def to_polars(frame: Any) -> Any:
         raise ValueError(
             f"columns must differ in their names; named twice are {twice}. Rename them"
         )
-    columns = {str(name): _values(pd.Index(column)) for name, column in frame.items()}
+    floats = [name for name, dtype in frame.dtypes.items() if dtype == np.float64]
+    others = frame.drop(columns=floats) if len(floats) > 1 else frame
+    columns = {str(name): _values(pd.Index(column)) for name, column in others.items()}
     try:
         table = nw.from_dict(columns, backend="polars")
+        if len(floats) > 1:  # an array at once
+            array = frame[floats].to_numpy()
+            numbers = nw.from_numpy(array, [str(name) for name in floats], backend="polars")
+            table = nw.concat([table, numbers], how="horizontal") if columns else numbers
+            table = table.select(names)
     except ModuleNotFoundError as error:
         raise ImportError(
             "polars is needed and not installed. Run pip install 'tsrnn[polars]'"
@@ -415,7 +460,7 @@ def to_polars(frame: Any) -> Any:
         ) from error
     zones = {
         str(name): str(column.dt.tz)
-        for name, column in frame.items()
+        for name, column in others.items()
         if isinstance(column.dtype, pd.DatetimeTZDtype)
     }
     for name, zone in zones.items():

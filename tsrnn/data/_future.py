@@ -13,7 +13,7 @@ from tsrnn.data._faults import listed, quote, quoted
 from tsrnn.data._frequency import Count, Freq, Grid, parse_freq
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._read import check_same_kind
-from tsrnn.data._table import Table, exact_columns, numeric, read_table
+from tsrnn.data._table import Table, check_numeric, exact_columns, float_array, read_table
 from tsrnn.data._timestamps import period_freq, period_step
 
 __all__ = ["check_continues", "future_times", "read_future", "steps_between"]
@@ -230,14 +230,15 @@ def read_future(
     names = exact_columns(table.names, columns, "columns of X_future")
     wanted = future_times((last_times, freq), h, tz=layout.tz)
     rows = _match(table, pd.Index(ids), wanted, layout)
-    values = numeric(table.columns, names, "the column")[rows]
-    for j, name in enumerate(names):
-        wrong = ~np.isfinite(values[:, :, j])
-        if wrong.any():
-            raise ValueError(
-                f"the column {name!r} of X_future must have no missing or infinite values; such "
-                f"are {_places(wrong, pd.Index(ids), wanted, layout)}. Fill them in."
-            )
+    check_numeric(table.columns, names, "the column")
+    values = float_array(table.columns, names)[rows]
+    finite = np.isfinite(values)
+    for j in np.flatnonzero(~finite.all(axis=(0, 1))):
+        places = _places(~finite[:, :, j], pd.Index(ids), wanted, layout)
+        raise ValueError(
+            f"the column {names[j]!r} of X_future must have no missing or infinite values; such "
+            f"are {places}. Fill them in."
+        )
     return values
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tsrnn.data._axis import Axis, check_few_missing, check_gaps, positions
+from tsrnn.data._axis import Axis, check_few_missing, check_gaps, is_regular, positions
 from tsrnn.data._frequency import Grid
 from tsrnn.data._panel import Name
 
@@ -24,14 +24,15 @@ def complete(
     `data` (N, n) are targets, then exogenous columns. Unless missing rows are refused, the axis
     that comes back has them.
     """
-    offsets = positions(axis, grid)
-    for j, name in enumerate(names):
-        _check_column(data[:, j], name, axis, missing)
-    if missing == "error":
+    offsets = None if is_regular(axis, grid) else positions(axis, grid)
+    sound = ~np.isinf(data) if missing == "keep" else np.isfinite(data)
+    if not sound.all():  # of all values first: column by column takes longer
+        for j in np.flatnonzero(~sound.all(axis=0)).tolist():
+            _check_column(data[:, j], names[j], axis, missing)
+    if offsets is not None and missing == "error":
         check_gaps(axis, grid, offsets)
-        return axis, data
-    lengths = offsets[axis.indptr[1:] - 1] + 1
-    if lengths.sum() != len(data):
+    elif offsets is not None:
+        lengths = offsets[axis.indptr[1:] - 1] + 1
         check_few_missing(axis, grid, lengths)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         steps = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
@@ -42,22 +43,20 @@ def complete(
         whole[rows] = data
         data = whole
     if missing == "keep":
-        for j, name in enumerate(names[n_targets:], n_targets):
-            empty = np.flatnonzero(np.isnan(data[:, j]))
-            if len(empty):
-                raise ValueError(
-                    'missing="keep" keeps missing values of targets only; the exogenous column '
-                    f"{name!r} must have a value in every row, rows that had to be inserted "
-                    f"included; missing are {axis.describe(empty)}. Fill them in."
-                )
+        for j in np.flatnonzero(np.isnan(data[:, n_targets:]).any(axis=0)).tolist():
+            empty = np.flatnonzero(np.isnan(data[:, n_targets + j]))
+            raise ValueError(
+                'missing="keep" keeps missing values of targets only; the exogenous column '
+                f"{names[n_targets + j]!r} must have a value in every row, rows that had to be "
+                f"inserted included; missing are {axis.describe(empty)}. Fill them in."
+            )
         return axis, data
     # One line through all series: the first and the last row of each have values (see
     # `_check_column`), so that it fills nothing from one series to another.
-    for column in data.T:
-        unknown = np.isnan(column)
-        if unknown.any():
-            known = np.flatnonzero(~unknown)
-            column[unknown] = np.interp(np.flatnonzero(unknown), known, column[known])
+    for j in np.flatnonzero(np.isnan(data).any(axis=0)).tolist():
+        unknown = np.isnan(data[:, j])
+        known = np.flatnonzero(~unknown)
+        data[unknown, j] = np.interp(np.flatnonzero(unknown), known, data[known, j])
     return axis, data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -105,6 +106,19 @@ class Panel:
     def series(self, i: int) -> np.ndarray:
         """Return the values of series i, a view of shape (lengths[i], n_targets)."""
         return self.values[self.indptr[i] : self.indptr[i + 1]]
+
+    def exog_of(self, names: Sequence[Name]) -> np.ndarray:
+        """Return some of the exogenous columns, of shape (N, len(names)), a view of all of them.
+
+        Raises
+        ------
+        KeyError
+            If one is not there.
+        """
+        if tuple(names) == self.exog_names:
+            return self.exog
+        places = {name: place for place, name in enumerate(self.exog_names)}
+        return self.exog[:, np.array([places[name] for name in names], np.intp)]
 
     def windows(self, length: int, step: int = 1) -> list[np.ndarray]:
         """Return the sliding windows of each series as views, none crossing into another.

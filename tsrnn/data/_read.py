@@ -15,7 +15,7 @@ from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frequency import NS_PER_DAY, TICKS, Count, Freq, Grid, Tick, parse_freq
 from tsrnn.data._missing import TREATMENTS, complete
 from tsrnn.data._panel import Layout, Name, Panel
-from tsrnn.data._table import Table, choose_columns, numeric, read_table
+from tsrnn.data._table import Table, check_numeric, choose_columns, float_array, read_table
 from tsrnn.data._timestamps import Stamps, period_freq, period_step
 
 __all__ = ["check_same_kind", "read_panel", "read_series"]
@@ -148,10 +148,16 @@ def read_series(
     """
     table, targets, exog_names = _open(df, target, id_col, time_col, missing, None, None)
     codes, ids = table.groups()
+    if np.any(codes[1:] < codes[:-1]):
+        order = series_order(codes)
+        table, codes = table.rows(order), codes[order]
 
     def read(series: list[int]) -> Panel:
-        part = table if len(series) == len(ids) else table.rows(np.isin(codes, series))
-        return _panel(part, targets, exog_names, freq, missing, None)
+        first, last = series[0], series[-1]
+        rows: slice | np.ndarray = slice(*np.searchsorted(codes, [first, last + 1]).tolist())
+        if len(series) <= last - first:  # some in between are left out
+            rows = np.isin(codes, series)
+        return _panel(table.rows(rows), targets, exog_names, freq, missing, None)
 
     panels, faults = tell_apart(range(len(ids)), read, _HOPELESS)
     if len(panels) > 1:
@@ -218,18 +224,20 @@ def _panel(
 ) -> Panel:
     """Check the rows of a table and put them in order."""
     codes, ids = table.groups()
-    order: np.ndarray | slice = slice(None)
+    order = None
     if np.any(codes[1:] < codes[:-1]):
-        order = np.argsort(codes, kind="stable")  # by series, in each in the order that came
+        order = series_order(codes)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(ids)))])
     stamps = table.stamps
     # a copy, since without a change of order the times are still the frame's own
-    times, period = np.array(stamps.values[order]), period_freq(stamps.dtype)
+    times = stamps.values.copy() if order is None else stamps.values[order]
+    period = period_freq(stamps.dtype)
     axis = Axis(times, indptr, ids, table.ids is not None, stamps.tz, period)
     check_increasing(axis)
     grid = make_grid(stamps, axis, freq, layout)
     names, n = (*targets, *exog_names), len(targets)
-    data = _float_columns(table, targets, exog_names)[order]
+    data = _float_columns(table, targets, exog_names)
+    data = data if order is None else data[order]
     axis, data = complete(axis, grid, data, names, n, missing)
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),
@@ -254,6 +262,17 @@ def _panel(
     )
 
 
+def series_order(codes: np.ndarray) -> np.ndarray:
+    """Return the rows by series, in each in the order that came.
+
+    Of 16 bits numpy counts, where it would merge larger numbers: twice is faster than once.
+    """
+    order = np.argsort(codes.astype(np.uint16), kind="stable")  # by the lower 16 bits
+    if codes.max() < 2**16:
+        return order
+    return order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
+
+
 def _float_columns(
     table: Table, targets: tuple[Name, ...], exog_names: tuple[Name, ...]
 ) -> np.ndarray:
@@ -261,10 +280,9 @@ def _float_columns(
     columns = table.columns
     if table.kind == "series":
         columns = columns.set_axis(list(targets), axis=1)
-    values = numeric(columns, targets, "the target", booleans=False)
-    if not exog_names:
-        return values
-    return np.hstack([values, numeric(columns, exog_names, "the column")])
+    check_numeric(columns, targets, "the target", booleans=False)
+    check_numeric(columns, exog_names, "the column")
+    return float_array(columns, [*targets, *exog_names])
 
 
 def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> Grid:

@@ -151,7 +151,8 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
     """
     if not looks_like_dates(column):
         return column
-    texts = _texts(column)
+    rows, different = pd.factorize(column)  # dates of a panel are many rows of few texts
+    texts = pd.Index(different).str.strip()
     twofold = [text for text in texts if AMBIGUOUS.fullmatch(text)]
     if twofold:
         raise ValueError(
@@ -163,14 +164,12 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
     counts = {name: [t for t in texts if form.fullmatch(t)] for name, form in FORMS.items()}
     name, members = max(counts.items(), key=lambda item: len(item[1]))
     if len(members) < len(texts):
-        wrong = ~_stripped(column).isin(members) & column.notna()
+        wrong = ~texts.isin(members)[rows] & (rows >= 0)
         raise _no_date(column, wrong, what, like=members[0])
     if name == "quarters":
-        return pd.PeriodIndex(_stripped(column).str.replace("-", ""), freq="Q")
+        return pd.PeriodIndex(texts.str.replace("-", ""), freq="Q").take(rows, fill_value=pd.NaT)  # type: ignore[arg-type]
     try:
-        times: Any = pd.to_datetime(
-            _stripped(column).str.replace("M", "-"), format="ISO8601", errors="coerce"
-        )
+        times: Any = pd.to_datetime(texts.str.replace("M", "-"), format="ISO8601", errors="coerce")
     except ValueError:
         times = None  # offsets from UTC differ
     if not isinstance(times, pd.DatetimeIndex):
@@ -178,10 +177,10 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
             f"{what} must hold timestamps of one offset from UTC; it has several. Convert it "
             "before: pd.to_datetime(..., utc=True).dt.tz_convert(zone)."
         )
-    wrong = np.asarray(times.isna()) & np.asarray(column.notna())
+    wrong = np.asarray(times.isna())[rows] & (rows >= 0)
     if wrong.any():
         raise _no_date(column, wrong, what, like="2020-02-29")
-    return times
+    return times.take(rows, fill_value=pd.NaT)  # type: ignore[arg-type]
 
 
 def _no_date(column: pd.Index, wrong: np.ndarray, what: str, *, like: str) -> ValueError:
@@ -192,11 +191,6 @@ def _no_date(column: pd.Index, wrong: np.ndarray, what: str, *, like: str) -> Va
         f"{what} must hold dates in every row, written like {quote(like)}; no such date is "
         f"{shown}. Drop these rows, or correct them."
     )
-
-
-def _stripped(column: pd.Index) -> pd.Index:
-    """The texts without the blanks around them, missing ones as they are."""
-    return column.str.strip()
 
 
 def _texts(column: pd.Index | pd.Series) -> list[str]:
