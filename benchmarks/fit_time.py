@@ -72,7 +72,7 @@ def split_of_a_fit() -> dict[str, float]:
     watch.wrap(_training._Validation, "__call__", "validation")
     watch.wrap(_recurrent, "ValidationErrors", "intervals")
     watch.wrap(_recurrent, "calibrate", "intervals")
-    watch.wrap(_lightning.ValidatedTask, "training_step", "epochs")
+    watch.wrap(_lightning.Task, "training_step", "epochs")
     watch.wrap(training, "train", "training")
     start = time.perf_counter()
     epochs = 0

@@ -55,7 +55,7 @@ def test_patience_is_that_of_the_callback_of_lightning(series):
 
 
 def test_lightning_takes_an_epoch_for_one_step(series, monkeypatch):
-    steps = counted(monkeypatch, _lightning.ValidatedTask, "training_step")
+    steps = counted(monkeypatch, _lightning.Task, "training_step")
     model = fit(series, refit=False)
     assert len(steps) == len(model.history_)
 

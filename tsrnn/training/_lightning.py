@@ -16,18 +16,14 @@ from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from tsrnn.training._course import Course, PlannedCourse, ValidatedCourse
 from tsrnn.training._epoch import Epoch, Share
 from tsrnn.training._machine import Processes
+from tsrnn.training._parameter_groups import CLIP_NORM
 from tsrnn.training._side_effects import contained, quiet
-
-SMALLEST_LEARNING_RATE = 1e-6  # where Cai et al. (2026), supplement D.3, stop
-STALLED_EPOCHS = 2  # epochs without a better validation error before the learning rate is halved
-CLIP_NORM = 1.0  # of the gradient: where a recurrence explodes, Adam's moments stay bounded
 
 ALONE = Processes()
 IT_IS_TIME = torch.zeros(1)  # data for Lightning's loops where a task has its own: one empty batch
-
-History = list[dict[str, float]]
 
 
 def train(
@@ -43,7 +39,7 @@ def train(
     processes: Processes = ALONE,
     callbacks: Sequence[Callback] = (),
     verbose: int = 0,
-) -> tuple[History, int]:
+) -> tuple[list[dict[str, float]], int]:
     """Train `model` in place and leave it with its best weights on the validation part.
 
     Parameters
@@ -108,14 +104,15 @@ def train(
     """
     _check_callbacks(callbacks)
     with contained(processes):
-        task = ValidatedTask(
-            model, epoch, loss, groups, callbacks, by_epochs=_by_epochs(processes, callbacks),
-            validate=validate, start=validate(), patience=patience,
+        course = ValidatedCourse([group["lr"] for group in groups], patience, validate())
+        task = Task(
+            model, epoch, loss, groups, course, validate=validate, callbacks=callbacks,
+            by_epochs=_by_epochs(processes, callbacks),
         )  # fmt: skip
         trainer = _trainer(task, device, processes, max_epochs, callbacks, verbose)
         trainer.fit(task, val_dataloaders=[IT_IS_TIME] if task.automatic_optimization else None)
     model.to("cpu")
-    return task.history, task.best_epoch
+    return task.course.history, task.course.best_epoch
 
 
 def train_for(
@@ -186,9 +183,10 @@ def train_for(
     if not rates:
         return moments
     _check_callbacks(callbacks)
-    task = PlannedTask(
-        model, epoch, loss, groups, callbacks, by_epochs=_by_epochs(processes, callbacks),
-        rates=rates, moments=moments,
+    course = PlannedCourse([group["lr"] for group in groups], rates)
+    task = Task(
+        model, epoch, loss, groups, course, moments=moments, callbacks=callbacks,
+        by_epochs=_by_epochs(processes, callbacks),
     )  # fmt: skip
     with contained(processes):
         _trainer(task, device, processes, len(rates), callbacks, verbose).fit(task)
@@ -256,7 +254,7 @@ def _clip_gradient(parameters: Sequence[nn.Parameter]) -> None:
 
 
 class Task(pl.LightningModule):
-    """A model with its batches, its loss and its learning rates.
+    """A model with its batches, its loss and the course of its training.
 
     Parameters
     ----------
@@ -267,6 +265,12 @@ class Task(pl.LightningModule):
         Batch to scalar tensor.
     groups : list of dict
         Parameter groups of the optimiser.
+    course : Course
+    validate : callable, optional
+        Gives the validation error; the weights of the best epoch are left. Without it those of
+        the last one are.
+    moments : dict, optional
+        State of the optimiser to continue from, by parameter; after the fit that of its end.
     callbacks : sequence of lightning callbacks
         Callbacks of the user, whose state comes back from a process that has trained.
     by_epochs : bool
@@ -279,19 +283,30 @@ class Task(pl.LightningModule):
         epoch: Epoch,
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
-        callbacks: Sequence[Callback] = (),
+        course: Course,
         *,
+        validate: Callable[[], float] | None = None,
+        moments: dict[Any, Any] | None = None,
+        callbacks: Sequence[Callback] = (),
         by_epochs: bool = False,
     ) -> None:
         super().__init__()
         self.automatic_optimization = not by_epochs
-        self.model = model
+        self.model, self.course, self.moments = model, course, moments
         self._epoch = epoch
         self._loss = loss
         self._groups = groups
+        self._validate = validate
         self._callbacks = callbacks
-        self.history: History = []
-        self.best_epoch = 0
+        self._losses: list[Tensor] = []
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Adam, with decoupled weight decay."""
+        optimizer = torch.optim.AdamW(self._groups, fused=True)
+        if self.moments is not None:
+            fresh = optimizer.state_dict()["param_groups"]
+            optimizer.load_state_dict({"state": self.moments, "param_groups": fresh})
+        return optimizer
 
     def train_dataloader(self) -> Share | Tensor:
         """The batches of this process; one empty one where the task takes an epoch by itself."""
@@ -299,28 +314,13 @@ class Task(pl.LightningModule):
             return IT_IS_TIME
         return self._epoch.share(self.trainer.global_rank, self.trainer.world_size)
 
-    def get_extra_state(self) -> dict[str, Any]:
-        """State that comes back, beside the weights, from a process that has trained."""
-        # As bytes, since Lightning reads no other objects back.
-        buffer = io.BytesIO()
-        torch.save([callback.state_dict() for callback in self._callbacks], buffer)
-        return {
-            "history": self.history,
-            "best_epoch": self.best_epoch,
-            "drawn": self._epoch.generator.get_state(),
-            "callbacks": buffer.getvalue(),
-        }
-
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over the state of the process that has trained."""
-        self.history, self.best_epoch = state["history"], state["best_epoch"]
-        self._epoch.generator.set_state(state["drawn"])
-        buffer = io.BytesIO(state["callbacks"])
-        # Onto the CPU: the GPU that the training ran on need not be here.
-        saved = torch.load(buffer, map_location="cpu", weights_only=False)
-        for callback, callback_state in zip(self._callbacks, saved, strict=True):
-            if callback_state:  # as Lightning does it
-                callback.load_state_dict(callback_state)
+    def on_fit_start(self) -> None:
+        """Keep the weights of the start, and begin at the first rates."""
+        if isinstance(self.course, ValidatedCourse):
+            # All processes begin with the weights of the first one.
+            self.course.error = self.trainer.strategy.broadcast(self.course.error)
+            self._weights = copy.deepcopy(self.model.state_dict())
+        self._set_rates()
 
     def training_step(self, batch: Any, _: int) -> Tensor | None:
         """Training loss of a batch; None after a whole epoch."""
@@ -336,18 +336,73 @@ class Task(pl.LightningModule):
             loss.backward()
             _clip_gradient(parameters)
             optimizer.step()
+        with torch.no_grad():
+            self._end_epoch()
         return None
 
     def checked_loss(self, batch: Any) -> Tensor:
-        """Loss of a batch, which is finite."""
+        """Loss of a batch, which is finite and counts among those of its epoch."""
         loss = self._loss(batch)
         if not math.isfinite(loss.item()):
-            raise FloatingPointError(
-                f"training diverged: the loss was {loss.item()} in epoch {self.current_epoch + 1} "
-                f"at learning_rate={self._rate():g}. Take a smaller learning_rate, or look for "
-                "values far from all others in the data; nothing was fitted"
-            )
+            raise self.course.diverged(loss.item())
+        self._losses.append(loss.detach())
         return loss
+
+    def validation_step(self, _batch: Any, _: int) -> None:
+        """Validation error, for the callbacks of users as well; the batch holds nothing."""
+        self.log("val_loss", self._end_epoch(), prog_bar=True, batch_size=1, sync_dist=True)
+
+    def on_train_epoch_end(self) -> None:
+        """End of an epoch that neither validation nor the step has ended."""
+        if self.automatic_optimization and self._validate is None:
+            self._end_epoch()
+
+    def _end_epoch(self) -> float:
+        """Validate, keep the weights of the best epoch, go on to the next rates or end.
+
+        The validation error is that of the first process in all of them.
+        """
+        processes, error = self.trainer.strategy, math.nan
+        if self._validate is not None:
+            error = processes.broadcast(self._validate() if self.global_rank == 0 else 0.0)
+        mean = torch.stack(self._losses).mean() if self._losses else torch.tensor(torch.nan)
+        loss = float(processes.reduce(mean, reduce_op="mean"))
+        self._losses.clear()
+        if self.course.proceed(loss, error) and self._validate is not None:
+            self._weights = copy.deepcopy(self.model.state_dict())
+        self._set_rates()
+        if self.course.stopped:
+            self.trainer.should_stop = True
+        return error
+
+    def on_fit_end(self) -> None:
+        """Leave the weights of the best epoch, and the state of the optimiser."""
+        if self._validate is not None:
+            self.model.load_state_dict(self._weights)
+        self.moments = self._optimizer().state_dict()["state"]
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """State that comes back, beside the weights, from a process that has trained."""
+        # As bytes, since Lightning reads no other objects back.
+        buffer = io.BytesIO()
+        torch.save([callback.state_dict() for callback in self._callbacks], buffer)
+        return {
+            "history": self.course.history,
+            "best_epoch": self.course.best_epoch,
+            "drawn": self._epoch.generator.get_state(),
+            "callbacks": buffer.getvalue(),
+        }
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take over the state of the process that has trained."""
+        self.course.history, self.course.best_epoch = state["history"], state["best_epoch"]
+        self._epoch.generator.set_state(state["drawn"])
+        buffer = io.BytesIO(state["callbacks"])
+        # Onto the CPU: the GPU that the training ran on need not be here.
+        saved = torch.load(buffer, map_location="cpu", weights_only=False)
+        for callback, callback_state in zip(self._callbacks, saved, strict=True):
+            if callback_state:  # as Lightning does it
+                callback.load_state_dict(callback_state)
 
     def _on_device(self, batch: Any) -> Any:
         if self.device.type == "cpu":
@@ -358,157 +413,9 @@ class Task(pl.LightningModule):
         (optimizer,) = self.trainer.optimizers
         return optimizer
 
-    def _rate(self) -> float:
-        """Learning rate of the first group."""
-        return self._optimizer().param_groups[0]["lr"]
-
-
-class ValidatedTask(Task):
-    """A task that follows the validation error: its learning rate, its end, the weights it leaves.
-
-    Parameters
-    ----------
-    *task, by_epochs
-        Arguments of `Task`.
-    validate : callable
-        Gives the validation error, a number.
-    start : float
-        Validation error before training, which counts as epoch 0.
-    patience : int or None
-        Epochs without improvement before training stops.
-    """
-
-    def __init__(
-        self,
-        *task: Any,
-        by_epochs: bool = False,
-        validate: Callable[[], float],
-        start: float,
-        patience: int | None,
-    ) -> None:
-        super().__init__(*task, by_epochs=by_epochs)
-        self._validate, self._patience = validate, patience
-        self._error = start  # of the weights kept
-        self._least, self._stalled = math.inf, 0  # error while training, epochs since
-        self._losses: list[Tensor] = []
-
-    def on_fit_start(self) -> None:
-        """Keep the weights of the start."""
-        # All processes begin with the weights of the first one.
-        self._error = self.trainer.strategy.broadcast(self._error)
-        self._weights = copy.deepcopy(self.model.state_dict())
-
-    def on_fit_end(self) -> None:
-        """Leave the weights of the best epoch."""
-        self.model.load_state_dict(self._weights)
-
-    def training_step(self, batch: Any, _: int) -> Tensor | None:
-        """Training loss of a batch; a whole epoch is validated at once."""
-        loss = super().training_step(batch, _)
-        if loss is None:
-            with torch.no_grad():
-                self._judge()
-        return loss
-
-    def checked_loss(self, batch: Any) -> Tensor:
-        """Loss of a batch, which counts among those of its epoch."""
-        loss = super().checked_loss(batch)
-        self._losses.append(loss.detach())
-        return loss
-
-    def validation_step(self, _batch: Any, _: int) -> None:
-        """Validation error, for the callbacks of users as well; the batch holds nothing."""
-        self.log("val_loss", self._judge(), prog_bar=True, batch_size=1, sync_dist=True)
-
-    def _judge(self) -> float:
-        """Validate an epoch, note it, keep its weights if it is the best; end where due.
-
-        The validation error is that of the first process in all of them.
-        """
-        processes = self.trainer.strategy
-        error = processes.broadcast(self._validate() if self.global_rank == 0 else 0.0)
-        mean = torch.stack(self._losses).mean() if self._losses else torch.tensor(torch.nan)
-        train = float(processes.reduce(mean, reduce_op="mean"))
-        self._losses.clear()
-        entry = {"epoch": len(self.history) + 1, "train_loss": train, "val_loss": error}
-        self.history.append(entry | {"learning_rate": self._rate()})
-        if error < self._error:
-            self._error, self.best_epoch = error, len(self.history)
-            self._weights = copy.deepcopy(self.model.state_dict())
-        # Against other epochs, not the start: a network may have to get worse before it is better.
-        self._stalled = 0 if error < self._least else self._stalled + 1
-        self._least = min(error, self._least)
-        impatient = self._patience is not None and (
-            self._stalled >= self._patience or not math.isfinite(error)
-        )
-        rates = [group["lr"] for group in self._optimizer().param_groups]
-        if impatient or max(rates) < SMALLEST_LEARNING_RATE:
-            self.trainer.should_stop = True
-        return error
-
-    def configure_optimizers(self) -> Any:
-        """Adam, with decoupled weight decay; the learning rate is halved when validation stalls."""
-        optimizer = torch.optim.AdamW(self._groups, fused=True)
-        stalling: Any = torch.optim.lr_scheduler.ReduceLROnPlateau(
-            optimizer, factor=0.5, patience=STALLED_EPOCHS
-        )
-        if self.automatic_optimization:  # else it is stepped here, at the end of an epoch
-            stalling = {"scheduler": stalling, "monitor": "val_loss"}
-        return {"optimizer": optimizer, "lr_scheduler": stalling}
-
-    def on_train_epoch_end(self) -> None:
-        """Halve the learning rate where validation has stalled."""
-        if not self.automatic_optimization:
-            stalling: Any = self.lr_schedulers()
-            stalling.step(self.history[-1]["val_loss"])
-
-
-class PlannedTask(Task):
-    """A task with a learning rate for every epoch.
-
-    Parameters
-    ----------
-    *task, by_epochs
-        Arguments of `Task`.
-    rates : sequence of float
-        Rates of the first group; others keep their ratio to it.
-    moments : dict, optional
-        State of the optimiser to continue from, by parameter.
-    """
-
-    def __init__(
-        self,
-        *task: Any,
-        by_epochs: bool = False,
-        rates: Sequence[float],
-        moments: dict[Any, Any] | None = None,
-    ) -> None:
-        super().__init__(*task, by_epochs=by_epochs)
-        self._rates = rates
-        self.moments = moments
-
-    def configure_optimizers(self) -> Any:
-        """Adam, with decoupled weight decay, at the planned rates."""
-        optimizer = torch.optim.AdamW(self._groups, fused=True)
-        if self.moments is not None:
-            fresh = optimizer.state_dict()["param_groups"]
-            optimizer.load_state_dict({"state": self.moments, "param_groups": fresh})
-        first, last = self._groups[0]["lr"], len(self._rates) - 1
-        planned = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda epoch: self._rates[min(epoch, last)] / first
-        )
-        return {"optimizer": optimizer, "lr_scheduler": planned}
-
-    def on_train_epoch_end(self) -> None:
-        """Go on to the next rate. The last epoch is kept: without validation none is better."""
-        if not self.automatic_optimization:
-            planned: Any = self.lr_schedulers()
-            planned.step()
-        self.best_epoch = self.current_epoch + 1
-
-    def on_fit_end(self) -> None:
-        """Keep the state of the optimiser."""
-        self.moments = self.trainer.optimizers[0].state_dict()["state"]
+    def _set_rates(self) -> None:
+        for group, rate in zip(self._optimizer().param_groups, self.course.rates, strict=True):
+            group["lr"] = rate
 
 
 class _EpochBar(Callback):
@@ -523,8 +430,8 @@ class _EpochBar(Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, Task)
         assert self._bar is not None
-        if pl_module.history:
-            last = pl_module.history[-1]
+        if pl_module.course.history:
+            last = pl_module.course.history[-1]
             shown = {"val_loss": f"{last['val_loss']:.4g}", "lr": f"{last['learning_rate']:.1e}"}
             self._bar.set_postfix(shown, refresh=False)
         self._bar.update()

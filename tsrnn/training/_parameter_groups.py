@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 SLOW_RATE = 0.1  # with the full rate a fifth of the eigenvalues left the unit disk on some series
 LARGEST_RATE = 1e37  # the first step of Adam takes ten times the rate, in float32
-SMALLEST_RATE = 1e-6  # where Cai et al. (2026), supplement D.3, stop
-STALLED_EPOCHS = 2  # epochs without a better validation error before the learning rate is halved
 CLIP_NORM = 1.0  # of the gradient: where a recurrence explodes, Adam's moments stay bounded
 
 

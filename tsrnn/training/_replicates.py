@@ -13,14 +13,14 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from tqdm import tqdm
 
+from tsrnn.training._course import Course, PlannedCourse, ValidatedCourse
 from tsrnn.training._epoch import Epoch
-from tsrnn.training._parameter_groups import CLIP_NORM, SMALLEST_RATE, STALLED_EPOCHS
+from tsrnn.training._parameter_groups import CLIP_NORM
 
 AT_ONCE = 256  # replicates in one pass: they share its overhead of 3 ms, and its memory
 WORTH_DROPPING = 0.25  # share of the replicates in a pass that have stopped
-# Of torch's AdamW and ReduceLROnPlateau
-BETAS, EPSILON = (0.9, 0.999), 1e-8
-CLIP_EPSILON, BETTER_BY, SMALLEST_CHANGE = 1e-6, 1e-4, 1e-8
+BETAS, EPSILON = (0.9, 0.999), 1e-8  # of torch's AdamW
+CLIP_EPSILON = 1e-6  # of torch's clip_grad_norm_
 
 Loss = Callable[[Any], Tensor]
 Groups = list[dict[str, Any]]
@@ -183,7 +183,7 @@ def train_replicates(
     >>> [result.best_epoch > 0 for result in results], results[0].failure
     ([True, True, True], None)
     """
-    courses: list[Course] = []
+    results: list[TrainedReplicate] = []
     for part in _parts(models, groups, at_once, verbose):
         chosen = [models[i] for i in part], [groups[i] for i in part]
         stack = Stack(models[0], *chosen, loss, validate, device)
@@ -192,10 +192,10 @@ def train_replicates(
             ValidatedCourse([group["lr"] for group in groups[i]], patience, error)
             for i, error in zip(part, stack.errors(data), strict=True)
         ]
-        courses += _train_stack(
+        results += _train_stack(
             stack, [epochs[i] for i in part], started, collate, max_epochs, data
         )
-    return [course.result() for course in courses]
+    return results
 
 
 def train_replicates_for(
@@ -250,14 +250,14 @@ def train_replicates_for(
     >>> [result.best_epoch for result in results]
     [3, 5]
     """
-    courses: list[Course] = []
+    results: list[TrainedReplicate] = []
     for part in _parts(models, groups, at_once, verbose):
         chosen = [models[i] for i in part], [groups[i] for i in part]
         stack = Stack(models[0], *chosen, loss, None, device)
         planned = [PlannedCourse([group["lr"] for group in groups[i]], rates[i]) for i in part]
         longest = max(len(rates[i]) for i in part)
-        courses += _train_stack(stack, [epochs[i] for i in part], planned, collate, longest)
-    return [course.result() for course in courses]
+        results += _train_stack(stack, [epochs[i] for i in part], planned, collate, longest)
+    return results
 
 
 # Not by Lightning's Trainer: it has one learning rate, one end and one best epoch for what it
@@ -270,8 +270,9 @@ def _train_stack(
     collate: Collate,
     max_epochs: int,
     data: Any = None,
-) -> Sequence[Course]:
+) -> list[TrainedReplicate]:
     """Train the replicates of a stack to their ends and write the weights to the models."""
+    failures: dict[int, FloatingPointError] = {}
     running, batches = list(range(len(courses))), [None] * len(courses)
     for _ in range(max_epochs):
         going = [i for i in running if not courses[i].stopped]
@@ -302,126 +303,18 @@ def _train_stack(
         better = []
         of_all = zip(running, by_replicate, torch.stack(moved).T, errors, strict=True)
         for i, of_steps, taken, error in of_all:
-            better.append(not courses[i].stopped and courses[i].proceed(of_steps[taken], error))
+            course, of_epoch = courses[i], of_steps[taken]
+            wrong = of_epoch[~of_epoch.isfinite()].tolist()
+            if wrong and not course.stopped:
+                failures[i], course.stopped = course.diverged(wrong[0]), True
+            better.append(not course.stopped and course.proceed(float(of_epoch.mean()), error))
         stack.keep(better)
-    stack.write([course.failure is None and course.best_epoch > 0 for course in courses])
-    return courses
-
-
-class Course:
-    """Course of the training of one replicate: learning rates by group, and when it ends.
-
-    Parameters
-    ----------
-    rates : list of float
-        Learning rates of the groups in the next epoch.
-    """
-
-    def __init__(self, rates: list[float]) -> None:
-        self.rates = rates
-        self.stopped = False
-        self.history: list[dict[str, float]] = []
-        self.epoch = self.best_epoch = 0
-        self.failure: FloatingPointError | None = None
-
-    def proceed(self, losses: Tensor, error: float) -> bool:
-        """Take in the losses of an epoch and the error after it; returns whether it is the best."""
-        self.epoch += 1
-        wrong = losses[~losses.isfinite()]
-        if len(wrong):
-            self.stopped = True
-            self.failure = FloatingPointError(
-                f"training diverged: the loss was {wrong[0].item()} in epoch {self.epoch} "
-                f"at learning_rate={self.rates[0]:g}. Take a smaller learning_rate, or look for "
-                "values far from all others in the data; nothing was fitted"
-            )
-            return False
-        better = self.judge(float(losses.mean()), error)
-        if better:
-            self.best_epoch = self.epoch
-        return better
-
-    def judge(self, loss: float, error: float) -> bool:
-        """Whether the epoch is the best; chooses the rates of the next one, or stops."""
-        raise NotImplementedError
-
-    def result(self) -> TrainedReplicate:
-        """Course as it is returned."""
-        return TrainedReplicate(self.history, self.best_epoch, self.failure)
-
-
-class ValidatedCourse(Course):
-    """Course with validation: rates are halved and training ends where the error stalls.
-
-    Parameters
-    ----------
-    rates : list of float
-    patience : int or None
-    error : float
-        At the start.
-    """
-
-    def __init__(self, rates: list[float], patience: int | None, error: float) -> None:
-        super().__init__(rates)
-        self._patience = patience
-        self._best = error
-        self._best_epoch_error = self._reference = np.inf
-        self._waited = self._stalled = 0
-
-    def judge(self, loss: float, error: float) -> bool:
-        """See `Course`."""
-        entry = {"epoch": self.epoch, "train_loss": loss, "val_loss": error}
-        self.history.append(entry | {"learning_rate": self.rates[0]})
-        # Lightning compares what it logs, and it logs in float32.
-        error = float(np.float32(error))
-        self.stopped = max(self.rates) < SMALLEST_RATE
-        if self._patience is not None:
-            if error < self._best_epoch_error:
-                self._best_epoch_error, self._waited = error, 0
-            else:
-                self._waited += 1
-            ended = self._waited >= self._patience or not np.isfinite(error)
-            self.stopped = self.stopped or ended
-        # Rates follow as by torch's ReduceLROnPlateau, to which a bit better is not better.
-        if error < self._reference * (1 - BETTER_BY):
-            self._reference, self._stalled = error, 0
-        else:
-            self._stalled += 1
-        if self._stalled > STALLED_EPOCHS:
-            halves = [0.5 * rate for rate in self.rates]
-            pairs = zip(self.rates, halves, strict=True)
-            self.rates = [half if rate - half > SMALLEST_CHANGE else rate for rate, half in pairs]
-            self._stalled = 0
-        better = error < self._best
-        if better:
-            self._best = error
-        return better
-
-
-class PlannedCourse(Course):
-    """Course of epochs at known learning rates.
-
-    Parameters
-    ----------
-    rates : list of float
-        Those of the groups.
-    planned : sequence of float
-        Of the first group in each epoch.
-    """
-
-    def __init__(self, rates: list[float], planned: Sequence[float]) -> None:
-        super().__init__(rates)
-        self._planned = [[rate * (first / rates[0]) for rate in rates] for first in planned]
-        self._next()
-
-    def judge(self, loss: float, error: float) -> bool:
-        """See `Course`; the last epoch counts."""
-        self._next()
-        return True
-
-    def _next(self) -> None:
-        self.stopped = self.epoch == len(self._planned)
-        self.rates = self.rates if self.stopped else self._planned[self.epoch]
+    results = [
+        TrainedReplicate(course.history, course.best_epoch, failures.get(i))
+        for i, course in enumerate(courses)
+    ]
+    stack.write([result.failure is None and result.best_epoch > 0 for result in results])
+    return results
 
 
 class Stack:
