@@ -105,7 +105,7 @@ def train(
     _check_callbacks(callbacks)
     with contained(processes):
         course = ValidatedCourse([group["lr"] for group in groups], patience, validate())
-        task = Task(
+        task = ValidatedTask(
             model, epoch, loss, groups, course, validate=validate, callbacks=callbacks,
             by_epochs=_by_epochs(processes, callbacks),
         )  # fmt: skip
@@ -337,7 +337,7 @@ class Task(pl.LightningModule):
             _clip_gradient(parameters)
             optimizer.step()
         with torch.no_grad():
-            self._end_epoch()
+            self.end_epoch()
         return None
 
     def checked_loss(self, batch: Any) -> Tensor:
@@ -348,16 +348,12 @@ class Task(pl.LightningModule):
         self._losses.append(loss.detach())
         return loss
 
-    def validation_step(self, _batch: Any, _: int) -> None:
-        """Validation error, for the callbacks of users as well; the batch holds nothing."""
-        self.log("val_loss", self._end_epoch(), prog_bar=True, batch_size=1, sync_dist=True)
-
     def on_train_epoch_end(self) -> None:
         """End of an epoch that neither validation nor the step has ended."""
         if self.automatic_optimization and self._validate is None:
-            self._end_epoch()
+            self.end_epoch()
 
-    def _end_epoch(self) -> float:
+    def end_epoch(self) -> float:
         """Validate, keep the weights of the best epoch, go on to the next rates or end.
 
         The validation error is that of the first process in all of them.
@@ -416,6 +412,14 @@ class Task(pl.LightningModule):
     def _set_rates(self) -> None:
         for group, rate in zip(self._optimizer().param_groups, self.course.rates, strict=True):
             group["lr"] = rate
+
+
+class ValidatedTask(Task):
+    """A task that is validated; Lightning warns of others that have the method."""
+
+    def validation_step(self, _batch: Any, _: int) -> None:
+        """Validation error, for the callbacks of users as well; the batch holds nothing."""
+        self.log("val_loss", self.end_epoch(), prog_bar=True, batch_size=1, sync_dist=True)
 
 
 class _EpochBar(Callback):
