@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from tsrnn.erm._sequences import Inputs, Sequences, in_batches
@@ -277,7 +277,7 @@ class PooledData:
         """
         numbers = [number for number, _ in chosen]
         samples = [positions for _, positions in chosen]
-        sizes = torch.tensor([len(positions) for positions in samples])
+        sizes = torch.tensor([positions.shape[0] for positions in samples])
         positions = pad_sequence(samples, batch_first=True) + self._first[numbers, None]
         data = self._data.batch(positions.flatten())
         x, target, weight = (
@@ -481,7 +481,8 @@ def all_outputs(network: RecurrentNetwork, data: TrainingData, reading: str) -> 
     """Outputs of all samples (N, k), or of all rows (rows, k), in float64."""
     # The recurrence runs in float32, the head in float64: a product of torch rounds a row by how
     # many rows there are, and outputs would depend on the samples beside them in the last digits.
-    head = copy.deepcopy(network).double().head
+    memo: dict[int, Any] = {id(network.rnn): nn.Identity()}  # which is not copied
+    head = copy.deepcopy(network, memo).double().head
     n_outputs = network.output.out_features
     count = len(data.values) if reading == "every" else len(data.lengths)
     values = torch.empty(count, n_outputs, dtype=torch.float64)
