@@ -102,7 +102,8 @@ def block_bootstrap(
         Of blocks and, where the estimator or a part of it has a parameter `random_state`, of
         each refit; also of the fit to all samples if that parameter is None.
     n_jobs : int, optional
-        Processes, as in scikit-learn; -1 for all cores. Each has one thread.
+        Processes, as in scikit-learn; -1 for all cores. Each has one thread. Refits that are
+        trained side by side are so within each.
 
     Returns
     -------
@@ -127,6 +128,11 @@ def block_bootstrap(
     A resample holds some samples more than once. Where `fit` takes `sample_weight` they are given
     once, in their order, with their number as weight, so that none can be in the training and in
     the validation part of an estimator that stops early. Others are given the copies.
+
+    Refits of a `ParaRNNRegressor` or `ParaRNNClassifier` are trained side by side in one pass, as
+    many as are small enough together, with the numbers of fits one by one to rounding. Those with
+    callbacks, dropout, a cell of your own or a device other than the CPU are fitted one by one, as
+    are other estimators. A note of an error names the refit that raised it.
 
     References
     ----------
@@ -176,6 +182,9 @@ def deep_ensemble(
     They differ in the start and the order of training. The spread of the members shows how far
     the fit depends on them; it is no statement on the sampling error and covers nothing with a
     known probability.
+
+    Members are trained side by side as in `block_bootstrap`. scikit-learn's ``GridSearchCV`` over
+    values of `random_state` fits one clone after the other.
 
     Parameters
     ----------

@@ -535,11 +535,11 @@ class Stack:
             return function(tree_unflatten(flat[count:], structure))
 
         dims = tuple(0 if isinstance(leaf, Tensor) else None for leaf in (*tensors, *leaves))
-        own = [of_module[name] for of_module, name, _ in self._places]
+        before = [of_module[name] for of_module, name, _ in self._places]
         try:
             return torch.vmap(of_one, in_dims=dims, randomness="different")(*tensors, *leaves)
         finally:
-            for (of_module, name, _), tensor in zip(self._places, own, strict=True):
+            for (of_module, name, _), tensor in zip(self._places, before, strict=True):
                 of_module[name] = tensor
 
     def keep(self, better: Sequence[bool]) -> None:
