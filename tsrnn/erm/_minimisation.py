@@ -138,11 +138,10 @@ class RandomStart:
         """Whether both have networks of one shape, trained in the same way."""
         return self.settings == other.settings and self.shape == other.shape
 
-    def epoch(self, *number: int) -> SampleEpoch:
+    def epoch(self, number: int | None = None) -> SampleEpoch:
         """Epochs of the training part; with a number those of one of many networks."""
-        size = self.settings.batch_size
-        kind = NumberedEpoch if number else SampleEpoch
-        return kind(*number, self.data, self.chosen, size, self.generator)
+        parts = self.data, self.chosen, self.settings.batch_size, self.generator
+        return SampleEpoch(*parts) if number is None else NumberedEpoch(number, *parts)
 
     def loss(self) -> EmpiricalRisk:
         """Risk that training lowers."""

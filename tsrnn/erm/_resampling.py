@@ -74,8 +74,8 @@ def results_of(refits: Sequence[Refit], n_jobs: Any) -> list[Any]:
     """
     jobs = job_count(n_jobs) or 1
     classes = {type(refit.estimator) for refit in refits}
-    can = (getattr(r.estimator, "_can_be_fitted_together", None) for r in refits)
-    if len(classes) > 1 or not all(can is not None and can() for can in can):
+    rules = [getattr(r.estimator, "_can_be_fitted_together", None) for r in refits]
+    if len(classes) > 1 or not all(rule is not None and rule() for rule in rules):
         return in_workers(_result, [(refit,) for refit in refits], jobs)
     size = -(-len(refits) // jobs)
     parts = [(refits[i : i + size],) for i in range(0, len(refits), size)]

@@ -395,7 +395,9 @@ class RiskOfSamples:
         with torch.no_grad():
             for part in in_parts(self.samples, self.data.lengths, network.hidden_size):
                 batch = self.data.batch(part).to(device)
-                bounds = self.bounds and tuple(bound.to(device) for bound in self.bounds)
+                bounds = self.bounds
+                if bounds is not None:
+                    bounds = bounds[0].to(device), bounds[1].to(device)
                 losses, weights = self.sums(batch._replace(bounds=bounds))
                 total += float(losses)
                 weight += float(weights)
