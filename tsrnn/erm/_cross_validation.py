@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.validation import has_fit_parameter
 
 from tsrnn.erm._losses import Loss, checked_loss, default_loss, loss_name, sample_losses
-from tsrnn.erm._resampling import count, in_workers, take
+from tsrnn.erm._resampling import Refit, count, results_of, take
 from tsrnn.erm._risk import Risk, checked_lags, checked_weights, risk_of
 
 __all__ = [
@@ -120,8 +121,16 @@ def cross_validated_risk(
         )
     folds = checked_folds(cv, X, z, loss)
     lags = checked_held_out_lags(lags, folds)  # before any fit
-    tasks = [(clone(estimator), X, z, weights, *fold, loss) for fold in folds]
-    held_out = in_workers(_held_out, tasks, n_jobs)
+    refits = [
+        Refit(
+            f"the fit without fold {k} of {len(folds)}",
+            clone(estimator),
+            partial(_training_part, X, z, weights, train),
+            partial(_held_out, X, z, test, loss),
+        )
+        for k, (train, test) in enumerate(folds, 1)
+    ]
+    held_out = results_of(refits, n_jobs)
     return pooled_risk(folds, held_out, weights, loss_name(loss), lags)
 
 
@@ -178,19 +187,15 @@ def checked_held_out_lags(lags: Any, folds: Sequence[FoldRows]) -> int:
     return lags
 
 
-def _held_out(
-    estimator: Any,
-    X: Any,
-    z: Any,
-    weights: np.ndarray | None,
-    train: np.ndarray,
-    test: np.ndarray,
-    loss: Loss,
-) -> np.ndarray:
-    """Losses of the held-out samples under a fit to the others."""
-    weighted = {} if weights is None else {"sample_weight": weights[train]}
-    estimator.fit(take(X, train), take(z, train), **weighted)
-    return sample_losses(estimator, take(X, test), take(z, test), loss)
+def _training_part(
+    X: Any, z: Any, weights: np.ndarray | None, train: np.ndarray
+) -> tuple[Any, Any, np.ndarray | None]:
+    return take(X, train), take(z, train), None if weights is None else weights[train]
+
+
+def _held_out(X: Any, z: Any, test: np.ndarray, loss: Loss, fitted: Any) -> np.ndarray:
+    """Losses of the held-out samples."""
+    return sample_losses(fitted, take(X, test), take(z, test), loss)
 
 
 def pooled_risk(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import IO, Any, ClassVar, Self, TypeVar
 
@@ -28,7 +28,7 @@ from tsrnn.contract import (
     write_file,
 )
 from tsrnn.erm._function import FittedFunction
-from tsrnn.erm._minimisation import minimise_risk, take_epoch
+from tsrnn.erm._minimisation import minimise_risk, minimise_risks, take_epoch
 from tsrnn.erm._sequences import read_sequences
 from tsrnn.erm._settings import update_arguments
 from tsrnn.erm._summary import SequenceSummary, reason_of_inactivity, summarise
@@ -319,6 +319,31 @@ class SequenceEstimator(BaseEstimator):
 
     def _fit_samples(self, *data: Any) -> FittedFunction:
         return minimise_risk(type(self).__name__, self._targets, Arguments.of(self), *data)
+
+    def _can_be_fitted_together(self) -> bool:
+        """Whether networks of fits like this one can be trained in one pass."""
+        cls, options = type(self), self.layer_options
+        return (
+            (cls.fit, cls._fit_samples) == (SequenceEstimator.fit, SequenceEstimator._fit_samples)
+            and isinstance(self.cell, str)  # code of users may not run under torch.vmap
+            and not self.callbacks
+            and self.device == "cpu"
+            # Dropout draws for all networks at once: other numbers than one by one.
+            and not (isinstance(options, Mapping) and options.get("dropout"))
+        )
+
+    @classmethod
+    def _fit_together(
+        cls,
+        estimators: Sequence[Self],
+        samples: Sequence[Callable[[], tuple[Any, ...]]],
+        names: Sequence[str],
+    ) -> None:
+        """Fit estimators, each to its samples, as `fit` does to rounding; see `minimise_risks`."""
+        arguments = [Arguments.of(estimator) for estimator in estimators]
+        functions = minimise_risks(cls.__name__, cls._targets, arguments, samples, names)
+        for estimator, function in zip(estimators, functions, strict=True):
+            estimator.fitted_ = function
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on with one epoch over these samples, at `learning_rate`, without validation.

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tsrnn.contract import Arguments, seed_of
 from tsrnn.erm._function import Course, FittedFunction
+from tsrnn.erm._resampling import named
 from tsrnn.erm._sequences import read_sequences
 from tsrnn.erm._settings import Settings, settings_of
 from tsrnn.erm._targets import Targets, read_targets, read_weights
 from tsrnn.erm._training import (
     EmpiricalRisk,
+    NumberedEpoch,
+    PooledData,
     RiskOfSamples,
     SampleEpoch,
     Samples,
+    TrainingData,
     constant_risk,
     hold_out,
 )
-from tsrnn.training import parameter_groups
+from tsrnn.training import parameter_groups, train_replicates
 
+NUMBERS_TOGETHER = 16_000_000  # states of a batch of all networks of a pass: 64 MB in float32
 SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
 # Arguments that say what the weights are and how samples are read: `partial_fit` goes on with both,
 # so that these stay as they were. Rates, losses and the like may change from call to call.
@@ -43,47 +49,194 @@ def minimise_risk(
 
     `model` is the class of the estimator, for messages, and `kind` that of its targets.
     """
+    return _trained(RandomStart.of(model, kind, arguments, X, y, sample_weight))
+
+
+def minimise_risks(
+    model: str,
+    kind: type[Targets],
+    arguments: Sequence[Arguments],
+    samples: Sequence[Callable[[], tuple[Any, Any, Any]]],
+    names: Sequence[str],
+) -> list[FittedFunction]:
+    """Fitted functions of many fits, each as by `minimise_risk`, to rounding.
+
+    Networks of one shape are trained in one pass, as many as are small enough together. Each fit
+    has arguments, without callbacks and dropout, a function that gives its X, y and sample
+    weights, and a name, which a note of its errors says.
+    """
+    functions: list[FittedFunction] = []
+    while len(functions) < len(names):
+        first = len(functions)
+        starts: list[RandomStart] = []
+        # Samples are held for the fits of one pass alone.
+        while first + len(starts) < len(names) and len(starts) < _most_together(starts):
+            i = first + len(starts)
+            with named(names[i]):
+                starts.append(RandomStart.of(model, kind, arguments[i], *samples[i]()))
+        alike: list[list[int]] = []
+        for i, start in enumerate(starts):
+            group = next((g for g in alike if starts[g[0]].is_like(start)), None)
+            if group is None:
+                alike.append([i])
+            else:
+                group.append(i)
+        trained: dict[int, FittedFunction] = {}
+        for group in alike:
+            chosen = [starts[i] for i in group], [names[first + i] for i in group]
+            trained |= zip(group, _trained_together(*chosen), strict=True)
+        functions += [trained[i] for i in range(len(starts))]
+    return functions
+
+
+@dataclass(frozen=True, eq=False)
+class RandomStart:
+    """Fit that is ready to be trained: a network at a random start, and its samples in two parts.
+
+    `samples` are in the unit of the user, and `data` in the scales of the network, which are those
+    of the samples at the positions `chosen`; those at `held_out` validate.
+    """
+
+    settings: Settings
+    function: FittedFunction
+    samples: Samples
+    data: TrainingData
+    chosen: Tensor
+    held_out: Tensor
+    generator: torch.Generator
+
+    @classmethod
+    def of(
+        cls, model: str, kind: type[Targets], arguments: Arguments, X: Any, y: Any, weight: Any
+    ) -> RandomStart:
+        """Start of a fit with the arguments of an estimator and its samples."""
+        settings = settings_of(arguments.as_dict())
+        targets, samples = _read(model, kind, settings, X, y, weight)
+        generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
+        counted = samples.counted()
+        strata = None
+        if targets.classes is not None and not settings.many_to_many:
+            strata = samples.targets[counted.numpy()]
+        chosen, held_out = hold_out(counted, settings, strata, generator)
+        # Scales are those of the training part: held-out samples are as new as those to come.
+        training = samples.part(chosen)
+        function = _random_start(model, arguments, targets, training, settings, generator)
+        data = function.training_data(samples)
+        return cls(settings, function, samples, data, chosen, held_out, generator)
+
+    @property
+    def judged(self) -> Tensor:
+        """Positions of the samples that choose the epoch."""
+        return self.held_out if len(self.held_out) else self.chosen
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Inputs and outputs of the network."""
+        return self.function.inputs.n_inputs, self.function.targets.n_outputs
+
+    def is_like(self, other: RandomStart) -> bool:
+        """Whether both have networks of one shape, trained in the same way."""
+        return self.settings == other.settings and self.shape == other.shape
+
+    def epoch(self, number: int | None = None) -> SampleEpoch:
+        """Epochs of the training part; with a number those of one of many networks."""
+        parts = self.data, self.chosen, self.settings.batch_size, self.generator
+        return SampleEpoch(*parts) if number is None else NumberedEpoch(number, *parts)
+
+    def loss(self) -> EmpiricalRisk:
+        """Risk that training lowers."""
+        return EmpiricalRisk(self.function.network, self.settings.loss, self.function.reading)
+
+    def validation(self) -> RiskOfSamples:
+        """Risk that chooses the epoch."""
+        function = self.function
+        return RiskOfSamples(
+            function.network, self.data, self.judged, self.settings.loss, function.reading,
+            function.bounds,
+        )  # fmt: skip
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Parameter group of the optimiser."""
+        settings = self.settings
+        return parameter_groups(
+            self.function.network, [], settings.learning_rate, settings.weight_decay
+        )
+
+    def course(self) -> dict[str, Any]:
+        """Arguments of a training."""
+        settings = self.settings
+        return {
+            "max_epochs": settings.max_epochs,
+            "patience": settings.patience if settings.early_stopping else None,
+            "device": settings.device,
+            "verbose": settings.verbose,
+        }
+
+    def trained(self, history: Sequence[dict[str, float]], best_epoch: int) -> FittedFunction:
+        """Function of the network after its training, with its risk."""
+        self.function.network.eval()
+        data, loss, skill = self.data, self.settings.loss, None
+        if len(self.held_out) and best_epoch:  # a random start has learned nothing
+            # The network is judged by what it takes off the risk of the best constant.
+            constant = constant_risk(data, self.chosen, self.held_out, loss)
+            if constant > 0:
+                skill = 1 - history[best_epoch - 1]["val_loss"] / constant
+        course = Course(
+            len(self.chosen), len(self.held_out), tuple(history), best_epoch,
+            int(data.lengths.max()), skill,
+        )  # fmt: skip
+        parts = {"training": self.samples.part(self.chosen)}
+        if len(self.held_out):
+            parts["validation"] = self.samples.part(self.held_out)
+        return self.function.judged(course, data.sample(SHARE_NUMBERS), loss, **parts)
+
+
+def _trained(start: RandomStart) -> FittedFunction:
+    """Function of a start after a training by itself."""
     from tsrnn.training import train  # Lightning is slow to load
 
-    settings = settings_of(arguments.as_dict())
-    targets, samples = _read(model, kind, settings, X, y, sample_weight)
-    generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
-    counted = samples.counted()
-    strata = None
-    if targets.classes is not None and not settings.many_to_many:
-        strata = samples.targets[counted.numpy()]
-    chosen, held_out = hold_out(counted, settings, strata, generator)
-    training = samples.part(chosen)
-    # Scales are those of the training part: held-out samples are as new as those to come.
-    function = _random_start(model, arguments, targets, training, settings, generator)
-    data, network, loss = function.training_data(samples), function.network, settings.loss
-    judged = held_out if len(held_out) else chosen
-    with _seeded_dropout(generator, settings.device):
+    with _seeded_dropout(start.generator, start.settings.device):
         history, best_epoch = train(
-            network,
-            SampleEpoch(data, chosen, settings.batch_size, generator),
-            loss=EmpiricalRisk(network, loss, function.reading),
-            validate=RiskOfSamples(network, data, judged, loss, function.reading, function.bounds),
-            groups=parameter_groups(network, [], settings.learning_rate, settings.weight_decay),
-            max_epochs=settings.max_epochs,
-            patience=settings.patience if settings.early_stopping else None,
-            device=settings.device,
-            callbacks=settings.callbacks,
-            verbose=settings.verbose,
-        )
-    network.eval()
-    skill = None
-    if len(held_out) and best_epoch:  # a random start has learned nothing, whatever its risk
-        # The network is judged by what it takes off the risk of the best constant.
-        constant = constant_risk(data, chosen, held_out, loss)
-        if constant > 0:
-            skill = 1 - history[best_epoch - 1]["val_loss"] / constant
-    longest = int(data.lengths.max())
-    course = Course(len(chosen), len(held_out), tuple(history), best_epoch, longest, skill)
-    parts = {"training": training}
-    if len(held_out):
-        parts["validation"] = samples.part(held_out)
-    return function.judged(course, data.sample(SHARE_NUMBERS), loss, **parts)
+            start.function.network, start.epoch(), loss=start.loss(), validate=start.validation(),
+            groups=start.groups(), callbacks=start.settings.callbacks, **start.course(),
+        )  # fmt: skip
+    return start.trained(history, best_epoch)
+
+
+def _trained_together(starts: Sequence[RandomStart], names: Sequence[str]) -> list[FittedFunction]:
+    """Functions of starts that are like each other after a training in one pass."""
+    if len(starts) == 1:
+        with named(names[0]):
+            return [_trained(starts[0])]
+    data = PooledData([s.data for s in starts], [s.function.bounds for s in starts])
+    results = train_replicates(
+        [start.function.network for start in starts],
+        [start.epoch(number) for number, start in enumerate(starts)],
+        loss=starts[0].loss(),
+        validate=starts[0].validation().of_batch,
+        held_out=[(number, start.judged) for number, start in enumerate(starts)],
+        groups=[start.groups() for start in starts],
+        collate=data.batch,
+        **starts[0].course(),
+    )
+    functions = []
+    for start, name, (history, best_epoch, failure) in zip(starts, names, results, strict=True):
+        with named(name):
+            if failure is not None:
+                raise failure
+            functions.append(start.trained(history, best_epoch))
+    return functions
+
+
+def _most_together(starts: Sequence[RandomStart]) -> int:
+    """Networks that fit into one pass, by the first one: at least 1."""
+    if not starts:
+        return 1
+    start, settings = starts[0], starts[0].settings
+    steps, longest = len(start.data.values), int(start.data.lengths.max())
+    samples = max(min(start.epoch().batch_size, len(start.chosen)), len(start.judged))
+    states = samples * longest * settings.hidden_size * settings.n_layers
+    return max(1, NUMBERS_TOGETHER // max(states, steps * start.shape[0]))
 
 
 @contextmanager

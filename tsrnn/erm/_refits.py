@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tsrnn.contract import positive_integer, seed_of
-from tsrnn.erm._resampling import count, in_workers, seed_names, take, unfitted
+from tsrnn.erm._resampling import Refit, count, results_of, seed_names, take, unfitted
 
 __all__ = ["Refits", "block_bootstrap", "deep_ensemble"]
 
@@ -101,7 +102,8 @@ def block_bootstrap(
         Of blocks and, where the estimator or a part of it has a parameter `random_state`, of
         each refit; also of the fit to all samples if that parameter is None.
     n_jobs : int, optional
-        Processes, as in scikit-learn; -1 for all cores. Each has one thread.
+        Processes, as in scikit-learn; -1 for all cores. Each has one thread. Refits that are
+        trained side by side are so within each.
 
     Returns
     -------
@@ -126,6 +128,11 @@ def block_bootstrap(
     A resample holds some samples more than once. Where `fit` takes `sample_weight` they are given
     once, in their order, with their number as weight, so that none can be in the training and in
     the validation part of an estimator that stops early. Others are given the copies.
+
+    Refits of a `ParaRNNRegressor` or `ParaRNNClassifier` are trained side by side in one pass, as
+    many as are small enough together, with the numbers of fits one by one to rounding. Those with
+    callbacks, dropout, a cell of your own or a device other than the CPU are fitted one by one, as
+    are other estimators. A note of an error names the refit that raised it.
 
     References
     ----------
@@ -175,6 +182,9 @@ def deep_ensemble(
     They differ in the start and the order of training. The spread of the members shows how far
     the fit depends on them; it is no statement on the sampling error and covers nothing with a
     known probability.
+
+    Members are trained side by side as in `block_bootstrap`. scikit-learn's ``GridSearchCV`` over
+    values of `random_state` fits one clone after the other.
 
     Parameters
     ----------
@@ -256,20 +266,30 @@ def _refitted(
         check_is_fitted(estimator)
     except NotFittedError:
         whole = _seeded(estimator, seeds[0], keep=True).fit(X, z)
-    clones = [_seeded(estimator, seed) for seed in seeds[1:]]
-    tasks = [(*task, X, z) for task in zip(clones, rows, strict=True)]
-    members = in_workers(_fit, tasks, n_jobs)
-    return Refits(whole, tuple(members), method, guarantee)
+    refits = [
+        Refit(
+            f"refit {i} of {len(rows)}",
+            _seeded(estimator, seeds[i]),
+            partial(_resample, X, z, of_refit, has_fit_parameter(estimator, "sample_weight")),
+            _itself,
+        )
+        for i, of_refit in enumerate(rows, 1)
+    ]
+    return Refits(whole, tuple(results_of(refits, n_jobs)), method, guarantee)
 
 
-def _fit(estimator: Any, rows: np.ndarray, X: Any, z: Any) -> Any:
-    """Fit to rows of the samples: repeated ones once, with their number as weight, if possible."""
-    if not has_fit_parameter(estimator, "sample_weight"):
-        return estimator.fit(take(X, rows), take(z, rows))
+def _resample(X: Any, z: Any, rows: np.ndarray, weighted: bool) -> tuple[Any, Any, Any]:
+    """Rows of the samples: if `weighted` repeated ones once, with their number as weight."""
+    if not weighted:
+        return take(X, rows), take(z, rows), None
     # No sample can then be in the training and in the validation part of the estimator.
     distinct, counts = np.unique(rows, return_counts=True)
-    weights = {} if (counts == 1).all() else {"sample_weight": counts.astype(float)}
-    return estimator.fit(take(X, distinct), take(z, distinct), **weights)
+    weights = None if (counts == 1).all() else counts.astype(float)
+    return take(X, distinct), take(z, distinct), weights
+
+
+def _itself(estimator: Any) -> Any:
+    return estimator
 
 
 def _seeded(estimator: Any, seed: np.random.SeedSequence, *, keep: bool = False) -> Any:

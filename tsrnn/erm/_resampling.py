@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
@@ -12,7 +13,7 @@ from tqdm import tqdm
 
 from tsrnn.contract import Arguments, job_count
 
-__all__ = ["count", "in_workers", "seed_names", "take", "unfitted"]
+__all__ = ["Refit", "count", "in_workers", "named", "results_of", "seed_names", "take", "unfitted"]
 
 
 def count(samples: Any) -> int:
@@ -43,6 +44,67 @@ def seed_names(estimator: Any) -> list[str]:
     """Names of the parameters `random_state` of an estimator and of its parts."""
     names = estimator.get_params(deep=True)
     return sorted(name for name in names if name.rpartition("__")[2] == "random_state")
+
+
+class Refit(NamedTuple):
+    """One of many fits.
+
+    Attributes
+    ----------
+    name : str
+        For errors, such as "fold 2 of 5".
+    estimator : estimator
+        Fitted in place.
+    samples : callable
+        Gives X, z and the sample weights, which may be None.
+    result : callable
+        Result of the refit from the fitted estimator.
+    """
+
+    name: str
+    estimator: Any
+    samples: Callable[[], tuple[Any, Any, Any]]
+    result: Callable[[Any], Any]
+
+
+def results_of(refits: Sequence[Refit], n_jobs: Any) -> list[Any]:
+    """Results of refits, in order; in processes of one thread each.
+
+    Estimators of one class whose networks can be trained in one pass are, in each process.
+    """
+    jobs = job_count(n_jobs) or 1
+    classes = {type(refit.estimator) for refit in refits}
+    rules = [getattr(r.estimator, "_can_be_fitted_together", None) for r in refits]
+    if len(classes) > 1 or not all(rule is not None and rule() for rule in rules):
+        return in_workers(_result, [(refit,) for refit in refits], jobs)
+    size = -(-len(refits) // jobs)
+    parts = [(refits[i : i + size],) for i in range(0, len(refits), size)]
+    return [result for results in in_workers(_results, parts, jobs) for result in results]
+
+
+def _result(refit: Refit) -> Any:
+    """Result of a refit by itself."""
+    X, z, weights = refit.samples()
+    weighted = {} if weights is None else {"sample_weight": weights}
+    with named(refit.name):
+        return refit.result(refit.estimator.fit(X, z, **weighted))
+
+
+def _results(refits: Sequence[Refit]) -> list[Any]:
+    """Results of refits whose networks are trained in one pass."""
+    names, estimators, samples, _ = zip(*refits, strict=True)
+    type(estimators[0])._fit_together(estimators, samples, names)
+    return [refit.result(refit.estimator) for refit in refits]
+
+
+@contextmanager
+def named(fit: str) -> Iterator[None]:
+    """Add the name of a fit to the errors that it raises."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"raised by {fit}")
+        raise
 
 
 def in_workers(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
-from tsrnn.erm._sequences import Sequences, in_batches
+from tsrnn.erm._sequences import Inputs, Sequences, in_batches
 from tsrnn.erm._settings import Settings
 from tsrnn.layers import RecurrentNetwork
 from tsrnn.training import Epoch
@@ -162,17 +163,24 @@ class Batch(NamedTuple):
     lengths : integer Tensor of shape (B,), or None where all samples are as long
     target : Tensor of shape (B, k), (B, T, k), or without k if it is a class
     weight : Tensor of shape (B,) or (B, T), zero after a sequence's end
+    count : int, or integer Tensor of shape () in a batch of one of many networks
+        Targets of the samples, whatever their weight.
+    bounds : tuple of Tensor of shape (k,), optional
+        Least and largest output of one of many networks.
     """
 
     x: Tensor
     lengths: Tensor | None
     target: Tensor
     weight: Tensor
+    count: int | Tensor
+    bounds: tuple[Tensor, Tensor] | None = None
 
     def to(self, device: torch.device) -> Batch:
-        """Batch on a device."""
+        """Batch of one network on a device."""
         lengths = None if self.lengths is None else self.lengths.to(device)
-        return Batch(self.x.to(device), lengths, self.target.to(device), self.weight.to(device))
+        x, target, weight = (part.to(device) for part in (self.x, self.target, self.weight))
+        return Batch(x, lengths, target, weight, self.count)
 
 
 class TrainingData:
@@ -212,17 +220,19 @@ class TrainingData:
             x, target, weight = (part.unflatten(0, (len(self.lengths), -1)) for part in parts)
             if not self.many_to_many:
                 target, weight = self.target, self.weight
-            return Batch(x[samples], None, target[samples], weight[samples])
+            weight = weight[samples]
+            return Batch(x[samples], None, target[samples], weight, weight.numel())
         lengths = self.lengths[samples]
         steps = torch.arange(int(lengths.max()))
         # Behind its end a sample repeats its last row, which no state before it sees.
         rows = self.starts[samples, None] + torch.minimum(steps, lengths[:, None] - 1)
         equal = bool((lengths == lengths[0]).all())
-        target, weight = self.target[samples], self.weight[samples]
+        target, weight, count = self.target[samples], self.weight[samples], len(samples)
         if self.many_to_many:
             inside = steps < lengths[:, None]
             target, weight = self.target[rows], self.weight[rows] * inside
-        return Batch(self.values[rows], None if equal else lengths, target, weight)
+            count = int(lengths.sum())
+        return Batch(self.values[rows], None if equal else lengths, target, weight, count)
 
     def sample(self, numbers: int) -> Tensor:
         """Inputs (n, T, d_in), about so many, of samples at least as long as the median."""
@@ -232,6 +242,58 @@ class TrainingData:
         chosen = long_enough[:: max(1, len(long_enough) // count)][:count]
         rows = self.starts[chosen, None] + self.lengths[chosen, None] + torch.arange(-length, 0)
         return self.values[rows]
+
+
+class PooledData:
+    """Training data of many networks, whose batches have a first axis of networks.
+
+    Parameters
+    ----------
+    parts : sequence of TrainingData
+        Of each network, in its scales.
+    bounds : sequence of tuple of Tensor, or of None
+        Least and largest output of each network.
+    """
+
+    def __init__(self, parts: Sequence[TrainingData], bounds: Sequence[Any]) -> None:
+        lengths = [part.lengths for part in parts]
+        sequences = Sequences(
+            torch.cat([part.values for part in parts]).numpy(),
+            torch.cat(lengths).numpy(),
+            "list",
+            Inputs(parts[0].values.shape[1], False),
+        )
+        target = torch.cat([part.target for part in parts])
+        self._data = TrainingData(sequences, target, None, parts[0].many_to_many)
+        self._data.weight = torch.cat([part.weight for part in parts])
+        sizes = torch.tensor([len(part) for part in lengths])
+        self._first = sizes.cumsum(0) - sizes
+        self._bounds = bounds
+
+    def batch(self, chosen: Sequence[tuple[int, Tensor]]) -> Batch:
+        """Batch of samples of some networks, each given by its number.
+
+        Where a network has fewer samples than others, its first one fills up, with weight 0.
+        """
+        numbers = [number for number, _ in chosen]
+        samples = [positions for _, positions in chosen]
+        sizes = torch.tensor([positions.shape[0] for positions in samples])
+        positions = pad_sequence(samples, batch_first=True) + self._first[numbers, None]
+        data = self._data.batch(positions.flatten())
+        x, target, weight = (
+            part.unflatten(0, positions.shape) for part in (data.x, data.target, data.weight)
+        )
+        lengths = None if data.lengths is None else data.lengths.view_as(positions)
+        inside = torch.arange(positions.shape[1]) < sizes[:, None]
+        counts = inside.long()
+        if self._data.many_to_many:
+            counts = counts * self._data.lengths[positions]
+            inside = inside[..., None]
+        bounds = None
+        if self._bounds[0] is not None:
+            least, largest = zip(*(self._bounds[number] for number in numbers), strict=True)
+            bounds = torch.stack(least), torch.stack(largest)
+        return Batch(x, lengths, target, weight * inside, counts.sum(1), bounds)
 
 
 class SampleEpoch(Epoch):
@@ -257,8 +319,23 @@ class SampleEpoch(Epoch):
         """Batches without end, pass after pass over all samples."""
         while True:
             order = torch.randperm(len(self.samples), generator=self.generator)
-            for chosen in self.samples[order].split(self.batch_size):
-                yield self.data.batch(chosen)
+            yield from map(self.batch, self.samples[order].split(self.batch_size))
+
+    def batch(self, samples: Tensor) -> Any:
+        """Batch of samples."""
+        return self.data.batch(samples)
+
+
+class NumberedEpoch(SampleEpoch):
+    """Epoch of one of many networks, whose batches `PooledData` makes of those of all."""
+
+    def __init__(self, number: int, *epoch: Any) -> None:
+        super().__init__(*epoch)
+        self._number = number
+
+    def batch(self, samples: Tensor) -> tuple[int, Tensor]:
+        """Number of the network, and positions of its samples."""
+        return self._number, samples
 
 
 def squared_error(output: Tensor, target: Tensor) -> Tensor:
@@ -296,10 +373,7 @@ class EmpiricalRisk:
 
     def __call__(self, batch: Batch) -> Tensor:
         loss = LOSSES[self.loss](outputs(self.network, batch, self.reading), batch.target)
-        count: Tensor | int = loss.numel()
-        if self.reading == "every" and batch.lengths is not None:
-            count = batch.lengths.sum()
-        return (batch.weight * loss).sum() / count
+        return (batch.weight * loss).sum() / batch.count
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,14 +395,27 @@ class RiskOfSamples:
         with torch.no_grad():
             for part in in_parts(self.samples, self.data.lengths, network.hidden_size):
                 batch = self.data.batch(part).to(device)
-                output = outputs(network, batch, self.reading)
-                if self.bounds is not None:
-                    output = output.clamp(*(bound.to(device) for bound in self.bounds))
-                loss = LOSSES[self.loss](output, batch.target)
-                total += float((batch.weight * loss).sum())
-                weight += float(batch.weight.sum())
+                bounds = self.bounds
+                if bounds is not None:
+                    bounds = bounds[0].to(device), bounds[1].to(device)
+                losses, weights = self.sums(batch._replace(bounds=bounds))
+                total += float(losses)
+                weight += float(weights)
         network.train(was_training)
         return total / weight if weight else float("nan")
+
+    def of_batch(self, batch: Batch) -> Tensor:
+        """Weighted mean loss of a batch, by the parameters and bounds that come with it."""
+        losses, weights = self.sums(batch)
+        return losses / weights
+
+    def sums(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Sum of the weighted losses of a batch, and of its weights."""
+        output = outputs(self.network, batch, self.reading)
+        if batch.bounds is not None:
+            output = output.clamp(*batch.bounds)
+        loss = LOSSES[self.loss](output, batch.target)
+        return (batch.weight * loss).sum(), batch.weight.sum()
 
 
 @torch.no_grad()
@@ -396,7 +483,8 @@ def all_outputs(network: RecurrentNetwork, data: TrainingData, reading: str) -> 
     """Outputs of all samples (N, k), or of all rows (rows, k), in float64."""
     # The recurrence runs in float32, the head in float64: a product of torch rounds a row by how
     # many rows there are, and outputs would depend on the samples beside them in the last digits.
-    head = copy.deepcopy(network).double().head
+    memo: dict[int, Any] = {id(network.rnn): nn.Identity()}  # which is not copied
+    head = copy.deepcopy(network, memo).double().head
     n_outputs = network.output.out_features
     count = len(data.values) if reading == "every" else len(data.lengths)
     values = torch.empty(count, n_outputs, dtype=torch.float64)

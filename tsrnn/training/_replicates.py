@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from tqdm import tqdm
 
@@ -342,7 +341,7 @@ class Stack:
     ) -> None:
         self.device = device
         self._models, self._loss, self._validate = models, loss, validate
-        self._computes, self._training = _Computes(computes), computes.training
+        self._computes, self._training = computes, computes.training
         tensors = [dict(m.named_parameters()) | dict(m.named_buffers()) for m in models]
         names = {id(tensor): name for name, tensor in tensors[0].items()}
         of_groups = [[names[id(p)] for p in group["params"]] for group in groups[0]]
@@ -363,10 +362,20 @@ class Stack:
             for name in tensors[0]
             if name not in set(self._names)
         }
+        of_first = dict(computes.named_parameters()) | dict(computes.named_buffers())
+        numbers = {id(of_first[n]): i for i, n in enumerate([*self._names, *self._constants])}
+        self._places = [
+            (of_module, name, numbers[id(tensor)])
+            for module in computes.modules()
+            for of_module in (module._parameters, module._buffers)
+            for name, tensor in of_module.items()
+            if tensor is not None
+        ]
 
     def step(self, batch: Any, rates: Tensor, moves: Tensor) -> Tensor:
         """Losses (R,) of a batch, and a step of the optimiser in the replicates that move."""
-        self._computes.train()
+        if not self._computes.training:
+            self._computes.train()
         weights = self._weights.requires_grad_()
         losses = self._call(self._loss, weights, batch)
         (gradient,) = torch.autograd.grad(losses.sum(), weights)
@@ -406,15 +415,25 @@ class Stack:
     def _call(self, function: Loss, weights: Tensor, batch: Any) -> Tensor:
         parts = weights.split([shape.numel() for shape in self._shapes], 1)
         named = zip(self._names, parts, self._shapes, strict=True)
-        tensors = {f"model.{name}": part.unflatten(1, shape) for name, part, shape in named}
-        tensors |= {f"model.{name}": tensor for name, tensor in self._constants.items()}
+        tensors = [part.unflatten(1, shape) for _, part, shape in named]
+        tensors += self._constants.values()
+        # Flat lists: torch.vmap walks through nested ones in Python, at each step.
+        leaves, structure = tree_flatten(batch)
+        count = len(tensors)
 
-        def of_one(tensors: dict[str, Tensor], batch: Any) -> Tensor:
-            value: Tensor = functional_call(self._computes, tensors, (function, batch))
-            return value
+        def of_one(*flat: Any) -> Tensor:
+            # As torch.func.functional_call, which looks for tied parameters at each call.
+            for of_module, name, i in self._places:
+                of_module[name] = flat[i]
+            return function(tree_unflatten(flat[count:], structure))
 
-        leaves = tree_map(lambda x: 0 if isinstance(x, Tensor) else None, batch)
-        return torch.vmap(of_one, in_dims=(0, leaves), randomness="different")(tensors, batch)
+        dims = tuple(0 if isinstance(leaf, Tensor) else None for leaf in (*tensors, *leaves))
+        before = [of_module[name] for of_module, name, _ in self._places]
+        try:
+            return torch.vmap(of_one, in_dims=dims, randomness="different")(*tensors, *leaves)
+        finally:
+            for (of_module, name, _), tensor in zip(self._places, before, strict=True):
+                of_module[name] = tensor
 
     def keep(self, better: Sequence[bool]) -> None:
         """Take the present weights of some replicates for their best."""
@@ -438,17 +457,6 @@ class Stack:
                     model.get_parameter(name).copy_(part.unflatten(0, shape))
 
 
-class _Computes(nn.Module):
-    """A model whose parameters are exchanged while a function is called that computes with it."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, function: Loss, batch: Any) -> Tensor:
-        return function(batch)
-
-
 def selected(batch: Any, kept: Tensor) -> Any:
     """Batch of some of the replicates."""
     return tree_map(lambda x: x[kept.to(x.device)] if isinstance(x, Tensor) else x, batch)
@@ -456,6 +464,8 @@ def selected(batch: Any, kept: Tensor) -> Any:
 
 def on_device(batch: Any, device: str) -> Any:
     """Batch with its tensors on a device."""
+    if device == "cpu":
+        return batch
     return tree_map(lambda x: x.to(device) if isinstance(x, Tensor) else x, batch)
 
 
