@@ -6,12 +6,10 @@ import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -21,24 +19,20 @@ from tsrnn.contract import (
     Forecaster,
     as_saved,
     check_not_too_large,
-    seed_of,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
 from tsrnn.forecasters._file import check_settings, from_file
+from tsrnn.forecasters._fit import Preparation, fit_all
 from tsrnn.forecasters._fitted import FittedNetworks
-from tsrnn.forecasters._intervals import Calibration, ValidationErrors, calibrate
-from tsrnn.forecasters._linear_path import choose_linear_path
-from tsrnn.forecasters._model import ForecastModel, empty_model
-from tsrnn.forecasters._scaling import boxcox_lambda, check_positive, fit_scaling, standardise
-from tsrnn.forecasters._settings import Settings, resolve, settings_for
-from tsrnn.forecasters._state import RecurrentState, run_filter
+from tsrnn.forecasters._intervals import Calibration
+from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
+from tsrnn.forecasters._settings import Settings, resolve
+from tsrnn.forecasters._state import RecurrentState
 from tsrnn.forecasters._summary import NetworkSummary, reason_of_inactivity, summarise
-from tsrnn.forecasters._training import Training, check_model_size
-from tsrnn.forecasters._units import sample_inputs, units_of
 from tsrnn.interpret import active_networks, block_shares, recurrence_features
 from tsrnn.layers import CellStack, Ensemble, LayerChoice, RecurrentNetwork
-from tsrnn.training import checked_device, checked_processes
 
 LARGEST = 1e290  # value of which differences and means are finite
 
@@ -146,55 +140,8 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> tuple[FittedNetworks, RecurrentState]:
         filled = resolve(arguments.as_dict())
-        settings = settings_for(filled, self._layer(filled), panel)
-        known = [panel.exog_names.index(name) for name in data.known_ahead]
-        sizes = data.n_targets, len(panel.exog_names), known
-        check_model_size(settings, *sizes)
-        device = checked_device(arguments.device)
-        processes = checked_processes(arguments.strategy, arguments.devices, arguments.device)
-        generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
-        # Scaling and linear path are those of the rows before the validation part.
-        scaling = fit_scaling(
-            panel, settings.training_rows(panel.lengths), settings.season, settings.boxcox
-        )
-        linear_path: dict[str, Any] = {}
-        if settings.linear_path:
-            settings, linear_path = choose_linear_path(
-                settings, panel, scaling, lambda tried: empty_model(tried, *sizes)
-            )
-        units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
-        split = units.starts + torch.from_numpy(settings.training_rows(units.lengths.numpy()))
-        # The errors of the best epochs calibrate the intervals, also of networks trained again.
-        single = partial(empty_model, replace(settings, n_estimators=1), *sizes)
-        whole = partial(empty_model, settings, *sizes)
-        callbacks = () if arguments.callbacks is None else arguments.callbacks
-        training = Training(
-            units, split, settings, single, linear_path, generator, device, processes,
-            callbacks, arguments.verbose,
-        )  # fmt: skip
-        estimate, values = training.estimate(), units.to(torch.float32)
-        model = ForecastModel.merged(estimate.members, whole).eval()
-        errors = ValidationErrors(model, estimate.start, values, split, settings)
-        hidden = errors.state
-        if settings.refit:
-            model = ForecastModel.merged(training.estimate_on_all(estimate), whole).eval()
-            hidden = run_filter(model, values, values.indptr[1:])
-        fitted = FittedNetworks(
-            arguments=arguments,
-            data=data,
-            settings=settings,
-            model=model,
-            calibration=calibrate(errors.scaled, settings.intervals),
-            scaling=scaling,
-            history=estimate.history,
-            best_epochs=estimate.best_epochs,
-            linear_path=linear_path,
-            validation=errors.table(),
-            sample=sample_inputs(units),
-            sample_length=int(panel.lengths.max()),
-        )
-        series, window = np.arange(panel.n_series), settings.input_size
-        return fitted, RecurrentState.after(panel, series, scaling, hidden, window)
+        (fitted,) = fit_all([Preparation.of(arguments, data, panel, filled, self._layer(filled))])
+        return fitted
 
     def _from_file(
         self,
