@@ -152,14 +152,14 @@ def fit_all(prepared: Sequence[Preparation]) -> list[tuple[FittedNetworks, Recur
 
     The fits have the same arguments.
     """
-    trainings = [one.training for one in prepared]
+    trainings = [fit.training for fit in prepared]
     estimates = estimate(trainings)
-    on_all: Sequence[Any] = [None] * len(prepared)
+    refitted: Sequence[Any] = [None] * len(prepared)
     if prepared[0].settings.refit:
-        on_all = estimate_on_all(trainings, estimates)
+        refitted = estimate_on_all(trainings, estimates)
     return [
-        one.finished(trained, again)
-        for one, trained, again in zip(prepared, estimates, on_all, strict=True)
+        fit.finished(trained, on_all)
+        for fit, trained, on_all in zip(prepared, estimates, refitted, strict=True)
     ]
 
 
