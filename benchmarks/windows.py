@@ -20,7 +20,7 @@ from _timing import print_machine, print_table
 from tsrnn import ParaRNNForecaster
 from tsrnn.datasets import load_ett
 from tsrnn.forecasters import _training
-from tsrnn.forecasters._training import Segments
+from tsrnn.forecasters._segments import Segments
 
 TRAIN, VALIDATION, HORIZON = 8640, 2880, 24
 LOCAL_COPY = Path(__file__).resolve().parents[2] / "shared" / "data" / "ett"

@@ -162,10 +162,14 @@ EXAMPLES = {
         BOTH,
         n_series=1,
     ),
-    "ParaRNNForecaster": Example(ParaRNNForecaster, SMALL | {"known_ahead": "x"}, ("y", "x")),
-    "LEMForecaster": Example(LEMForecaster, SMALL | {"intervals": "gaussian"}),
-    "LRUForecaster": Example(LRUForecaster, SMALL | {"use_boxcox": "log"}),
-    "NewtonForecaster": Example(NewtonForecaster, SMALL),
+    "ParaRNNForecaster": Example(
+        ParaRNNForecaster, SMALL | {"known_ahead": "x"}, ("y", "x"), refused=("for_series",)
+    ),
+    "LEMForecaster": Example(
+        LEMForecaster, SMALL | {"intervals": "gaussian"}, refused=("for_series",)
+    ),
+    "LRUForecaster": Example(LRUForecaster, SMALL | {"use_boxcox": "log"}, refused=("for_series",)),
+    "NewtonForecaster": Example(NewtonForecaster, SMALL, refused=("for_series",)),
     "Naive": Example(Naive),
     "SeasonalNaive": Example(SeasonalNaive, {"season_length": 2}),
     "Drift": Example(Drift),
@@ -233,7 +237,8 @@ OTHER = {
     "multivariate": "joint", "n_estimators": 2, "n_heads": 2, "n_jobs": 2, "n_layers": 2,
     "n_simulations": 7, "n_starts": 2, "n_states": 3, "n_windows": 3, "nonlinearity": "relu",
     "o": 1,
-    "order": (2, 1), "p": 2, "patience": 3, "pooling": "mean", "power": 1.0, "preset": "paper",
+    "order": (2, 1), "p": 2, "patience": 3, "per_series": True, "pooling": "mean",
+    "power": 1.0, "preset": "paper",
     "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "rank": 1, "refit": True,
     "rescale": True, "season_length": 4, "seasonal": 4, "seasonal_order": (1, 0, 0, 4),
     "significance": 0.1, "standardize": False, "state_units": 2, "static": ["w"],
@@ -293,6 +298,7 @@ def forecaster_questions(model, example):
         "predict_rolling": lambda m: m.predict_rolling(later, h=NEW - 1, level=80),
         "sample_paths": lambda m: m.sample_paths(3, h=2, **seed, **example.ahead(2)),
         "contributions": lambda m: m.contributions(**example.future),
+        "for_series": lambda m: m.for_series("s0").predict(h=2, **example.ahead(2)),
         "conf_int": lambda m: m.conf_int(),
         "cov_params": lambda m: [m.cov_params(unit), m.cov_params(unit, cov_type="hessian")],
         "wald_test": lambda m: m.wald_test(m.params_.columns[-1]),

@@ -182,6 +182,6 @@ def test_refusals(arguments, error, expected):
 
 
 def test_are_refused_before_anything_is_trained(monkeypatch):
-    monkeypatch.setattr("tsrnn.forecasters._training.Training.estimate", pytest.fail)
+    monkeypatch.setattr("tsrnn.forecasters._fit.estimate", pytest.fail)
     with pytest.raises(ValueError, match="needs a strategy"):
         fitted(devices=2)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tsrnn.forecasters import _intervals, _units
 from tsrnn.forecasters._intervals import ValidationErrors, calibrate
-from tsrnn.forecasters._training import LEAST_STEPS, Segments
+from tsrnn.forecasters._segments import LEAST_STEPS, Segments
 from tsrnn.forecasters._units import full_origins, make_units, some_units, window_moments
 from tsrnn.training import Epoch
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tsrnn.forecasters import _state
 from tsrnn.forecasters._model import empty_model
+from tsrnn.forecasters._segments import LEAST_STEPS, MOST_STEPS, Segments
 from tsrnn.forecasters._state import run_filter
-from tsrnn.forecasters._training import LEAST_STEPS, MOST_STEPS, Segments
 from tsrnn.forecasters._units import SPREAD_FLOOR, make_units, subset
 
 WINDOW = 5

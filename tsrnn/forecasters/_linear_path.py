@@ -92,10 +92,11 @@ def best_form(
     """
     fitted, validated = (_Sums.of(model, units, origins) for origins in (train, validation))
     best: dict[str, Any] = {"error": float("inf")}
+    priors = _naive_weights(model, units, season)
     reverting = (False,) if model.linear_level is None else (False, True)
     for parts in product((False, True) if model.seasons else (False,), reverting):
         ridge = _Ridge(fitted, *fitted.design_sizes(*parts))
-        for name, prior in _naive_weights(model, units, season).items():
+        for name, prior in priors.items():
             errors = [0.0 for _ in PENALTIES]
             for k in range(fitted.n_groups):
                 for i, weights in enumerate(ridge.path(k, prior, PENALTIES)):
@@ -261,11 +262,15 @@ class _Ridge:
         unit = (total / (size + border)).clamp(min=1e-12)  # of a design of zeros
         for penalty in penalties:
             shrunk = (self._values + penalty * unit)[:, None]
+            weights = start.clone()
+            if not border:
+                weights[:size] += self._vectors @ (outputs / shrunk)
+                yield weights
+                continue
             inner = joined[1] + penalty * unit * torch.eye(border, dtype=rest.dtype)
             schur = inner - mixed.T @ (mixed / shrunk)
             last = rest[p : p + border] - mixed.T @ (outputs / shrunk)
             last = torch.linalg.solve(schur, last)
-            weights = start.clone()
             weights[:size] += self._vectors @ ((outputs - mixed @ last) / shrunk)
             weights[p : p + border] += last
             yield weights

@@ -159,6 +159,11 @@ class ParaRNNForecaster(RecurrentForecaster):
         Epochs without improvement before training stops: 8 ("paper": none).
     n_estimators : int, default 1
         Networks trained from different starts, whose forecasts are averaged.
+    per_series : bool, default False
+        Whether each series, an id of a long frame or a target of a wide one, has a network, a
+        linear path, a scaling, intervals and choices of its own, as if fitted alone; networks of
+        one shape are trained side by side. The horizon is common. `for_series` gives the
+        forecaster of a series; new series are not forecast, and `static` is refused.
     refit : bool, optional
         Whether to train once more on all rows, the validation part included, for as many epochs
         and at the learning rates that were best: True ("paper": False). It doubles the time of a

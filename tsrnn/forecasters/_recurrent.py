@@ -6,12 +6,10 @@ import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -21,30 +19,36 @@ from tsrnn.contract import (
     Forecaster,
     as_saved,
     check_not_too_large,
-    seed_of,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
+from tsrnn.forecasters._by_series import (
+    FittedBySeries,
+    StateBySeries,
+    SummaryBySeries,
+    descriptions_of,
+    joined,
+    members_from_file,
+    panels_of,
+    summarise_by_series,
+)
 from tsrnn.forecasters._file import check_settings, from_file
+from tsrnn.forecasters._fit import Preparation, fit_all
 from tsrnn.forecasters._fitted import FittedNetworks
-from tsrnn.forecasters._intervals import Calibration, ValidationErrors, calibrate
-from tsrnn.forecasters._linear_path import choose_linear_path
-from tsrnn.forecasters._model import ForecastModel, empty_model
-from tsrnn.forecasters._scaling import boxcox_lambda, check_positive, fit_scaling, standardise
-from tsrnn.forecasters._settings import Settings, resolve, settings_for
-from tsrnn.forecasters._state import RecurrentState, run_filter
+from tsrnn.forecasters._intervals import Calibration
+from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
+from tsrnn.forecasters._settings import Settings, resolve, usual_horizon
+from tsrnn.forecasters._state import RecurrentState
 from tsrnn.forecasters._summary import NetworkSummary, reason_of_inactivity, summarise
-from tsrnn.forecasters._training import Training, check_model_size
-from tsrnn.forecasters._units import sample_inputs, units_of
 from tsrnn.interpret import active_networks, block_shares, recurrence_features
 from tsrnn.layers import CellStack, Ensemble, LayerChoice, RecurrentNetwork
-from tsrnn.training import checked_device, checked_processes
 
 LARGEST = 1e290  # value of which differences and means are finite
 
 
 @with_shared_arguments
-class RecurrentForecaster(Forecaster[RecurrentState]):
+class RecurrentForecaster(Forecaster[Any]):
     """Base of the forecasters with a recurrent network; not to be used by itself.
 
     A subclass names its layers (`_layer`).
@@ -59,7 +63,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         Parts around the network, likewise.
     val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
         Training, likewise.
-    refit, device, strategy, devices, callbacks, random_state, verbose
+    per_series, refit, device, strategy, devices, callbacks, random_state, verbose
         Course of the training, likewise.
     target, known_ahead, static, calendar, id_col, time_col, freq, missing
         Data, likewise.
@@ -75,7 +79,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     not_saved = ("callbacks",)
     takes_static = True
     offers = frozenset({"sample_paths"})
-    fitted_: FittedNetworks
+    fitted_: FittedNetworks | FittedBySeries
 
     def __init__(
         self,
@@ -100,6 +104,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         max_epochs: int | None = None,
         patience: int | None = None,
         n_estimators: int = 1,
+        per_series: bool = False,
         refit: bool | None = None,
         device: str = "cpu",
         strategy: str | None = None,
@@ -127,6 +132,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         self.max_epochs = max_epochs
         self.patience = patience
         self.n_estimators = n_estimators
+        self.per_series = per_series
         self.refit = refit
         self.device = device
         self.strategy = strategy
@@ -136,6 +142,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         header["params"].setdefault("engine", "auto")
+        header["params"].setdefault("per_series", False)
 
     @staticmethod
     @abstractmethod
@@ -144,57 +151,33 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
-    ) -> tuple[FittedNetworks, RecurrentState]:
+    ) -> tuple[FittedNetworks | FittedBySeries, RecurrentState | StateBySeries]:
         filled = resolve(arguments.as_dict())
-        settings = settings_for(filled, self._layer(filled), panel)
-        known = [panel.exog_names.index(name) for name in data.known_ahead]
-        sizes = data.n_targets, len(panel.exog_names), known
-        check_model_size(settings, *sizes)
-        device = checked_device(arguments.device)
-        processes = checked_processes(arguments.strategy, arguments.devices, arguments.device)
-        generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
-        # Scaling and linear path are those of the rows before the validation part.
-        scaling = fit_scaling(
-            panel, settings.training_rows(panel.lengths), settings.season, settings.boxcox
-        )
-        linear_path: dict[str, Any] = {}
-        if settings.linear_path:
-            settings, linear_path = choose_linear_path(
-                settings, panel, scaling, lambda tried: empty_model(tried, *sizes)
+        layer = self._layer(filled)
+        if not filled["per_series"]:
+            (fitted,) = fit_all([Preparation.of(arguments, data, panel, filled, layer)])
+            return fitted
+        # One frame of forecasts has one horizon; everything else is chosen series by series.
+        filled["horizon"] = filled["horizon"] or usual_horizon(panel)
+        prepared = []
+        for i, (part, described) in enumerate(
+            zip(panels_of(panel), descriptions_of(arguments, data), strict=True)
+        ):
+            where = panel.axis.where(i) or f"column {part.target_names[0]!r}: "
+            try:
+                prepared.append(Preparation.of(*described, part, filled, layer, where))
+            except ValueError as error:
+                raise ValueError(f"{where}{error}") from error
+        return joined(arguments, data, fit_all(prepared))
+
+    def _check(self, arguments: Arguments, panel: Panel) -> None:
+        super()._check(arguments, panel)
+        if arguments.per_series and arguments.static:
+            raise ValueError(
+                "static columns tell series apart that share a network; with per_series=True each "
+                f"has its own, to which they are constants. Got static={arguments.static!r}: leave "
+                "it out and drop these columns, or leave per_series out"
             )
-        units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
-        split = units.starts + torch.from_numpy(settings.training_rows(units.lengths.numpy()))
-        # The errors of the best epochs calibrate the intervals, also of networks trained again.
-        single = partial(empty_model, replace(settings, n_estimators=1), *sizes)
-        whole = partial(empty_model, settings, *sizes)
-        callbacks = () if arguments.callbacks is None else arguments.callbacks
-        training = Training(
-            units, split, settings, single, linear_path, generator, device, processes,
-            callbacks, arguments.verbose,
-        )  # fmt: skip
-        estimate, values = training.estimate(), units.to(torch.float32)
-        model = ForecastModel.merged(estimate.members, whole).eval()
-        errors = ValidationErrors(model, estimate.start, values, split, settings)
-        hidden = errors.state
-        if settings.refit:
-            model = ForecastModel.merged(training.estimate_on_all(estimate), whole).eval()
-            hidden = run_filter(model, values, values.indptr[1:])
-        fitted = FittedNetworks(
-            arguments=arguments,
-            data=data,
-            settings=settings,
-            model=model,
-            calibration=calibrate(errors.scaled, settings.intervals),
-            scaling=scaling,
-            history=estimate.history,
-            best_epochs=estimate.best_epochs,
-            linear_path=linear_path,
-            validation=errors.table(),
-            sample=sample_inputs(units),
-            sample_length=int(panel.lengths.max()),
-        )
-        series, window = np.arange(panel.n_series), settings.input_size
-        return fitted, RecurrentState.after(panel, series, scaling, hidden, window)
 
     def _from_file(
         self,
@@ -203,12 +186,28 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
         last_times: np.ndarray,
-    ) -> tuple[FittedNetworks, RecurrentState]:
-        check_settings(header, arrays)
+    ) -> tuple[FittedNetworks | FittedBySeries, RecurrentState | StateBySeries]:
         with as_saved("params"):
             filled = resolve(arguments.as_dict())
-            self._layer(filled)
-        return from_file(arguments, data, filled, header, arrays, last_times)
+            layer_arguments = dict(filled)
+
+        def read(
+            arguments: Arguments,
+            data: FittedData,
+            header: dict[str, Any],
+            arrays: dict[str, np.ndarray],
+            last_times: np.ndarray,
+        ) -> tuple[FittedNetworks, RecurrentState]:
+            check_settings(header, arrays)
+            with as_saved("params"):
+                self._layer(dict(layer_arguments))
+            return from_file(arguments, data, filled, header, arrays, last_times)
+
+        if not filled["per_series"]:
+            return read(arguments, data, header, arrays, last_times)
+        described = descriptions_of(arguments, data)
+        members = members_from_file(header, arrays, last_times, described, read)
+        return joined(arguments, data, members)
 
     def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         panel = super()._read_frame(df, arguments, **shape)
@@ -217,8 +216,56 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
             check_positive(panel)
         return panel
 
-    def _filter(self, panel: Panel) -> RecurrentState:
+    def _filter(self, panel: Panel) -> RecurrentState | StateBySeries:
         return self.fitted_.filter(panel, self.state_)
+
+    def for_series(self, series: Any) -> Self:
+        """Forecaster of one of the series that were fitted with ``per_series=True``.
+
+        As it would be fitted to that series alone; it goes on by itself. All that reads a network,
+        such as `tsrnn.recurrence_features`, takes it.
+
+        Parameters
+        ----------
+        series : id or str
+            Of a long frame the id, of a wide one the column.
+
+        Returns
+        -------
+        forecaster
+            Fitted, with ``per_series=False``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such series, or the forecaster was fitted with ``per_series=False``.
+
+        Examples
+        --------
+        >>> from tsrnn import ParaRNNForecaster
+        >>> from tsrnn.datasets import load_macrodata
+        >>> rates = load_macrodata()[["infl", "unemp"]]
+        >>> model = ParaRNNForecaster(horizon=4, hidden_size=4, max_epochs=1, per_series=True)
+        >>> model.fit(rates).for_series("infl").predict(2).columns.tolist()
+        ['infl']
+        """
+        check_is_fitted(self, "fitted_")
+        if not isinstance(self.fitted_, FittedBySeries):
+            raise ValueError(
+                "for_series gives the forecaster of one series of those that have a network each; "
+                "this one was fitted with per_series=False. Construct with per_series=True and fit "
+                "again"
+            )
+        number, past = self.fitted_.number_of(series), self._history
+        other = copy.copy(self).set_params(**self.fitted_.members[number].arguments.as_dict())
+        other.fitted_ = self.fitted_.members[number]
+        other.state_ = self.state_.members[number]
+        if past.most and self.fitted_.by_column:
+            past = replace(past, values=[past.values[0][:, [number]]])
+        elif past.most:
+            past = replace(past, values=[past.values[number]], times=[past.times[number]])
+        other._history = past
+        return other
 
     def recurrent_blocks(self) -> Any:
         """Recurrent matrices of the network, for `tsrnn.recurrence_features`.
@@ -265,12 +312,17 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
         index = pd.MultiIndex.from_product([state.ids, names, steps], names=levels)
         return pd.DataFrame(columns, index=index)
 
-    def summary(self) -> NetworkSummary:
-        """Summary of the fit, its accuracy and its recurrence features; print the result."""
+    def summary(self) -> NetworkSummary | SummaryBySeries:
+        """Summary of the fit, its accuracy and its recurrence features; print the result.
+
+        With ``per_series=True`` a table of the networks by series.
+        """
         check_is_fitted(self, "fitted_")
+        if isinstance(self.fitted_, FittedBySeries):
+            return summarise_by_series(self.fitted_, self.state_)
         readable = self.network_active_ and self.network_.matrix_names
         features = recurrence_features(self) if readable else None
-        return summarise(self.fitted_, self.state_, features)
+        return summarise(self._single(), self.state_, features)
 
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer of every network.
@@ -288,60 +340,68 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
             return None
         return [share.numpy() for member in members for share in block_shares(member, self.sample_)]
 
-    def _fitted_model(self) -> FittedNetworks:
+    def _single(self) -> FittedNetworks:
+        """Fitted networks, which are those of all series."""
         check_is_fitted(self, "fitted_")
+        if isinstance(self.fitted_, FittedBySeries):
+            first = self.fitted_.labels[0]
+            raise ValueError(
+                "fitted with per_series=True, a forecaster has networks, settings and errors by "
+                f"series. Ask that of one of them, such as for_series({first!r}); summary() has "
+                "a table of all"
+            )
         return self.fitted_
 
     @property
     def settings_(self) -> Settings:
         """Arguments as they were used, defaults filled in."""
-        settings = self._fitted_model().settings
+        settings = self._single().settings
         return replace(settings, options=dict(settings.options))
 
     @property
     def model_(self) -> ForecastModel:
         """Local level, linear path, network and effect of columns known ahead."""
-        return self._fitted_model().model
+        return self._single().model
 
     @property
     def network_(self) -> RecurrentNetwork | Ensemble:
         """Recurrent network, an ensemble of several."""
-        return self._fitted_model().model.network
+        return self._single().model.network
 
     @property
     def calibration_(self) -> Calibration:
         """Errors of the validation part, of which intervals are made."""
-        return self._fitted_model().calibration
+        return self._single().calibration
 
     @property
     def history_(self) -> list[dict[str, float]]:
         """Losses and learning rate of every epoch."""
-        return [dict(epoch) for epoch in self._fitted_model().history]
+        return [dict(epoch) for epoch in self._single().history]
 
     @property
     def linear_path_(self) -> dict[str, Any]:
         """Form of the linear path; empty without one."""
-        return dict(self._fitted_model().linear_path)
+        return dict(self._single().linear_path)
 
     @property
     def validation_(self) -> pd.DataFrame:
         """Root mean squared error by step on the validation part."""
-        return self._fitted_model().validation.copy()
+        return self._single().validation.copy()
 
     @property
     def sample_(self) -> Tensor:
         """Inputs of the network, by which blocks are judged."""
-        return self._fitted_model().sample.clone()
+        return self._single().sample.clone()
 
     @property
     def sample_length_(self) -> int:
         """Rows of the longest series fitted to."""
-        return self._fitted_model().sample_length
+        return self._single().sample_length
 
     @property
     def best_epochs_(self) -> list[int]:
         """Epoch of each network whose parameters are kept; 0 is the start."""
-        return list(self._fitted_model().best_epochs)
+        return list(self._single().best_epochs)
 
     @property
     def best_epoch_(self) -> int:
@@ -357,7 +417,7 @@ class RecurrentForecaster(Forecaster[RecurrentState]):
     def inactive_networks_(self) -> dict[int, str]:
         """Networks, counted from 1, that contribute nothing to the forecasts, and why."""
         return {
-            number: reason_of_inactivity(self.fitted_, number)
+            number: reason_of_inactivity(self._single(), number)
             for number, best in enumerate(self.best_epochs_, start=1)
             if best == 0
         }

@@ -70,7 +70,7 @@ WINDOWS_TO_JUDGE = 10  # each with its horizon: fewer say by chance whether a se
 FEWEST_ROWS = 8  # of any series
 MANY_SERIES = 30  # together they give enough errors, so that less of each validates
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
-_FLAGS = ("local_level", "linear_path", "refit")
+_FLAGS = ("local_level", "linear_path", "refit", "per_series")
 LOSSES = ("mse", "mae")
 
 
@@ -182,7 +182,7 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
     for name in _POSITIVE_INTEGERS:
         if name in filled and not (filled[name] is None and name in _MAY_BE_NONE):
             filled[name] = positive_integer(name, filled[name])
-    filled |= {name: flag(name, filled[name]) for name in _FLAGS}
+    filled |= {name: flag(name, filled[name]) for name in _FLAGS if name in filled}
     filled["boxcox"] = boxcox_lambda(filled["use_boxcox"])
     loss, intervals = filled["loss"], filled["intervals"]
     if intervals in HEADS and loss is not None:
@@ -217,7 +217,7 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     """
     habit = habits(panel.freq)
     lengths = panel.lengths
-    horizon = filled["horizon"] or max(1, min(habit.horizon, int(lengths.min()) // 3))
+    horizon = filled["horizon"] or usual_horizon(panel)
     _check_lengths(panel, horizon)
     val_size = filled["val_size"] or _validation_size(lengths, horizon)
     if val_size < horizon:
@@ -258,6 +258,11 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     values |= {"season": habit.season, "seasons": habit.seasons}
     layer = with_engine(layer, filled["engine"])
     return Settings(**values, layer=layer.name, options=layer.options)
+
+
+def usual_horizon(panel: Panel) -> int:
+    """Horizon by frequency, at most a third of the shortest series."""
+    return max(1, min(habits(panel.freq).horizon, int(panel.lengths.min()) // 3))
 
 
 def _validation_size(lengths: np.ndarray, horizon: int) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, cast
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,27 +18,34 @@ from tsrnn.contract import check_fits
 from tsrnn.forecasters._distribution import Distribution
 from tsrnn.forecasters._linear_path import fit_linear_path
 from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._segments import Batch, Joined, Origins, Segments, StepData, losses
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import run_filter
-from tsrnn.forecasters._units import Units, Windows, full_origins, regression_origins, some_units
+from tsrnn.forecasters._units import Units, full_origins, regression_origins, some_units
 from tsrnn.layers import shapes_only
-from tsrnn.training import Epoch, Processes, parameter_groups
+from tsrnn.training import (
+    Processes,
+    TrainedReplicate,
+    parameter_groups,
+    train_replicates,
+    train_replicates_for,
+)
 
 # Rows of a training segment behind those that warm it up, all of which forecast: more of them share
 # the cost of the warm-up, fewer make more segments, which are drawn in any order.
 FORECASTS_OF_A_SEGMENT = 192
 LEAST_WARM_UP = 8  # a state that starts from zero sees a few rows, however short the window is
-LEAST_STEPS = 20  # optimiser steps an epoch, so that a short series is not an epoch of one
-MOST_STEPS = 200  # so that on many rows as well epochs are validated in good time
 VALIDATION_POSITIONS = 100_000  # forecasts are enough to tell epochs apart
 ROWS_OF_START = 20_000  # are enough for the spread of errors
+AT_ONCE = 256  # networks side by side: they share the overhead of a step
+POSITIONS_AT_ONCE = 2**16  # rows of all of them: some hundred megabytes of 64 float32 states
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
 WIDTH_COUNTED = 64  # layer width, over the block size, of networks whose parameters are counted
 
 
 @dataclass
 class Estimate:
-    """Networks trained one by one, and the course of their training.
+    """Networks of a fit, and the course of their training.
 
     Attributes
     ----------
@@ -69,11 +78,14 @@ class Training:
         Returns an empty model of one network.
     linear_path : dict
         Form of the linear path, if there is one.
-    generator : torch.Generator
+    generators : list of torch.Generator
+        Source of what each network draws.
     device : str
     processes : Processes
     callbacks : sequence of lightning callbacks
     verbose : int
+    where : str
+        Name of the series before messages, where there are several fits.
     """
 
     units: Units
@@ -81,74 +93,34 @@ class Training:
     settings: Settings
     make: Callable[[], ForecastModel]
     linear_path: dict[str, Any]
-    generator: torch.Generator
+    generators: list[torch.Generator]
     device: str = "cpu"
     processes: Processes = field(default_factory=Processes)
     callbacks: Sequence[Any] = ()
     verbose: int = 0
+    where: str = ""
 
-    def estimate(self) -> Estimate:
-        """Train on the rows of each unit before `split`, validated on those after."""
-        from tsrnn.training import train  # Lightning is slow to load and only trains
+    @cached_property
+    def single(self) -> Units:
+        """Units in float32."""
+        return self.units.to(torch.float32)
 
-        settings, units = self.settings, self.units.to(torch.float32)
-        for number in range(1, settings.n_estimators + 1):
-            model = self._started(self.split)
-            if number == 1:
-                estimate = Estimate(copy.deepcopy(model))
-            history, best_epoch = train(
-                model,
-                self._segments(self.split),
-                validate=_Validation(model, units, self.split, settings),
-                max_epochs=settings.max_epochs,
-                patience=settings.patience,
-                **self._options(model, units),
-            )
-            numbered = {"network": number} if settings.n_estimators > 1 else {}
-            estimate.members.append(model)
-            estimate.history += [numbered | epoch for epoch in history]
-            estimate.best_epochs.append(best_epoch)
-        return estimate
+    @property
+    def alone(self) -> bool:
+        """Whether Lightning is asked for: what it gives is for networks trained one by one."""
+        return bool(self.processes.start or self.callbacks or self.device != "cpu")
 
-    def estimate_on_all(self, before: Estimate) -> list[ForecastModel]:
-        """Train anew on all rows, as many epochs at the same rates as were best before."""
-        from tsrnn.training import train_for
+    def networks(self, ends: Tensor) -> list[Network]:
+        """Networks as they start, to train on the rows of each unit before `ends`."""
+        return [Network(self, self._started(ends, g), ends, g) for g in self.generators]
 
-        members: list[ForecastModel] = []
-        units = self.units.to(torch.float32)
-        for number, best_epoch in enumerate(before.best_epochs, start=1):
-            model = self._started(self.units.indptr[1:])
-            epochs = [e for e in before.history if e.get("network", 1) == number][:best_epoch]
-            train_for(
-                model,
-                self._segments(self.units.indptr[1:]),
-                rates=[epoch["learning_rate"] for epoch in epochs],
-                **self._options(model, units),
-            )
-            members.append(model)
-        return members
-
-    def _options(self, model: ForecastModel, units: Units) -> dict[str, Any]:
-        """Arguments that training with and without validation share."""
-        settings = self.settings
-        # The linear path starts at its optimum and moves slowly, as recurrent matrices do.
-        slow = [*model.network.recurrent_parameters(), *model.linear_parameters()]
-        return {
-            "loss": _TrainingLoss(model, units, settings.loss),
-            "groups": parameter_groups(model, slow, settings.learning_rate, settings.weight_decay),
-            "device": self.device,
-            "processes": self.processes,
-            "callbacks": self.callbacks,
-            "verbose": self.verbose,
-        }
-
-    def _started(self, ends: Tensor) -> ForecastModel:
+    def _started(self, ends: Tensor, generator: torch.Generator) -> ForecastModel:
         """Model before the optimiser's first step, from the rows of each unit before `ends`."""
         model, settings = self.make(), self.settings
         model.network.prepare(verbose=bool(self.verbose))
         # A network of zeros leaves the local level and the linear path as the start.
         zero = settings.local_level or settings.linear_path
-        model.reset_parameters(self.generator, zero_output=zero)
+        model.reset_parameters(generator, zero_output=zero)
         if model.linear is not None:
             origins = regression_origins(self.units, ends, model.horizon)
             fit_linear_path(model, self.units, origins, settings.season, self.linear_path)
@@ -175,16 +147,222 @@ class Training:
             count = varies.sum(0)
             head.start(torch.where(count > 0, squares / count.clamp(min=1), 1.0).sqrt())
 
-    def _segments(self, ends: Tensor) -> Segments:
-        settings = self.settings
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network that is to be trained.
+
+    Attributes
+    ----------
+    training : Training
+        Of the fit that it belongs to.
+    model : ForecastModel
+    ends : integer Tensor of shape (U,)
+        End of the rows of each unit to train on.
+    generator : torch.Generator
+    """
+
+    training: Training
+    model: ForecastModel
+    ends: Tensor
+    generator: torch.Generator
+
+    def segments(self, offset: int = 0) -> Segments:
+        """Batches of an epoch, of units whose rows begin at `offset`."""
+        settings = self.training.settings
         return Segments(
-            self.units.starts,
-            ends,
+            self.training.units.starts + offset,
+            self.ends + offset,
             warm_up=max(settings.input_size, LEAST_WARM_UP),
             length=max(FORECASTS_OF_A_SEGMENT, settings.horizon),
             batch_size=settings.batch_size,
             generator=self.generator,
         )
+
+    def held_out(self) -> Batch:
+        """Rows of the validation part, after those that warm the state up."""
+        training = self.training
+        begin, first = validation_rows(training.units, training.split, training.settings)
+        return Batch.between(begin, first, training.units)
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Parameter groups of the optimiser."""
+        # The linear path starts at its optimum and moves slowly, as recurrent matrices do.
+        model, settings = self.model, self.training.settings
+        slow = [*model.network.recurrent_parameters(), *model.linear_parameters()]
+        return parameter_groups(model, slow, settings.learning_rate, settings.weight_decay)
+
+    def options(self) -> dict[str, Any]:
+        """Arguments that training alone with and without validation share."""
+        training = self.training
+        return {
+            "loss": _TrainingLoss(self.model, training.single, training.settings.loss),
+            "groups": self.groups(),
+            "device": training.device,
+            "processes": training.processes,
+            "callbacks": training.callbacks,
+            "verbose": training.verbose,
+        }
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Everything in which networks that are trained side by side agree."""
+        settings, parameters = self.training.settings, self.model.named_parameters()
+        shapes = tuple((name, tuple(p.shape), p.requires_grad) for name, p in parameters)
+        return shapes, settings.input_size, settings.horizon, settings.loss
+
+    @property
+    def positions(self) -> int:
+        """Rows that a pass over a batch or the validation part runs over."""
+        return max(self.segments().positions, self.held_out().rows.numel())
+
+
+def estimate(trainings: Sequence[Training]) -> list[Estimate]:
+    """Train on the rows of each unit before `split`, validated on those after.
+
+    Networks of one shape, of one fit or of many, are trained side by side; the numbers are those
+    of training one by one, to rounding.
+    """
+    fits = [training.networks(training.split) for training in trainings]
+    estimates = [Estimate(copy.deepcopy(networks[0].model)) for networks in fits]
+    results: dict[int, tuple[list[dict[str, float]], int]] = {}
+    for group, at_once in _groups([n for networks in fits for n in networks]):
+        settings = group[0].training.settings
+        course = {"max_epochs": settings.max_epochs, "patience": settings.patience}
+        if at_once == 1:
+            from tsrnn.training import train  # Lightning is slow to load and only trains
+
+            for n in group:
+                with _named(n):
+                    validate = _Validation(
+                        n.model, n.training.single, n.training.split, n.training.settings
+                    )
+                    results[id(n)] = train(
+                        n.model, n.segments(), validate=validate, **course, **n.options()
+                    )
+            continue
+        side_by_side = SideBySide(group, at_once)
+        held_out = [n.held_out().moved(offset) for n, offset in side_by_side.placed]
+        trained = train_replicates(
+            held_out=held_out, validate=side_by_side.loss, **course, **side_by_side.options
+        )
+        for n, result in side_by_side.checked(trained):
+            results[id(n)] = result.history, result.best_epoch
+    for of_fit, networks in zip(estimates, fits, strict=True):
+        for number, n in enumerate(networks, 1):
+            history, best_epoch = results[id(n)]
+            numbered = {"network": number} if len(networks) > 1 else {}
+            of_fit.members.append(n.model)
+            of_fit.history += [numbered | epoch for epoch in history]
+            of_fit.best_epochs.append(best_epoch)
+    return estimates
+
+
+def estimate_on_all(
+    trainings: Sequence[Training], before: Sequence[Estimate]
+) -> list[list[ForecastModel]]:
+    """Train anew on all rows, as many epochs at the same rates as were best before."""
+    networks: list[Network] = []
+    rates, members = {}, []
+    for training, of_fit in zip(trainings, before, strict=True):
+        of_training = training.networks(training.units.indptr[1:])
+        for number, (n, best) in enumerate(zip(of_training, of_fit.best_epochs, strict=True), 1):
+            epochs = [e for e in of_fit.history if e.get("network", 1) == number][:best]
+            rates[id(n)] = [epoch["learning_rate"] for epoch in epochs]
+        networks += of_training
+        members.append([n.model for n in of_training])
+    moving = [n for n in networks if rates[id(n)]]  # others stay at the start
+    for group, at_once in _groups(moving):
+        if at_once == 1:
+            from tsrnn.training import train_for
+
+            for n in group:
+                with _named(n):
+                    train_for(n.model, n.segments(), rates=rates[id(n)], **n.options())
+            continue
+        side_by_side = SideBySide(group, at_once)
+        planned = [rates[id(n)] for n in group]
+        trained = train_replicates_for(rates=planned, **side_by_side.options)
+        list(side_by_side.checked(trained))
+    return members
+
+
+def _groups(networks: Sequence[Network]) -> Iterator[tuple[list[Network], int]]:
+    """Networks that can be trained side by side, and how many at once; alone where that is 1."""
+    by_shape: dict[Any, list[Network]] = {}
+    for n in networks:
+        by_shape.setdefault(id(n) if n.training.alone else n.shape, []).append(n)
+    for group in by_shape.values():
+        if len(group) == 1:
+            yield group, 1
+            continue
+        # Those of similar length side by side: the longest is what all are padded to.
+        size = {id(n): n.positions for n in group}
+        group.sort(key=lambda n: size[id(n)])
+        yield group, max(1, min(AT_ONCE, POSITIONS_AT_ONCE // size[id(group[-1])]))
+
+
+class SideBySide:
+    """Networks of one shape, trained in passes of `at_once`.
+
+    Parameters
+    ----------
+    networks : list of Network
+    at_once : int
+
+    Attributes
+    ----------
+    placed : list of (Network, int)
+        Each with the first row of its units among those of all.
+    options : dict
+        Arguments that training with and without validation share.
+    """
+
+    def __init__(self, networks: list[Network], at_once: int) -> None:
+        trainings = list({id(n.training): n.training for n in networks}.values())
+        joined = Joined(networks[0].model, [training.single for training in trainings])
+        first = {id(t): row for t, row in zip(trainings, joined.offsets, strict=True)}
+        self.placed = [(n, first[id(n.training)]) for n in networks]
+        self._model, self._loss = networks[0].model, trainings[0].settings.loss
+        self.options: dict[str, Any] = {
+            "models": [n.model for n in networks],
+            "epochs": [n.segments(offset) for n, offset in self.placed],
+            "groups": [_trained(n.groups()) for n in networks],
+            "loss": self.loss,
+            "collate": joined.collate,
+            "at_once": at_once,
+            "verbose": trainings[0].verbose,
+        }
+
+    def loss(self, data: StepData) -> Tensor:
+        """Mean loss of the batch of a replicate."""
+        return data.loss(self._model, self._loss)
+
+    def checked(
+        self, trained: Sequence[TrainedReplicate]
+    ) -> Iterator[tuple[Network, TrainedReplicate]]:
+        """Networks with the course of their training, none of which has failed."""
+        for (n, _), result in zip(self.placed, trained, strict=True):
+            with _named(n):
+                if result.failure is not None:
+                    raise result.failure
+            yield n, result
+
+
+def _trained(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Parameter groups without what the form of the linear path leaves out."""
+    return [group | {"params": [p for p in group["params"] if p.requires_grad]} for group in groups]
+
+
+@contextmanager
+def _named(network: Network) -> Iterator[None]:
+    """Failures of a training, with the series whose network it is."""
+    try:
+        yield
+    except FloatingPointError as error:
+        if not network.training.where:
+            raise
+        raise FloatingPointError(f"{network.training.where}{error}") from None
 
 
 class _TrainingLoss:
@@ -195,29 +373,25 @@ class _TrainingLoss:
         self._rows: Tensor | None = None
 
     def __call__(self, batch: Batch) -> Tensor:
-        if batch.rows is not self._rows:
-            self._gather(batch)
-        states, _ = self._model.network.run(self._x, lengths=self._lengths)
-        size = losses(self._model, self._loss, self._origins, states[:, self._first :])
-        return (self._weight * size).sum() / self._count
+        if batch.rows is not self._rows:  # kept for steps on the same batch
+            # Once, in the process that trains: its device is known there alone.
+            self._units = self._units.to(torch.float32, batch.rows.device)
+            self._data = StepData.of(self._model, self._units, batch)
+            self._rows = batch.rows
+        return self._data.loss(self._model, self._loss)
 
-    def _gather(self, batch: Batch) -> None:
-        """Everything of a batch but what is estimated, kept for steps on the same one."""
-        # Once, in the process that trains: its device is known there alone.
-        self._units = self._units.to(torch.float32, batch.rows.device)
-        model, units = self._model, self._units
-        self._x, self._first = units.inputs(batch.rows), int(batch.first.min())
-        length = batch.rows.shape[1]
-        whole = bool((batch.lengths == length).all())  # without padding there is less to do
-        self._lengths = None if whole else batch.lengths
-        rows = batch.rows[:, self._first :]
-        starts, ends = (part[:, None].expand_as(rows) for part in (batch.starts, batch.ends))
-        self._origins = Origins.of(model, units, rows, starts, ends)
-        position = torch.arange(self._first, length, device=rows.device)
-        counts = (position >= batch.first[:, None]) & (position < batch.lengths[:, None])
-        self._weight = (self._origins.known & counts[..., None, None]).to(self._x.dtype)
-        self._count = (self._weight.sum() * model.n_targets).clamp(min=1)
-        self._rows = batch.rows
+
+def validation_rows(units: Units, split: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
+    """First rows (U,) to run over and to forecast from, on a fixed subset of many units.
+
+    Units that are not chosen have no rows to run over: both are their ends.
+    """
+    ends = units.indptr[1:]
+    chosen = some_units(split, ends, VALIDATION_POSITIONS)
+    # These rows stand for the whole past, which would be filtered anew in every epoch.
+    warm = split - 1 - max(WARM_WINDOWS * settings.input_size, 256)
+    begin = torch.where(chosen, torch.maximum(warm, units.starts), ends)
+    return begin, torch.where(chosen, split - 1, ends)
 
 
 class _Validation:
@@ -228,12 +402,7 @@ class _Validation:
     ) -> None:
         self._model, self._units, self._loss = model, units, settings.loss
         self._ends = units.indptr[1:]
-        chosen = some_units(split, self._ends, VALIDATION_POSITIONS)
-        # Units that are not chosen have no rows to run over.
-        self._first = torch.where(chosen, split - 1, self._ends)
-        # These rows stand for the whole past, which would be filtered anew in every epoch.
-        warm = split - 1 - max(WARM_WINDOWS * settings.input_size, 256)
-        self._begin = torch.where(chosen, torch.maximum(warm, units.starts), self._ends)
+        self._begin, self._first = validation_rows(units, split, settings)
 
     def __call__(self) -> float:
         model, units = self._model, self._units
@@ -251,166 +420,6 @@ class _Validation:
         run_filter(model.cpu(), units, self._first, begin=self._begin, visit=visit)
         model.to(device)
         return total / max(count, 1.0)
-
-
-class Origins(NamedTuple):
-    """Rows to forecast from: all that forecasts and their losses need beside what is estimated.
-
-    Attributes
-    ----------
-    windows : Windows
-    design : Tensor of shape (..., p) or None
-        Regressors of the linear path, if the model has one.
-    future : Tensor of shape (..., h, n_known) or None
-        Columns known ahead, if there are any.
-    target : Tensor of shape (..., h, C)
-    known : boolean Tensor of shape (..., h, 1)
-        Whether forecasts have a target.
-    """
-
-    windows: Windows
-    design: Tensor | None
-    future: Tensor | None
-    target: Tensor
-    known: Tensor
-
-    @classmethod
-    def of(
-        cls, model: ForecastModel, units: Units, rows: Tensor, starts: Tensor, ends: Tensor
-    ) -> Origins:
-        """Gather from units.
-
-        Parameters
-        ----------
-        model : ForecastModel
-        units : Units
-        rows, starts, ends : integer Tensors of one shape
-            Rows to forecast from, the first row of the unit of each, and the row from which on
-            values are not to be used.
-        """
-        windows = units.at(rows, starts)
-        design = None if model.linear is None else model.design(windows)
-        return cls(
-            windows, design, model.columns_ahead(units, rows), *model.targets(units, rows, ends)
-        )
-
-
-def losses(model: ForecastModel, loss: str, origins: Origins, states: Tensor) -> Tensor:
-    """Loss (..., h, C) of every forecast, on the standardised scale.
-
-    Parameters
-    ----------
-    model : ForecastModel
-    loss : {"mse", "mae", "quantile", "student-t"}
-    origins : Origins
-    states : Tensor of shape (..., hidden_size)
-        Outputs of the last layer after the rows to forecast from.
-    """
-    windows, design, future, target, _ = origins
-    error = target - model.parts(windows, states, future, design).total()
-    if loss == "mse":
-        return error.square()
-    if loss == "mae":
-        return error.abs()
-    return model.distribution_loss(error, windows.spread[..., None, :], states)
-
-
-class Batch(NamedTuple):
-    """Segments of one training step.
-
-    Attributes
-    ----------
-    rows : integer Tensor of shape (B, L)
-        Rows of the units, the last one repeated after a segment's end.
-    lengths : integer Tensor of shape (B,)
-    starts : integer Tensor of shape (B,)
-        First row of the unit of each segment.
-    first : integer Tensor of shape (B,)
-        Position in the segment from which rows forecast.
-    ends : integer Tensor of shape (B,)
-        Row after the unit's training part: targets lie before it.
-    """
-
-    rows: Tensor
-    lengths: Tensor
-    starts: Tensor
-    first: Tensor
-    ends: Tensor
-
-
-class Segments(Epoch):
-    """Epoch of batches of segments: the state warms up, then every row forecasts.
-
-    Segments are drawn anew each time it is iterated. A row forecasts about once an epoch, more
-    often where that would be fewer than `LEAST_STEPS` steps, less where it would be more than
-    `MOST_STEPS`. The first rows of a unit, `warm_up` of them or two thirds of a short one, do
-    not: their past is too short.
-
-    Parameters
-    ----------
-    starts, ends : integer Tensors of shape (U,)
-        Training part of each unit.
-    warm_up : int
-        Rows that only warm the state up, where a segment does not begin with its unit.
-    length : int
-        Rows of a segment that forecast.
-    batch_size : int
-    generator : torch.Generator
-    """
-
-    def __init__(
-        self,
-        starts: Tensor,
-        ends: Tensor,
-        *,
-        warm_up: int,
-        length: int,
-        batch_size: int,
-        generator: torch.Generator,
-    ) -> None:
-        self.starts, self.ends = starts, ends
-        self.warm_up, self.length = warm_up, length
-        self.batch_size, self.generator = batch_size, generator
-        usable = (ends - starts - 1).clamp(min=0)
-        self._whole = usable <= warm_up + length  # short units are one segment each
-        long_count = torch.ceil((usable - warm_up).clamp(min=1) / length).long()
-        self.counts = torch.where(self._whole, 1, long_count)
-        # Short units that fit in one batch are the same in every step, in any order.
-        count = len(starts)
-        same = count <= batch_size and bool(self._whole.all())
-        self._same = self._batch(torch.arange(count), torch.zeros(count)) if same else None
-
-    def __len__(self) -> int:
-        steps = -(-int(self.counts.sum()) // self.batch_size)
-        return min(max(steps, LEAST_STEPS), MOST_STEPS)
-
-    def batches(self) -> Iterator[Batch]:
-        """Batches without end, in passes over all segments."""
-        plan = torch.arange(len(self.starts)).repeat_interleave(self.counts)
-        while True:
-            order = torch.randperm(len(plan), generator=self.generator)
-            for units in plan[order].split(self.batch_size):
-                draw = torch.rand(len(units), generator=self.generator)
-                yield self._batch(units, draw) if self._same is None else self._same
-
-    def _batch(self, units: Tensor, draw: Tensor) -> Batch:
-        """Segments of some units, at places that uniform numbers draw."""
-        usable = self.ends[units] - self.starts[units] - 1
-        whole = self._whole[units]
-        length = torch.where(whole, usable, self.warm_up + self.length)
-        room = usable - length
-        # Offsets beyond both ends, moved to them, let every row be drawn equally often.
-        beyond = torch.where(whole, 0, self.length - 1)
-        offset = (draw * (room + 2 * beyond + 1)).long() - beyond
-        offset = torch.minimum(offset.clamp(min=0), room)
-        # The beginning of a unit warms up for less: short series need every row they have.
-        first = torch.where(
-            whole, torch.minimum(2 * usable // 3, torch.tensor(self.warm_up)), self.warm_up
-        )
-        begin = self.starts[units] + offset
-        steps = torch.arange(int(length.max()))
-        rows = begin[:, None] + torch.minimum(steps, length[:, None] - 1)
-        return Batch(rows, length, self.starts[units], first, self.ends[units])
 
 
 def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> None:

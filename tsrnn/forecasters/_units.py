@@ -7,7 +7,7 @@ target by target.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -82,6 +82,19 @@ class Units:
             name: getattr(self, name).to(device, dtype) for name in ("values", "level", "spread")
         }
         return replace(self, **moved, indptr=self.indptr.to(device))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Units]) -> Units:
+        """Units of several fits one below the other, of the same window and columns."""
+        if len(parts) == 1:
+            return parts[0]
+        values, level, spread = (
+            torch.cat([getattr(part, name) for part in parts])
+            for name in ("values", "level", "spread")
+        )
+        lengths = torch.cat([part.lengths for part in parts])
+        indptr = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        return cls(values, level, spread, indptr, parts[0].window, parts[0].n_targets)
 
     def inputs(self, rows: Tensor) -> Tensor:
         """Inputs of the network at some rows: (..., C + E)."""

@@ -1,0 +1,410 @@
+"""Fitted networks of a panel in which every series has a network of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import (
+    Arguments,
+    DamagedFileError,
+    FittedData,
+    FittedModel,
+    Kind,
+    Origins,
+    Summary,
+    anything,
+    by_name,
+    listed,
+    record,
+    refuse,
+)
+from tsrnn.data import Panel
+from tsrnn.forecasters._fitted import FittedNetworks
+from tsrnn.forecasters._state import RecurrentState
+from tsrnn.interpret import WIDTH, two_columns
+
+FITTED: dict[str, Kind] = {"members": listed(by_name(anything))}  # fields of a file
+
+Member = tuple[FittedNetworks, RecurrentState]
+
+
+@dataclass(frozen=True, eq=False)
+class StateBySeries:
+    """States of the series of a panel, each of its own network.
+
+    Attributes
+    ----------
+    numbers : integer ndarray of shape (M,)
+        Network of each, by position.
+    members : tuple of M RecurrentState
+    by_column : bool
+        Whether a network belongs to a column of a frame without ids, which is one series to the
+        contract, and not to a series with an id.
+    """
+
+    numbers: np.ndarray
+    members: tuple[RecurrentState, ...]
+    by_column: bool
+
+    @property
+    def ids(self) -> pd.Index:
+        """Names of the series, (S,)."""
+        first = self.members[0].ids
+        return first if self.by_column else first.append([m.ids for m in self.members[1:]])
+
+    @property
+    def last_times(self) -> np.ndarray:
+        """Last times of the series, (S,)."""
+        return np.concatenate([member.last_times for member in self._one_a_series])
+
+    @property
+    def n_rows(self) -> np.ndarray:
+        """Rows seen of the series, (S,)."""
+        return np.concatenate([member.n_rows for member in self._one_a_series])
+
+    @property
+    def target_scale(self) -> np.ndarray:
+        """Standard deviation of each target in the training part, (S, C)."""
+        scales = [member.target_scale for member in self.members]
+        return np.concatenate(scales, 1 if self.by_column else 0)
+
+    @property
+    def _one_a_series(self) -> tuple[RecurrentState, ...]:
+        return self.members[:1] if self.by_column else self.members
+
+    def select(self, series: np.ndarray) -> StateBySeries:
+        """State of the series of these numbers, in that order."""
+        if self.by_column:
+            return self
+        members = tuple(self.members[i] for i in series)
+        return StateBySeries(self.numbers[series], members, by_column=False)
+
+    def replaced(self, series: np.ndarray, new: StateBySeries) -> StateBySeries:
+        """Copy in which the series of these numbers are those of `new`."""
+        if self.by_column:
+            return new
+        members = list(self.members)
+        for i, member in zip(series, new.members, strict=True):
+            members[i] = member
+        return replace(self, members=tuple(members))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBySeries(FittedModel[StateBySeries]):
+    """Fitted networks, one a series: of an id, or of a column of a frame without ids.
+
+    Attributes
+    ----------
+    arguments : Arguments
+    data : FittedData
+    members : tuple of FittedNetworks
+        Each as it would be fitted to its series alone.
+    """
+
+    arguments: Arguments
+    data: FittedData
+    members: tuple[FittedNetworks, ...]
+
+    @property
+    def by_column(self) -> bool:
+        """Whether networks belong to columns."""
+        return self.data.layout.id_col is None
+
+    @property
+    def labels(self) -> list[Any]:
+        """Ids or columns that the networks belong to."""
+        return list(self.data.layout.target_names if self.by_column else self.data.ids)
+
+    @property
+    def horizon(self) -> int:  # type: ignore[override]
+        """Steps of a forecast where none are asked for, the same of all series."""
+        return self.members[0].horizon
+
+    @property
+    def guarantee(self) -> str:
+        """Guarantee of the intervals of the series with the fewest errors to calibrate them."""
+        counts = [np.isfinite(member.calibration.errors).sum() for member in self.members]
+        return f"Series by series. {self.members[int(np.argmin(counts))].guarantee}"
+
+    def number_of(self, label: Any) -> int:
+        """Position of the network of an id or a column.
+
+        Raises
+        ------
+        ValueError
+            If it was not fitted to.
+        """
+        labels = self.labels
+        if label not in labels:
+            kind = "column" if self.by_column else "series"
+            raise ValueError(
+                f"{label!r} is not a {kind} that was fitted to; these are "
+                f"{', '.join(map(repr, labels[:3]))}{', ...' if len(labels) > 3 else ''}"
+            )
+        return labels.index(label)
+
+    def steps(self, method: str, h: int | None) -> int:
+        """Number of steps that a method is asked for, at most the horizon."""
+        return self.members[0].steps(method, h)
+
+    def filter(self, panel: Panel, seen: StateBySeries | None = None) -> StateBySeries:
+        """State after the rows of a panel of series fitted to.
+
+        Raises
+        ------
+        ValueError
+            If a series was not fitted to.
+        """
+        numbers = self._networks_of(panel)
+        states = [
+            self.members[i].filter(part, None if seen is None else seen.members[i])
+            for i, part in zip(numbers, panels_of(panel), strict=True)
+        ]
+        return StateBySeries(numbers, tuple(states), self.by_column)
+
+    def advance(self, state: StateBySeries, panel: Panel) -> StateBySeries:
+        """State after further rows of all its series, in the same order."""
+        pairs = zip(self.of(state), panels_of(panel), strict=True)
+        states = tuple(fitted.advance(past, part) for (fitted, past), part in pairs)
+        return replace(state, members=states)
+
+    def forecast(
+        self, state: StateBySeries, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
+        return self._each(state, future, lambda m, s, known: m.forecast(s, h, levels, known))
+
+    def rolling(
+        self,
+        state: StateBySeries,
+        panel: Panel,
+        origins: Origins,
+        h: int,
+        levels: list[float],
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (n, h, C) from n origins within a panel after `state`."""
+        pairs = zip(self.of(state), panels_of(panel), strict=True)
+        parts = [
+            fitted.rolling(past, part, Origins.of(part, h, origins.step), h, levels)
+            for (fitted, past), part in pairs
+        ]
+        return self._joined(parts)
+
+    def simulate(
+        self,
+        state: StateBySeries,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C), of each series by itself."""
+
+        def draw(fitted: FittedNetworks, past: RecurrentState, known: Any) -> dict[str, np.ndarray]:
+            return {"": np.moveaxis(fitted.simulate(past, h, n, known, rng), 0, 1)}
+
+        return np.moveaxis(self._each(state, future, draw)[""], 1, 0)
+
+    def contributions(
+        self, state: StateBySeries, future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        """Additive parts (S, h, C) by name; zero where the network of a series lacks one."""
+        return self._each(state, future, lambda m, s, known: m.contributions(s, known))
+
+    def to_file(self, state: StateBySeries) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON values and arrays of a file; `from_file` is the inverse."""
+        headers, arrays = [], {}
+        for i, (fitted, past) in enumerate(self.of(state)):
+            header, of_series = fitted.to_file(past)
+            headers.append(header)
+            arrays |= {f"{i}/{name}": array for name, array in of_series.items()}
+        return {"members": headers}, arrays
+
+    def _networks_of(self, panel: Panel) -> np.ndarray:
+        """Networks of the series of a panel."""
+        if self.by_column:
+            return np.arange(len(self.members))
+        numbers = self.data.ids.get_indexer(panel.ids)
+        unknown = [repr(label) for label in panel.ids[numbers < 0]]
+        if unknown:
+            raise ValueError(
+                f"per_series=True has a network for each series fitted to; {len(unknown)} are "
+                f"new, {', '.join(unknown[:3])}{', ...' if len(unknown) > 3 else ''}. Fit to them "
+                "as well, or with per_series=False, whose one network forecasts new series too"
+            )
+        return numbers
+
+    def of(self, state: StateBySeries) -> Iterator[Member]:
+        """Networks of the series of a state, each with the state of its series."""
+        return zip((self.members[i] for i in state.numbers), state.members, strict=True)
+
+    def _each(
+        self,
+        state: StateBySeries,
+        future: np.ndarray | None,
+        answer: Callable[[FittedNetworks, RecurrentState, Any], dict[str, np.ndarray]],
+    ) -> dict[str, np.ndarray]:
+        """Answers of the networks, each given the columns known ahead of its series."""
+        parts = []
+        for i, (fitted, past) in enumerate(self.of(state)):
+            row = 0 if self.by_column else i
+            parts.append(answer(fitted, past, None if future is None else future[row : row + 1]))
+        return self._joined(parts)
+
+    def _joined(self, parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Arrays (S, ..., C) from those of the networks, by name."""
+        names = dict.fromkeys(name for part in parts for name in part)
+        zeros = np.zeros_like(next(iter(parts[0].values())))
+        axis = -1 if self.by_column else 0
+        return {
+            name: np.concatenate([part.get(name, zeros) for part in parts], axis) for name in names
+        }
+
+
+def panels_of(panel: Panel) -> list[Panel]:
+    """Panels of one series each: of every id, or of every column of a frame without ids."""
+    if panel.layout.id_col is not None:
+        return [panel.select(panel.ids[i : i + 1]) for i in range(panel.n_series)]
+    return [
+        replace(
+            panel,
+            values=panel.values[:, [c]],
+            layout=replace(panel.layout, target_names=(name,)),
+        )
+        for c, name in enumerate(panel.target_names)
+    ]
+
+
+def descriptions_of(arguments: Arguments, data: FittedData) -> list[tuple[Arguments, FittedData]]:
+    """Arguments and data of the fits to the parts of `panels_of`."""
+    alone = arguments.as_dict() | {"per_series": False}
+    if data.layout.id_col is not None:
+        of_series = Arguments(alone, arguments.class_name)
+        rows = (slice(i, i + 1) for i in range(len(data.ids)))
+        return [
+            (
+                of_series,
+                replace(
+                    data,
+                    ids=data.ids[i],
+                    static_values=data.static_values[i],
+                    zero_shares=data.zero_shares[i],
+                ),
+            )
+            for i in rows
+        ]
+    return [
+        (
+            Arguments(alone | {"target": name}, arguments.class_name),
+            replace(
+                data,
+                layout=replace(data.layout, target_names=(name,)),
+                zero_shares=data.zero_shares[:, [c]],
+            ),
+        )
+        for c, name in enumerate(data.layout.target_names)
+    ]
+
+
+def joined(
+    arguments: Arguments, data: FittedData, members: Iterable[Member]
+) -> tuple[FittedBySeries, StateBySeries]:
+    """Fitted model and state of a panel from those of its series."""
+    fitted, states = zip(*members, strict=True)
+    model = FittedBySeries(arguments, data, fitted)
+    return model, StateBySeries(np.arange(len(states)), states, model.by_column)
+
+
+def members_from_file(
+    header: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    last_times: np.ndarray,
+    described: list[tuple[Arguments, FittedData]],
+    read: Callable[..., Member],
+) -> Iterator[Member]:
+    """Members that `FittedBySeries.to_file` wrote, each by `read`.
+
+    Raises
+    ------
+    DamagedFileError
+        With the number of the member, and its field or array that is not as it was written.
+    """
+    record(FITTED)(header, "fitted")
+    count = len(described)
+    if len(header["members"]) != count:
+        raise refuse("fitted.members", f"{count} networks", len(header["members"]))
+    parts: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+    for key, array in arrays.items():
+        place, _, name = key.partition("/")
+        if not (name and place.isdecimal() and place.isascii() and int(place) < count):
+            raise refuse("the arrays", f"those of {count} networks", key)
+        parts[int(place)][name] = array
+    by_column = described[0][1].layout.id_col is None
+    for i, (pair, part) in enumerate(zip(described, header["members"], strict=True)):
+        row = 0 if by_column else i
+        try:
+            yield read(*pair, part, parts[i], last_times[row : row + 1])
+        except DamagedFileError as error:
+            raise DamagedFileError(f"the network {i}: {error}") from error
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SummaryBySeries(Summary):
+    """Text and table of networks fitted series by series; print it.
+
+    Attributes
+    ----------
+    title : str
+    facts : dict
+        What the networks have in common, by name.
+    table : DataFrame
+        By series: rows, the input size chosen, epochs trained, the best epoch, whether the network
+        contributes, and the root mean squared error on the validation part with and without it.
+    """
+
+    title: str
+    facts: dict[str, object]
+    table: pd.DataFrame
+
+    def as_text(self) -> str:
+        """Page as it is printed; of many series the first and last ones."""
+        shown = self.table.to_string(max_rows=40, float_format=lambda v: f"{v:.3f}")
+        rule = "=" * WIDTH
+        parts = [self.title.center(WIDTH).rstrip(), rule, two_columns(self.facts), "-" * WIDTH]
+        return "\n".join([*parts, shown, rule])
+
+
+def summarise_by_series(fitted: FittedBySeries, state: StateBySeries) -> SummaryBySeries:
+    """Build the summary of networks fitted series by series."""
+    rows = []
+    for member, past in fitted.of(state):
+        errors = member.validation
+        simple = errors.get("linear path", errors.get("level"))
+        rows.append(
+            {
+                "rows": int(past.n_rows[0]),
+                "input size": member.settings.input_size,
+                "epochs": max((int(entry["epoch"]) for entry in member.history), default=0),
+                "best": max(member.best_epochs),
+                "active": any(member.best_epochs),
+                "RMSE": errors["model"].mean(),
+                "without": np.nan if simple is None else simple.mean(),
+            }
+        )
+    name = fitted.arguments.id_col if not fitted.by_column else "column"
+    table = pd.DataFrame(rows, index=pd.Index(fitted.labels, name=name))
+    settings = fitted.members[0].settings
+    facts: dict[str, object] = {
+        "Series": len(table),
+        "Active networks": int(table["active"].sum()),
+        "Frequency": fitted.data.freq,
+        "Horizon": fitted.horizon,
+        "Layers x hidden": f"{settings.n_layers} x {settings.hidden_size}",
+        "Median RMSE": f"{table['RMSE'].median():.3f}",
+    }
+    return SummaryBySeries(f"{fitted.arguments.class_name} by series", facts, table)
