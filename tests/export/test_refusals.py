@@ -49,6 +49,13 @@ def test_of_attention(export, fitted, tmp_path):
 
 
 @BOTH
+def test_of_a_network_for_each_series(export, fitted, tmp_path):
+    model = fitted(per_series=True)
+    with pytest.raises(ValueError, match=r"Export that of one series, model.for_series\(id\)"):
+        export(model, tmp_path / "x")
+
+
+@BOTH
 def test_of_intervals_of_student(export, fitted, tmp_path):
     with pytest.raises(ValueError, match="Leave level out, or fit with intervals='quantile'"):
         export(fitted(intervals="student-t"), tmp_path / "x", level=80)

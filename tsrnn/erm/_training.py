@@ -163,7 +163,7 @@ class Batch(NamedTuple):
     lengths : integer Tensor of shape (B,), or None where all samples are as long
     target : Tensor of shape (B, k), (B, T, k), or without k if it is a class
     weight : Tensor of shape (B,) or (B, T), zero after a sequence's end
-    count : int, or integer Tensor of shape () in a batch of one of many networks
+    n_targets : int, or integer Tensor of shape () in a batch of one of many networks
         Targets of the samples, whatever their weight.
     bounds : tuple of Tensor of shape (k,), optional
         Least and largest output of one of many networks.
@@ -173,14 +173,14 @@ class Batch(NamedTuple):
     lengths: Tensor | None
     target: Tensor
     weight: Tensor
-    count: int | Tensor
+    n_targets: int | Tensor
     bounds: tuple[Tensor, Tensor] | None = None
 
     def to(self, device: torch.device) -> Batch:
         """Batch of one network on a device."""
         lengths = None if self.lengths is None else self.lengths.to(device)
         x, target, weight = (part.to(device) for part in (self.x, self.target, self.weight))
-        return Batch(x, lengths, target, weight, self.count)
+        return Batch(x, lengths, target, weight, self.n_targets)
 
 
 class TrainingData:
@@ -373,7 +373,7 @@ class EmpiricalRisk:
 
     def __call__(self, batch: Batch) -> Tensor:
         loss = LOSSES[self.loss](outputs(self.network, batch, self.reading), batch.target)
-        return (batch.weight * loss).sum() / batch.count
+        return (batch.weight * loss).sum() / batch.n_targets
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from torch import Tensor
 from tsrnn.contract import check_levels, file_place, put_file
 from tsrnn.export._program import Program
 from tsrnn.export._verify import Arrays, Run, verify
-from tsrnn.forecasters import FittedNetworks, RecurrentForecaster
+from tsrnn.forecasters import FittedNetworks, RecurrentForecaster, RecurrentState
 from tsrnn.kernels import decomposed_recurrence
 
 FORMAT = 1
@@ -150,8 +150,7 @@ def write_program(
     runner: Callable[[bytes], Run],
 ) -> Exported:
     """Write a program in the format of `bytes_of`, after it was run and compared."""
-    checked, place = checked_forecaster(forecaster), file_place(path)
-    fitted, state = checked.fitted_, checked.state_
+    (fitted, state), place = fitted_networks(forecaster), file_place(path)
     program = Program(fitted, checked_levels(fitted, level))
     metadata = metadata_of(program) | versions
     content = bytes_of(traced(program), metadata)
@@ -221,8 +220,8 @@ def _runner(content: bytes) -> Run:
     return run
 
 
-def checked_forecaster(forecaster: Any) -> RecurrentForecaster:
-    """Fitted forecaster that can be exported."""
+def fitted_networks(forecaster: Any) -> tuple[FittedNetworks, RecurrentState]:
+    """Networks of a fitted forecaster that can be exported, and their state."""
     if not isinstance(forecaster, RecurrentForecaster):
         advice = "Keep it by save and tsrnn.load"
         if hasattr(forecaster, "to_rnn"):
@@ -232,12 +231,18 @@ def checked_forecaster(forecaster: Any) -> RecurrentForecaster:
             f"got {type(forecaster).__name__}. {advice}"
         )
     check_is_fitted(forecaster, "fitted_")
-    if forecaster.fitted_.settings.layer == "BlockRecurrentAttention":
+    fitted = forecaster.fitted_
+    if not isinstance(fitted, FittedNetworks):
+        raise ValueError(
+            "a program has one network; this forecaster was fitted with per_series=True. Export "
+            "that of one series, model.for_series(id)"
+        )
+    if fitted.settings.layer == "BlockRecurrentAttention":
         raise ValueError(
             "cell='attention' cannot be exported: what it does in a step depends on its state. Fit "
             "with another cell, such as cell='lstm', or keep it by save and tsrnn.load"
         )
-    return forecaster
+    return fitted, forecaster.state_
 
 
 def checked_levels(fitted: FittedNetworks, level: Any) -> list[float]:

@@ -218,7 +218,8 @@ class FittedBySeries(FittedModel[StateBySeries]):
 
     def to_file(self, state: StateBySeries) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `from_file` is the inverse."""
-        headers, arrays = [], {}
+        headers: list[dict[str, Any]] = []
+        arrays: dict[str, np.ndarray] = {}
         for i, (fitted, past) in enumerate(self.of(state)):
             header, of_series = fitted.to_file(past)
             headers.append(header)

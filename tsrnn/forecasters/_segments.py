@@ -165,7 +165,7 @@ class StepData(NamedTuple):
         As in `Origins`, of the rows from `first` on.
     weight : Tensor of shape (B, L - first, h, 1)
         1 where a forecast counts, else 0.
-    count : Tensor
+    total : Tensor
         Sum of the weights, of all targets.
     """
 
@@ -178,7 +178,7 @@ class StepData(NamedTuple):
     future: Tensor | None
     target: Tensor
     weight: Tensor
-    count: Tensor
+    total: Tensor
 
     @classmethod
     def of(cls, model: ForecastModel, units: Units, batch: Batch) -> StepData:
@@ -191,10 +191,10 @@ class StepData(NamedTuple):
         position = torch.arange(first, length, device=rows.device)
         counts = (position >= batch.first[..., None]) & (position < batch.lengths[..., None])
         weight = (origins.known & counts[..., None, None]).to(x.dtype)
-        count = (weight.sum((-4, -3, -2, -1)) * model.n_targets).clamp(min=1)
+        total = (weight.sum((-4, -3, -2, -1)) * model.n_targets).clamp(min=1)
         (level, spread, _), design, future, target, _ = origins
         lengths = None if whole else batch.lengths
-        return cls(x, lengths, first, level, spread, design, future, target, weight, count)
+        return cls(x, lengths, first, level, spread, design, future, target, weight, total)
 
     def loss(self, model: ForecastModel, loss: str) -> Tensor:
         """Mean loss over all known targets of the rows that forecast."""
@@ -202,7 +202,7 @@ class StepData(NamedTuple):
         origins = Origins(windows, self.design, self.future, self.target, self.weight)
         states, _ = model.network.run(self.x, lengths=self.lengths)
         size = losses(model, loss, origins, states[:, self.first :])
-        return (self.weight * size).sum() / self.count
+        return (self.weight * size).sum() / self.total
 
 
 def _no_lags() -> Tensor:

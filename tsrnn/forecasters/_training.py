@@ -228,7 +228,9 @@ def estimate(trainings: Sequence[Training]) -> list[Estimate]:
     results: dict[int, tuple[list[dict[str, float]], int]] = {}
     for group, at_once in _groups([n for networks in fits for n in networks]):
         settings = group[0].training.settings
-        course = {"max_epochs": settings.max_epochs, "patience": settings.patience}
+        course: dict[str, Any] = {
+            "max_epochs": settings.max_epochs, "patience": settings.patience,
+        }  # fmt: skip
         if at_once == 1:
             from tsrnn.training import train  # Lightning is slow to load and only trains
 

@@ -364,7 +364,7 @@ class Stack:
         }
         of_first = dict(computes.named_parameters()) | dict(computes.named_buffers())
         numbers = {id(of_first[n]): i for i, n in enumerate([*self._names, *self._constants])}
-        self._places = [
+        self._places: list[tuple[dict[str, Any], str, int]] = [
             (of_module, name, numbers[id(tensor)])
             for module in computes.modules()
             for of_module in (module._parameters, module._buffers)
