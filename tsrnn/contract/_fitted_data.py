@@ -320,7 +320,7 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
     if not isinstance(known, Sequence):
         raise TypeError(f"{argument} must be a column name or a list of them; got {given!r}")
     present = {*panel.exog_names}
-    absent = [name for name in known if name not in present]
+    absent = [name for name in known if not isinstance(name, Hashable) or name not in present]
     if absent:
         there = f"which are {list(panel.exog_names)}" if panel.exog_names else "which has none"
         raise ValueError(

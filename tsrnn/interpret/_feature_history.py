@@ -149,7 +149,8 @@ class FeatureHistory(Callback):
         """Record the last epoch, and which one is kept."""
         if trainer.current_epoch != self._epoch:
             self._record(pl_module, trainer.current_epoch)
-        kept = getattr(pl_module, "best_epoch", None)
+        course = getattr(pl_module, "course", None)  # of a training of this package
+        kept = None if course is None else course.best_epoch
         for table in self._tables:
             if kept is not None and table["training"].iloc[0] == self._training:
                 table["kept"] = table["epoch"] == kept

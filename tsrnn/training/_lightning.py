@@ -372,7 +372,8 @@ class Task(pl.LightningModule):
         return error
 
     def on_fit_end(self) -> None:
-        """Leave the weights of the best epoch, and the state of the optimiser."""
+        """Leave the weights of the best epoch, no gradients, and the state of the optimiser."""
+        self.model.zero_grad()
         if self._validate is not None:
             self.model.load_state_dict(self._weights)
         self.moments = self._optimizer().state_dict()["state"]

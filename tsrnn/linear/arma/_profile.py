@@ -169,8 +169,9 @@ def _limit_at_minus_one(
     square = profile(0.0)[2]
     explained = square - profile(1e12 / n_obs)[2]
     # The share of it that the highest likelihood gives to the mean, of n log S + log(1 + P M).
-    share = (n_obs * explained - square) / ((n_obs - 1) * explained)
-    gain = share > 0
+    with np.errstate(divide="ignore", invalid="ignore"):  # of nothing explained: no gain
+        share = (n_obs * explained - square) / ((n_obs - 1) * explained)
+    gain = (explained > 0) & (share > 0) & (share < 1)
     share = np.where(gain, share, 0.0)
     P = share / (1 - share) / gram[-1]
     value, mean, _ = profile(P)
