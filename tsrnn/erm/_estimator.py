@@ -322,12 +322,13 @@ class SequenceEstimator(BaseEstimator):
 
     def _can_be_fitted_together(self) -> bool:
         """Whether networks of fits like this one can be trained in one pass."""
-        cls, options = type(self), self.layer_options
+        cls, arguments = type(self), Arguments.of(self)
+        options = arguments.layer_options
         return (
             (cls.fit, cls._fit_samples) == (SequenceEstimator.fit, SequenceEstimator._fit_samples)
-            and isinstance(self.cell, str)  # code of users may not run under torch.vmap
-            and not self.callbacks
-            and self.device == "cpu"
+            and isinstance(arguments.cell, str)  # code of users may not run under torch.vmap
+            and not arguments.callbacks
+            and arguments.device == "cpu"
             # Dropout draws for all networks at once: other numbers than one by one.
             and not (isinstance(options, Mapping) and options.get("dropout"))
         )
