@@ -273,9 +273,11 @@ class TestSelection:
         for row, risk in zip(selection.frame.itertuples(), selection.risks, strict=True):
             sized = ParaRNNRegressor(8, block_size=row.block_size, max_epochs=2, random_state=0)
             alone = cross_validated_risk(sized, *series, cv=2)
-            assert risk.folds == alone.folds
-            np.testing.assert_array_equal(risk.losses, alone.losses)
-            assert (row.risk, row.std_error) == (alone.value, alone.std_error)
+            # Cross-validation trains the networks of its folds side by side, in float32.
+            assert [fold.rows for fold in risk.folds] == [fold.rows for fold in alone.folds]
+            np.testing.assert_allclose(risk.losses, alone.losses, rtol=1e-5, atol=1e-6)
+            assert (risk.value, risk.std_error) == (row.risk, row.std_error)
+            assert row.risk == pytest.approx(alone.value, rel=1e-6)
             best = selection.risks[int(selection.frame["risk"].argmin())]
             if risk is not best:
                 difference = risk.minus(best)
