@@ -132,7 +132,7 @@ FAULTS = {
         ds=frame["ds"] + pd.to_timedelta((np.arange(len(frame)) == at).astype(int), "h")
     ),
     "infinite": lambda frame, at: frame.assign(
-        y=frame["y"].where(np.arange(len(frame)) != at, np.inf)
+        y=frame["y"].astype(float).where(np.arange(len(frame)) != at, np.inf)
     ),
 }
 
@@ -184,7 +184,7 @@ class TestSeries:
     @pytest.mark.parametrize("step", [1, 3])
     def test_one_at_fault_of_many(self, step):
         frame = many(20).iloc[::step]
-        frame = frame.assign(y=frame["y"].where(frame["unique_id"] != "s7", np.inf))
+        frame = frame.assign(y=frame["y"].astype(float).where(frame["unique_id"] != "s7", np.inf))
         panel, faults = read_series(frame.sort_values("ds", kind="stable"), freq=f"{step}D")
         assert [*faults] == ["s7"]
         assert panel.n_series == 19

@@ -440,15 +440,13 @@ def to_polars(frame: Any) -> Any:
             f"columns must differ in their names; named twice are {twice}. Rename them"
         )
     floats = [name for name, dtype in frame.dtypes.items() if dtype == np.float64]
-    others = frame.drop(columns=floats) if len(floats) > 1 else frame
-    columns = {str(name): _values(pd.Index(column)) for name, column in others.items()}
+    others, numbers = frame.drop(columns=floats), frame[floats].to_numpy()
+    columns: dict[str, Any] = dict.fromkeys(names)  # in their order
+    columns |= {str(name): _values(pd.Index(column)) for name, column in others.items()}
+    columns |= {str(name): numbers[:, j] for j, name in enumerate(floats)}
     try:
+        # Column by column: from a square array polars 1.30 may take the rows for columns.
         table = nw.from_dict(columns, backend="polars")
-        if len(floats) > 1:  # an array at once
-            array = frame[floats].to_numpy()
-            numbers = nw.from_numpy(array, [str(name) for name in floats], backend="polars")
-            table = nw.concat([table, numbers], how="horizontal") if columns else numbers
-            table = table.select(names)
     except ModuleNotFoundError as error:
         raise ImportError(
             "polars is needed and not installed. Run pip install 'tsrnn[polars]'"
