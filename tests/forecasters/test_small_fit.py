@@ -8,7 +8,7 @@ from lightning.pytorch.callbacks import Callback, EarlyStopping
 from torch.overrides import TorchFunctionMode
 
 from tsrnn import ParaRNNForecaster
-from tsrnn.forecasters import _training
+from tsrnn.forecasters import _segments
 from tsrnn.layers import LAYERS, shapes_only
 from tsrnn.training import Epoch, _lightning, parameter_groups, train, train_for
 
@@ -61,7 +61,7 @@ def test_lightning_takes_an_epoch_for_one_step(series, monkeypatch):
 
 
 def test_a_batch_that_stays_the_same_is_gathered_once(series, monkeypatch):
-    gathered = counted(monkeypatch, _training._TrainingLoss, "_gather")
+    gathered = counted(monkeypatch, _segments.StepData, "of")
     fit(series, refit=False)
     assert len(gathered) == 1
 

@@ -151,7 +151,7 @@ class StudentT(Distribution):
         """See `Distribution`."""
         scale, degrees = self._parameters_of(shape)
         quantiles = [
-            scale * torch.as_tensor(stdtrit(degrees.detach().double(), p)).to(scale.dtype)
+            scale * torch.as_tensor(stdtrit(degrees.detach().double().numpy(), p)).to(scale.dtype)
             for p in probabilities
         ]
         return torch.stack(quantiles, -1)

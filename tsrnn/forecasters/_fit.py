@@ -164,8 +164,10 @@ def fit_all(prepared: Sequence[Preparation]) -> list[tuple[FittedNetworks, Recur
 
 
 def _generators(generator: torch.Generator, count: int) -> list[torch.Generator]:
-    """A generator for each network, so that the order of their training does not matter."""
-    if count == 1:
-        return [generator]
-    seeds = torch.randint(2**62, (count,), generator=generator).tolist()
-    return [torch.Generator().manual_seed(seed) for seed in seeds]
+    """A generator for each network, so that the order of their training does not matter.
+
+    The first has that of a single network, and so is the one trained alone.
+    """
+    of_seeds = torch.Generator().manual_seed(generator.initial_seed())
+    seeds = torch.randint(2**62, (count - 1,), generator=of_seeds).tolist()
+    return [generator, *(torch.Generator().manual_seed(seed) for seed in seeds)]

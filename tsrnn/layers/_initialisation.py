@@ -20,6 +20,10 @@ def shapes_only() -> Iterator[None]:
 
     On torch's meta device a draw does nothing, slowly: the first one loads torch's compiler.
 
+    Yields
+    ------
+    None
+
     Examples
     --------
     >>> from tsrnn.layers import ParaRNN, shapes_only
