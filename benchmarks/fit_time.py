@@ -56,22 +56,22 @@ def split_of_a_fit() -> dict[str, float]:
     import torch
 
     from tsrnn import ParaRNNForecaster, training
-    from tsrnn.forecasters import _recurrent, _training
+    from tsrnn.forecasters import _fit, _training
     from tsrnn.training import _lightning
 
     series = monthly_series()
     ParaRNNForecaster(random_state=0).fit(series)  # loads and compiles everything
     watch = Stopwatch()
     watch.wrap(ParaRNNForecaster, "_read_training", "reading")
-    watch.wrap(_recurrent, "choose_linear_path", "linear path")
+    watch.wrap(_fit, "choose_linear_path", "linear path")
     watch.wrap(_training, "fit_linear_path", "linear path")
     watch.wrap(_training._TrainingLoss, "__call__", "forward")
     watch.wrap(torch.Tensor, "backward", "backward")
     watch.wrap(_lightning, "_clip_gradient", "optimiser")
     watch.wrap(import_module("torch.optim.adam"), "adam", "optimiser")
     watch.wrap(_training._Validation, "__call__", "validation")
-    watch.wrap(_recurrent, "ValidationErrors", "intervals")
-    watch.wrap(_recurrent, "calibrate", "intervals")
+    watch.wrap(_fit, "ValidationErrors", "intervals")
+    watch.wrap(_fit, "calibrate", "intervals")
     watch.wrap(_lightning.Task, "training_step", "epochs")
     watch.wrap(training, "train", "training")
     start = time.perf_counter()
