@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 SMALLEST_RATE = 1e-6  # where Cai et al. (2026), supplement D.3, stop
@@ -11,8 +12,8 @@ STALLED_EPOCHS = 2  # epochs without a better validation error before the learni
 BETTER_BY, SMALLEST_CHANGE = 1e-4, 1e-8
 
 
-class Course:
-    """Learning rates of an epoch after the other, the best one, and whether there are more.
+class Course(ABC):
+    """Learning rates epoch by epoch, the best epoch, and the end.
 
     Parameters
     ----------
@@ -27,7 +28,7 @@ class Course:
         self.epoch = self.best_epoch = 0
 
     def proceed(self, loss: float, error: float) -> bool:
-        """Take in an epoch: its training loss and the error after it. Returns if it is the best."""
+        """Record an epoch, its training loss and validation error; True if it is the best."""
         self.epoch += 1
         better = self._judge(loss, error)
         if better:
@@ -42,9 +43,9 @@ class Course:
             "values far from all others in the data; nothing was fitted"
         )
 
+    @abstractmethod
     def _judge(self, loss: float, error: float) -> bool:
-        """Whether the epoch is the best; chooses the rates of the next one, or stops."""
-        raise NotImplementedError
+        """Choose the rates of the next epoch, or stop; True if this one is the best."""
 
 
 class ValidatedCourse(Course):

@@ -416,7 +416,7 @@ class Task(pl.LightningModule):
 
 
 class ValidatedTask(Task):
-    """A task that is validated; Lightning warns of others that have the method."""
+    """A task with a validation step, of which Lightning warns where there is none to take."""
 
     def validation_step(self, _batch: Any, _: int) -> None:
         """Validation error, for the callbacks of users as well; the batch holds nothing."""
