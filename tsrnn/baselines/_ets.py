@@ -118,7 +118,7 @@ class SmoothingModel(ScaledModel):
 
 
 class Smoothed(ETSResults):
-    """Statsmodels' results without standard errors, whose Hessian takes 300 passes over the rows."""
+    """Statsmodels' results without standard errors, whose Hessian takes 300 passes over rows."""
 
     cov_params_approx = np.empty((0, 0))
 

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, parallel_config
-from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
@@ -270,7 +269,7 @@ class UnitForecaster(Classical[RowsState]):
         """Model with the arguments, checked against the columns of the data."""
 
     def _fitted_model(self) -> FittedUnits:
-        check_is_fitted(self, "fitted_")
+        super()._fitted_model()
         return self.fitted_
 
     @property
