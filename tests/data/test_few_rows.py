@@ -26,7 +26,7 @@ class TestStretch:
     def test_is_the_calendar(self, freq, starts, h):
         whole, stretch = dates(freq, 501, "1690-05-04"), Stretch(freq)
         for start in starts:
-            ahead = stretch.after(whole.to_numpy()[start], h)
+            ahead = stretch.after(whole.to_numpy()[start : start + 1], h)
             expected = whole[start + 1 : start + 1 + h]
             np.testing.assert_array_equal(ahead, expected.to_numpy())
             index = stretch.index(ahead)
@@ -34,15 +34,15 @@ class TestStretch:
             assert index.freq == expected.freq
 
     def test_last_times_off_the_calendar(self):
-        last = np.datetime64("2024-01-17", "ns")
+        last = np.array(["2024-01-17"], "datetime64[ns]")
         stretch, grid = Stretch("MS"), parse_freq("MS")
-        expected = grid.advance(last[None], np.arange(1, 4), None)
+        expected = grid.advance(last, np.arange(1, 4), None)
         np.testing.assert_array_equal(stretch.after(last, 3), expected)
         assert stretch.index(expected).freqstr == "MS"
 
     def test_other_timestamps_have_no_index(self):
         stretch = Stretch("MS")
-        ahead = stretch.after(np.datetime64("2024-01-01", "ns"), 3)
+        ahead = stretch.after(np.array(["2024-01-01"], "datetime64[ns]"), 3)
         assert stretch.index(ahead + np.timedelta64(1, "h")) is None
         assert stretch.index(ahead[::2]) is None
 

@@ -346,17 +346,17 @@ class Stretch:
         self._times = np.empty(0, "datetime64[ns]")
         self._index = self._times, pd.DatetimeIndex(self._times)  # set together, for all threads
 
-    def after(self, last: np.datetime64, h: int) -> np.ndarray:
-        """Return the h timestamps after another one."""
+    def after(self, last: np.ndarray, h: int) -> np.ndarray:
+        """Return the h timestamps after another one (1,)."""
         times = self._times
-        start = int(times.searchsorted(last)) + 1
-        if start + h > len(times) or times[start - 1] != last:
+        start = int(times.searchsorted(last)[0]) + 1
+        if start + h > len(times) or times[start - 1] != last[0]:
             steps, start = np.arange(1, max(h, self.ROWS) + 2), 1
             try:  # one step more than are kept, which pandas may count when it checks an index
-                ahead = self._grid.advance(last[None], steps, None)[:-1]
+                ahead = self._grid.advance(last, steps, None)[:-1]
             except ValueError:  # close to the end of the calendar
-                return self._grid.advance(last[None], steps[:h], None)
-            self._times = times = np.concatenate([last[None], ahead])
+                return self._grid.advance(last, steps[:h], None)
+            self._times = times = np.concatenate([last, ahead])
         return times[start : start + h].copy()
 
     def index(self, rows: np.ndarray) -> pd.DatetimeIndex | None:

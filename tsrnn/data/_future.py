@@ -108,7 +108,7 @@ def steps_between(
 def _ahead(times: np.ndarray, h: int, freq: Freq, tz: str | None) -> np.ndarray:
     """Return the h timestamps (S, h) after each of some."""
     if len(times) == 1 and times.dtype.kind == "M" and tz is None and isinstance(freq, str):
-        return stretch(freq).after(times.astype("datetime64[ns]")[0], h)[None]
+        return stretch(freq).after(times.astype("datetime64[ns]"), h)[None]
     return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
 
 
