@@ -82,7 +82,8 @@ class Table:
         """
         if self.ids is None:
             return np.zeros(len(self.columns), np.int64), _ONE_SERIES.view()
-        if len(self.ids) == 1 and self.ids.dtype != "category" and not self.ids.hasnans:
+        plain = len(self.ids) == 1 and isinstance(self.ids[0], str | int | np.integer)
+        if plain and self.ids.dtype != "category":  # neither missing nor to be told apart
             return np.zeros(1, np.int64), self.ids.rename(None)
         try:
             codes, ids = _factorized(self.ids)

@@ -151,12 +151,12 @@ class FittedNetworks(FittedModel[RecurrentState]):
             ends, single = units.indptr[1:], units.to(torch.float32)
             hidden = run_filter(self.model, single, ends, state.hidden, begin=begin)
         else:  # a row each: one step, from the window that it ends
+            with np.errstate(over="ignore"):
+                rows, windows = self.last_rows(after)
+            if (rows[:, -1].abs() > FARTHEST).any():
+                standardise(panel, state.scaling)  # refuses them by name
+            last = (part.float() for part in (rows[:, -1], windows.level, windows.spread))
             with torch.inference_mode():  # no record of derivatives: a fifth less a call
-                with np.errstate(over="ignore"):
-                    rows, windows = self.last_rows(after)
-                if (rows[:, -1].abs() > FARTHEST).any():
-                    standardise(panel, state.scaling)  # refuses them by name
-                last = (part.float() for part in (rows[:, -1], windows.level, windows.spread))
                 hidden = self.step.advance(network_inputs(*last)[:, None], state.hidden)
             hidden = hidden.clone()  # an ordinary tensor
             # What comes next is most often a forecast from these rows, known by the list of them.
@@ -221,8 +221,9 @@ class FittedNetworks(FittedModel[RecurrentState]):
     def ahead(self, state: RecurrentState, future: np.ndarray | None) -> Ahead:
         """Forecasts of the next horizon; `future` (S, n, n_known) are columns known ahead."""
         known = None if future is None else torch.as_tensor(future, dtype=torch.float64)
+        windows = self.last_rows(state)[1]
         with torch.inference_mode():
-            return self.step.ahead(self.last_rows(state)[1], state.hidden, known)
+            return self.step.ahead(windows, state.hidden, known)
 
     def forecast(
         self, state: RecurrentState, h: int, levels: list[float], future: np.ndarray | None
