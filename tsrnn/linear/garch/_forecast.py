@@ -46,7 +46,7 @@ def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h:
     fields = tuple(torch.tensor(state.memory.T))[n_ma:]
     variances = []
     for _ in range(h):
-        variances.append(vol.variance(fields)[0])
+        variances.append(vol.variance_alone(fields))
         shocks = tuple(weight * fields[0] for weight in vol.expected)
         fields = vol.advance(fields, shocks, columns, (model.p, model.q))
     return torch.stack(variances, 1).numpy()
@@ -216,7 +216,7 @@ def simulate_garch(model: Model, params: np.ndarray, state: VarianceState, z: np
     past = [y[:, None].expand(shape) for y in torch.tensor(state.recent.T)]
     step, mean = Step(model), model.mean
     for t in range(z.shape[1]):
-        h, _ = model.vol.variance(fields[mean.n_ma :])
+        h = model.vol.variance_alone(fields[mean.n_ma :])
         e = torch.sqrt(h) * shocks[:, t]
         lagged = tuple(past[-lag] for lag in mean.lags)
         y = e + mean.predicted(fields[: mean.n_ma], lagged, columns[model.mean_part])
