@@ -1,10 +1,11 @@
 """A row at a time: milliseconds of `update` with one row and `predict(12, level=95)` after it.
 
 Processor time of one thread, after a few rows that are not counted: of a wide frame and of a long
-one, both of one monthly series of 400 rows. Beside them statsmodels' ARIMA, which appends the row
-and forecasts, and arch, which filters all rows again at the parameters estimated; their forecasts
-are compared with ours. Then forecasts of 3 series among 10,000 by `ids`, compared with those of
-all.
+one, both of one monthly series of 400 rows; of baselines also the part of it in which the model of
+statsmodels or arch is built, run over the rows and asked. Beside them statsmodels' ARIMA, which
+appends the row and forecasts, and arch, which filters all rows again at the parameters estimated;
+their forecasts are compared with ours. Then forecasts of 3 series among 10,000 by `ids`, compared
+with those of all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -118,9 +120,32 @@ def ours(name: str, new: int) -> tuple[list[str], Any]:
         def take_in(i: int, model: Any = model, parts: list[pd.DataFrame] = parts) -> None:
             model.update(parts[i]).predict(H, level=95)
 
-        cells += shown(row_by_row(take_in, new))
+        with library_times(model) as inside:
+            cells += shown(row_by_row(take_in, new))
         last = model.predict(H) if last is None else last
-    return cells, last
+    return [*cells, f"{np.median(inside[WARM_UP:]):.2f}" if inside else ""], last
+
+
+@contextmanager
+def library_times(model: Any) -> Iterator[list[float]]:
+    """Milliseconds of each forecast that a baseline has of its library; none of other models."""
+    unit_model, inside = type(getattr(model.fitted_, "model", None)), list[float]()
+    ahead = getattr(unit_model, "ahead", None)
+    if ahead is None:
+        yield inside
+        return
+
+    def timed(*args: Any) -> Any:
+        start = time.process_time()
+        answer = ahead(*args)
+        inside.append(1e3 * (time.process_time() - start))
+        return answer
+
+    unit_model.ahead = timed  # type: ignore[attr-defined]
+    try:
+        yield inside
+    finally:
+        unit_model.ahead = ahead  # type: ignore[attr-defined]
 
 
 def statsmodels_arima(new: int) -> tuple[list[str], np.ndarray]:
@@ -133,7 +158,7 @@ def statsmodels_arima(new: int) -> tuple[list[str], np.ndarray]:
         fitted[0].get_forecast(H).summary_frame(alpha=0.05)
 
     times = row_by_row(take_in, new)
-    return ["statsmodels ARIMA", *shown(times), "", ""], fitted[0].forecast(H).to_numpy()
+    return ["statsmodels ARIMA", *shown(times), "", "", ""], fitted[0].forecast(H).to_numpy()
 
 
 def arch_filter(new: int) -> tuple[list[str], np.ndarray]:
@@ -146,7 +171,7 @@ def arch_filter(new: int) -> tuple[list[str], np.ndarray]:
         ahead[:] = [arch_model(y[: i + 1], rescale=False).fix(params).forecast(horizon=H)]
 
     times = row_by_row(take_in, new)
-    return ["arch", *shown(times), "", ""], ahead[0].mean.to_numpy()[-1]
+    return ["arch", *shown(times), "", "", ""], ahead[0].mean.to_numpy()[-1]
 
 
 def one_row(names: list[str], new: int) -> None:
@@ -163,7 +188,8 @@ def one_row(names: list[str], new: int) -> None:
             np.testing.assert_allclose(forecasts[name]["y"], theirs, rtol=tolerance)
             rows.append(cells)
     print("\nupdate with one row and predict(12, level=95), ms of one thread")
-    print_table(("forecaster", "wide, median", "p99", "long, median", "p99"), rows)
+    header = "forecaster", "wide, median", "p99", "long, median", "p99", "library, median"
+    print_table(header, rows)
 
 
 def some_of_many(n_series: int, repeats: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from statsmodels.tsa.exponential_smoothing.ets import ETSModel
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel, ETSResults
 
 from tsrnn.baselines._rows import season_steps
 from tsrnn.baselines._statespace import LONGEST, ScaledModel, StandardizedForecaster, fitted_of
@@ -97,11 +97,11 @@ class SmoothingModel(ScaledModel):
         """
         fitted, rows, _ = unit
         params = fitted.params[:-1]
-        if not rows.offset:
-            return self.build(rows).smooth(params)
-        model = self.build(rows, "heuristic")
-        n = len([name for name in fitted.names if name.startswith(("smoothing", "damping"))])
-        return model.smooth(np.append(params[:n], model.start_params[n:]))
+        model = self.build(rows, "heuristic" if rows.offset else "estimated")
+        if rows.offset:
+            n = len([name for name in fitted.names if name.startswith(("smoothing", "damping"))])
+            params = np.append(params[:n], model.start_params[n:])
+        return Smoothed(model, params, model.smooth(params, return_raw=True))
 
     def draw(
         self, unit: Unit, shape: tuple[int, int], generator: np.random.Generator
@@ -110,11 +110,17 @@ class SmoothingModel(ScaledModel):
         return simulated(self.smoothed(unit), errors).T
 
     def page(self, fitted: UnitEstimates, rows: Rows) -> str:
-        return str(self.smoothed(Unit(fitted, rows)).summary())
+        return str(self.build(rows).smooth(fitted.params[:-1]).summary())
 
     def orders(self, fitted: UnitEstimates) -> str:
         trend = (self.trend or "n")[0].upper() + "d" * self.damped_trend
         return f"ETS({self.error[0].upper()},{trend},{(self.seasonal or 'n')[0].upper()})"
+
+
+class Smoothed(ETSResults):
+    """Statsmodels' results without standard errors, whose Hessian takes 300 passes over rows."""
+
+    cov_params_approx = np.empty((0, 0))
 
 
 def simulated(results: Any, errors: np.ndarray) -> np.ndarray:

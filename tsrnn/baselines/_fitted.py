@@ -5,17 +5,18 @@ from __future__ import annotations
 import copy
 import numbers
 import re
+import sys
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, parallel_config
-from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
 from tsrnn.baselines._file import (
@@ -268,7 +269,7 @@ class UnitForecaster(Classical[RowsState]):
         """Model with the arguments, checked against the columns of the data."""
 
     def _fitted_model(self) -> FittedUnits:
-        check_is_fitted(self, "fitted_")
+        super()._fitted_model()
         return self.fitted_
 
     @property
@@ -405,7 +406,7 @@ class OneThread:
     def __enter__(self) -> None:
         with self.lock:
             if not self.inside:
-                self.limits = threadpool_limits(1, user_api="blas")
+                self.limits = libraries(len(sys.modules)).limit(limits=1, user_api="blas")
             self.inside += 1
 
     def __exit__(self, *error: object) -> None:
@@ -413,6 +414,15 @@ class OneThread:
             self.inside -= 1
             if not self.inside:
                 self.limits.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def libraries(n_modules: int) -> ThreadpoolController:
+    """Libraries with threads of a process that has imported so many modules.
+
+    To look for them among all files that are open takes longer than a forecast.
+    """
+    return ThreadpoolController()
 
 
 ONE_THREAD = OneThread()

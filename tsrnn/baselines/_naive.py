@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import stdtrit
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.baselines._rows import (
     BaselineSummary,
@@ -170,7 +169,7 @@ class NaiveMethod(Classical[RowsState]):
         return self._rule(season_steps(arguments.as_dict().get("season_length", 1), data))
 
     def _fitted_model(self) -> FittedNaive:
-        check_is_fitted(self, "fitted_")
+        super()._fitted_model()
         return self.fitted_
 
     @property

@@ -225,36 +225,43 @@ class StateSpaceModel(ScaledModel):
         return model.fit(disp=False, cov_type="none", maxiter=self.max_iter)
 
     def run(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
-        _, forecast, origin = self.forecast(unit, h)
-        return normal(forecast.predicted_mean + origin, forecast.se_mean, levels)
+        filtered, origin = self.filtered(unit, h)
+        mean = filtered.forecasts[:, -h:].T + origin
+        variance = np.diagonal(filtered.forecasts_error_cov[..., -h:])
+        shape = h, *unit.rows.y.shape[1:]
+        return normal(mean.reshape(shape), np.sqrt(variance).reshape(shape), levels)
 
-    def forecast(self, unit: Unit, h: int) -> tuple[Any, Any, float]:
-        """Statsmodels' results of the filter, their forecast, and what was subtracted from rows."""
+    def filtered(self, unit: Unit, h: int) -> tuple[Any, float]:
+        """Statsmodels' filter over the rows and h missing ones, and what was subtracted from rows.
+
+        What it predicts of rows that are missing are their forecasts, in a single model and pass.
+        """
         fitted, rows, future = unit
         less, origin = self.less_origin(rows, fitted.spec)
-        results = self.build(less, fitted.spec).filter(fitted.params, cov_type="none")
-        forecast = results.get_forecast(h, **({} if future is None else {"exog": future}))
-        return results, forecast, origin
+        y = np.concatenate([less.y, np.full((h, *less.y.shape[1:]), np.nan)])
+        exog = None if less.exog is None or future is None else np.concatenate([less.exog, future])
+        model = self.build(less._replace(y=y, exog=exog), fitted.spec)
+        return model.filter(fitted.params, return_ssm=True), origin
 
     def draw(
         self, unit: Unit, shape: tuple[int, int], generator: np.random.Generator
     ) -> np.ndarray:
         """Forecasts plus errors: of the state after the rows, of its shocks, of observation."""
         n, h = shape
-        results, forecast, origin = self.forecast(unit, h)
+        filtered, origin = self.filtered(unit, h)
         names = ("transition", "selection", "state_cov", "design", "obs_cov")
-        T, R, Q, Z, H = (np.atleast_3d(results.model.ssm[name])[..., -1] for name in names)
+        T, R, Q, Z, H = (np.atleast_3d(getattr(filtered, name))[..., -1] for name in names)
 
         def normal_draws(covariance: np.ndarray) -> np.ndarray:
             return generator.multivariate_normal(np.zeros(len(covariance)), covariance, n)
 
         # deviations from the forecast, whose mean the filter has; the state is uncertain as well
-        state, errors = normal_draws(results.predicted_state_cov[..., -1]), []
+        state, errors = normal_draws(filtered.predicted_state_cov[..., -h - 1]), []
         for _ in range(h):
             errors.append(state @ Z.T + normal_draws(H))
             state = state @ T.T + normal_draws(Q) @ R.T
-        mean = np.asarray(forecast.predicted_mean) + origin
-        return mean + np.stack(errors, 1).reshape(n, *mean.shape)
+        mean = filtered.forecasts[:, -h:].T + origin
+        return (mean + np.stack(errors, 1)).reshape(n, h, *unit.rows.y.shape[1:])
 
     def transition(self, unit: Unit) -> np.ndarray:
         """Transition matrix (r, r) of the state."""

@@ -439,7 +439,8 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         return self._fitted_model().guarantee
 
     def _fitted_model(self) -> FittedModel[S]:
-        check_is_fitted(self, "fitted_")
+        if "fitted_" not in vars(self):  # scikit-learn's check takes as long as a forecast
+            check_is_fitted(self, "fitted_")
         return self.fitted_
 
     def _forecast_frame(

@@ -228,6 +228,8 @@ def is_regular(axis: Axis, grid: Grid) -> bool:
     times = axis.distinct[0]
     if not grid.contains(times, axis.tz).all():
         return False
+    if len(axis.times) == len(axis.ids):  # a row each
+        return True
     numbers, phases = grid.numbers(times, axis.tz), grid.phases(times, axis.tz)
     return axis.rises(numbers, grid.step) and axis.rises(phases, 0)
 

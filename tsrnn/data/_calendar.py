@@ -25,7 +25,7 @@ class Cycle(NamedTuple):
 
     days: float
     positions: int
-    place: Callable[[pd.DatetimeIndex], Any]
+    place: Callable[[Any], Any]
 
 
 CYCLES = {
@@ -163,8 +163,8 @@ def calendar_columns(times: np.ndarray, features: Sequence[str], layout: Layout)
     else:
         index = pd.DatetimeIndex(to_local(times.ravel().astype("datetime64[ns]"), layout.tz))
     parts = []
-    for name in features:
-        angle = 2 * np.pi * np.asarray(CYCLES[name].place(index), float)
+    for name in features:  # of the array, whose fields are plain numbers
+        angle = 2 * np.pi * np.asarray(CYCLES[name].place(index.array), float)
         parts += [getattr(np, wave)(k * angle) for wave, k in _waves(name, layout)]
     return np.stack(parts, -1).reshape(*times.shape, len(parts))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import narwhals as nw
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data._faults import quoted
-from tsrnn.data._frequency import Tick, parse_freq
+from tsrnn.data._frequency import Tick, parse_freq, stretch
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._timestamps import period_freq, periods
 
@@ -95,15 +96,16 @@ def write_frame(
     values = np.empty((len(names), len(forecasts), times.size))  # a column of the frame a row
     for k, forecast in enumerate(forecasts.values()):
         values[:, k] = forecast.reshape(times.size, len(names)).T
-    stamps, before = write_stamps(times.ravel(), layout), {}
+    before: dict[str, pd.Index] = {}
     if cutoffs is not None:
         before["cutoff"] = write_stamps(np.repeat(cutoffs, times.shape[1]), layout)
-    elif layout.time_col is None:
-        stamps = _with_freq(stamps, layout)
-        if layout.kind == "series" and list(forecasts) == [""]:
-            index = stamps.rename(layout.index_name)
-            return pd.Series(values.ravel(), index=index, name=layout.series_name)
-    rows = pd.Index(ids).repeat(times.shape[1])
+    whole = cutoffs is None and layout.time_col is None  # an index of its own
+    stamps = (_index if whole else write_stamps)(times.ravel(), layout)
+    if whole and layout.kind == "series" and list(forecasts) == [""]:
+        index = stamps.rename(layout.index_name)
+        return pd.Series(values.ravel(), index=index, name=layout.series_name)
+    rows = pd.Index(ids)
+    rows = rows if layout.id_col is None else rows.repeat(times.shape[1])
     frame = _frame(layout, rows, stamps, before, labels, values.reshape(len(labels), times.size))
     return in_library(frame, layout)
 
@@ -126,10 +128,16 @@ def _frame(
         keys |= {layout.time_col: stamps}
     _check_distinct([*keys, *before, *labels])
     index = stamps.rename(layout.index_name) if layout.time_col is None else None
-    frame = pd.DataFrame(values.T, index=index, columns=[*labels], copy=False)
+    frame = pd.DataFrame(values.T, index=index, columns=_labels(*labels).view(), copy=False)
     for place, (name, column) in enumerate([*keys.items(), *before.items()]):
         frame.insert(place, name, column)
     return frame
+
+
+@lru_cache(maxsize=64)
+def _labels(*labels: Name) -> pd.Index:
+    """Labels of columns, which every forecast of a stream has again."""
+    return pd.Index(labels)
 
 
 def _check_shapes(
@@ -174,11 +182,16 @@ def _check_distinct(names: list[Name]) -> None:
         )
 
 
-def _with_freq(stamps: pd.Index, layout: Layout) -> pd.Index:
-    """Return a DatetimeIndex with its frequency set, where pandas can hold it.
+def _index(times: np.ndarray, layout: Layout) -> pd.Index:
+    """Timestamps in a row, as a DatetimeIndex with its frequency set where pandas can hold it.
 
     pandas has no daily index over a midnight that a change of clocks leaves out.
     """
+    if layout.time_kind == "datetime" and layout.tz is None:
+        index = stretch(str(layout.freq)).index(times)
+        if index is not None:
+            return index.as_unit(stamp_unit(layout))
+    stamps = write_stamps(times, layout)
     if not isinstance(stamps, pd.DatetimeIndex):
         return stamps
     wall = stamps.tz_localize(None)
@@ -297,9 +310,13 @@ def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
         # int64 where the timestamps have outgrown the type that was read
         return pd.Index(times, dtype=layout.time_dtype if fits else "int64")
     index = pd.DatetimeIndex(times.astype("datetime64[ns]"))
-    unit = "us" if layout.time_dtype == "date" else layout.time_dtype[len("datetime64[") : -1]
-    index = index.as_unit(unit)  # type: ignore[arg-type]
+    index = index.as_unit(stamp_unit(layout))
     return index if layout.tz is None else index.tz_localize("UTC").tz_convert(layout.tz)
+
+
+def stamp_unit(layout: Layout) -> Any:
+    """Unit of the datetimes of a layout; the days of polars are written by microseconds."""
+    return "us" if layout.time_dtype == "date" else layout.time_dtype[len("datetime64[") : -1]
 
 
 def in_library(frame: pd.DataFrame, layout: Layout) -> Any:

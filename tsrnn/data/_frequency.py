@@ -20,12 +20,14 @@ __all__ = [
     "Freq",
     "Grid",
     "Months",
+    "Stretch",
     "Tick",
     "day_grid",
     "first_day",
     "month_grid",
     "parse_freq",
     "split_days",
+    "stretch",
     "tick_grid",
     "to_local",
     "week_grid",
@@ -327,6 +329,55 @@ class Months(_Calendar):
     def holds(self, days: np.ndarray) -> np.ndarray:
         months = self.number(days)
         return (days == self.day(months)) & (months % self.modulus == self.residue)
+
+
+class Stretch:
+    """Timestamps of one frequency in a row, of which each call asks for a few.
+
+    A stream asks after every row for nearly those of the row before. For a whole stretch of them
+    the calendar is counted once, and once pandas sees that an index has the frequency. On wall
+    clocks without a zone alone: a time that clocks leave out would be where later ones go on from.
+    """
+
+    ROWS: ClassVar[int] = 256
+
+    def __init__(self, alias: str) -> None:
+        self._alias, self._grid = alias, parse_freq(alias)
+        self._times = np.empty(0, "datetime64[ns]")
+        self._index = self._times, pd.DatetimeIndex(self._times)  # set together, for all threads
+
+    def after(self, last: np.ndarray, h: int) -> np.ndarray:
+        """Return the h timestamps after another one (1,)."""
+        times = self._times
+        start = int(times.searchsorted(last)[0]) + 1
+        if start + h > len(times) or times[start - 1] != last[0]:
+            steps, start = np.arange(1, max(h, self.ROWS) + 2), 1
+            try:  # one step more than are kept, which pandas may count when it checks an index
+                ahead = self._grid.advance(last, steps, None)[:-1]
+            except ValueError:  # close to the end of the calendar
+                return self._grid.advance(last, steps[:h], None)
+            self._times = times = np.concatenate([last, ahead])
+        return times[start : start + h].copy()
+
+    def index(self, rows: np.ndarray) -> pd.DatetimeIndex | None:
+        """Return timestamps as an index that has the frequency; None if not those of `after`."""
+        times, index = self._index
+        start = int(times.searchsorted(rows[0]))
+        if not np.array_equal(times[start : start + len(rows)], rows):
+            times = self._times[1:].copy()
+            start = int(times.searchsorted(rows[0]))
+            if not np.array_equal(times[start : start + len(rows)], rows):
+                return None
+            times.flags.writeable = False  # all indexes to come share them
+            index = pd.DatetimeIndex(times, freq=self._alias, copy=False)
+            self._index = times, index
+        return index[start : start + len(rows)]
+
+
+@lru_cache(maxsize=64)
+def stretch(alias: str) -> Stretch:
+    """Stretch of a frequency that was asked about last."""
+    return Stretch(alias)
 
 
 def weekday(days: np.ndarray) -> np.ndarray:

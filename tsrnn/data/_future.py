@@ -10,7 +10,7 @@ import pandas as pd
 
 from tsrnn.data._axis import show_time
 from tsrnn.data._faults import listed, quote, quoted
-from tsrnn.data._frequency import Count, Freq, Grid, parse_freq
+from tsrnn.data._frequency import Count, Freq, Grid, parse_freq, stretch
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._read import check_same_kind
 from tsrnn.data._table import Table, check_numeric, exact_columns, float_array, read_table
@@ -70,7 +70,7 @@ def future_times(
         )
     if h * len(times) > FEW_ROWS:  # so that a horizon too far costs no memory
         _advance(times, np.array([h]), freq, tz)
-    return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
+    return _ahead(times, h, freq, tz)
 
 
 def steps_between(
@@ -103,6 +103,13 @@ def steps_between(
     """
     grid = _grid(first, freq)
     return (grid.numbers(later, tz) - grid.numbers(first, tz)) // grid.step
+
+
+def _ahead(times: np.ndarray, h: int, freq: Freq, tz: str | None) -> np.ndarray:
+    """Return the h timestamps (S, h) after each of some."""
+    if len(times) == 1 and times.dtype.kind == "M" and tz is None and isinstance(freq, str):
+        return stretch(freq).after(times.astype("datetime64[ns]"), h)[None]
+    return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
 
 
 def _advance(times: np.ndarray, steps: np.ndarray, freq: Freq, tz: str | None) -> np.ndarray:
@@ -157,7 +164,7 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) ->
             f"{quoted(new.ids[known < 0])}. Drop them, or fit again."
         )
     first = new.times[new.indptr[:-1]]
-    expected = _advance(np.asarray(last_times)[known], np.ones(1, np.int64), freq, new.layout.tz)
+    expected = _ahead(np.asarray(last_times)[known], 1, freq, new.layout.tz)[:, 0]
     wrong = np.flatnonzero(first != expected)
     if len(wrong):
         i, axis = wrong[0], new.axis

@@ -29,6 +29,8 @@ def complete(
     if not sound.all():  # of all values first: column by column takes longer
         for j in np.flatnonzero(~sound.all(axis=0)).tolist():
             _check_column(data[:, j], names[j], axis, missing)
+    elif offsets is None and missing != "keep":
+        return axis, data
     if offsets is not None and missing == "error":
         check_gaps(axis, grid, offsets)
     elif offsets is not None:

@@ -15,7 +15,14 @@ from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frequency import NS_PER_DAY, TICKS, Count, Freq, Grid, Tick, parse_freq
 from tsrnn.data._missing import TREATMENTS, complete
 from tsrnn.data._panel import Layout, Name, Panel
-from tsrnn.data._table import Table, check_numeric, choose_columns, float_array, read_table
+from tsrnn.data._table import (
+    Table,
+    check_numeric,
+    choose_columns,
+    few_numbers,
+    float_array,
+    read_table,
+)
 from tsrnn.data._timestamps import Stamps, period_freq, period_step
 
 __all__ = ["check_same_kind", "read_panel", "read_series"]
@@ -280,6 +287,9 @@ def _float_columns(
     columns = table.columns
     if table.kind == "series":
         columns = columns.set_axis(list(targets), axis=1)
+    few = few_numbers(columns, [*targets, *exog_names])
+    if few is not None:
+        return few
     check_numeric(columns, targets, "the target", booleans=False)
     check_numeric(columns, exog_names, "the column")
     return float_array(columns, [*targets, *exog_names])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import narwhals as nw
@@ -34,8 +35,10 @@ CONVERT = (
 YEARS = 1500, 2200  # whole numbers in between that rise by one are years, not a variable
 SAMPLE = 1000  # rows that show whether those of a series follow each other
 VALUES_AT_ONCE = 2**20  # copied out of a frame together
+FEW_ROWS, FEW_COLUMNS = 16, 8  # of a frame of which each column is taken by itself
 TEXT = nw.String, nw.Categorical, nw.Enum  # types of polars
 DEFAULT_TIME = "ds"  # name of the time column where none is given
+_ONE_SERIES = pd.Index([0])  # of a frame without ids
 _LOST = "Give one with rows; a filter or a join before may have left none."
 
 
@@ -43,7 +46,8 @@ _LOST = "Give one with rows; a filter or a join before may have left none."
 class Table:
     """A frame taken apart, its rows as they came; fields as in `Layout`.
 
-    `columns` is everything but ids and timestamps, `ids` the id of each row, if there are any.
+    `columns` is the frame, of which `keys` are not values: ids and timestamps. `ids` is the id of
+    each row, if there are any.
     """
 
     kind: Literal["series", "wide", "long"]
@@ -55,11 +59,12 @@ class Table:
     time_col: Name | None = None
     index_name: Name | None = None
     series_name: Name | None = None
+    keys: tuple[Name, ...] = ()
 
-    @property
+    @cached_property
     def names(self) -> list[Name]:
-        """Names of the columns."""
-        return list(self.columns.columns.tolist())
+        """Names of the columns that are not keys."""
+        return [name for name in self.columns.columns.tolist() if name not in self.keys]
 
     def rows(self, rows: slice | np.ndarray) -> Table:
         """Return some of the rows: a slice, a mask, or their numbers in the order wanted."""
@@ -76,7 +81,10 @@ class Table:
         A frame without ids is one series, with the id 0.
         """
         if self.ids is None:
-            return np.zeros(len(self.columns), np.int64), pd.Index([0])
+            return np.zeros(len(self.columns), np.int64), _ONE_SERIES.view()
+        plain = len(self.ids) == 1 and isinstance(self.ids[0], str | int | np.integer)
+        if plain and self.ids.dtype != "category":  # neither missing nor to be told apart
+            return np.zeros(1, np.int64), self.ids.rename(None)
         try:
             codes, ids = _factorized(self.ids)
         except TypeError as error:
@@ -151,11 +159,12 @@ def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = 
     return Table(
         kind="long",
         backend=backend,
-        columns=frame.drop(columns=[time_col, id_col] if has_ids else [time_col]),
+        columns=frame,
         stamps=stamps,
         ids=pd.Index(frame[id_col]) if has_ids else None,
         id_col=id_col if has_ids else None,
         time_col=str(time_col),
+        keys=(time_col, id_col) if has_ids else (time_col,),
     )
 
 
@@ -172,7 +181,7 @@ def _wide_table(
     if time is not None:
         what = f"the column {quote(time)}"
         stamps = read_stamps(pd.Index(frame[time]), what, is_date=time in dates)
-        return Table("wide", backend, frame.drop(columns=time), stamps, time_col=time)
+        return Table("wide", backend, frame, stamps, time_col=time, keys=(time,))
     if backend == "polars" or id_col in frame.columns:
         raise ValueError(
             f"a long frame needs the time column {time_col!r}; its columns are "
@@ -217,8 +226,8 @@ def _check_names(frame: pd.DataFrame) -> None:
             f"columns must have one level; got a MultiIndex of {frame.columns.nlevels}. Join the "
             "levels to one name."
         )
-    repeated = frame.columns[frame.columns.duplicated()].unique()
-    if len(repeated):
+    if not frame.columns.is_unique:
+        repeated = frame.columns[frame.columns.duplicated()].unique()
         raise ValueError(
             f"column names must be unique; duplicated are {quoted(repeated)}. Rename or drop them."
         )
@@ -242,6 +251,8 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
     That is the only column of dates of a frame whose other columns are numbers and whose index
     says nothing; where there are dates and doubt about them, the error says how to resolve it.
     """
+    if len(frame) <= FEW_ROWS and frame.to_numpy().dtype.kind in "iuf":  # numbers alone
+        return None
     dated = [name for name in not_real(frame, frame.columns.tolist()) if _holds_dates(frame[name])]
     if not dated:
         return None
@@ -421,6 +432,22 @@ def check_numeric(
             f"{what} {name!r} must be numeric (integer or float); got dtype {column.dtype}"
             f"{example}. {advice}."
         )
+
+
+def few_numbers(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray | None:
+    """Return `float_array` of a few rows whose columns hold numpy's numbers; None of any others.
+
+    A column by itself has its type at hand: of one row `check_numeric` takes ten times as long.
+    """
+    if len(columns) > FEW_ROWS or len(names) > FEW_COLUMNS:
+        return None
+    out = np.empty((len(columns), len(names)))
+    for j, name in enumerate(names):
+        column = columns[name]
+        if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iuf":
+            return None
+        out[:, j] = column
+    return out
 
 
 def float_array(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray:

@@ -59,8 +59,8 @@ def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
             f"{what} must have one level; got a MultiIndex of {times.nlevels}. Use reset_index() "
             "and name the columns by id_col and time_col."
         )
-    rows = np.flatnonzero(np.asarray(times.isna()))
-    if len(rows):
+    if times.hasnans:
+        rows = np.flatnonzero(np.asarray(times.isna()))
         raise ValueError(
             f"{what} must have no missing timestamps; {len(rows)} are missing (NaT) at row "
             f"{listed(rows, 3)}. Drop these rows or fill in their timestamps."
@@ -89,16 +89,17 @@ def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
 
 
 def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps:
-    utc = times if times.tz is None else times.tz_convert("UTC").tz_localize(None)
     try:
-        values = utc.as_unit("ns").to_numpy()
+        values = times.as_unit("ns").asi8.view("datetime64[ns]")  # of any zone they count in UTC
     except pd.errors.OutOfBoundsDatetime as error:
         raise ValueError(
             f"{what} must lie between the years 1678 and 2261; got {times.min()} to "
             f"{times.max()}. Use periods (to_period) or an integer index."
         ) from error
     dtype = "date" if is_date else f"datetime64[{times.unit}]"
-    tz = None if times.tz is None else str(times.tz)
+    if times.tz is None:
+        return Stamps(values, "datetime", dtype, None, times.freqstr)
+    tz = str(times.tz)
     try:
         pd.Timestamp(0, tz=tz)
     except (KeyError, ValueError) as error:  # a zone of dateutil goes by the path of a file
@@ -149,6 +150,8 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
     from UTC), months ("2020-01", "2020M01": their first days) or quarters ("2020Q1": periods), of
     one form throughout. Missing texts are missing dates.
     """
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
+        return column
     if not looks_like_dates(column):
         return column
     rows, different = pd.factorize(column)  # dates of a panel are many rows of few texts

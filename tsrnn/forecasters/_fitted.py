@@ -29,7 +29,7 @@ from tsrnn.forecasters._intervals import (
     learned_bounds,
 )
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._scaling import Scaling, fit_scaling, standardise, standardised
+from tsrnn.forecasters._scaling import FARTHEST, Scaling, fit_scaling, standardise, standardised
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import RecurrentState, run_filter
 from tsrnn.forecasters._step import Ahead, Step
@@ -151,12 +151,16 @@ class FittedNetworks(FittedModel[RecurrentState]):
             ends, single = units.indptr[1:], units.to(torch.float32)
             hidden = run_filter(self.model, single, ends, state.hidden, begin=begin)
         else:  # a row each: one step, from the window that it ends
-            standardise(panel, state.scaling)  # refuses, by name, rows that are too far
-            rows, windows = self.last_rows(after)
+            with np.errstate(over="ignore"):
+                rows, windows = self.last_rows(after)
+            if (rows[:, -1].abs() > FARTHEST).any():
+                standardise(panel, state.scaling)  # refuses them by name
             last = (part.float() for part in (rows[:, -1], windows.level, windows.spread))
             with torch.inference_mode():  # no record of derivatives: a fifth less a call
                 hidden = self.step.advance(network_inputs(*last)[:, None], state.hidden)
             hidden = hidden.clone()  # an ordinary tensor
+            # What comes next is most often a forecast from these rows, known by the list of them.
+            vars(self)["_latest"] = tail, (rows, windows)
         return replace(after, hidden=hidden)
 
     def units(self, state: RecurrentState, panel: Panel) -> tuple[Units, Tensor]:
@@ -184,6 +188,9 @@ class FittedNetworks(FittedModel[RecurrentState]):
 
     def last_rows(self, state: RecurrentState) -> tuple[Tensor, Windows]:
         """Last rows (U, W, c + E) of each unit, standardised, and the window that they are."""
+        tail, latest = vars(self).get("_latest", (None, None))
+        if tail is state.tail:
+            return latest
         width, scaling = self.settings.input_size, state.scaling
         n_series, n_targets = scaling.constant.shape
         rows = np.ones((n_series, width, state.tail[0].shape[1]))  # of those before 1 has a log
@@ -214,7 +221,9 @@ class FittedNetworks(FittedModel[RecurrentState]):
     def ahead(self, state: RecurrentState, future: np.ndarray | None) -> Ahead:
         """Forecasts of the next horizon; `future` (S, n, n_known) are columns known ahead."""
         known = None if future is None else torch.as_tensor(future, dtype=torch.float64)
-        return self.step.ahead(self.last_rows(state)[1], state.hidden, known)
+        windows = self.last_rows(state)[1]
+        with torch.inference_mode():
+            return self.step.ahead(windows, state.hidden, known)
 
     def forecast(
         self, state: RecurrentState, h: int, levels: list[float], future: np.ndarray | None

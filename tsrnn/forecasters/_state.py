@@ -81,8 +81,7 @@ class RecurrentState:
     @property
     def fitted_units(self) -> np.ndarray:
         """Positions (U,) of the units among those fitted to; -1 for units of other series."""
-        numbers = self._unit_numbers(self.fitted).numpy().reshape(len(self.ids), -1)
-        return np.where(self.fitted[:, None] < 0, -1, numbers).ravel()
+        return np.where(self.fitted[:, None] < 0, -1, self._unit_numbers(self.fitted)).ravel()
 
     def replaced(self, series: np.ndarray, new: RecurrentState) -> RecurrentState:
         """State with some series, by number, as they stand in `new`."""
@@ -91,7 +90,7 @@ class RecurrentState:
         for i, rows in zip(series, new.tail, strict=True):
             tail[i] = rows
         hidden = self.hidden.clone()
-        hidden[:, self._unit_numbers(series)] = new.hidden
+        hidden[:, self._unit_numbers(series).ravel()] = new.hidden
         return replace(self, last_times=last_times, n_rows=n_rows, tail=tail, hidden=hidden)
 
     def select(self, series: np.ndarray) -> RecurrentState:
@@ -101,7 +100,7 @@ class RecurrentState:
             **{name: getattr(self, name)[series] for name in names},
             scaling=self.scaling.select(series),
             tail=[self.tail[i] for i in series],
-            hidden=self.hidden[:, self._unit_numbers(series)],
+            hidden=self.hidden[:, self._unit_numbers(series).ravel()],
         )
 
     def rows_with(self, panel: Panel) -> list[np.ndarray]:
@@ -110,10 +109,10 @@ class RecurrentState:
         bounds = zip(self.tail, panel.indptr[:-1], panel.indptr[1:], strict=True)
         return [np.vstack([old, rows[low:high]]) for old, low, high in bounds]
 
-    def _unit_numbers(self, series: np.ndarray) -> Tensor:
-        """Numbers of the units of some series."""
+    def _unit_numbers(self, series: np.ndarray) -> np.ndarray:
+        """Numbers (S, G) of the units of some series."""
         per_series = self.units_per_series
-        return torch.as_tensor((series[:, None] * per_series + np.arange(per_series)).ravel())
+        return series[:, None] * per_series + np.arange(per_series)
 
 
 @torch.no_grad()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -36,12 +36,17 @@ class Specification:
         """Number of variables."""
         return len(self.targets)
 
-    @property
+    @cached_property
     def n_mean(self) -> int:
         """Parameters of the mean of an equation."""
         return len(self.step.mean.names(self.targets)) // self.n
 
-    @property
+    @cached_property
+    def n_first(self) -> int:
+        """Parameters of the first step."""
+        return len(self.step.names(self.targets))
+
+    @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of the correlations, row by row."""
         return np.triu_indices(self.n, 1)
@@ -72,7 +77,7 @@ class Specification:
     def parts(self, params: np.ndarray) -> Parts:
         """Parameters (S, K) step by step."""
         (rows, columns), p = self.pairs, self.order.p
-        borders = np.cumsum([len(self.step.names(self.targets)), len(rows), p, self.order.q])
+        borders = np.cumsum([self.n_first, len(rows), p, self.order.q])
         first, rho, a, b, elements = np.split(params, borders, axis=1)
         equations = first.reshape(len(params), self.n, -1)
         target = np.tile(np.eye(self.n), (len(params), 1, 1))
@@ -137,8 +142,7 @@ class FirstStep:
 
     def model(self, padded: bool = False, *, with_mean: bool = False) -> Model:
         """The univariate model of the residuals, or of the data."""
-        mean = UnivariateMean(with_mean and self.joint)
-        return Model(mean, VOLATILITIES[self.vol], Normal(), self.p, self.q, padded)
+        return univariate_model(self.vol, self.p, self.q, with_mean and self.joint, padded)
 
     def names(self, targets: Sequence[object]) -> tuple[str, ...]:
         """Names of the parameters, equation by equation."""
@@ -152,6 +156,12 @@ class FirstStep:
                 *(f"{name}.{target}" for name in self.model().names),
             )
         )
+
+
+@lru_cache(maxsize=64)
+def univariate_model(vol: str, p: int, q: int, constant: bool, padded: bool) -> Model:
+    """Model of one variable: the same object for all rows of a stream, as its cell is made once."""
+    return Model(UnivariateMean(constant), VOLATILITIES[vol], Normal(), p, q, padded)
 
 
 class Order(NamedTuple):

@@ -258,7 +258,9 @@ class GARCHFamily(Family):
 
     def _model_of(self, panel: Panel) -> Model:
         """Model with a mark of the ends of series where these differ."""
-        return replace(self.model, padded=len(np.unique(panel.lengths)) > 1)
+        lengths = panel.lengths
+        padded = bool((lengths != lengths[0]).any())
+        return self.model if padded == self.model.padded else replace(self.model, padded=padded)
 
     def _no_closed_form(self, instead: str) -> ValueError:
         return ValueError(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from tsrnn.linear.garch._density import Density
 from tsrnn.linear.garch._filter import VarianceState
 from tsrnn.linear.garch._inference import shock_covariances, transition
 from tsrnn.linear.garch._specification import Fields, Model, Step, UnivariateMean
 
 _NUMBERS = 2**23  # of the paths of a chunk of units: 64 MB
+_MOST_KEPT = 2**17  # innovations of a unit that are kept for its next forecast: 1 MB
 
 
 def expected_mean(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
@@ -43,7 +46,7 @@ def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h:
     fields = tuple(torch.tensor(state.memory.T))[n_ma:]
     variances = []
     for _ in range(h):
-        variances.append(vol.variance(fields)[0])
+        variances.append(vol.variance_alone(fields))
         shocks = tuple(weight * fields[0] for weight in vol.expected)
         fields = vol.advance(fields, shocks, columns, (model.p, model.q))
     return torch.stack(variances, 1).numpy()
@@ -160,13 +163,30 @@ def _innovations(model: Model, params: np.ndarray, shape: tuple[int, int], seed:
 
     Every unit starts from the same seed, so that its paths do not depend on the other units.
     """
+    shapes = params[:, model.shape_part]
+    rows = (shapes if model.density.names else shapes[:1]).tolist()
+    kept = len(rows) == 1 and shape[0] * shape[1] <= _MOST_KEPT
+    draw = _kept_innovations if kept else mirrored_innovations
+    return np.stack([draw(model.density, tuple(row), shape, seed) for row in rows])
+
+
+def mirrored_innovations(
+    density: Density, parameters: tuple[float, ...], shape: tuple[int, int], seed: int
+) -> np.ndarray:
+    """Innovations (h, paths) of which half are the others with their sign changed.
+
+    That leaves less error at the same cost. NaN for parameters that are.
+    """
     h, paths = shape
-    half, shapes = (h, (paths + 1) // 2), params[:, model.shape_part]
-    rows = shapes if model.density.names else shapes[:1]
-    z = np.full((len(rows), *half), np.nan)
-    for i in np.flatnonzero(np.isfinite(rows).all(1)):
-        z[i] = model.density.draw(np.random.default_rng(seed), half, rows[i : i + 1])[0]
-    return np.concatenate([z, -z], 2)[:, :, :paths]  # mirrored: less error at the same cost
+    row = np.array([parameters])
+    if not np.isfinite(row).all():
+        return np.full(shape, np.nan)
+    z = density.draw(np.random.default_rng(seed), (h, (paths + 1) // 2), row)[0]
+    return np.concatenate([z, -z], 1)[:, :paths]
+
+
+# A stream asks for the same innovations after every row.
+_kept_innovations = lru_cache(maxsize=8)(mirrored_innovations)
 
 
 def _chunks(n: int, shape: tuple[int, int]) -> list[slice]:
@@ -196,7 +216,7 @@ def simulate_garch(model: Model, params: np.ndarray, state: VarianceState, z: np
     past = [y[:, None].expand(shape) for y in torch.tensor(state.recent.T)]
     step, mean = Step(model), model.mean
     for t in range(z.shape[1]):
-        h, _ = model.vol.variance(fields[mean.n_ma :])
+        h = model.vol.variance_alone(fields[mean.n_ma :])
         e = torch.sqrt(h) * shocks[:, t]
         lagged = tuple(past[-lag] for lag in mean.lags)
         y = e + mean.predicted(fields[: mean.n_ma], lagged, columns[model.mean_part])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,6 +43,10 @@ class Model:
     p: int
     q: int
     padded: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: a cell that is made of them would be pickled with them in a circle."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def names(self) -> tuple[str, ...]:

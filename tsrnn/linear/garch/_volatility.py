@@ -119,10 +119,17 @@ class Volatility:
 
     def variance(self, state: Fields) -> tuple[Tensor, Tensor]:
         """Return h and log h of this step."""
+        g, h = state[0], self.variance_alone(state)
+        if self.log:
+            return h, g
+        return h, torch.log(g) if self.power == 1 else 2 * torch.log(g)
+
+    def variance_alone(self, state: Fields) -> Tensor:
+        """Return h of this step, of thousands of paths without their logarithms."""
         g = state[0]
         if self.log:
-            return torch.exp(g), g
-        return (g, torch.log(g)) if self.power == 1 else (g * g, 2 * torch.log(g))
+            return torch.exp(g)
+        return g if self.power == 1 else g * g
 
     def advance(
         self, state: Fields, shocks: Fields, params: Fields, order: tuple[int, int]
