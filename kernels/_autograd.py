@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from tsrnn.kernels import _backend, _dense, _newton, _time_parallel
 from tsrnn.kernels._cell import Cell
@@ -72,7 +73,9 @@ def run(
     _check_no_transform(inputs, params, initial)
     # An operator of torch's library costs tens of microseconds a call more than a function.
     plain = not torch.compiler.is_compiling() and type(inputs) in (Tensor, torch.nn.Parameter)
-    if plain and not torch.is_grad_enabled():  # a function of autograd takes half as long again
+    # A function of autograd takes half as long again, but it refuses dual numbers, which no_grad
+    # lets through.
+    if plain and not torch.is_grad_enabled() and forward_ad._current_level < 0:
         states, final, *rest = _forward(inputs, params, initial, lengths, cell, engine)
         return states[:, :, :fields], final, Convergence(*rest)
     if plain:

@@ -116,6 +116,7 @@ TRANSFORMS = {
         f, x, vectorize=True, strategy="forward-mode"
     ),
     "dual numbers": _dual,
+    "dual numbers without autograd": torch.no_grad()(_dual),
     "grad of vmap": lambda f, x: torch.func.grad(
         lambda x: torch.func.vmap(f)(torch.stack([x, x])).sum()
     )(x),
