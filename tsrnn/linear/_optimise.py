@@ -33,7 +33,8 @@ class Optimum(NamedTuple):
     Attributes
     ----------
     params : ndarray of shape (N, k)
-        Once converged, one last step after the point that was evaluated.
+        Once converged, one last step after the point that was evaluated, unless `curvature`
+        was asked for.
     value : ndarray of shape (N,)
         -inf for a unit whose start was not admissible.
     gradient : ndarray of shape (N, k)
@@ -60,6 +61,7 @@ _SCORING_ENDS = 1e-2  # decrement below which Newton's method takes over from sc
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
 _MOST_DAMPING = 1e12  # a step so damped is rounding
 AGREE = 0.01  # difference of log-likelihoods within which ends of two starts count as one
+_NO_STEP = 1e-14  # decrement, 1e-7 standard errors, from which no step leads away
 _GOOD_ENOUGH = 1e-8  # decrement that counts as converged where rounding ends the search
 
 
@@ -72,6 +74,7 @@ def maximise(
     scoring: int = 20,
     tol: float = 1e-14,
     max_iter: int = 100,
+    curvature: np.ndarray | None = None,
     progress: str = "",
 ) -> Optimum:
     r"""Climb to a maximum of the log-likelihood of every unit.
@@ -97,6 +100,10 @@ def maximise(
     tol : float, default 1e-14
         Converged when g' C^-1 g is below: 1e-14 is 1e-7 standard errors.
     max_iter : int, default 100
+    curvature : ndarray of shape (N, k, k), optional
+        To be filled with the curvature at the ends. The likelihood is then evaluated after the
+        last step, too: value, gradient and Hessian of a unit that has converged are those at its
+        parameters.
     progress : str, optional
         What a bar of the evaluations says; there is none without it.
 
@@ -113,7 +120,7 @@ def maximise(
             return evaluation
 
         function = counted if progress else evaluate
-        return _Search(function, start, lower, upper, scoring, tol).run(max_iter)
+        return _Search(function, start, lower, upper, scoring, tol).run(max_iter, curvature)
 
 
 def agreement_of(values: np.ndarray) -> np.ndarray:
@@ -149,7 +156,7 @@ class _Search:
         self.decrement = np.full(shape[0], np.inf)
         self._running = np.flatnonzero(usable)
 
-    def run(self, max_iter: int) -> Optimum:
+    def run(self, max_iter: int, curvature: np.ndarray | None) -> Optimum:
         for _ in range(max_iter):
             units = self._running
             if not len(units):
@@ -157,7 +164,10 @@ class _Search:
             step, self.decrement[units] = self._step(units)
             trial = np.clip(self.params[units] + step, self._lower[units], self._upper[units])
             done = self.decrement[units] < self._tol
-            self.params[units[done]] = trial[done]  # squares the error once more
+            if curvature is None:
+                self.params[units[done]] = trial[done]  # squares the error once more
+            else:
+                self._evaluate_ends(units[done], trial[done])
             self._finish(units[done], np.ones(done.sum(), dtype=bool))
             units, trial = units[~done], trial[~done]
             if not len(units):
@@ -166,11 +176,26 @@ class _Search:
             close = self.decrement[units] < _SCORING_ENDS
             self.exact[units] |= close | (self.iterations[units] > self._scoring)
             self._judge(units, trial, self._evaluated(trial, units))
+        if curvature is not None:
+            curvature[:] = self.curvature
         pinned = self._pinned(np.arange(len(self.params)))
         return Optimum(
             self.params, self.value, self.gradient, self.decrement, self.iterations,
             self.converged, pinned,
         )  # fmt: skip
+
+    def _evaluate_ends(self, units: np.ndarray, ends: np.ndarray) -> None:
+        """Take the last step of units, where it is one, with what the likelihood is there."""
+        moves = self.decrement[units] >= _NO_STEP
+        units, ends = units[moves], ends[moves]
+        if len(units):
+            at = self._evaluate(ends, units, True)
+            usable = _is_usable(at)  # the step may lead over the edge of what is admissible
+            self._take(units[usable], ends[usable], Evaluation(*(part[usable] for part in at)))
+
+    def _take(self, units: np.ndarray, params: np.ndarray, new: Evaluation) -> None:
+        self.params[units], self.value[units] = params, new.value
+        self.gradient[units], self.curvature[units] = new.gradient, new.curvature
 
     def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
         """Evaluate, each unit with the curvature of its stage."""
@@ -225,10 +250,7 @@ class _Search:
             # Armijo's condition: a share of the rise that was promised.
             better = usable & ((actual > 1e-4 * predicted) & (actual > 0) | flat)
             ratio = np.where(better, actual / np.where(predicted == 0, 1.0, predicted), 0.0)
-        taken = units[better]
-        self.params[taken], self.value[taken] = trial[better], new.value[better]
-        self.gradient[taken] = new.gradient[better]
-        self.curvature[taken] = new.curvature[better]
+        self._take(units[better], trial[better], Evaluation(*(part[better] for part in new)))
         damping = self.damping[units]
         # As the radius of a trust region: by how well the quadratic model foretold the rise.
         factor = np.where(ratio > 0.75, 0.1, np.where(ratio > 0.25, 0.5, 4.0))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._estimates import Deferred, Estimates
 from tsrnn.linear._optimise import Evaluation, Optimum, maximise
-from tsrnn.linear.varma._inference import EDGE, OuterProducts, identification, judge, outer_products
-from tsrnn.linear.varma._likelihood import evaluate, evaluate_portion, linearised, portions
+from tsrnn.linear.varma._inference import EDGE, identification, judge, outer_products
+from tsrnn.linear.varma._likelihood import evaluate, linearised, portions
 from tsrnn.linear.varma._prepare import Sample, Scaling, collinear_targets, fit_scaling, unusable
 from tsrnn.linear.varma._specification import Coefficients
 from tsrnn.linear.varma._system import spectral_radius
@@ -31,22 +31,20 @@ class Standardised(NamedTuple):
     ----------
     units : integer array of shape (U,)
         Their numbers.
-    sample : Sample
-        In the units of the data.
     scaling : Scaling
+    sample : Sample
+        In standard units.
+    presample : array of shape (U, n)
+        In the units of the data.
     start : array of shape (U, k)
         Starting values in standard units; empty where parameters are given.
     """
 
     units: np.ndarray
-    sample: Sample
     scaling: Scaling
+    sample: Sample
+    presample: np.ndarray
     start: np.ndarray = np.empty(0)
-
-    @property
-    def standard(self) -> Sample:
-        """Sample in standard units."""
-        return self.scaling.standardised(self.sample)
 
 
 def standardised(sample: Sample, targets: list[str]) -> tuple[Standardised | None, dict[int, str]]:
@@ -57,35 +55,26 @@ def standardised(sample: Sample, targets: list[str]) -> tuple[Standardised | Non
         return None, reasons
     usable = sample.select(units)
     scaling = fit_scaling(usable)
-    first, spread = starting_values(scaling.standardised(usable))
+    standard = scaling.standardised(usable)
+    first, spread = starting_values(standard)
     # Targets that determine each other are seen in the residuals of the long regression.
     refused = collinear_targets(spread, targets)
     reasons |= {int(units[i]): reason for i, reason in refused.items()}
     kept = np.array([i for i in range(len(units)) if i not in refused], int)
     if not len(kept):
         return None, reasons
-    chosen = usable.select(kept), scaling.select(kept), first[kept]
+    chosen = scaling.select(kept), standard.select(kept), usable.presample[kept], first[kept]
     return Standardised(units[kept], *chosen), reasons
 
 
-def estimates_of(
-    sample: Sample, scaling: Scaling, names: tuple[str, ...], ends: Search
-) -> Estimates:
+def estimates_of(sample: Standardised, names: tuple[str, ...], ends: Search) -> Estimates:
     """Estimates in the units of the data from the ends of searches in standard units."""
-    shape, params = sample.shape, ends.params
-    standard = scaling.standardised(sample)
-    n_units, k = params.shape
-    last = Evaluation(np.empty(n_units), np.empty((n_units, k)), np.empty((n_units, k, k)))
-    products = OuterProducts(*(np.empty((n_units, k, k)) for _ in range(2)))
-    for units in portions(standard, np.arange(n_units), by_row=True):
-        at = linearised(params[units], standard.select(units))
-        parts = *evaluate_portion(at, exact=True), *outer_products(at)
-        for whole, part in zip((*last, *products), parts, strict=True):
-            whole[units] = part
+    scaling, shape = sample.scaling, sample.sample.shape
     back = np.linalg.inv(scaling.jacobian(shape))
     turned = back.swapaxes(1, 2)
-    natural = scaling.natural(shape, params)
-    fixed, messages = judge(shape, natural, sample.n_obs)
+    natural = scaling.natural(shape, ends.params)
+    n_obs = sample.sample.n_obs
+    fixed, messages = judge(shape, natural, n_obs)
     for i in np.flatnonzero(ends.agreement < ends.starts):
         messages[i].append(
             f"The likelihood has several maxima: {ends.agreement[i]} of {ends.starts[i]} "
@@ -93,15 +82,16 @@ def estimates_of(
         )
     for i in np.flatnonzero(~ends.converged):
         messages[i].append("The likelihood was not maximised to tolerance.")
+    products: Any = Deferred(_outer_products, sample.sample, ends.params, back)
     return Estimates(
         names=names,
         params=natural,
-        loglik=last.value - scaling.log_scale(sample),
-        n_obs=sample.n_obs,
-        gradient=(turned @ last.gradient[..., None])[..., 0],
-        hessian=-(turned @ last.curvature @ back),
-        opg=turned @ products.opg @ back,
-        information=turned @ products.information @ back,
+        loglik=ends.at.value - scaling.log_scale(sample.sample),
+        n_obs=n_obs,
+        gradient=(turned @ ends.at.gradient[..., None])[..., 0],
+        hessian=-(turned @ ends.at.curvature @ back),
+        opg=products,
+        information=products,
         iterations=ends.iterations,
         converged=ends.converged,
         fixed=fixed,
@@ -111,12 +101,26 @@ def estimates_of(
     )
 
 
+def _outer_products(sample: Sample, params: np.ndarray, back: np.ndarray) -> dict[str, np.ndarray]:
+    """Outer products and information by the parameters that `back` takes to standard ones."""
+    units = portions(sample, np.arange(len(params)), by_row=True)
+    parts = [outer_products(linearised(params[i], sample.select(i))) for i in units]
+    order = np.concatenate(units).argsort()
+    turned = back.swapaxes(1, 2)
+    return {
+        name: turned @ np.concatenate([getattr(part, name) for part in parts])[order] @ back
+        for name in ("opg", "information")
+    }
+
+
 class Search(NamedTuple):
     """Ends of the searches for U units.
 
     Attributes
     ----------
     params : array of shape (U, k)
+    at : Evaluation
+        Log-likelihood there, with its Hessian.
     iterations : integer array of shape (U,)
         Of the search that won.
     converged : boolean array of shape (U,)
@@ -125,6 +129,7 @@ class Search(NamedTuple):
     """
 
     params: np.ndarray
+    at: Evaluation
     iterations: np.ndarray
     converged: np.ndarray
     starts: np.ndarray
@@ -139,7 +144,7 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
     begin elsewhere, `searches` in all, and the highest end counts.
     """
     shape = sample.shape
-    best = _maximise(sample, first, progress)
+    best, curvature = _maximise(sample, first, progress)
     starts, agreement = np.ones((2, len(first)), int)
     doubtful = np.empty(0, int)
     if shape.q:  # it is moving averages that bring further maxima
@@ -157,24 +162,35 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
             begun[:, shape.at_ma] *= ma
         repeated = sample.select(np.tile(doubtful, len(factors)))
         label = f"{progress}, further starts" if progress else ""
-        others = _maximise(repeated, np.concatenate(further), label)
+        others, bent = _maximise(repeated, np.concatenate(further), label)
         values = np.vstack([best.value[doubtful], others.value.reshape(len(factors), -1)])
         starts[doubtful] = len(values)
         agreement[doubtful] = (values > values.max(0) - _SAME).sum(0)
         winner = values.argmax(0), np.arange(len(doubtful))
-        for whole, part in zip(best, others, strict=True):
+        for whole, part in zip((*best, curvature), (*others, bent), strict=True):
             ends = part.reshape(len(factors), -1, *whole.shape[1:])
             whole[doubtful] = np.concatenate([whole[doubtful][None], ends])[winner]
     # An end beyond the unit circle is no estimate, though the search may cross it.
     invertible = spectral_radius(shape.unpack(best.params).ma) < 1 + EDGE
-    return Search(best.params, best.iterations, best.converged & invertible, starts, agreement)
+    at = Evaluation(best.value, best.gradient, curvature)
+    loose = np.flatnonzero(~best.converged)
+    if len(loose):  # they may have ended with a curvature of scoring
+        again = evaluate(best.params[loose], sample.select(loose), exact=True)
+        for whole, part in zip(at, again, strict=True):
+            whole[loose] = part
+    converged = best.converged & invertible
+    return Search(best.params, at, best.iterations, converged, starts, agreement)
 
 
-def _maximise(sample: Sample, first: np.ndarray, progress: str) -> Optimum:
+def _maximise(sample: Sample, first: np.ndarray, progress: str) -> tuple[Optimum, np.ndarray]:
+    """Ends of searches, and minus the Hessian (U, k, k) at those that have converged."""
+
     def objective(params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         return evaluate(params, sample.select(units), exact)
 
-    return maximise(objective, first, tol=_TOLERANCE, progress=progress)
+    curvature = np.empty((*first.shape, first.shape[1]))
+    optimum = maximise(objective, first, tol=_TOLERANCE, curvature=curvature, progress=progress)
+    return optimum, curvature
 
 
 def starting_values(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
