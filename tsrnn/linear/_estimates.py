@@ -66,7 +66,7 @@ class Estimates(SeriesArrays):
     """Fitted parameters of N units and the matrices that inference needs.
 
     Everything is in the user's units. A unit that could not be fitted has NaN in
-    `params` and says why in `messages`.
+    `params` and says why in `messages`. Derivatives may be `Deferred`.
 
     Parameters
     ----------
@@ -81,9 +81,9 @@ class Estimates(SeriesArrays):
     hessian : array of shape (N, k, k)
         Exact second derivative of the log-likelihood.
     opg : array of shape (N, k, k)
-        Sum over time of outer products of the scores; may be `Deferred`.
+        Sum over time of outer products of the scores.
     information : array of shape (N, k, k) or None
-        Expected (Fisher) information, where the model has it; may be `Deferred`.
+        Expected (Fisher) information, where the model has it.
     iterations : integer array of shape (N,)
     converged : boolean array of shape (N,)
     fixed : boolean array of shape (N, k)
@@ -185,7 +185,7 @@ class Estimates(SeriesArrays):
 
 
 # Not in the class, where dataclass would take them for defaults.
-for _name in ("opg", "information"):
+for _name in ("gradient", "hessian", "opg", "information"):
     setattr(Estimates, _name, OnDemand(_name))
 
 

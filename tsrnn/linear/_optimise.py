@@ -33,8 +33,7 @@ class Optimum(NamedTuple):
     Attributes
     ----------
     params : ndarray of shape (N, k)
-        Once converged, one last step after the point that was evaluated, unless `curvature`
-        was asked for.
+        Once converged, one last step after the point that was evaluated.
     value : ndarray of shape (N,)
         -inf for a unit whose start was not admissible.
     gradient : ndarray of shape (N, k)
@@ -61,7 +60,6 @@ _SCORING_ENDS = 1e-2  # decrement below which Newton's method takes over from sc
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
 _MOST_DAMPING = 1e12  # a step so damped is rounding
 AGREE = 0.01  # difference of log-likelihoods within which ends of two starts count as one
-_NO_STEP = 1e-14  # decrement, 1e-7 standard errors, from which no step leads away
 _GOOD_ENOUGH = 1e-8  # decrement that counts as converged where rounding ends the search
 
 
@@ -74,7 +72,6 @@ def maximise(
     scoring: int = 20,
     tol: float = 1e-14,
     max_iter: int = 100,
-    curvature: np.ndarray | None = None,
     progress: str = "",
 ) -> Optimum:
     r"""Climb to a maximum of the log-likelihood of every unit.
@@ -100,10 +97,6 @@ def maximise(
     tol : float, default 1e-14
         Converged when g' C^-1 g is below: 1e-14 is 1e-7 standard errors.
     max_iter : int, default 100
-    curvature : ndarray of shape (N, k, k), optional
-        To be filled with the curvature at the ends. The likelihood is then evaluated after the
-        last step, too: value, gradient and Hessian of a unit that has converged are those at its
-        parameters.
     progress : str, optional
         What a bar of the evaluations says; there is none without it.
 
@@ -120,7 +113,7 @@ def maximise(
             return evaluation
 
         function = counted if progress else evaluate
-        return _Search(function, start, lower, upper, scoring, tol).run(max_iter, curvature)
+        return _Search(function, start, lower, upper, scoring, tol).run(max_iter)
 
 
 def agreement_of(values: np.ndarray) -> np.ndarray:
@@ -143,7 +136,8 @@ class _Search:
         self._evaluate, self._scoring, self._tol = evaluate, scoring, tol
         shape = start.shape
         self._lower, self._upper = (np.broadcast_to(b, shape) for b in (lower, upper))
-        self.params = np.clip(start.astype(np.float64), self._lower, self._upper)
+        self._bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
+        self.params = self._clipped(start.astype(np.float64), np.arange(shape[0]))
         self.exact = np.full(shape[0], scoring == 0)
         first = self._evaluated(self.params, np.arange(shape[0]))
         self.value, self.gradient, self.curvature = (np.array(part) for part in first)
@@ -156,46 +150,29 @@ class _Search:
         self.decrement = np.full(shape[0], np.inf)
         self._running = np.flatnonzero(usable)
 
-    def run(self, max_iter: int, curvature: np.ndarray | None) -> Optimum:
+    def run(self, max_iter: int) -> Optimum:
         for _ in range(max_iter):
             units = self._running
             if not len(units):
                 break
             step, self.decrement[units] = self._step(units)
-            trial = np.clip(self.params[units] + step, self._lower[units], self._upper[units])
+            trial = self._clipped(self.params[units] + step, units)
             done = self.decrement[units] < self._tol
-            if curvature is None:
+            if done.any():
                 self.params[units[done]] = trial[done]  # squares the error once more
-            else:
-                self._evaluate_ends(units[done], trial[done])
-            self._finish(units[done], np.ones(done.sum(), dtype=bool))
-            units, trial = units[~done], trial[~done]
-            if not len(units):
-                continue
+                self._finish(units[done], np.ones(done.sum(), dtype=bool))
+                units, trial = units[~done], trial[~done]
+                if not len(units):
+                    continue
             self.iterations[units] += 1
             close = self.decrement[units] < _SCORING_ENDS
             self.exact[units] |= close | (self.iterations[units] > self._scoring)
             self._judge(units, trial, self._evaluated(trial, units))
-        if curvature is not None:
-            curvature[:] = self.curvature
         pinned = self._pinned(np.arange(len(self.params)))
         return Optimum(
             self.params, self.value, self.gradient, self.decrement, self.iterations,
             self.converged, pinned,
         )  # fmt: skip
-
-    def _evaluate_ends(self, units: np.ndarray, ends: np.ndarray) -> None:
-        """Take the last step of units, where it is one, with what the likelihood is there."""
-        moves = self.decrement[units] >= _NO_STEP
-        units, ends = units[moves], ends[moves]
-        if len(units):
-            at = self._evaluate(ends, units, True)
-            usable = _is_usable(at)  # the step may lead over the edge of what is admissible
-            self._take(units[usable], ends[usable], Evaluation(*(part[usable] for part in at)))
-
-    def _take(self, units: np.ndarray, params: np.ndarray, new: Evaluation) -> None:
-        self.params[units], self.value[units] = params, new.value
-        self.gradient[units], self.curvature[units] = new.gradient, new.curvature
 
     def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
         """Evaluate, each unit with the curvature of its stage."""
@@ -211,7 +188,12 @@ class _Search:
                 target[mask] = values
         return whole
 
+    def _clipped(self, params: np.ndarray, units: np.ndarray) -> np.ndarray:
+        return np.clip(params, self._lower[units], self._upper[units]) if self._bounded else params
+
     def _pinned(self, units: np.ndarray) -> np.ndarray:
+        if not self._bounded:
+            return np.zeros((len(units), self.params.shape[1]), dtype=bool)
         params, gradient = self.params[units], self.gradient[units]
         return ((params <= self._lower[units]) & (gradient < 0)) | (
             (params >= self._upper[units]) & (gradient > 0)
@@ -219,12 +201,13 @@ class _Search:
 
     def _step(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Damped steps, the damping raised until the curvature is positive, and decrements."""
-        curvature, pinned = self.curvature[units], self._pinned(units)
-        if pinned.any():  # they take no part: their rows and columns become those of the identity
+        curvature, gradient = self.curvature[units], self.gradient[units]
+        if self._bounded and (pinned := self._pinned(units)).any():
+            # They take no part: their rows and columns become those of the identity.
             inside = ~pinned[:, :, None] & ~pinned[:, None, :]
             eye = np.eye(pinned.shape[1])
             curvature = np.where(inside, curvature, 0.0) + pinned[:, :, None] * eye
-        gradient = np.where(pinned, 0.0, self.gradient[units])
+            gradient = np.where(pinned, 0.0, gradient)
         # Steps do not depend on the units of the parameters; one without curvature has a scale too.
         diagonal = np.abs(np.einsum("nii->ni", curvature))
         scale = np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
@@ -250,7 +233,10 @@ class _Search:
             # Armijo's condition: a share of the rise that was promised.
             better = usable & ((actual > 1e-4 * predicted) & (actual > 0) | flat)
             ratio = np.where(better, actual / np.where(predicted == 0, 1.0, predicted), 0.0)
-        self._take(units[better], trial[better], Evaluation(*(part[better] for part in new)))
+        taken = units[better]
+        self.params[taken], self.value[taken] = trial[better], new.value[better]
+        self.gradient[taken] = new.gradient[better]
+        self.curvature[taken] = new.curvature[better]
         damping = self.damping[units]
         # As the radius of a trust region: by how well the quadratic model foretold the rise.
         factor = np.where(ratio > 0.75, 0.1, np.where(ratio > 0.25, 0.5, 4.0))
@@ -259,11 +245,15 @@ class _Search:
         damping = np.where(better, damping, np.maximum(damping, 1e-3))
         self.damping[units] = np.where(flat, 0.0, damping)
         still = ~better & (np.abs(predicted) <= noise) | (self.damping[units] >= _MOST_DAMPING)
-        self._finish(units[still], self.decrement[units[still]] < _GOOD_ENOUGH)
+        if still.any():
+            self._finish(units[still], self.decrement[units[still]] < _GOOD_ENOUGH)
 
     def _finish(self, units: np.ndarray, converged: np.ndarray) -> None:
         self.converged[units] = converged
-        self._running = np.setdiff1d(self._running, units, assume_unique=True)
+        runs = np.zeros(len(self.params), dtype=bool)
+        runs[self._running] = True
+        runs[units] = False
+        self._running = np.flatnonzero(runs)
 
 
 def _is_usable(evaluation: Evaluation) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from tsrnn.linear._estimates import Deferred, Estimates
 from tsrnn.linear._optimise import Evaluation, Optimum, maximise
 from tsrnn.linear.varma._inference import EDGE, identification, judge, outer_products
-from tsrnn.linear.varma._likelihood import evaluate, linearised, portions
+from tsrnn.linear.varma._likelihood import evaluate, evaluate_portion, linearised, portions
 from tsrnn.linear.varma._prepare import Sample, Scaling, collinear_targets, fit_scaling, unusable
 from tsrnn.linear.varma._specification import Coefficients
 from tsrnn.linear.varma._system import spectral_radius
@@ -68,12 +68,13 @@ def standardised(sample: Sample, targets: list[str]) -> tuple[Standardised | Non
 
 
 def estimates_of(sample: Standardised, names: tuple[str, ...], ends: Search) -> Estimates:
-    """Estimates in the units of the data from the ends of searches in standard units."""
-    scaling, shape = sample.scaling, sample.sample.shape
-    back = np.linalg.inv(scaling.jacobian(shape))
-    turned = back.swapaxes(1, 2)
-    natural = scaling.natural(shape, ends.params)
-    n_obs = sample.sample.n_obs
+    """Estimates in the units of the data from the ends of searches in standard units.
+
+    Derivatives there are computed when they are asked for.
+    """
+    standard, shape = sample.sample, sample.sample.shape
+    natural = sample.scaling.natural(shape, ends.params)
+    n_obs = standard.n_obs
     fixed, messages = judge(shape, natural, n_obs)
     for i in np.flatnonzero(ends.agreement < ends.starts):
         messages[i].append(
@@ -82,14 +83,15 @@ def estimates_of(sample: Standardised, names: tuple[str, ...], ends: Search) -> 
         )
     for i in np.flatnonzero(~ends.converged):
         messages[i].append("The likelihood was not maximised to tolerance.")
-    products: Any = Deferred(_outer_products, sample.sample, ends.params, back)
+    curvature: Any = Deferred(_derivatives, standard, sample.scaling, ends.params)
+    products: Any = Deferred(_outer_products, standard, sample.scaling, ends.params)
     return Estimates(
         names=names,
         params=natural,
-        loglik=ends.at.value - scaling.log_scale(sample.sample),
+        loglik=ends.value - sample.scaling.log_scale(standard),
         n_obs=n_obs,
-        gradient=(turned @ ends.at.gradient[..., None])[..., 0],
-        hessian=-(turned @ ends.at.curvature @ back),
+        gradient=curvature,
+        hessian=curvature,
         opg=products,
         information=products,
         iterations=ends.iterations,
@@ -101,14 +103,31 @@ def estimates_of(sample: Standardised, names: tuple[str, ...], ends: Search) -> 
     )
 
 
-def _outer_products(sample: Sample, params: np.ndarray, back: np.ndarray) -> dict[str, np.ndarray]:
-    """Outer products and information by the parameters that `back` takes to standard ones."""
+def _derivatives(sample: Sample, scaling: Scaling, params: np.ndarray) -> dict[str, np.ndarray]:
+    """Gradient and Hessian in the units of the data at standard parameters (U, k)."""
+    units = portions(sample, np.arange(len(params)))
+    parts = [evaluate_portion(linearised(params[i], sample.select(i)), exact=True) for i in units]
+    order = np.concatenate(units).argsort()
+    back = np.linalg.inv(scaling.jacobian(sample.shape))
+    gradient, curvature = (
+        np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in ("gradient", "curvature")
+    )
+    turned = back.swapaxes(1, 2)
+    gradient = (turned @ gradient[..., None])[..., 0]
+    return {"gradient": gradient, "hessian": -(turned @ curvature @ back)}
+
+
+def _outer_products(sample: Sample, scaling: Scaling, params: np.ndarray) -> dict[str, np.ndarray]:
+    """Outer products of scores and information in the units of the data, as `_derivatives`."""
     units = portions(sample, np.arange(len(params)), by_row=True)
     parts = [outer_products(linearised(params[i], sample.select(i))) for i in units]
     order = np.concatenate(units).argsort()
-    turned = back.swapaxes(1, 2)
+    back = np.linalg.inv(scaling.jacobian(sample.shape))
     return {
-        name: turned @ np.concatenate([getattr(part, name) for part in parts])[order] @ back
+        name: back.swapaxes(1, 2)
+        @ np.concatenate([getattr(part, name) for part in parts])[order]
+        @ back
         for name in ("opg", "information")
     }
 
@@ -119,8 +138,8 @@ class Search(NamedTuple):
     Attributes
     ----------
     params : array of shape (U, k)
-    at : Evaluation
-        Log-likelihood there, with its Hessian.
+    value : array of shape (U,)
+        Log-likelihood there.
     iterations : integer array of shape (U,)
         Of the search that won.
     converged : boolean array of shape (U,)
@@ -129,7 +148,7 @@ class Search(NamedTuple):
     """
 
     params: np.ndarray
-    at: Evaluation
+    value: np.ndarray
     iterations: np.ndarray
     converged: np.ndarray
     starts: np.ndarray
@@ -144,7 +163,7 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
     begin elsewhere, `searches` in all, and the highest end counts.
     """
     shape = sample.shape
-    best, curvature = _maximise(sample, first, progress)
+    best = _maximise(sample, first, progress)
     starts, agreement = np.ones((2, len(first)), int)
     doubtful = np.empty(0, int)
     if shape.q:  # it is moving averages that bring further maxima
@@ -162,35 +181,27 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
             begun[:, shape.at_ma] *= ma
         repeated = sample.select(np.tile(doubtful, len(factors)))
         label = f"{progress}, further starts" if progress else ""
-        others, bent = _maximise(repeated, np.concatenate(further), label)
+        others = _maximise(repeated, np.concatenate(further), label)
         values = np.vstack([best.value[doubtful], others.value.reshape(len(factors), -1)])
         starts[doubtful] = len(values)
         agreement[doubtful] = (values > values.max(0) - _SAME).sum(0)
         winner = values.argmax(0), np.arange(len(doubtful))
-        for whole, part in zip((*best, curvature), (*others, bent), strict=True):
+        for whole, part in zip(best, others, strict=True):
             ends = part.reshape(len(factors), -1, *whole.shape[1:])
             whole[doubtful] = np.concatenate([whole[doubtful][None], ends])[winner]
     # An end beyond the unit circle is no estimate, though the search may cross it.
     invertible = spectral_radius(shape.unpack(best.params).ma) < 1 + EDGE
-    at = Evaluation(best.value, best.gradient, curvature)
-    loose = np.flatnonzero(~best.converged)
-    if len(loose):  # they may have ended with a curvature of scoring
-        again = evaluate(best.params[loose], sample.select(loose), exact=True)
-        for whole, part in zip(at, again, strict=True):
-            whole[loose] = part
     converged = best.converged & invertible
-    return Search(best.params, at, best.iterations, converged, starts, agreement)
+    # The last step of those that have converged, by the quadratic that it is the maximum of.
+    value = best.value + np.where(best.converged, best.decrement / 2, 0.0)
+    return Search(best.params, value, best.iterations, converged, starts, agreement)
 
 
-def _maximise(sample: Sample, first: np.ndarray, progress: str) -> tuple[Optimum, np.ndarray]:
-    """Ends of searches, and minus the Hessian (U, k, k) at those that have converged."""
-
+def _maximise(sample: Sample, first: np.ndarray, progress: str) -> Optimum:
     def objective(params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         return evaluate(params, sample.select(units), exact)
 
-    curvature = np.empty((*first.shape, first.shape[1]))
-    optimum = maximise(objective, first, tol=_TOLERANCE, curvature=curvature, progress=progress)
-    return optimum, curvature
+    return maximise(objective, first, tol=_TOLERANCE, progress=progress)
 
 
 def starting_values(sample: Sample) -> tuple[np.ndarray, np.ndarray]:

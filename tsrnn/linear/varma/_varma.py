@@ -113,8 +113,8 @@ class VARMAFamily(Family):
 
     def given(self, sample: Standardised, params: np.ndarray) -> Search:
         none, standard = np.zeros(len(params), int), sample.scaling.standard(self.shape, params)
-        at = evaluate(standard, sample.sample, exact=True)
-        return Search(standard, at, none, none == 0, none, none)
+        value = evaluate(standard, sample.sample, exact=False).value
+        return Search(standard, value, none, none == 0, none, none)
 
     def infer(self, sample: Standardised, optimum: Search) -> tuple[Estimates, Arrays]:
         return estimates_of(sample, self.names, optimum), {"presample": sample.presample}
