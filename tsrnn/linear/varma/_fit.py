@@ -8,18 +8,25 @@ import numpy as np
 
 from tsrnn.linear._estimates import Deferred, Estimates
 from tsrnn.linear._optimise import Evaluation, Optimum, maximise
-from tsrnn.linear.varma._inference import EDGE, identification, judge, outer_products
+from tsrnn.linear.varma._inference import (
+    EDGE,
+    Identification,
+    identification,
+    judge,
+    outer_products,
+)
 from tsrnn.linear.varma._likelihood import evaluate, evaluate_portion, linearised, portions
 from tsrnn.linear.varma._prepare import Sample, Scaling, collinear_targets, fit_scaling, unusable
 from tsrnn.linear.varma._specification import Coefficients
-from tsrnn.linear.varma._system import spectral_radius
+from tsrnn.linear.varma._system import root_bound, spectral_radius
 
 # Further starts: factors of the autoregressive and of the moving average coefficients.
 _FURTHER = ((0.5, 0.5), (0.2, 1.0), (0.5, -0.5), (1.0, 0.2))
 _SLOW = 8  # iterations of a search that meets nothing but one maximum
 _SAME = 1e-4  # log-likelihoods that count as one
-# Squared distance in standard errors from which the last step of Newton's method is taken.
-_TOLERANCE = 1e-9
+# Squared distance in standard errors from which the last step of Newton's method is taken: it
+# squares the distance once more.
+_TOLERANCE = 1e-8
 _RIDGE = 1e-10  # relative; keeps a regression of too many columns solvable
 _LARGEST_ROOT = 0.97  # of starting values
 
@@ -75,7 +82,7 @@ def estimates_of(sample: Standardised, names: tuple[str, ...], ends: Search) -> 
     standard, shape = sample.sample, sample.sample.shape
     natural = sample.scaling.natural(shape, ends.params)
     n_obs = standard.n_obs
-    fixed, messages = judge(shape, natural, n_obs)
+    fixed, messages = judge(shape, natural, n_obs, ends.identification)
     for i in np.flatnonzero(ends.agreement < ends.starts):
         messages[i].append(
             f"The likelihood has several maxima: {ends.agreement[i]} of {ends.starts[i]} "
@@ -145,6 +152,8 @@ class Search(NamedTuple):
     converged : boolean array of shape (U,)
     starts, agreement : integer arrays of shape (U,)
         Searches, and how many of them ended at the maximum.
+    identification : Identification or None
+        Of the ends, if it is known.
     """
 
     params: np.ndarray
@@ -153,6 +162,7 @@ class Search(NamedTuple):
     converged: np.ndarray
     starts: np.ndarray
     agreement: np.ndarray
+    identification: Identification | None = None
 
 
 def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "") -> Search:
@@ -165,13 +175,13 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
     shape = sample.shape
     best = _maximise(sample, first, progress)
     starts, agreement = np.ones((2, len(first)), int)
-    doubtful = np.empty(0, int)
+    doubtful, judged = np.empty(0, int), None
+    radius = spectral_radius(shape.unpack(best.params).ma)
     if shape.q:  # it is moving averages that bring further maxima
-        coefficients = shape.unpack(best.params)
-        doubts = ~best.converged | (best.iterations > _SLOW)
-        doubts |= spectral_radius(coefficients.ma) > 1 - EDGE
+        doubts = ~best.converged | (best.iterations > _SLOW) | (radius > 1 - EDGE)
         if shape.p:
-            doubts |= ~identification(shape, coefficients, sample.rows).identified
+            judged = identification(shape, shape.unpack(best.params), sample.n_obs)
+            doubts |= ~judged.identified
         doubtful = np.flatnonzero(doubts)
     factors = _FURTHER[: searches - 1]
     if len(doubtful) and factors:
@@ -189,12 +199,12 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
         for whole, part in zip(best, others, strict=True):
             ends = part.reshape(len(factors), -1, *whole.shape[1:])
             whole[doubtful] = np.concatenate([whole[doubtful][None], ends])[winner]
+        radius, judged = spectral_radius(shape.unpack(best.params).ma), None
     # An end beyond the unit circle is no estimate, though the search may cross it.
-    invertible = spectral_radius(shape.unpack(best.params).ma) < 1 + EDGE
-    converged = best.converged & invertible
+    converged = best.converged & (radius < 1 + EDGE)
     # The last step of those that have converged, by the quadratic that it is the maximum of.
     value = best.value + np.where(best.converged, best.decrement / 2, 0.0)
-    return Search(best.params, value, best.iterations, converged, starts, agreement)
+    return Search(best.params, value, best.iterations, converged, starts, agreement, judged)
 
 
 def _maximise(sample: Sample, first: np.ndarray, progress: str) -> Optimum:
@@ -276,7 +286,7 @@ def _blocks(stacked: np.ndarray, n: int) -> np.ndarray:
 
 def _stable(lags: np.ndarray) -> np.ndarray:
     """Matrices with all roots shrunk in proportion where the largest is too large."""
-    if not lags.shape[1]:
+    if (root_bound(lags) < _LARGEST_ROOT).all():
         return lags
     shrink = np.minimum(1.0, _LARGEST_ROOT / np.maximum(spectral_radius(lags), 1e-300))
     powers = shrink[:, None] ** np.arange(1, lags.shape[1] + 1)

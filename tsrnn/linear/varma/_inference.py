@@ -44,13 +44,16 @@ _NOTHING = 1e-18
 
 
 def judge(
-    shape: Shape, params: np.ndarray, n_obs: np.ndarray
+    shape: Shape, params: np.ndarray, n_obs: np.ndarray, known: Identification | None = None
 ) -> tuple[np.ndarray, list[list[str]]]:
-    """Parameters (U, k) without a standard error, and warnings of each unit."""
+    """Parameters (U, k) without a standard error, and warnings of each unit.
+
+    Their identification does not depend on the units of the data, and may be `known`.
+    """
     coefficients, fixed = shape.unpack(params), np.zeros(params.shape, bool)
     messages: list[list[str]] = [[] for _ in params]
     if shape.p and shape.q:
-        result = identification(shape, coefficients, n_obs)
+        result = identification(shape, coefficients, n_obs) if known is None else known
         fixed[:, : shape.n_mean] = ~result.identified[:, None]
         for unit, lines in enumerate(messages):
             lines.append(_identification_text(result, unit))

@@ -26,6 +26,7 @@ from tsrnn.linear.varma._system import (
     Stationary,
     chol_derivatives,
     known_start,
+    root_bound,
     spectral_radius,
     stationary_curvature,
     stationary_derivatives,
@@ -70,12 +71,10 @@ def admissible(shape: Shape, params: np.ndarray, rows: np.ndarray) -> np.ndarray
     if shape.exact:
         limits.append((shape.at_ar, np.ones(len(rows))))
     for at, limit in limits:
-        lags = params[:, at]
-        # No root is larger than a row sum of the moduli, which costs less and mostly decides.
-        doubtful = usable & ~(np.abs(lags).sum((2, 3)).max(1) < 1)
+        lags = params[:, at].swapaxes(1, 2)
+        doubtful = usable & ~(root_bound(lags) < 1)
         if doubtful.any():
-            radius = spectral_radius(lags[doubtful].swapaxes(1, 2))
-            usable[doubtful] = radius < limit[doubtful]
+            usable[doubtful] = spectral_radius(lags[doubtful]) < limit[doubtful]
     return usable
 
 
@@ -144,7 +143,8 @@ def evaluate_portion(at: Linearisation, exact: bool) -> Evaluation:
     diagonal = np.diagonal(coefficients.chol, axis1=1, axis2=2)
     gradient[:, n_mean + shape.on_diagonal] += 2 * sample.rows[:, None] / diagonal
     value = _value(coefficients, sample, posterior)
-    by_mean = _mean_curvature(residuals, posterior.weight)
+    width = sums.G.shape[1]
+    by_mean = _mean_curvature(residuals, posterior.weight[:, :width, :width])
     if exact:
         bent = _hessian(at, sums, posterior, slopes, by_mean)
         return Evaluation(value, -gradient / 2, bent / 2)
@@ -201,8 +201,7 @@ def sums_over_time(coefficients: Coefficients, residuals: Sensitivities) -> Sums
     pairs = (E.swapaxes(1, 2) @ E).reshape(units, n, width, n, width).swapaxes(2, 3)
     flat = pairs.reshape(units, n**2, width**2)
     G = flat[:, :: n + 1].sum(1).reshape(units, width, width)
-    crossed = np.stack([by_target(residuals.Z, i).swapaxes(1, 2) @ E for i in range(n)], 1)
-    crossed = crossed.reshape(units, n, -1, n, width)
+    crossed = over_time(residuals.Z, E).reshape(units, n, -1, n, width)
     half = whitened_slopes(coefficients.chol)
     n_mean = len(lanes.choice)
     dG = np.zeros((units, n_mean + half.shape[1], width, width))
@@ -226,6 +225,15 @@ def by_unit(array: np.ndarray) -> np.ndarray:
 def by_target(array: np.ndarray, i: int) -> np.ndarray:
     """View (U, T, L) of one target of an array (T, n, U, L)."""
     return array[:, i].swapaxes(0, 1)
+
+
+def over_time(Z: np.ndarray, E: np.ndarray) -> np.ndarray:
+    """Products (U, n, L, C) of an array (T, n, U, L) and columns (U, T, C), summed over time."""
+    _, n, units, lanes = Z.shape
+    result = np.empty((units, n, lanes, E.shape[2]))
+    for i in range(n):
+        np.matmul(by_target(Z, i).swapaxes(1, 2), E, out=result[:, i])
+    return result
 
 
 def products(E: np.ndarray) -> np.ndarray:
@@ -263,7 +271,7 @@ def _mean_curvature(residuals: Sensitivities, weight: np.ndarray) -> np.ndarray:
     rows = [by_target(residuals.Z, i) for i in range(n)]
     gram = sum(row.swapaxes(1, 2) @ row for row in rows)
     if residuals.E.shape[3] > 1:
-        gram = gram * weight[:, lanes.column[:, None], lanes.column]
+        gram = gram * (lanes.of_column @ weight @ lanes.of_column.T)
     return 2 * (lanes.choice @ gram @ lanes.choice.T)
 
 
@@ -281,11 +289,9 @@ def _filter_curvature(at: Linearisation, weight: np.ndarray) -> np.ndarray:
     adjoint = adjoint.reshape(units, steps, n * width)
     lanes, every = residuals.lanes, np.arange(len(residuals.lanes.column))
     for j in range(1, shape.q + 1):
-        late = adjoint[:, j:].swapaxes(1, 2)
-        met = np.stack([late @ by_target(residuals.Z[: steps - j], i) for i in range(n)], 1)
-        met = met.reshape(units, n, n, width, -1)[:, :, :, lanes.column, every]
-        plain = at.coefficients.chol @ met.reshape(units, n, -1)  # target, equation, lane
-        plain = plain.reshape(units, n, n, -1).swapaxes(1, 2)
+        met = over_time(residuals.Z[: steps - j], adjoint[:, j:])
+        met = met.reshape(units, n, -1, n, width)[:, :, every, :, lanes.column]
+        plain = at.coefficients.chol[:, None] @ met.transpose(1, 3, 2, 0)
         result[:, shape.at_ma[:, j - 1]] += plain @ lanes.choice.T
     return 2 * (result + result.swapaxes(1, 2))
 
@@ -296,7 +302,7 @@ def _covariance_curvature(at: Linearisation, sums: Sums, weight: np.ndarray) -> 
     units, n_mean, n = len(weight), shape.n_mean, shape.n
     result = np.zeros((units, shape.k, shape.k))
     flat = half.reshape(units, -1, n * n).swapaxes(1, 2)
-    pressed = np.einsum("uiljc,ulc->ulij", sums.crossed, weight[:, lanes.column])
+    pressed = np.einsum("uiljc,ulc->ulij", sums.crossed, lanes.of_column @ weight)
     by_parameter = lanes.choice @ pressed.reshape(units, -1, n * n)
     both = by_parameter.reshape(units, n_mean, n, n)
     across = 2 * (both + both.swapaxes(2, 3)).reshape(units, n_mean, n * n) @ flat

@@ -74,11 +74,14 @@ class Lanes(NamedTuple):
     parameter, column : integer arrays of shape (L,)
     choice : array of shape (n_mean, L)
         One where a lane belongs to a parameter: it adds up lanes by parameter.
+    of_column : array of shape (L, C)
+        One where a lane belongs to a column.
     """
 
     parameter: np.ndarray
     column: np.ndarray
     choice: np.ndarray
+    of_column: np.ndarray
 
 
 class Sensitivities(NamedTuple):
@@ -168,6 +171,9 @@ def _missing_sources(p: int, steps: int, times: np.ndarray) -> np.ndarray:
 def _plain(chol: np.ndarray, E: np.ndarray) -> np.ndarray:
     """Columns in the units of the data, (T, U, n C)."""
     steps, n, units, width = E.shape
+    if units == 1:
+        by_lane = chol[0] @ E[:, :, 0].transpose(2, 1, 0)
+        return by_lane.transpose(2, 1, 0).reshape(steps, 1, n * width)
     flat = E.reshape(steps, n, units * width)
     result = np.zeros((steps, units, n, width))
     for i in range(n):
@@ -199,7 +205,8 @@ def _lanes(shape: Shape, missing: tuple[int, ...]) -> Lanes:
         1,
     ).ravel()
     choice = (np.arange(shape.n_mean)[:, None] == parameter).astype(float)
-    return Lanes(parameter, np.tile(column, n), choice)
+    column = np.tile(column, n)
+    return Lanes(parameter, column, choice, (column[:, None] == np.arange(width)).astype(float))
 
 
 def _within(array: np.ndarray, sample: Sample) -> np.ndarray:

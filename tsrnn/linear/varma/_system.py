@@ -71,6 +71,11 @@ def spectral_radius(lags: np.ndarray) -> np.ndarray:
     return np.abs(inverse_roots(lags)).max(1, initial=0.0)
 
 
+def root_bound(lags: np.ndarray) -> np.ndarray:
+    """Bound (U,) of `spectral_radius` where it is below one, for less: the largest row sum."""
+    return np.abs(lags).sum((1, 3)).max(1)
+
+
 def inverse_roots(lags: np.ndarray) -> np.ndarray:
     """Inverse roots of I - A_1 z - A_2 z^2 ...: eigenvalues (U, lags * n) of the companion."""
     units, count, n, _ = lags.shape
