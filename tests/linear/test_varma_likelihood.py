@@ -139,6 +139,21 @@ def test_derivatives_are_those_of_autograd(n, p, q, trend, n_exog, missing, exac
     np.testing.assert_allclose(ours, by_row, atol=1e-9 * abs(by_row).max())
 
 
+def test_scores_with_gaps_are_exact_after_many_rows():
+    """Rounding of the filter's covariance must not grow where the state comes to be known."""
+    shape, params, sample = problem(2, 1, 2, rows=80, missing=0.08)
+    ar, ma = [0.87, 0.6, -0.8, 0.41], [-0.07, -0.2, -0.13, -0.07, -0.01, 0.22, 0.25, -0.05]
+    params = np.array([1.0, 1.0, *ar, *ma, 1.0, 0.0, 0.9])
+    theta = torch.tensor(params)
+
+    def plain(theta):
+        return plain_contributions(shape, theta, sample)
+
+    expected = torch.autograd.functional.jacobian(plain, theta).numpy()
+    found = scores(innovations(linearised(params[None], sample)))[0]
+    np.testing.assert_allclose(found, expected, atol=1e-9 * abs(expected).max())
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_information_is_that_of_the_innovations(missing):
     shape, params, sample = problem(2, 1, 1, rows=8, missing=missing)

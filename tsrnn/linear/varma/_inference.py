@@ -341,4 +341,6 @@ def _filtered_derivatives(
         half = dT @ cov @ T.T - d_across @ gain.T
         d_cov = T @ d_cov @ T.T + half + half.swapaxes(1, 2) + d_shocks + gain @ dF @ gain.T
         cov = T @ cov @ T.T + shocks - gain @ across.T
+        # Symmetric to the last digit, or rounding would grow over many rows.
+        cov, d_cov = (cov + cov.T) / 2, (d_cov + d_cov.swapaxes(1, 2)) / 2
     return result

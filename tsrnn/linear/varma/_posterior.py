@@ -71,8 +71,11 @@ def posterior_of(G: np.ndarray, prior_mean: np.ndarray, prior_cov: np.ndarray) -
     inverse = np.linalg.inv(H)
     signed = np.ones((len(G), len(whole[0]), 1))
     np.negative(inverse @ b, out=signed[:, 1:])
-    # The first row of the bordered matrix times (1, -H^{-1} b) is the Schur complement of H.
-    value = (whole[:, :1] @ signed)[:, 0, 0] + np.linalg.slogdet(H)[1]
+    # Sums of squares about the posterior mean, in which its rounding errors count as squares; in
+    # G_00 - b' H^{-1} b, the same, they would not, and a state of a large variance has large ones.
+    value = np.linalg.slogdet(H)[1]
+    for matrix, u in ((G, signed[:, : c + 1]), (prior_cov, signed[:, c + 1 :])):
+        value += (u.swapaxes(1, 2) @ matrix @ u)[:, 0, 0]
     weight = signed @ signed.swapaxes(1, 2)
     weight[:, 1:, 1:] += inverse
     mean, cov = -signed[:, 1 : 1 + c, 0], inverse[:, :c, :c]
