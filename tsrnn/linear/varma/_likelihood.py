@@ -153,10 +153,11 @@ def evaluate_portion(at: Linearisation, exact: bool) -> Evaluation:
     bent[:, :n_mean, :n_mean] = by_mean
     shifts = (sums.half + sums.half.swapaxes(2, 3)).reshape(units, -1, shape.n**2)
     bent[:, n_mean:, n_mean:] = sample.rows[:, None, None] * (shifts @ shifts.swapaxes(1, 2))
-    # Where its step is a fraction of the standard errors, Newton's method takes over.
     # A ridge that rounding swallows, so that a singular matrix, of units far away, can be solved.
-    lift = 1e-12 * np.trace(bent, axis1=1, axis2=2)[:, None, None] * np.eye(k)
-    step = np.linalg.solve(bent + lift, gradient[..., None])[..., 0]
+    diagonal = np.einsum("uii->ui", bent)
+    diagonal += 1e-12 * diagonal.sum(1, keepdims=True)
+    # Where its step is a fraction of the standard errors, Newton's method takes over.
+    step = np.linalg.solve(bent, gradient[..., None])[..., 0]
     near = (gradient * step).sum(1) < 2 * _NEAR
     if near.any():
         bent[near] = _hessian(at, sums, posterior, slopes, by_mean)[near]

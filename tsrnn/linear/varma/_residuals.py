@@ -257,7 +257,8 @@ def _filter_cell(n: int, q: int) -> Cell:
 
 def _filter_step(n, q, state, inputs, params):  # type: ignore[no-untyped-def]
     """``L e_t = u_t - Theta_1 L e_{t-1} - ... - Theta_q L e_{t-q}``, newest first in the state."""
-    weights, new = iter(params), []
+    weights = iter(params)
+    new: list = []
     for i in range(n):
         value = inputs[i]
         for known in (*new, *state):
