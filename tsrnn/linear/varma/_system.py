@@ -122,7 +122,7 @@ def stationary_moments(
 
 
 class _Places(NamedTuple):
-    """Where derivatives by the parameters have which numbers, zero being number 0 of each list.
+    """Places of numbers in derivatives by the parameters, zero being number 0 of each list.
 
     Attributes
     ----------
