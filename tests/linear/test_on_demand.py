@@ -1,4 +1,4 @@
-"""What a fit leaves for the first question: the state after the last row, fingerprints."""
+"""What a fit leaves for the first question: the state after the last row, fingerprints, scores."""
 
 import copy
 import pickle
@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.linear import ARMA, GARCH, _fitted
+from tsrnn.linear import ARMA, DCC, GARCH, VARMA, VECMGARCH, _fitted
+from tsrnn.linear.varma import _fit
 from tsrnn.storage import load
 
-MODELS = [ARMA(order=(1, 1)), GARCH()]
+MODELS = [ARMA(order=(1, 1)), GARCH(), VARMA(order=(1, 1)), DCC(), VECMGARCH(random_state=0)]
 
 
 @pytest.fixture
@@ -51,8 +52,9 @@ def test_a_fit_makes_neither(model, frame, calls):
     assert calls == ["filter", "fingerprint"]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-@pytest.mark.parametrize("shape", ["wide", "long"])
+@pytest.mark.parametrize(
+    ("model", "shape"), [(m, "wide") for m in MODELS] + [(m, "long") for m in MODELS[:2]]
+)
 def test_what_happens_to_the_frame_afterwards_does_not_matter(model, shape, frame):
     if shape == "long":
         frame = frame.melt(var_name="unique_id", value_name="y").assign(ds=[*range(120)] * 3)
@@ -65,7 +67,8 @@ def test_what_happens_to_the_frame_afterwards_does_not_matter(model, shape, fram
     again = pickle.loads(pickle.dumps(model))
     for one in (model, again):
         pd.testing.assert_frame_equal(one.predict(3), expected)
-        assert all(np.array_equal(one.state_.arrays[name], state[name]) for name in state)
+        for name in state:
+            np.testing.assert_array_equal(one.state_.arrays[name], state[name])
         assert one.fitted_.digest == digest
 
 
@@ -75,3 +78,26 @@ def test_a_file_holds_them(model, frame, tmp_path):
     loaded = load(tmp_path / "model.tsrnn")
     assert loaded.fitted_.digest == model.fitted_.digest
     pd.testing.assert_frame_equal(loaded.predict(3), model.predict(3))
+
+
+@pytest.mark.parametrize("n_series", [1, 2])
+def test_scores_of_varma_are_computed_once_for_the_kinds_that_need_them(
+    frame, monkeypatch, n_series
+):
+    calls = []
+
+    def counted(at):
+        calls.append(len(at.sample.y))
+        return outer_products(at)
+
+    outer_products = _fit.outer_products
+    monkeypatch.setattr(_fit, "outer_products", counted)
+    parts = [frame.iloc[: 120 - i].assign(unique_id=i, ds=range(120 - i)) for i in range(n_series)]
+    model = VARMA(order=(1, 1), target=list("abc")).fit(pd.concat(parts))
+    again = pickle.loads(pickle.dumps(model))
+    _ = model.params_, model.bse_, model.messages_, model.predict(2)
+    assert not calls
+    robust = model.cov_params(0, "robust")
+    _ = model.cov_params(0, "opg"), model.cov_params(0, "information")
+    assert calls == [n_series]
+    pd.testing.assert_frame_equal(again.cov_params(0, "robust"), robust)

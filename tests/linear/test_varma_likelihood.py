@@ -10,8 +10,8 @@ from statsmodels.tsa.statespace.varmax import VARMAX
 from tsrnn.linear.varma._inference import innovations, outer_products, scores
 from tsrnn.linear.varma._likelihood import admissible, evaluate, linearised
 from tsrnn.linear.varma._prepare import Sample
-from tsrnn.linear.varma._residuals import _by_recurrence, _by_substitution, columns, whitening
-from tsrnn.linear.varma._specification import TRENDS, Shape
+from tsrnn.linear.varma._residuals import Filter, columns
+from tsrnn.linear.varma._specification import TRENDS, Coefficients, Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimation of VARMA")
 
@@ -108,7 +108,7 @@ def test_exact_loglik_is_that_of_varmax(n, p, q, trend, n_exog, missing):
 def test_zero_start_predictions_are_those_of_varmax(n, p, q):
     shape, params, sample = problem(n, p, q, exact=False, rows=80)
     coefficients = shape.unpack(params[None])
-    E = columns(coefficients, sample, whitening(coefficients))[:, :, 0, 0]
+    E = columns(coefficients, sample, Filter(coefficients, 80))[:, :, 0, 0]
     ours = sample.y[0] - E @ coefficients.chol[0].T
     varmax = VARMAX(sample.y[0], order=(p, q))
     varmax.update(params)
@@ -137,6 +137,21 @@ def test_derivatives_are_those_of_autograd(n, p, q, trend, n_exog, missing, exac
     np.testing.assert_allclose(-found.curvature[0], hessian, atol=1e-9 * abs(hessian).max())
     ours = scores(innovations(linearised(params[None], sample)))[0]
     np.testing.assert_allclose(ours, by_row, atol=1e-9 * abs(by_row).max())
+
+
+def test_scores_with_gaps_are_exact_after_many_rows():
+    """Rounding of the filter's covariance must not grow where the state comes to be known."""
+    shape, params, sample = problem(2, 1, 2, rows=80, missing=0.08)
+    ar, ma = [0.87, 0.6, -0.8, 0.41], [-0.07, -0.2, -0.13, -0.07, -0.01, 0.22, 0.25, -0.05]
+    params = np.array([1.0, 1.0, *ar, *ma, 1.0, 0.0, 0.9])
+    theta = torch.tensor(params)
+
+    def plain(theta):
+        return plain_contributions(shape, theta, sample)
+
+    expected = torch.autograd.functional.jacobian(plain, theta).numpy()
+    found = scores(innovations(linearised(params[None], sample)))[0]
+    np.testing.assert_allclose(found, expected, atol=1e-9 * abs(expected).max())
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -228,9 +243,21 @@ def test_inadmissible_units_are_marked_and_cost_no_other():
 def test_both_filters_agree_with_a_loop(n, q, steps, lanes):
     rng = np.random.default_rng(n + 10 * q + 100 * steps)
     ma, forcing = rng.normal(0, 0.3, (1, q, n, n)), rng.normal(size=(steps, n, 1, lanes))
+    chol = np.tril(rng.normal(size=(1, n, n)), -1) + rng.uniform(0.5, 2, n) * np.eye(n)
     expected = np.zeros((steps + q, n, lanes))
     for t in range(steps):
         past = sum(ma[0, j] @ expected[q + t - 1 - j] for j in range(q))
         expected[q + t] = forcing[t, :, 0] - past
-    for found in (_by_substitution(ma[0], forcing), _by_recurrence(ma, forcing)):
-        np.testing.assert_allclose(found[:, :, 0], expected[q:], atol=1e-12)
+    expected = np.linalg.solve(chol, expected[q:])
+    coefficients = Coefficients(np.empty((2, n, 0)), np.empty((2, 0, n, n)), *(ma, chol))
+    one = Filter(coefficients, steps)
+    two = Filter(Coefficients(*(np.repeat(part[:1], 2, 0) for part in coefficients)), steps)
+    both = np.repeat(forcing, 2, 2)
+    for found in (one.run(forcing), two.run(both)[:, :, :1], two.run(both)[:, :, 1:]):
+        np.testing.assert_allclose(found[:, :, 0], expected, atol=1e-12)
+    # The transposed map is that of the transposed matrix.
+    other = rng.normal(size=forcing.shape)
+    product = np.einsum("tnul,tnul->l", other, one.run(forcing))
+    for found in (one.run_back(other), two.run_back(np.repeat(other, 2, 2))[:, :, 1:]):
+        back = np.einsum("tnul,tnul->l", found, forcing)
+        np.testing.assert_allclose(back, product, atol=1e-11)

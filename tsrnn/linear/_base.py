@@ -350,8 +350,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
             units = unit_index(data.layout, data.ids, family.multivariate)
             given = given_params(params, units, family.names)
         fitted = FittedLinear.fit(arguments, data, horizon, family, panel, given)
-        # A family of a user's own is asked at the fit, which is where its errors belong.
-        return fitted, fitted.filter(panel) if family.multivariate else StateAfter(fitted, panel)
+        return fitted, fitted.filter(panel) if family.filters_at_fit else StateAfter(fitted, panel)
 
     def _from_file(
         self,

@@ -209,6 +209,7 @@ class CovarianceFamily(SerialFamily):
     True
     """
 
+    filters_at_fit: ClassVar[bool] = True  # where the errors of a family of one's own belong
     bounds: ClassVar[tuple[float | np.ndarray, float | np.ndarray]] = (-np.inf, np.inf)
 
     def presample(self, values: np.ndarray) -> Arrays:

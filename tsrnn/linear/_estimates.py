@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +30,43 @@ class Derivatives(NamedTuple):
     information: np.ndarray
 
 
+class Deferred:
+    """Matrices by name, computed by ``function(*args)`` when the first of them is asked for."""
+
+    def __init__(self, function: Callable[..., dict[str, np.ndarray]], *args: Any) -> None:
+        self._compute = partial(function, *args)
+
+    @cached_property
+    def matrices(self) -> dict[str, np.ndarray]:
+        """The matrices."""
+        compute: Callable[[], dict[str, np.ndarray]] = vars(self).pop("_compute")
+        return compute()  # what it held of the data goes with it
+
+
+class OnDemand:
+    """Field of a frozen dataclass in which a `Deferred` may stand in the place of the array."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, record: Any, kind: type) -> Any:
+        if record is None:
+            return self
+        value = vars(record)[self._name]
+        if isinstance(value, Deferred):
+            value = vars(record)[self._name] = value.matrices[self._name]
+        return value
+
+    def __set__(self, record: Any, value: Any) -> None:
+        vars(record)[self._name] = value
+
+
 @dataclass(frozen=True, eq=False)
 class Estimates(SeriesArrays):
     """Fitted parameters of N units and the matrices that inference needs.
 
     Everything is in the user's units. A unit that could not be fitted has NaN in
-    `params` and says why in `messages`.
+    `params` and says why in `messages`. Derivatives may be `Deferred`.
 
     Parameters
     ----------
@@ -138,6 +171,8 @@ class Estimates(SeriesArrays):
 
     def placed(self, n_units: int, units: np.ndarray, reasons: dict[int, str]) -> Estimates:
         """Estimates of `n_units` units: these are of `units`, the others failed for `reasons`."""
+        if len(units) == n_units and (units == np.arange(n_units)).all():
+            return self  # with what is deferred
         arrays: dict[str, Any] = {
             name: _spread(getattr(self, name), n_units, units) for name in BY_UNIT
         }
@@ -149,8 +184,15 @@ class Estimates(SeriesArrays):
         return replace(self, **arrays, messages=tuple(messages))
 
 
+# Not in the class, where dataclass would take them for defaults.
+for _name in ("gradient", "hessian", "opg", "information"):
+    setattr(Estimates, _name, OnDemand(_name))
+
+
 def concatenated(parts: list[Estimates]) -> Estimates:
     """Estimates of units one after the other, of one model."""
+    if len(parts) == 1:
+        return parts[0]
     arrays: dict[str, Any] = {
         name: None
         if getattr(parts[0], name) is None

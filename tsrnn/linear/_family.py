@@ -78,6 +78,7 @@ class Family(ABC):
     """
 
     multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
+    filters_at_fit: ClassVar[bool] = False  # whether a fit asks for the state after the last row
     guarantee: ClassVar[str] = (
         "Asymptotic, the parameters taken as known. Holds if the model is right and its "
         "innovations are normal."

@@ -204,8 +204,10 @@ class FittedLinear(FittedModel[LinearState]):
         """
         estimates, constants = estimate(family, panel, given, arguments.verbose)
         check_kind(arguments.cov_type, estimates)
-        labels, n = unit_index(data.layout, data.ids, family.multivariate), len(estimates.params)
-        lost = np.flatnonzero(~estimates.fitted)
+        n, lost = len(estimates.params), np.flatnonzero(~estimates.fitted)
+        loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
+        if len(lost) or len(loose):
+            labels = unit_index(data.layout, data.ids, family.multivariate)
         if len(lost):
             reason = (*estimates.messages[lost[0]], NO_OPTIMUM)[0].removesuffix(".")
             warn_user(
@@ -213,7 +215,6 @@ class FittedLinear(FittedModel[LinearState]):
                 f"reason for the first: {reason}. The parameters of these units are NaN; see "
                 "messages_"
             )
-        loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
         if len(loose):
             warn_user(
                 f"the likelihood of {len(loose)} of {n} units was not maximised to tolerance, "

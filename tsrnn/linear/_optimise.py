@@ -136,7 +136,8 @@ class _Search:
         self._evaluate, self._scoring, self._tol = evaluate, scoring, tol
         shape = start.shape
         self._lower, self._upper = (np.broadcast_to(b, shape) for b in (lower, upper))
-        self.params = np.clip(start.astype(np.float64), self._lower, self._upper)
+        self._bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
+        self.params = self._clipped(start.astype(np.float64), np.arange(shape[0]))
         self.exact = np.full(shape[0], scoring == 0)
         first = self._evaluated(self.params, np.arange(shape[0]))
         self.value, self.gradient, self.curvature = (np.array(part) for part in first)
@@ -155,13 +156,14 @@ class _Search:
             if not len(units):
                 break
             step, self.decrement[units] = self._step(units)
-            trial = np.clip(self.params[units] + step, self._lower[units], self._upper[units])
+            trial = self._clipped(self.params[units] + step, units)
             done = self.decrement[units] < self._tol
-            self.params[units[done]] = trial[done]  # squares the error once more
-            self._finish(units[done], np.ones(done.sum(), dtype=bool))
-            units, trial = units[~done], trial[~done]
-            if not len(units):
-                continue
+            if done.any():
+                self.params[units[done]] = trial[done]  # squares the error once more
+                self._finish(units[done], np.ones(done.sum(), dtype=bool))
+                units, trial = units[~done], trial[~done]
+                if not len(units):
+                    continue
             self.iterations[units] += 1
             close = self.decrement[units] < _SCORING_ENDS
             self.exact[units] |= close | (self.iterations[units] > self._scoring)
@@ -186,7 +188,12 @@ class _Search:
                 target[mask] = values
         return whole
 
+    def _clipped(self, params: np.ndarray, units: np.ndarray) -> np.ndarray:
+        return np.clip(params, self._lower[units], self._upper[units]) if self._bounded else params
+
     def _pinned(self, units: np.ndarray) -> np.ndarray:
+        if not self._bounded:
+            return np.zeros((len(units), self.params.shape[1]), dtype=bool)
         params, gradient = self.params[units], self.gradient[units]
         return ((params <= self._lower[units]) & (gradient < 0)) | (
             (params >= self._upper[units]) & (gradient > 0)
@@ -194,12 +201,13 @@ class _Search:
 
     def _step(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Damped steps, the damping raised until the curvature is positive, and decrements."""
-        curvature, pinned = self.curvature[units], self._pinned(units)
-        if pinned.any():  # they take no part: their rows and columns become those of the identity
+        curvature, gradient = self.curvature[units], self.gradient[units]
+        if self._bounded and (pinned := self._pinned(units)).any():
+            # They take no part: their rows and columns become those of the identity.
             inside = ~pinned[:, :, None] & ~pinned[:, None, :]
             eye = np.eye(pinned.shape[1])
             curvature = np.where(inside, curvature, 0.0) + pinned[:, :, None] * eye
-        gradient = np.where(pinned, 0.0, self.gradient[units])
+            gradient = np.where(pinned, 0.0, gradient)
         # Steps do not depend on the units of the parameters; one without curvature has a scale too.
         diagonal = np.abs(np.einsum("nii->ni", curvature))
         scale = np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
@@ -237,11 +245,15 @@ class _Search:
         damping = np.where(better, damping, np.maximum(damping, 1e-3))
         self.damping[units] = np.where(flat, 0.0, damping)
         still = ~better & (np.abs(predicted) <= noise) | (self.damping[units] >= _MOST_DAMPING)
-        self._finish(units[still], self.decrement[units[still]] < _GOOD_ENOUGH)
+        if still.any():
+            self._finish(units[still], self.decrement[units[still]] < _GOOD_ENOUGH)
 
     def _finish(self, units: np.ndarray, converged: np.ndarray) -> None:
         self.converged[units] = converged
-        self._running = np.setdiff1d(self._running, units, assume_unique=True)
+        runs = np.zeros(len(self.params), dtype=bool)
+        runs[self._running] = True
+        runs[units] = False
+        self._running = np.flatnonzero(runs)
 
 
 def _is_usable(evaluation: Evaluation) -> np.ndarray:

@@ -23,7 +23,7 @@ from tsrnn.linear._multivariate import draw_normal
 from tsrnn.linear.varma._likelihood import by_unit, products
 from tsrnn.linear.varma._posterior import posterior_of
 from tsrnn.linear.varma._prepare import Sample, offsets, trend_of
-from tsrnn.linear.varma._residuals import columns, whitening
+from tsrnn.linear.varma._residuals import Filter, columns
 from tsrnn.linear.varma._specification import Coefficients, Shape
 from tsrnn.linear.varma._system import System, stationary_moments, system
 
@@ -145,7 +145,7 @@ def first_state(coefficients: Coefficients, sample: Sample) -> State:
 def _closed_state(coefficients: Coefficients, sample: Sample) -> State:
     """State after the last row: linear in that before the data, whose posterior is known."""
     shape = sample.shape
-    E = by_unit(columns(coefficients, sample, whitening(coefficients)))
+    E = by_unit(columns(coefficients, sample, Filter(coefficients, sample.y.shape[1])))
     prior = first_state(coefficients, sample)
     width = E.shape[3] - 1
     known = posterior_of(products(E), prior.mean[:, :width], prior.cov[:, :width, :width])

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._estimates import Deferred, Estimates
 from tsrnn.linear._optimise import Evaluation, Optimum, maximise
-from tsrnn.linear.varma._inference import EDGE, OuterProducts, identification, judge, outer_products
+from tsrnn.linear.varma._inference import (
+    EDGE,
+    Identification,
+    identification,
+    judge,
+    outer_products,
+)
 from tsrnn.linear.varma._likelihood import evaluate, evaluate_portion, linearised, portions
 from tsrnn.linear.varma._prepare import Sample, Scaling, collinear_targets, fit_scaling, unusable
 from tsrnn.linear.varma._specification import Coefficients
-from tsrnn.linear.varma._system import spectral_radius
+from tsrnn.linear.varma._system import root_bound, spectral_radius
 
 # Further starts: factors of the autoregressive and of the moving average coefficients.
 _FURTHER = ((0.5, 0.5), (0.2, 1.0), (0.5, -0.5), (1.0, 0.2))
 _SLOW = 8  # iterations of a search that meets nothing but one maximum
 _SAME = 1e-4  # log-likelihoods that count as one
-# Squared distance in standard errors from which the last step of Newton's method is taken.
-_TOLERANCE = 1e-9
+# Squared distance in standard errors from which the last step of Newton's method is taken: it
+# squares the distance once more.
+_TOLERANCE = 1e-8
 _RIDGE = 1e-10  # relative; keeps a regression of too many columns solvable
 _LARGEST_ROOT = 0.97  # of starting values
 
@@ -31,22 +38,20 @@ class Standardised(NamedTuple):
     ----------
     units : integer array of shape (U,)
         Their numbers.
-    sample : Sample
-        In the units of the data.
     scaling : Scaling
+    sample : Sample
+        In standard units.
+    presample : array of shape (U, n)
+        In the units of the data.
     start : array of shape (U, k)
         Starting values in standard units; empty where parameters are given.
     """
 
     units: np.ndarray
-    sample: Sample
     scaling: Scaling
+    sample: Sample
+    presample: np.ndarray
     start: np.ndarray = np.empty(0)
-
-    @property
-    def standard(self) -> Sample:
-        """Sample in standard units."""
-        return self.scaling.standardised(self.sample)
 
 
 def standardised(sample: Sample, targets: list[str]) -> tuple[Standardised | None, dict[int, str]]:
@@ -57,35 +62,27 @@ def standardised(sample: Sample, targets: list[str]) -> tuple[Standardised | Non
         return None, reasons
     usable = sample.select(units)
     scaling = fit_scaling(usable)
-    first, spread = starting_values(scaling.standardised(usable))
+    standard = scaling.standardised(usable)
+    first, spread = starting_values(standard)
     # Targets that determine each other are seen in the residuals of the long regression.
     refused = collinear_targets(spread, targets)
     reasons |= {int(units[i]): reason for i, reason in refused.items()}
     kept = np.array([i for i in range(len(units)) if i not in refused], int)
     if not len(kept):
         return None, reasons
-    chosen = usable.select(kept), scaling.select(kept), first[kept]
+    chosen = scaling.select(kept), standard.select(kept), usable.presample[kept], first[kept]
     return Standardised(units[kept], *chosen), reasons
 
 
-def estimates_of(
-    sample: Sample, scaling: Scaling, names: tuple[str, ...], ends: Search
-) -> Estimates:
-    """Estimates in the units of the data from the ends of searches in standard units."""
-    shape, params = sample.shape, ends.params
-    standard = scaling.standardised(sample)
-    n_units, k = params.shape
-    last = Evaluation(np.empty(n_units), np.empty((n_units, k)), np.empty((n_units, k, k)))
-    products = OuterProducts(*(np.empty((n_units, k, k)) for _ in range(2)))
-    for units in portions(standard, np.arange(n_units), by_row=True):
-        at = linearised(params[units], standard.select(units))
-        parts = *evaluate_portion(at, exact=True), *outer_products(at)
-        for whole, part in zip((*last, *products), parts, strict=True):
-            whole[units] = part
-    back = np.linalg.inv(scaling.jacobian(shape))
-    turned = back.swapaxes(1, 2)
-    natural = scaling.natural(shape, params)
-    fixed, messages = judge(shape, natural, sample.n_obs)
+def estimates_of(sample: Standardised, names: tuple[str, ...], ends: Search) -> Estimates:
+    """Estimates in the units of the data from the ends of searches in standard units.
+
+    Derivatives there are computed when they are asked for.
+    """
+    standard, shape = sample.sample, sample.sample.shape
+    natural = sample.scaling.natural(shape, ends.params)
+    n_obs = standard.n_obs
+    fixed, messages = judge(shape, natural, n_obs, ends.identification)
     for i in np.flatnonzero(ends.agreement < ends.starts):
         messages[i].append(
             f"The likelihood has several maxima: {ends.agreement[i]} of {ends.starts[i]} "
@@ -93,15 +90,17 @@ def estimates_of(
         )
     for i in np.flatnonzero(~ends.converged):
         messages[i].append("The likelihood was not maximised to tolerance.")
+    curvature: Any = Deferred(_derivatives, standard, sample.scaling, ends.params)
+    products: Any = Deferred(_outer_products, standard, sample.scaling, ends.params)
     return Estimates(
         names=names,
         params=natural,
-        loglik=last.value - scaling.log_scale(sample),
-        n_obs=sample.n_obs,
-        gradient=(turned @ last.gradient[..., None])[..., 0],
-        hessian=-(turned @ last.curvature @ back),
-        opg=turned @ products.opg @ back,
-        information=turned @ products.information @ back,
+        loglik=ends.value - sample.scaling.log_scale(standard),
+        n_obs=n_obs,
+        gradient=curvature,
+        hessian=curvature,
+        opg=products,
+        information=products,
         iterations=ends.iterations,
         converged=ends.converged,
         fixed=fixed,
@@ -111,24 +110,59 @@ def estimates_of(
     )
 
 
+def _derivatives(sample: Sample, scaling: Scaling, params: np.ndarray) -> dict[str, np.ndarray]:
+    """Gradient and Hessian in the units of the data at standard parameters (U, k)."""
+    units = portions(sample, np.arange(len(params)))
+    parts = [evaluate_portion(linearised(params[i], sample.select(i)), exact=True) for i in units]
+    order = np.concatenate(units).argsort()
+    back = np.linalg.inv(scaling.jacobian(sample.shape))
+    gradient, curvature = (
+        np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in ("gradient", "curvature")
+    )
+    turned = back.swapaxes(1, 2)
+    gradient = (turned @ gradient[..., None])[..., 0]
+    return {"gradient": gradient, "hessian": -(turned @ curvature @ back)}
+
+
+def _outer_products(sample: Sample, scaling: Scaling, params: np.ndarray) -> dict[str, np.ndarray]:
+    """Outer products of scores and information in the units of the data, as `_derivatives`."""
+    units = portions(sample, np.arange(len(params)), by_row=True)
+    parts = [outer_products(linearised(params[i], sample.select(i))) for i in units]
+    order = np.concatenate(units).argsort()
+    back = np.linalg.inv(scaling.jacobian(sample.shape))
+    return {
+        name: back.swapaxes(1, 2)
+        @ np.concatenate([getattr(part, name) for part in parts])[order]
+        @ back
+        for name in ("opg", "information")
+    }
+
+
 class Search(NamedTuple):
     """Ends of the searches for U units.
 
     Attributes
     ----------
     params : array of shape (U, k)
+    value : array of shape (U,)
+        Log-likelihood there.
     iterations : integer array of shape (U,)
         Of the search that won.
     converged : boolean array of shape (U,)
     starts, agreement : integer arrays of shape (U,)
         Searches, and how many of them ended at the maximum.
+    identification : Identification or None
+        Of the ends, if it is known.
     """
 
     params: np.ndarray
+    value: np.ndarray
     iterations: np.ndarray
     converged: np.ndarray
     starts: np.ndarray
     agreement: np.ndarray
+    identification: Identification | None = None
 
 
 def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "") -> Search:
@@ -141,13 +175,13 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
     shape = sample.shape
     best = _maximise(sample, first, progress)
     starts, agreement = np.ones((2, len(first)), int)
-    doubtful = np.empty(0, int)
+    doubtful, judged = np.empty(0, int), None
+    radius = spectral_radius(shape.unpack(best.params).ma)
     if shape.q:  # it is moving averages that bring further maxima
-        coefficients = shape.unpack(best.params)
-        doubts = ~best.converged | (best.iterations > _SLOW)
-        doubts |= spectral_radius(coefficients.ma) > 1 - EDGE
+        doubts = ~best.converged | (best.iterations > _SLOW) | (radius > 1 - EDGE)
         if shape.p:
-            doubts |= ~identification(shape, coefficients, sample.rows).identified
+            judged = identification(shape, shape.unpack(best.params), sample.n_obs)
+            doubts |= ~judged.identified
         doubtful = np.flatnonzero(doubts)
     factors = _FURTHER[: searches - 1]
     if len(doubtful) and factors:
@@ -165,9 +199,12 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
         for whole, part in zip(best, others, strict=True):
             ends = part.reshape(len(factors), -1, *whole.shape[1:])
             whole[doubtful] = np.concatenate([whole[doubtful][None], ends])[winner]
+        radius, judged = spectral_radius(shape.unpack(best.params).ma), None
     # An end beyond the unit circle is no estimate, though the search may cross it.
-    invertible = spectral_radius(shape.unpack(best.params).ma) < 1 + EDGE
-    return Search(best.params, best.iterations, best.converged & invertible, starts, agreement)
+    converged = best.converged & (radius < 1 + EDGE)
+    # The last step of those that have converged, by the quadratic that it is the maximum of.
+    value = best.value + np.where(best.converged, best.decrement / 2, 0.0)
+    return Search(best.params, value, best.iterations, converged, starts, agreement, judged)
 
 
 def _maximise(sample: Sample, first: np.ndarray, progress: str) -> Optimum:
@@ -249,7 +286,7 @@ def _blocks(stacked: np.ndarray, n: int) -> np.ndarray:
 
 def _stable(lags: np.ndarray) -> np.ndarray:
     """Matrices with all roots shrunk in proportion where the largest is too large."""
-    if not lags.shape[1]:
+    if (root_bound(lags) < _LARGEST_ROOT).all():
         return lags
     shrink = np.minimum(1.0, _LARGEST_ROOT / np.maximum(spectral_radius(lags), 1e-300))
     powers = shrink[:, None] ** np.arange(1, lags.shape[1] + 1)

@@ -23,8 +23,8 @@ import numpy as np
 from scipy.special import chdtri
 
 from tsrnn.linear.varma._filter import covariance_of_seen
-from tsrnn.linear.varma._likelihood import Linearisation, by_unit
-from tsrnn.linear.varma._posterior import posterior_derivatives, posterior_of
+from tsrnn.linear.varma._likelihood import Linearisation, by_unit, whitened_slopes
+from tsrnn.linear.varma._posterior import bordered, posterior_derivatives, posterior_of
 from tsrnn.linear.varma._prepare import Sample
 from tsrnn.linear.varma._specification import Coefficients, Shape
 from tsrnn.linear.varma._system import (
@@ -44,13 +44,16 @@ _NOTHING = 1e-18
 
 
 def judge(
-    shape: Shape, params: np.ndarray, n_obs: np.ndarray
+    shape: Shape, params: np.ndarray, n_obs: np.ndarray, known: Identification | None = None
 ) -> tuple[np.ndarray, list[list[str]]]:
-    """Parameters (U, k) without a standard error, and warnings of each unit."""
+    """Parameters (U, k) without a standard error, and warnings of each unit.
+
+    Their identification does not depend on the units of the data, and may be `known`.
+    """
     coefficients, fixed = shape.unpack(params), np.zeros(params.shape, bool)
     messages: list[list[str]] = [[] for _ in params]
     if shape.p and shape.q:
-        result = identification(shape, coefficients, n_obs)
+        result = identification(shape, coefficients, n_obs) if known is None else known
         fixed[:, : shape.n_mean] = ~result.identified[:, None]
         for unit, lines in enumerate(messages):
             lines.append(_identification_text(result, unit))
@@ -101,22 +104,24 @@ def identification(shape: Shape, coefficients: Coefficients, n_obs: np.ndarray) 
     n, p, q = shape.n, shape.p, shape.q
     width = n * shape.lags + _COLUMNS
     matrices = system(shape, coefficients)
-    psi = np.zeros((len(coefficients.chol), width + q + 1, n, n))
-    psi[:, 0] = np.eye(n)
-    state = matrices.K
-    for k in range(1, width + q + 1):
-        psi[:, k] = state[:, :n]
-        state = matrices.T @ state
-    chol = coefficients.chol[:, None]
-    psi = np.linalg.solve(chol, psi @ chol)
-    padded = np.concatenate([np.zeros((len(psi), p, n, n)), psi], 1)
+    units, power, states = len(coefficients.chol), matrices.T, matrices.K
+    while states.shape[2] < n * (width + q):  # T^j K side by side, twice as many every time
+        states = np.concatenate([states, power @ states], 2)
+        power = power @ power
+    psi = np.zeros((units, n, p + 1 + width + q, n))  # from lag -p on
+    psi[:, :, p] = np.eye(n)
+    psi[:, :, p + 1 :] = states[:, :n, : n * (width + q)].reshape(units, n, -1, n)
+    whitened = np.linalg.solve(
+        coefficients.chol, (psi @ coefficients.chol[:, None]).reshape(units, n, -1)
+    )
     lag = q + np.arange(1, width + 1) - np.arange(1, p + 1)[:, None]
-    hankel = padded[:, p + lag].transpose(0, 1, 3, 2, 4).reshape(len(psi), p * n, width * n)
+    blocks = whitened.reshape(psi.shape)[:, :, p + lag].swapaxes(1, 2)
+    hankel = blocks.reshape(units, p * n, width * n)
     values = np.linalg.svd(hankel, compute_uv=False)
     ar, ma = inverse_roots(coefficients.ar), inverse_roots(-coefficients.ma)
-    apart = np.abs(ar[:, :, None] - ma[:, None, :]).reshape(len(psi), -1)
+    apart = np.abs(ar[:, :, None] - ma[:, None, :]).reshape(units, -1)
     closest = apart.argmin(1)
-    unit = np.arange(len(psi))
+    unit = np.arange(units)
     threshold = np.sqrt(chdtri(2 * n, 1 - _CONFIDENCE) / n_obs)
     return Identification(
         values,
@@ -207,7 +212,7 @@ def innovations(at: Linearisation) -> Innovations:
     if at.sample.n_missing.any():
         return _filtered_derivatives(at.coefficients, at.sample, at.prior)
     residuals, shape = at.residuals, at.sample.shape
-    half = at.white.inverse[:, None] @ chol_derivatives(shape)
+    half = whitened_slopes(at.coefficients.chol)
     E = by_unit(residuals.E)
     dE = np.zeros((*E.shape[:2], shape.k, *E.shape[2:]))
     lanes = residuals.lanes
@@ -256,7 +261,8 @@ def _add_start(
         return np.repeat(array, steps, 0)
 
     known = posterior_of(products, by_row(prior.mean), by_row(prior.cov))
-    later = posterior_derivatives(known, d_products, by_row(prior.d_mean), by_row(prior.d_cov))
+    slopes = bordered(d_products, by_row(prior.d_mean), by_row(prior.d_cov))
+    later = posterior_derivatives(known, slopes)
     mean, cov, d_mean, d_cov = (
         array.reshape(units, steps, *array.shape[1:]) for array in (known.mean, known.cov, *later)
     )
@@ -297,7 +303,7 @@ def _filtered_derivatives(
     dT, dK = system_derivatives(shape)
     n, k, steps = shape.n, shape.k, int(sample.rows[0])
     d_sigma = np.zeros((k, n, n))
-    half = chol_derivatives(shape) @ coefficients.chol[0].T
+    half = chol_derivatives(n) @ coefficients.chol[0].T
     d_sigma[shape.n_mean :] = half + half.swapaxes(1, 2)
     design = sample.sources[0, :, : shape.n_design]
     offsets = design @ coefficients.design[0].T
@@ -335,4 +341,6 @@ def _filtered_derivatives(
         half = dT @ cov @ T.T - d_across @ gain.T
         d_cov = T @ d_cov @ T.T + half + half.swapaxes(1, 2) + d_shocks + gain @ dF @ gain.T
         cov = T @ cov @ T.T + shocks - gain @ across.T
+        # Symmetric to the last digit, or rounding would grow over many rows.
+        cov, d_cov = (cov + cov.T) / 2, (d_cov + d_cov.swapaxes(1, 2)) / 2
     return result

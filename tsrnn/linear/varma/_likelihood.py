@@ -13,20 +13,20 @@ from typing import NamedTuple
 import numpy as np
 
 from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.varma._posterior import Posterior, posterior_change, posterior_of
-from tsrnn.linear.varma._prepare import Sample
-from tsrnn.linear.varma._residuals import (
-    Sensitivities,
-    Whitened,
-    filtered_backwards,
-    sensitivities,
-    whitening,
+from tsrnn.linear.varma._posterior import (
+    Posterior,
+    bordered,
+    posterior_curvature,
+    posterior_of,
 )
+from tsrnn.linear.varma._prepare import Sample
+from tsrnn.linear.varma._residuals import Filter, Sensitivities, sensitivities
 from tsrnn.linear.varma._specification import Coefficients, Shape
 from tsrnn.linear.varma._system import (
     Stationary,
     chol_derivatives,
     known_start,
+    root_bound,
     spectral_radius,
     stationary_curvature,
     stationary_derivatives,
@@ -45,11 +45,13 @@ def evaluate(params: np.ndarray, sample: Sample, exact: bool) -> Evaluation:
     Units whose parameters are not admissible have the value -inf.
     """
     n_units, k = params.shape
+    parts = portions(sample, np.flatnonzero(admissible(sample.shape, params, sample.rows)))
+    if len(parts) == 1 and len(parts[0]) == n_units:
+        return evaluate_portion(linearised(params, sample), exact)
     result = Evaluation(
         np.full(n_units, -np.inf), np.zeros((n_units, k)), np.zeros((n_units, k, k))
     )
-    usable = admissible(sample.shape, params, sample.rows)
-    for units in portions(sample, np.flatnonzero(usable)):
+    for units in parts:
         part = evaluate_portion(linearised(params[units], sample.select(units)), exact)
         for whole, values in zip(result, part, strict=True):
             whole[units] = values
@@ -63,14 +65,16 @@ def admissible(shape: Shape, params: np.ndarray, rows: np.ndarray) -> np.ndarray
     likelihood, and the moving average invertible, or beyond by so little that the search can
     cross the unit circle, on which the likelihood is smooth and often has its maximum.
     """
-    coefficients = shape.unpack(params)
     usable = np.isfinite(params).all(1)
-    usable &= (np.diagonal(coefficients.chol, axis1=1, axis2=2) > 0).all(1)
-    limits = [(coefficients.ma, 1 + 1 / rows)]
+    usable &= (params[:, shape.n_mean + shape.on_diagonal] > 0).all(1)
+    limits = [(shape.at_ma, 1 + 1 / rows)]
     if shape.exact:
-        limits.append((coefficients.ar, np.ones(len(rows))))
-    for lags, limit in limits:
-        usable[usable] = spectral_radius(lags[usable]) < limit[usable]
+        limits.append((shape.at_ar, np.ones(len(rows))))
+    for at, limit in limits:
+        lags = params[:, at].swapaxes(1, 2)
+        doubtful = usable & ~(root_bound(lags) < 1)
+        if doubtful.any():
+            usable[doubtful] = spectral_radius(lags[doubtful]) < limit[doubtful]
     return usable
 
 
@@ -80,11 +84,11 @@ def portions(sample: Sample, units: np.ndarray, *, by_row: bool = False) -> list
     With `by_row`, products of columns are kept for every row.
     """
     shape, whole = sample.shape, sample.n_missing[units] == 0
-    complete = units[whole]
+    complete = units if whole.all() else units[whole]
     width = 1 + shape.exact * shape.d
     each = shape.k * sample.y.shape[1] * width * (shape.n + by_row * (width + shape.n))
     count = min(len(complete), -(-len(complete) * each // _TOGETHER))
-    parts = np.array_split(complete, count) if count else []
+    parts = np.array_split(complete, count) if count > 1 else [complete] * count
     return [*parts, *(unit[None] for unit in units[~whole])]
 
 
@@ -95,7 +99,7 @@ class Linearisation(NamedTuple):
     ----------
     sample : Sample
     coefficients : Coefficients
-    white : Whitened
+    filter : Filter
     residuals : Sensitivities
     prior : Stationary
         Of the state before the first row; of no dimension if it is zero.
@@ -103,7 +107,7 @@ class Linearisation(NamedTuple):
 
     sample: Sample
     coefficients: Coefficients
-    white: Whitened
+    filter: Filter
     residuals: Sensitivities
     prior: Stationary
 
@@ -112,14 +116,14 @@ def linearised(params: np.ndarray, sample: Sample) -> Linearisation:
     """Linearisation at admissible parameters (U, k)."""
     shape = sample.shape
     coefficients = shape.unpack(params)
-    white = whitening(coefficients)
-    residuals = sensitivities(coefficients, sample, white)
+    filter_ = Filter(coefficients, sample.y.shape[1])
+    residuals = sensitivities(coefficients, sample, filter_)
     if shape.exact:
         matrices = system(shape, coefficients)
         prior = stationary_derivatives(shape, coefficients, matrices, sample.level)
     else:
         prior = known_start(len(params), shape.k)
-    return Linearisation(sample, coefficients, white, residuals, prior)
+    return Linearisation(sample, coefficients, filter_, residuals, prior)
 
 
 def evaluate_portion(at: Linearisation, exact: bool) -> Evaluation:
@@ -128,32 +132,35 @@ def evaluate_portion(at: Linearisation, exact: bool) -> Evaluation:
     Unless `exact`, the curvature of units that are still far from a maximum is a Gauss-Newton
     matrix.
     """
-    sample, coefficients, white, residuals, prior = at
+    sample, coefficients, _, residuals, prior = at
     shape, n_mean = sample.shape, sample.shape.n_mean
-    sums = sums_over_time(shape, residuals, white)
+    sums = sums_over_time(coefficients, residuals)
     posterior = posterior_of(sums.G, prior.mean, prior.cov)
-    gradient = (sums.slopes * posterior.weight[:, None]).sum((2, 3))
-    gradient += (prior.d_mean * posterior.by_prior_mean[:, None]).sum(2)
-    gradient += (prior.d_cov * posterior.by_prior_cov[:, None]).sum((2, 3))
+    slopes = bordered(sums.slopes, prior.d_mean, prior.d_cov)
+    units, k = slopes.shape[:2]
+    weight = posterior.weight.reshape(units, -1, 1)
+    gradient = (slopes.reshape(units, k, -1) @ weight)[..., 0]
     diagonal = np.diagonal(coefficients.chol, axis1=1, axis2=2)
     gradient[:, n_mean + shape.on_diagonal] += 2 * sample.rows[:, None] / diagonal
     value = _value(coefficients, sample, posterior)
-    by_mean = _mean_curvature(residuals, posterior.weight)
+    width = sums.G.shape[1]
+    by_mean = _mean_curvature(residuals, posterior.weight[:, :width, :width])
     if exact:
-        bent = _hessian(at, sums, posterior, by_mean)
+        bent = _hessian(at, sums, posterior, slopes, by_mean)
         return Evaluation(value, -gradient / 2, bent / 2)
     # Positive semidefinite: products of first derivatives of the mean, the information in Sigma.
-    bent = np.zeros((len(by_mean), shape.k, shape.k))
+    bent = np.zeros((units, k, k))
     bent[:, :n_mean, :n_mean] = by_mean
-    flat = sums.shifts.reshape(len(by_mean), -1, shape.n**2)
-    bent[:, n_mean:, n_mean:] = sample.rows[:, None, None] * (flat @ flat.swapaxes(1, 2))
-    # Where its step is a fraction of the standard errors, Newton's method takes over.
+    shifts = (sums.half + sums.half.swapaxes(2, 3)).reshape(units, -1, shape.n**2)
+    bent[:, n_mean:, n_mean:] = sample.rows[:, None, None] * (shifts @ shifts.swapaxes(1, 2))
     # A ridge that rounding swallows, so that a singular matrix, of units far away, can be solved.
-    lift = 1e-12 * np.trace(bent, axis1=1, axis2=2)[:, None, None] * np.eye(shape.k)
-    step = np.linalg.solve(bent + lift, gradient[..., None])[..., 0]
+    diagonal = np.einsum("uii->ui", bent)
+    diagonal += 1e-12 * diagonal.sum(1, keepdims=True)
+    # Where its step is a fraction of the standard errors, Newton's method takes over.
+    step = np.linalg.solve(bent, gradient[..., None])[..., 0]
     near = (gradient * step).sum(1) < 2 * _NEAR
     if near.any():
-        bent[near] = _hessian(at, sums, posterior, by_mean)[near]
+        bent[near] = _hessian(at, sums, posterior, slopes, by_mean)[near]
     return Evaluation(value, -gradient / 2, bent / 2)
 
 
@@ -169,45 +176,46 @@ class Sums(NamedTuple):
 
     Attributes
     ----------
-    E : array of shape (U, T, n, C)
-        The columns, unit by unit.
+    pairs : array of shape (U, n, n, C, C)
+        Of E[i, c] E[j, c'].
+    crossed : array of shape (U, n, L, n, C)
+        Of Z[i, l] E[j, c].
     G : array of shape (U, C, C)
         E'E.
     slopes : array of shape (U, k, C, C)
         Derivatives of G by all parameters.
-    crossed : array of shape (U, n, L, n, C)
-        Sum of Z[i, l] E[j, c] over time.
     half : array of shape (U, k - n_mean, n, n)
         Derivatives of the innovations' factor, whitened.
-    shifts : array of shape (U, k - n_mean, n, n)
-        Derivatives of the innovations' covariance, whitened.
     """
 
-    E: np.ndarray
+    pairs: np.ndarray
+    crossed: np.ndarray
     G: np.ndarray
     slopes: np.ndarray
-    crossed: np.ndarray
     half: np.ndarray
-    shifts: np.ndarray
 
 
-def sums_over_time(shape: Shape, residuals: Sensitivities, white: Whitened) -> Sums:
+def sums_over_time(coefficients: Coefficients, residuals: Sensitivities) -> Sums:
     """Sums for the likelihood and its gradient."""
-    lanes, E = residuals.lanes, by_unit(residuals.E)
-    units, steps, n, width = E.shape
-    flat = E.reshape(units, steps, n * width)
-    crossed = np.stack([by_target(residuals.Z, i).swapaxes(1, 2) @ flat for i in range(n)], 1)
-    crossed = crossed.reshape(units, n, -1, n, width)
-    half = white.inverse[:, None] @ chol_derivatives(shape)
-    shifts = half + half.swapaxes(2, 3)
-    dG = np.zeros((units, shape.k, width, width))
+    lanes, (steps, n, units, width) = residuals.lanes, residuals.E.shape
+    E = by_unit(residuals.E).reshape(units, steps, n * width)
+    pairs = (E.swapaxes(1, 2) @ E).reshape(units, n, width, n, width).swapaxes(2, 3)
+    flat = pairs.reshape(units, n**2, width**2)
+    G = flat[:, :: n + 1].sum(1).reshape(units, width, width)
+    crossed = over_time(residuals.Z, E).reshape(units, n, -1, n, width)
+    half = whitened_slopes(coefficients.chol)
+    n_mean = len(lanes.choice)
+    dG = np.zeros((units, n_mean + half.shape[1], width, width))
     dG[:, lanes.parameter, lanes.column] = -np.einsum("uilic->ulc", crossed)
-    mixed = shifts[:, :, None] @ E[:, None]
-    mixed = mixed.reshape(units, shifts.shape[1], steps * n, width)
-    rows = E.reshape(units, steps * n, width)
-    dG[:, shape.n_mean :] = mixed.swapaxes(2, 3) @ rows[:, None] * -0.5
+    by_chol = half.reshape(units, -1, n**2) @ flat
+    np.negative(by_chol.reshape(units, -1, width, width), out=dG[:, n_mean:])
     dG += dG.swapaxes(2, 3)
-    return Sums(E, products(E), dG, crossed, half, shifts)
+    return Sums(pairs, crossed, G, dG, half)
+
+
+def whitened_slopes(chol: np.ndarray) -> np.ndarray:
+    """Derivatives (U, m, n, n) of the innovations' factor in units of the innovations."""
+    return np.linalg.inv(chol)[:, None] @ chol_derivatives(chol.shape[1])
 
 
 def by_unit(array: np.ndarray) -> np.ndarray:
@@ -220,6 +228,15 @@ def by_target(array: np.ndarray, i: int) -> np.ndarray:
     return array[:, i].swapaxes(0, 1)
 
 
+def over_time(Z: np.ndarray, E: np.ndarray) -> np.ndarray:
+    """Products (U, n, L, C) of an array (T, n, U, L) and columns (U, T, C), summed over time."""
+    _, n, units, lanes = Z.shape
+    result = np.empty((units, n, lanes, E.shape[2]))
+    for i in range(n):
+        np.matmul(by_target(Z, i).swapaxes(1, 2), E, out=result[:, i])
+    return result
+
+
 def products(E: np.ndarray) -> np.ndarray:
     """E'E, (U, C, C), of columns (U, T, n, C)."""
     rows = E.reshape(len(E), -1, E.shape[-1])
@@ -227,14 +244,22 @@ def products(E: np.ndarray) -> np.ndarray:
 
 
 def _hessian(
-    at: Linearisation, sums: Sums, posterior: Posterior, by_mean: np.ndarray
+    at: Linearisation,
+    sums: Sums,
+    posterior: Posterior,
+    slopes: np.ndarray,
+    by_mean: np.ndarray,
 ) -> np.ndarray:
     """Second derivatives (U, k, k) of -2 log L."""
-    shape, n_mean = at.sample.shape, at.sample.shape.n_mean
-    result = _posterior_curvature(shape, at.prior, posterior, sums.slopes)
-    result += _covariance_curvature(at, sums, posterior.weight)
-    adjoint = _filter_curvature(at, sums, posterior.weight)
-    result[:, :n_mean, :n_mean] += by_mean + adjoint
+    shape, width = at.sample.shape, sums.G.shape[1]
+    weight = posterior.weight[:, :width, :width]
+    result = _covariance_curvature(at, sums, weight)
+    result[:, : shape.n_mean, : shape.n_mean] += by_mean + _filter_curvature(at, weight)
+    if width > 1:
+        result += posterior_curvature(posterior, slopes)
+    if at.prior.second:
+        by_prior = 2 * posterior.weight[:, 0, width:], -posterior.weight[:, width:, width:]
+        result += stationary_curvature(shape, at.prior, *by_prior)
     return result
 
 
@@ -243,80 +268,54 @@ def _mean_curvature(residuals: Sensitivities, weight: np.ndarray) -> np.ndarray:
 
     The Gauss-Newton part of the curvature, positive semidefinite.
     """
-    lanes, (steps, n, units, count) = residuals.lanes, residuals.Z.shape
-    rows = residuals.Z.reshape(steps * n, units, count).swapaxes(0, 1)
-    gram = rows.swapaxes(1, 2) @ rows
-    if weight.shape[1] > 1:
-        gram *= weight[:, lanes.column[:, None], lanes.column]
+    lanes, n = residuals.lanes, residuals.Z.shape[1]
+    rows = [by_target(residuals.Z, i) for i in range(n)]
+    gram = sum(row.swapaxes(1, 2) @ row for row in rows)
+    if residuals.E.shape[3] > 1:
+        gram = gram * (lanes.of_column @ weight @ lanes.of_column.T)
     return 2 * (lanes.choice @ gram @ lanes.choice.T)
 
 
-def _filter_curvature(at: Linearisation, sums: Sums, weight: np.ndarray) -> np.ndarray:
-    """Residuals times their second derivatives, by the adjoint filter: (U, n_mean, n_mean)."""
-    sample, coefficients, white, residuals, _ = at
-    shape = sample.shape
-    units, steps, n, width = sums.E.shape
+def _filter_curvature(at: Linearisation, weight: np.ndarray) -> np.ndarray:
+    """Residuals times their second derivatives, by the transposed filter: (U, n_mean, n_mean)."""
+    shape, residuals = at.sample.shape, at.residuals
+    steps, n, units, width = residuals.E.shape
     result = np.zeros((units, shape.n_mean, shape.n_mean))
     if not shape.q:
         return result
-    forcing = 2 * (sums.E.reshape(units, steps * n, width) @ weight)
-    forcing = forcing.reshape(sums.E.shape).transpose(1, 2, 0, 3)
-    adjoint = by_unit(filtered_backwards(white.ma, forcing)).reshape(units, steps, n * width)
+    weighted = (by_unit(residuals.E).reshape(units, -1, width) @ weight).reshape(
+        units, steps, n, -1
+    )
+    adjoint = by_unit(at.filter.run_back(weighted.transpose(1, 2, 0, 3)))
+    adjoint = adjoint.reshape(units, steps, n * width)
     lanes, every = residuals.lanes, np.arange(len(residuals.lanes.column))
     for j in range(1, shape.q + 1):
-        late = adjoint[:, j:].swapaxes(1, 2)
-        met = [late @ by_target(residuals.Z[: steps - j], i) for i in range(n)]
-        met = [part.reshape(units, n, width, -1)[:, :, lanes.column, every] for part in met]
-        plain = np.stack(met, 2)  # equation, target, lane
-        plain = (coefficients.chol[:, None] @ plain).reshape(units, n, -1)
-        plain = (white.inverse.swapaxes(1, 2) @ plain).reshape(units, n, n, -1)
+        met = over_time(residuals.Z[: steps - j], adjoint[:, j:])
+        met = met.reshape(units, n, -1, n, width)[:, :, every, :, lanes.column]
+        plain = at.coefficients.chol[:, None] @ met.transpose(1, 3, 2, 0)
         result[:, shape.at_ma[:, j - 1]] += plain @ lanes.choice.T
-    return result + result.swapaxes(1, 2)
+    return 2 * (result + result.swapaxes(1, 2))
 
 
 def _covariance_curvature(at: Linearisation, sums: Sums, weight: np.ndarray) -> np.ndarray:
     """Second derivatives by the innovations' factor and by it and the mean, (U, k, k)."""
-    shape, lanes, n_rows = at.sample.shape, at.residuals.lanes, at.sample.rows
-    units, n_mean, n = len(n_rows), shape.n_mean, shape.n
+    shape, lanes, half = at.sample.shape, at.residuals.lanes, sums.half
+    units, n_mean, n = len(weight), shape.n_mean, shape.n
     result = np.zeros((units, shape.k, shape.k))
-    shifts = sums.shifts.reshape(units, -1, n * n)
-    pressed = np.einsum("uiljc,ulc->ulij", sums.crossed, weight[:, lanes.column])
+    flat = half.reshape(units, -1, n * n).swapaxes(1, 2)
+    pressed = np.einsum("uiljc,ulc->ulij", sums.crossed, lanes.of_column @ weight)
     by_parameter = lanes.choice @ pressed.reshape(units, -1, n * n)
-    across = 2 * by_parameter @ shifts.swapaxes(1, 2)
+    both = by_parameter.reshape(units, n_mean, n, n)
+    across = 2 * (both + both.swapaxes(2, 3)).reshape(units, n_mean, n * n) @ flat
     result[:, :n_mean, n_mean:] = across
     result[:, n_mean:, :n_mean] = across.swapaxes(1, 2)
-    weighted = (sums.E.reshape(units, -1, weight.shape[1]) @ weight).reshape(sums.E.shape)
-    squares = _by_pair(weighted) @ _by_pair(sums.E).swapaxes(1, 2)
-    squares = squares[:, None]
-    double = (sums.shifts @ squares).reshape(units, -1, n * n) @ shifts.swapaxes(1, 2)
-    half = sums.half.reshape(units, -1, n * n)
-    double -= (squares @ sums.half).reshape(units, -1, n * n) @ half.swapaxes(1, 2)
-    inner = result[:, n_mean:, n_mean:]
-    inner += double + double.swapaxes(1, 2)
+    squares = sums.pairs.reshape(units, n * n, -1) @ weight.reshape(units, -1, 1)
+    squares = squares.reshape(units, 1, n, n)
+    left, right = (half @ squares), (squares @ half).swapaxes(2, 3)
+    once = left.reshape(units, -1, n * n) @ flat
+    twice = right.reshape(units, -1, n * n) @ flat
     diagonal = np.diagonal(at.coefficients.chol, axis1=1, axis2=2)
-    inner[:, shape.on_diagonal, shape.on_diagonal] -= 2 * n_rows[:, None] / diagonal**2
+    inner = result[:, n_mean:, n_mean:]
+    inner += 2 * (once + twice + twice.swapaxes(1, 2))
+    inner[:, shape.on_diagonal, shape.on_diagonal] -= 2 * at.sample.rows[:, None] / diagonal**2
     return result
-
-
-def _posterior_curvature(
-    shape: Shape, prior: Stationary, posterior: Posterior, dG: np.ndarray
-) -> np.ndarray:
-    """Second derivatives through the posterior and through the prior, (U, k, k)."""
-    if not posterior.mean.shape[1]:
-        return np.zeros((len(dG), shape.k, shape.k))
-
-    def flat(array: np.ndarray) -> np.ndarray:
-        return array.reshape(*array.shape[:2], -1)
-
-    moved = posterior_change(posterior, dG, prior.d_mean, prior.d_cov)
-    result = flat(moved.weight) @ flat(dG).swapaxes(1, 2)
-    result += flat(moved.by_prior_cov) @ flat(prior.d_cov).swapaxes(1, 2)
-    result -= 2 * moved.pull @ prior.d_mean.swapaxes(1, 2)
-    return result + stationary_curvature(
-        shape, prior, posterior.by_prior_mean, posterior.by_prior_cov
-    )
-
-
-def _by_pair(array: np.ndarray) -> np.ndarray:
-    """Targets by rows and columns, (U, n, T C), of (U, T, n, C)."""
-    return array.swapaxes(1, 2).reshape(len(array), array.shape[2], -1)

@@ -1,14 +1,20 @@
-"""Posterior of the unknown state and of missing values, and its part of the likelihood.
+r"""Posterior of the unknown state and of missing values, and its part of the likelihood.
 
 With E the columns of residuals whitened by the innovations' covariance and G = E'E, the sum of
 squares of e = E (1, -u) is quadratic in the unknowns u = (x, m): x has the stationary
-distribution N(mean, P) as its prior, the missing values m a flat one. Integrating them out,
+distribution N(mean, P) as its prior, the missing values m a flat one. Integrated out, they leave
+a function of one bordered matrix,
 
-    -2 log L = ... + (1, -u*) G (1, -u*)' + (x* - mean)' P^{-1} (x* - mean)
-               + log |I + P M| + log |G_mm|,
+.. math::
+    -2 \log L = \dots + \log |\det H| + G_{00} - b' H^{-1} b, \qquad
+    \begin{pmatrix} G_{00} & b' \\ b & H \end{pmatrix} =
+    \begin{pmatrix} G_{00} & G_{0x} & G_{0m} & \text{mean}' \\
+                    G_{x0} & G_{xx} & G_{xm} & I \\
+                    G_{m0} & G_{mx} & G_{mm} & 0 \\
+                    \text{mean} & I & 0 & -P \end{pmatrix},
 
-u* being the posterior mean and M the information on x once m is integrated out. P may be
-singular: it is never inverted.
+because H^{-1} has the posterior covariance of u in its first block and minus the inverse of
+P + M^{-1} in the last one, M being the information on x. P may be singular: it is not inverted.
 """
 
 from __future__ import annotations
@@ -19,142 +25,85 @@ import numpy as np
 
 
 class Posterior(NamedTuple):
-    """Gaussian distribution of the unknowns of U units given their data.
+    """Gaussian distribution of the c unknowns of U units given their data.
 
     Attributes
     ----------
     value : array of shape (U,)
         Part of -2 log L, beside constants and T log |Sigma|.
     mean, cov : arrays of shape (U, c), (U, c, c)
-    weight : array of shape (U, 1 + c, 1 + c)
-        Derivative of `value` by G: E[(1, -u)(1, -u)'].
-    by_prior_mean, by_prior_cov : arrays of shape (U, d), (U, d, d)
-        Derivatives of `value` by the prior's moments.
-    gain : array of shape (U, c, d)
-        cov[:, :d] P^{-1}, the derivative of the posterior mean by the prior mean.
-    pull : array of shape (U, d)
-        P^{-1} (x* - mean).
-    precision : array of shape (U, d, d)
-        (P + M^{-1})^{-1}.
+    signed : array of shape (U, 1 + c + d)
+        (1, -H^{-1} b), which begins with (1, -mean).
+    inverse : array of shape (U, c + d, c + d)
+        H^{-1}.
+    weight : array of shape (U, 1 + c + d, 1 + c + d)
+        Derivative of `value` by the bordered matrix.
     """
 
     value: np.ndarray
     mean: np.ndarray
     cov: np.ndarray
+    signed: np.ndarray
+    inverse: np.ndarray
     weight: np.ndarray
-    by_prior_mean: np.ndarray
-    by_prior_cov: np.ndarray
-    gain: np.ndarray
-    pull: np.ndarray
-    precision: np.ndarray
 
 
-class Change(NamedTuple):
-    """Derivatives of a posterior by k parameters.
+def bordered(G: np.ndarray, prior_mean: np.ndarray, prior_cov: np.ndarray) -> np.ndarray:
+    """Bordered matrix, but for the identities in it, which no derivative has.
 
-    Attributes
-    ----------
-    weight : array of shape (U, k, 1 + c, 1 + c)
-    pull : array of shape (U, k, d)
-    by_prior_cov : array of shape (U, k, d, d)
+    Of G (..., 1 + c, 1 + c) and of a prior of the first d <= c unknowns, or of their derivatives.
     """
-
-    weight: np.ndarray
-    pull: np.ndarray
-    by_prior_cov: np.ndarray
+    width = G.shape[-1]
+    size = width + prior_mean.shape[-1]
+    result = np.zeros((*G.shape[:-2], size, size))
+    result[..., :width, :width] = G
+    result[..., 0, width:] = result[..., width:, 0] = prior_mean
+    result[..., width:, width:] = -prior_cov
+    return result
 
 
 def posterior_of(G: np.ndarray, prior_mean: np.ndarray, prior_cov: np.ndarray) -> Posterior:
-    """Integrate the unknowns out of cross products G (U, 1 + c, 1 + c) of the whitened columns.
-
-    The prior is of the first d <= c unknowns; the others have a flat one.
-    """
-    d = prior_mean.shape[1]
-    M, b = G[:, 1:, 1:], G[:, 1:, 0]
-    log_det, cov, gain, precision = _covariance(M, prior_cov)
-    ahead = b - (M[:, :, :d] @ prior_mean[..., None])[..., 0]
-    mean = (cov @ ahead[..., None])[..., 0]
-    mean[:, :d] += prior_mean
-    pull = (gain.swapaxes(1, 2) @ ahead[..., None])[..., 0]
-    signed = np.concatenate([np.ones((len(G), 1)), -mean], 1)
-    value = log_det + _quadratic(G, signed) + _quadratic(prior_cov, pull)
-    weight = signed[:, :, None] * signed[:, None, :]
-    weight[:, 1:, 1:] += cov
-    by_prior_cov = precision - pull[:, :, None] * pull[:, None, :]
-    return Posterior(value, mean, cov, weight, -2 * pull, by_prior_cov, gain, pull, precision)
-
-
-def _quadratic(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Quadratic form x'Ax of each unit, (U,)."""
-    return ((matrices @ vectors[..., None])[..., 0] * vectors).sum(1)
-
-
-def _covariance(
-    M: np.ndarray, P: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Log-determinant, covariance, gain and (P + M^-1)^-1, the flat unknowns eliminated first."""
-    units, c, _ = M.shape
-    d = P.shape[1]
-    log_det = np.zeros(units)
-    information = M[:, :d, :d]  # on the state, once missing values are integrated out
-    if c > d:
-        flat = np.linalg.inv(M[:, d:, d:])
-        log_det += np.linalg.slogdet(M[:, d:, d:])[1]
-        loading = -flat @ M[:, d:, :d]
-        information = information + M[:, :d, d:] @ loading
-    if d:
-        spread = np.eye(d) + P @ information
-        log_det += np.linalg.slogdet(spread)[1]
-        gain = np.linalg.inv(spread)
-    else:
-        gain = np.empty((units, 0, 0))
-    cov, precision = gain @ P, information @ gain
-    if c > d:
-        across = cov @ loading.swapaxes(1, 2)
-        corner = flat + loading @ across
-        cov = np.block([[cov, across], [across.swapaxes(1, 2), corner]])
-        gain = np.concatenate([gain, loading @ gain], 1)
-    return log_det, cov, gain, (precision + precision.swapaxes(1, 2)) / 2
+    """Integrate the unknowns out of cross products G (U, 1 + c, 1 + c) of the whitened columns."""
+    whole, c = bordered(G, prior_mean, prior_cov), G.shape[1] - 1
+    state = np.arange(1, 1 + prior_mean.shape[1])
+    whole[:, state, c + state] = whole[:, c + state, state] = 1.0
+    H, b = whole[:, 1:, 1:], whole[:, 1:, :1]
+    inverse = np.linalg.inv(H)
+    signed = np.ones((len(G), len(whole[0]), 1))
+    np.negative(inverse @ b, out=signed[:, 1:])
+    # Sums of squares about the posterior mean, in which its rounding errors count as squares; in
+    # G_00 - b' H^{-1} b, the same, they would not, and a state of a large variance has large ones.
+    value = np.linalg.slogdet(H)[1]
+    for matrix, u in ((G, signed[:, : c + 1]), (prior_cov, signed[:, c + 1 :])):
+        value += (u.swapaxes(1, 2) @ matrix @ u)[:, 0, 0]
+    weight = signed @ signed.swapaxes(1, 2)
+    weight[:, 1:, 1:] += inverse
+    mean, cov = -signed[:, 1 : 1 + c, 0], inverse[:, :c, :c]
+    return Posterior(value, mean, cov, signed[..., 0], inverse, weight)
 
 
 def posterior_derivatives(
-    posterior: Posterior, dG: np.ndarray, d_prior_mean: np.ndarray, d_prior_cov: np.ndarray
+    posterior: Posterior, slopes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Derivatives of mean (U, k, c) and covariance (U, k, c, c) of a posterior.
 
-    Parameters are the derivatives (U, k, ...) of G and of the prior's moments.
+    From those (U, k, 1 + c + d, 1 + c + d) of the bordered matrix.
     """
-    cov, gain = posterior.cov[:, None], posterior.gain[:, None]
-    mean = (cov @ _ahead(posterior, dG)[..., None])[..., 0]
-    mean += (gain @ _toward(posterior, d_prior_mean, d_prior_cov)[..., None])[..., 0]
-    d_cov = gain @ d_prior_cov @ gain.swapaxes(2, 3) - cov @ dG[:, :, 1:, 1:] @ cov
-    return mean, d_cov
+    c, inverse = posterior.mean.shape[1], posterior.inverse
+    mean = _moved(posterior, slopes) @ inverse[:, :, :c]
+    cov = -inverse[:, None, :c] @ slopes[:, :, 1:, 1:] @ inverse[:, None, :, :c]
+    return mean, cov
 
 
-def posterior_change(
-    posterior: Posterior, dG: np.ndarray, d_prior_mean: np.ndarray, d_prior_cov: np.ndarray
-) -> Change:
-    """Derivatives of a posterior from those (U, k, ...) of G and of the prior's moments."""
-    mean, cov = posterior_derivatives(posterior, dG, d_prior_mean, d_prior_cov)
-    gain, precision = posterior.gain[:, None], posterior.precision[:, None]
-    back = gain.swapaxes(2, 3)
-    pull = (back @ _ahead(posterior, dG)[..., None])[..., 0]
-    pull -= (precision @ _toward(posterior, d_prior_mean, d_prior_cov)[..., None])[..., 0]
-    weight = np.zeros(dG.shape)
-    weight[:, :, 0, 1:] = weight[:, :, 1:, 0] = -mean
-    outer = mean[..., :, None] * posterior.mean[:, None, None, :]
-    weight[:, :, 1:, 1:] = cov + outer + outer.swapaxes(2, 3)
-    outer = pull[..., :, None] * posterior.pull[:, None, None, :]
-    by_prior_cov = back @ dG[:, :, 1:, 1:] @ gain - precision @ d_prior_cov @ precision
-    by_prior_cov -= outer + outer.swapaxes(2, 3)
-    return Change(weight, pull, by_prior_cov)
+def posterior_curvature(posterior: Posterior, slopes: np.ndarray) -> np.ndarray:
+    """Second derivatives (U, k, k) of the value where the bordered matrix is linear."""
+    moved, inverse = _moved(posterior, slopes), posterior.inverse
+    turned = inverse[:, None] @ slopes[:, :, 1:, 1:]
+    flat = (*turned.shape[:2], -1)
+    products = turned.reshape(flat) @ turned.swapaxes(2, 3).reshape(flat).swapaxes(1, 2)
+    return -2 * (moved @ inverse @ moved.swapaxes(1, 2)) - products
 
 
-def _ahead(posterior: Posterior, dG: np.ndarray) -> np.ndarray:
-    """Change of the pull of the data at the posterior mean, (U, k, c)."""
-    return dG[:, :, 1:, 0] - (dG[:, :, 1:, 1:] @ posterior.mean[:, None, :, None])[..., 0]
-
-
-def _toward(posterior: Posterior, d_prior_mean: np.ndarray, d_prior_cov: np.ndarray) -> np.ndarray:
-    """Change of the prior's centre, and of the room that a wider prior gives, (U, k, d)."""
-    return d_prior_mean + (d_prior_cov @ posterior.pull[:, None, :, None])[..., 0]
+def _moved(posterior: Posterior, slopes: np.ndarray) -> np.ndarray:
+    """Derivatives of b less those of H times H^{-1} b, (U, k, c + d)."""
+    return (slopes[:, :, 1:] @ posterior.signed[:, None, :, None])[..., 0]

@@ -114,7 +114,7 @@ class Sample:
         """Observations with zero for what is missing or padding, (U, T, n)."""
         return np.where(self.seen, self.y, 0.0)
 
-    @property
+    @cached_property
     def level(self) -> np.ndarray:
         """Row of the design that the state before the first row is stationary under.
 

@@ -10,7 +10,7 @@ as in the filter.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +26,44 @@ from tsrnn.linear.varma._specification import Coefficients, Shape
 _FEW = 64
 
 
-class Whitened(NamedTuple):
-    """Whitened filter: inverse factor (U, n, n) and moving average (U, q, n, n)."""
+class Filter:
+    """Map of forcing u_t to residuals e_t in units of the innovations, unit by unit.
 
-    inverse: np.ndarray
-    ma: np.ndarray
+    ``u_t = L e_t + Theta_1 L e_{t-1} + ... + Theta_q L e_{t-q}``, with L the innovations' factor
+    (U, n, n) and nothing before the first row. Forcing and residuals are arrays (T, n, U, lanes).
+    """
+
+    def __init__(self, coefficients: Coefficients, steps: int) -> None:
+        self.chol, self.steps = coefficients.chol, steps
+        self.carried = coefficients.ma @ self.chol[:, None]
+
+    def run(self, forcing: np.ndarray) -> np.ndarray:
+        """Residuals of a forcing."""
+        if self._is_small(forcing):
+            return _by_substitution(self._band, forcing)
+        return _by_recurrence(self.chol, self.carried, forcing)
+
+    def run_back(self, residuals: np.ndarray) -> np.ndarray:
+        """Transposed map, of residuals to forcing."""
+        if self._is_small(residuals):
+            return _by_substitution(self._band, residuals, transposed=True)
+        # Rows and targets in reverse order: the transposed factor is lower triangular again.
+        chol, carried = (a.swapaxes(-1, -2)[..., ::-1, ::-1] for a in (self.chol, self.carried))
+        return _by_recurrence(chol, carried, residuals[::-1, ::-1])[::-1, ::-1]
+
+    def _is_small(self, forcing: np.ndarray) -> bool:
+        return len(self.chol) == 1 and forcing.shape[3] <= _FEW
+
+    @cached_property
+    def _band(self) -> np.ndarray:
+        """Diagonals of the system of equations of the only unit, a column a row and target."""
+        matrices = np.concatenate([self.chol[:, None], self.carried], 1)[0]
+        count, n, _ = matrices.shape
+        below = np.zeros((n, (count + 1) * n))  # of each target, from the first one of its row on
+        below[:, : count * n] = matrices.transpose(2, 0, 1).reshape(n, count * n)
+        target = np.arange(n)[:, None]
+        below = below[target, target + np.arange(count * n)]
+        return np.tile(below, (self.steps, 1)).T
 
 
 class Lanes(NamedTuple):
@@ -41,11 +74,14 @@ class Lanes(NamedTuple):
     parameter, column : integer arrays of shape (L,)
     choice : array of shape (n_mean, L)
         One where a lane belongs to a parameter: it adds up lanes by parameter.
+    of_column : array of shape (L, C)
+        One where a lane belongs to a column.
     """
 
     parameter: np.ndarray
     column: np.ndarray
     choice: np.ndarray
+    of_column: np.ndarray
 
 
 class Sensitivities(NamedTuple):
@@ -63,65 +99,65 @@ class Sensitivities(NamedTuple):
     lanes: Lanes
 
 
-def whitening(coefficients: Coefficients) -> Whitened:
-    """The filter in units of the innovations."""
-    inverse = np.linalg.inv(coefficients.chol)
-    turned = inverse[:, None] @ coefficients.ma @ coefficients.chol[:, None]
-    return Whitened(inverse, turned)
-
-
-def columns(coefficients: Coefficients, sample: Sample, white: Whitened) -> np.ndarray:
+def columns(coefficients: Coefficients, sample: Sample, filter_: Filter) -> np.ndarray:
     """The matrix E, (T, n, U, C): zero-start residuals, then a column an unknown.
 
     Units with missing values must come one by one.
     """
-    return _within(filtered(white.ma, _forcing(coefficients, sample, white)), sample)
+    return _within(filter_.run(_forcing(coefficients, sample)), sample)
 
 
-def sensitivities(coefficients: Coefficients, sample: Sample, white: Whitened) -> Sensitivities:
+def sensitivities(coefficients: Coefficients, sample: Sample, filter_: Filter) -> Sensitivities:
     """E and its derivatives by the coefficients of the mean."""
     shape = sample.shape
-    n = shape.n
-    E = filtered(white.ma, _forcing(coefficients, sample, white))
-    steps, _, units, _ = E.shape
-    inputs = [sample.sources.swapaxes(0, 1)]
+    n, q = shape.n, shape.q
+    E = filter_.run(_forcing(coefficients, sample))
+    steps, _, units, width = E.shape
     times, targets = sample.missing
+    sources = sample.sources.swapaxes(0, 1)
     if len(times):
-        inputs.append(_missing_sources(shape.p, steps, times))
-    plain = _plain(coefficients.chol, E) if shape.q else E
-    for j in range(1, shape.q + 1):
-        late = np.zeros_like(plain)
-        late[j:] = plain[: steps - j]
-        inputs.append(late)
-    every = np.concatenate(inputs, 2)
-    count = every.shape[2]
-    forcing = np.zeros((steps, n, units, n, count))
+        missing = _missing_sources(shape.p, steps, times)
+        sources = np.concatenate([sources, missing], 2)
+    first, each = sources.shape[2], n * width
+    forcing = _zeros(steps, n, units, n, first + q * each)
+    plain = _plain(coefficients.chol, E) if q else E
     for i in range(n):
-        for a in range(i + 1):
-            np.multiply(every, white.inverse[:, i, a, None], out=forcing[:, i, :, a])
-    Z = filtered(white.ma, forcing.reshape(steps, n, units, n * count))
+        forcing[:, i, :, i, :first] = sources
+        for j in range(q):
+            late = first + j * each
+            forcing[j + 1 :, i, :, i, late : late + each] = plain[: steps - j - 1]
+    Z = filter_.run(forcing.reshape(steps, n, units, -1))
     lanes = _lanes(shape, tuple(targets))
     return Sensitivities(_within(E, sample), _within(Z, sample), lanes)
 
 
-def _forcing(coefficients: Coefficients, sample: Sample, white: Whitened) -> np.ndarray:
+def _forcing(coefficients: Coefficients, sample: Sample) -> np.ndarray:
     """Inputs of the filter for E, (T, n, U, C)."""
-    shape, inverse = sample.shape, white.inverse
+    shape = sample.shape
     n, d = shape.n, shape.d if shape.exact else 0
     times, targets = sample.missing
     units, steps, _ = sample.y.shape
-    forcing = np.zeros((steps, n, units, 1 + d + len(times)))
-    weights = [coefficients.design, *coefficients.ar.swapaxes(0, 1)]
-    mean = sample.sources @ np.concatenate(weights, 2).swapaxes(1, 2)
-    left = (sample.filled - mean) @ inverse.swapaxes(1, 2)
+    forcing = _zeros(steps, n, units, 1 + d + len(times))
+    weights = np.concatenate([coefficients.design, *coefficients.ar.swapaxes(0, 1)], 2)
+    left = sample.filled - sample.sources @ weights.swapaxes(1, 2)
     forcing[..., 0] = left.transpose(1, 2, 0)
+    target = np.arange(n)
     for lag in range(min(d // n, steps)):
-        forcing[lag, :, :, 1 + lag * n : 1 + (lag + 1) * n] = inverse.swapaxes(0, 1)
+        forcing[lag, target, :, 1 + lag * n + target] = 1.0
     for column, (t, i) in enumerate(zip(times, targets, strict=True), start=1 + d):
-        forcing[t, :, 0, column] = inverse[0, :, i]
+        forcing[t, i, 0, column] = 1.0
         for lag, phi in enumerate(coefficients.ar[0, : steps - 1 - t], start=1):
-            forcing[t + lag, :, 0, column] -= inverse[0] @ phi[:, i]
+            forcing[t + lag, :, 0, column] -= phi[:, i]
     return forcing
+
+
+def _zeros(steps: int, n: int, units: int, *lanes: int) -> np.ndarray:
+    """Zeros (T, n, U, ...); those of one unit lane after lane in memory, as LAPACK takes them."""
+    if units > 1:
+        return np.zeros((steps, n, units, *lanes))
+    count = len(lanes)
+    whole = np.zeros((*lanes, steps, n))
+    return whole.transpose(count, count + 1, *range(count))[:, :, None]
 
 
 def _missing_sources(p: int, steps: int, times: np.ndarray) -> np.ndarray:
@@ -135,6 +171,9 @@ def _missing_sources(p: int, steps: int, times: np.ndarray) -> np.ndarray:
 def _plain(chol: np.ndarray, E: np.ndarray) -> np.ndarray:
     """Columns in the units of the data, (T, U, n C)."""
     steps, n, units, width = E.shape
+    if units == 1:
+        by_lane = chol[0] @ E[:, :, 0].transpose(2, 1, 0)
+        return by_lane.transpose(2, 1, 0).reshape(steps, 1, n * width)
     flat = E.reshape(steps, n, units * width)
     result = np.zeros((steps, units, n, width))
     for i in range(n):
@@ -166,7 +205,8 @@ def _lanes(shape: Shape, missing: tuple[int, ...]) -> Lanes:
         1,
     ).ravel()
     choice = (np.arange(shape.n_mean)[:, None] == parameter).astype(float)
-    return Lanes(parameter, np.tile(column, n), choice)
+    column = np.tile(column, n)
+    return Lanes(parameter, column, choice, (column[:, None] == np.arange(width)).astype(float))
 
 
 def _within(array: np.ndarray, sample: Sample) -> np.ndarray:
@@ -176,27 +216,19 @@ def _within(array: np.ndarray, sample: Sample) -> np.ndarray:
     return np.where(sample.inside.T[:, None, :, None], array, 0.0)
 
 
-def filtered(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
-    """Residuals (T, n, U, lanes) of moving averages (U, q, n, n), from zero."""
-    units, q, _, _ = ma.shape
-    if q == 0:
-        return forcing
-    if units == 1 and forcing.shape[3] <= _FEW:
-        return _by_substitution(ma[0], forcing)
-    return _by_recurrence(ma, forcing)
-
-
-def filtered_backwards(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
-    """The adjoint filter: `filtered` with transposed matrices and time reversed."""
-    return filtered(ma.swapaxes(2, 3), np.ascontiguousarray(forcing[::-1]))[::-1]
-
-
-def _by_recurrence(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
+def _by_recurrence(chol: np.ndarray, carried: np.ndarray, forcing: np.ndarray) -> np.ndarray:
     """Units and lanes side by side in the recurrence."""
-    units, q, n, _ = ma.shape
+    units, q, n, _ = carried.shape
+    if q == 0:
+        return _whitened(chol, forcing)
     steps, _, _, lanes = forcing.shape
-    weights = np.repeat(ma.transpose(2, 1, 3, 0).reshape(n * q * n, units), lanes, 1)
-    inputs = torch.from_numpy(forcing.reshape(1, steps, n, units * lanes))
+    diagonal = 1 / np.diagonal(chol, axis1=1, axis2=2)
+    by_target = carried.transpose(2, 1, 3, 0).reshape(n, q * n, units)
+    parts = [
+        part for i in range(n) for part in (chol[:, i, :i].T, by_target[i], diagonal[None, :, i])
+    ]
+    weights = np.repeat(np.concatenate(parts), lanes, 1)
+    inputs = torch.from_numpy(np.ascontiguousarray(forcing).reshape(1, steps, n, units * lanes))
     with torch.no_grad():
         states, _ = recurrence(
             _filter_cell(n, q), inputs, torch.from_numpy(weights), outputs_only=True
@@ -204,32 +236,46 @@ def _by_recurrence(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
     return states.numpy().reshape(forcing.shape)
 
 
+def _whitened(chol: np.ndarray, forcing: np.ndarray) -> np.ndarray:
+    """Solutions of ``L e_t = u_t``."""
+    result = np.empty_like(forcing)
+    for i in range(chol.shape[1]):
+        left = forcing[:, i].copy()
+        for j in range(i):
+            left -= chol[:, i, j, None] * result[:, j]
+        np.divide(left, chol[:, i, i, None], out=result[:, i])
+    return result
+
+
 @cache
 def _filter_cell(n: int, q: int) -> Cell:
-    return Cell(f"vma_{n}_{q}", n * q, n, n * n * q, partial(_filter_step, n, q), outputs=n)
+    n_weights = n * n * q + n * (n + 1) // 2
+    return Cell(
+        f"vma_whitened_{n}_{q}", n * q, n, n_weights, partial(_filter_step, n, q), outputs=n
+    )
 
 
 def _filter_step(n, q, state, inputs, params):  # type: ignore[no-untyped-def]
-    """``e_t = u_t - Theta_1 e_{t-1} - ... - Theta_q e_{t-q}``, newest first in the state."""
-    width, new = n * q, []
+    """``L e_t = u_t - Theta_1 L e_{t-1} - ... - Theta_q L e_{t-q}``, newest first in the state."""
+    weights = iter(params)
+    new: list = []
     for i in range(n):
         value = inputs[i]
-        for weight, old in zip(params[i * width : (i + 1) * width], state, strict=True):
-            value = value - weight * old
-        new.append(value)
-    return (*new, *state[: width - n])
+        for known in (*new, *state):
+            value = value - next(weights) * known
+        new.append(value * next(weights))
+    return (*new, *state[: n * (q - 1)])
 
 
-def _by_substitution(ma: np.ndarray, forcing: np.ndarray) -> np.ndarray:
+def _by_substitution(
+    band: np.ndarray, forcing: np.ndarray, *, transposed: bool = False
+) -> np.ndarray:
     """The recurrence of one unit as a banded triangular system of equations."""
-    q, n, _ = ma.shape
-    steps, _, _, lanes = forcing.shape
-    below = np.zeros((n, n * (q + 1)))  # entries under the diagonal, a row a target
-    column = np.arange(n)
-    for lag in range(1, q + 1):
-        below[column, lag * n + column[:, None] - column] = ma[lag - 1]
-    band = np.broadcast_to(below, (steps, *below.shape)).reshape(-1, below.shape[1]).T
-    solution, failed = lapack.dtbtrs(band, forcing.reshape(steps * n, lanes), uplo="L", diag="U")
+    steps, n, _, lanes = forcing.shape
+    right = forcing.reshape(steps * n, lanes)
+    solution, failed = lapack.dtbtrs(band, right, uplo="L", trans="T" if transposed else "N")
     if failed:
         raise ValueError(f"LAPACK's dtbtrs refused its argument number {-failed}")
-    return np.ascontiguousarray(solution).reshape(forcing.shape)
+    # Row after row of a target of a lane in memory, for products over time.
+    by_lane = np.ascontiguousarray(solution.T.reshape(lanes, steps, n).swapaxes(1, 2))
+    return by_lane.transpose(2, 1, 0)[:, :, None]

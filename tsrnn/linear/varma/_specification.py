@@ -39,32 +39,32 @@ class Shape:
     n_exog: int
     exact: bool
 
-    @property
+    @cached_property
     def n_trend(self) -> int:
         """Trend columns."""
         return len(TRENDS[self.trend])
 
-    @property
+    @cached_property
     def n_design(self) -> int:
         """Trend and exogenous columns."""
         return self.n_trend + self.n_exog
 
-    @property
+    @cached_property
     def lags(self) -> int:
         """Blocks of the state: max(p, q)."""
         return max(self.p, self.q)
 
-    @property
+    @cached_property
     def d(self) -> int:
         """Dimension of the state."""
         return self.n * self.lags
 
-    @property
+    @cached_property
     def n_mean(self) -> int:
         """Parameters of the conditional mean; those of the covariance follow them."""
         return self.n * (self.n_design + self.n * (self.p + self.q))
 
-    @property
+    @cached_property
     def k(self) -> int:
         """Number of parameters."""
         return self.n_mean + self.n * (self.n + 1) // 2
@@ -88,6 +88,12 @@ class Shape:
         return np.hstack([trend, exog])
 
     @cached_property
+    def at_mean(self) -> np.ndarray:
+        """Positions of all coefficients of an equation, (n, n_design + n p + n q)."""
+        lags = (at.reshape(self.n, -1) for at in (self.at_ar, self.at_ma))
+        return np.hstack([self.at_design, *lags])
+
+    @cached_property
     def at_chol(self) -> np.ndarray:
         """Positions of the lower triangle of the covariance's factor, row by row."""
         return np.arange(self.n_mean, self.k)
@@ -107,12 +113,15 @@ class Shape:
 
     def unpack(self, params: np.ndarray) -> Coefficients:
         """Matrices of parameters (U, k)."""
-        chol = np.zeros((len(params), self.n, self.n))
-        chol[:, *self.triangle] = params[:, self.at_chol]
+        n, units = self.n, len(params)
+        chol = np.zeros((units, n, n))
+        chol[:, *self.triangle] = params[:, self.n_mean :]
+        mean = params[:, self.at_mean]  # fancy indexing once: it is what small models wait for
+        ma = self.n_design + n * self.p
         return Coefficients(
-            params[:, self.at_design],
-            params[:, self.at_ar].swapaxes(1, 2),
-            params[:, self.at_ma].swapaxes(1, 2),
+            mean[..., : self.n_design],
+            mean[..., self.n_design : ma].reshape(units, n, self.p, n).swapaxes(1, 2),
+            mean[..., ma:].reshape(units, n, self.q, n).swapaxes(1, 2),
             chol,
         )
 

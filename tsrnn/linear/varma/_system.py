@@ -32,18 +32,16 @@ class System(NamedTuple):
 
 def system(shape: Shape, coefficients: Coefficients) -> System:
     """State space of coefficients."""
-    n, lags, units = shape.n, shape.lags, len(coefficients.chol)
-    phi, theta = (
-        np.concatenate([a, np.zeros((units, lags - a.shape[1], n, n))], 1)
-        for a in (coefficients.ar, coefficients.ma)
-    )
-    phi, theta = (a.reshape(units, shape.d, n) for a in (phi, theta))
-    T = np.zeros((units, shape.d, shape.d))
-    T[:, :, :n] = phi
-    above = np.arange(shape.d - n)
-    T[:, above, above + n] = 1.0
-    sigma = coefficients.chol @ coefficients.chol.swapaxes(1, 2)
-    return System(T, phi + theta, sigma)
+    n, d, units = shape.n, shape.d, len(coefficients.chol)
+    phi, theta = (a.reshape(units, a.shape[1] * n, n) for a in (coefficients.ar, coefficients.ma))
+    T, K = np.zeros((units, d, d)), np.zeros((units, d, n))
+    T[:, : phi.shape[1], :n] = phi
+    if d > n:
+        above = np.arange(d - n)
+        T[:, above, above + n] = 1.0
+    K[:, : phi.shape[1]] = phi
+    K[:, : theta.shape[1]] += theta
+    return System(T, K, coefficients.chol @ coefficients.chol.swapaxes(1, 2))
 
 
 @cache
@@ -60,10 +58,10 @@ def system_derivatives(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def chol_derivatives(shape: Shape) -> np.ndarray:
-    """Derivative of the covariance's factor by each of its entries, (k - n_mean, n, n)."""
-    rows, columns = shape.triangle
-    result = np.zeros((len(rows), shape.n, shape.n))
+def chol_derivatives(n: int) -> np.ndarray:
+    """Derivative of the covariance's factor by each of its entries, (n (n + 1) / 2, n, n)."""
+    rows, columns = np.tril_indices(n)
+    result = np.zeros((len(rows), n, n))
     result[np.arange(len(rows)), rows, columns] = 1.0
     return result
 
@@ -71,6 +69,11 @@ def chol_derivatives(shape: Shape) -> np.ndarray:
 def spectral_radius(lags: np.ndarray) -> np.ndarray:
     """Largest modulus of the roots of coefficient matrices (U, lags, n, n), zero if none."""
     return np.abs(inverse_roots(lags)).max(1, initial=0.0)
+
+
+def root_bound(lags: np.ndarray) -> np.ndarray:
+    """Bound (U,) of `spectral_radius` where it is below one, for less: the largest row sum."""
+    return np.abs(lags).sum((1, 3)).max(1)
 
 
 def inverse_roots(lags: np.ndarray) -> np.ndarray:
@@ -118,28 +121,67 @@ def stationary_moments(
     return mean, _square(cov)
 
 
+class _Places(NamedTuple):
+    """Places of numbers in derivatives by the parameters, zero being number 0 of each list.
+
+    Attributes
+    ----------
+    constants : integer array of shape (k, d)
+        Of dT mean + dw among 0, the entries of the mean and those of the level.
+    loadings : integer array of shape (k, d, d + n)
+        Of (dT, d(K chol)) among 0, 1, the entries of chol and those of K.
+    second : integer array of shape (n_mean, k - n_mean)
+        Of the sum of A * (dK d chol) among 0 and the entries of A (d, n).
+    """
+
+    constants: np.ndarray
+    loadings: np.ndarray
+    second: np.ndarray
+
+
+@cache
+def _places(shape: Shape) -> _Places:
+    n, d, k, n_mean = shape.n, shape.d, shape.k, shape.n_mean
+    dT, dK = system_derivatives(shape)
+    parameter, row, column = np.nonzero(dT)
+    constants = np.zeros((k, d), int)
+    constants[parameter, row] = 1 + column
+    constants[shape.at_design, np.arange(n)[:, None]] = 1 + d + np.arange(shape.n_design)
+    loadings = np.zeros((k, d, d + n), int)
+    loadings[parameter, row, column] = 1
+    parameter, row, column = np.nonzero(dK)
+    loadings[parameter, row, d:] = 2 + n * column[:, None] + np.arange(n)
+    second = np.zeros((n_mean, k - n_mean), int)
+    for entry, (i, j) in enumerate(zip(*shape.triangle, strict=True)):
+        loadings[n_mean + entry, :, d + j] = 2 + n**2 + n * np.arange(d) + i
+        second[parameter[column == i], entry] = 1 + n * row[column == i] + j
+    return _Places(constants, loadings, second)
+
+
 def stationary_derivatives(
     shape: Shape, coefficients: Coefficients, matrices: System, level: np.ndarray
 ) -> Stationary:
-    """Stationary moments and their derivatives by the parameters."""
-    T, K, sigma = matrices
-    dT, dK = system_derivatives(shape)
-    d_sigma = _sigma_derivatives(shape, coefficients)
+    """Stationary moments and their derivatives by the parameters.
+
+    With R = K chol the covariance solves P = T P T' + R R'.
+    """
+    T, K, _ = matrices
+    units, places = len(T), _places(shape)
+    R = K @ coefficients.chol
     inverse = np.linalg.inv(_first_order(T))
     operator = np.linalg.inv(_second_order(T))
-    effect = _applied(coefficients.design, level)
-    mean = _applied(inverse, _padded(shape, effect))
-    cov = _square(_applied(operator, _flat(K @ sigma @ K.swapaxes(1, 2))))
+    mean = _applied(inverse, _padded(shape, _applied(coefficients.design, level)))
+    cov = _square(_applied(operator, _flat(R @ R.swapaxes(1, 2))))
 
-    sources = (dT @ mean[:, None, :, None])[..., 0]
-    sources[:, shape.at_design, np.arange(shape.n)[:, None]] += level[:, None]
-    d_mean = sources @ inverse.swapaxes(1, 2)
-
-    half = dT @ (cov @ T.swapaxes(1, 2))[:, None] + dK @ (sigma @ K.swapaxes(1, 2))[:, None]
-    shocks = half + half.swapaxes(2, 3)
-    shocks[:, shape.n_mean :] += K[:, None] @ d_sigma @ K[:, None].swapaxes(2, 3)
-    d_cov = _square(_flat(shocks) @ operator.swapaxes(1, 2))
-    return Stationary(mean, cov, d_mean, d_cov, (inverse, operator, T, K, sigma, d_sigma))
+    zero = np.zeros((units, 1))
+    constants = np.concatenate([zero, mean, level], 1)[:, places.constants]
+    d_mean = constants @ inverse.swapaxes(1, 2)
+    entries = np.concatenate([zero, zero + 1.0, _flat(coefficients.chol), _flat(K)], 1)
+    loadings = entries[:, places.loadings]
+    across = np.concatenate([cov @ T.swapaxes(1, 2), R.swapaxes(1, 2)], 1)
+    half = loadings @ across[:, None]
+    d_cov = _square(_flat(half + half.swapaxes(2, 3)) @ operator.swapaxes(1, 2))
+    return Stationary(mean, cov, d_mean, d_cov, (inverse, operator, T, R, loadings))
 
 
 def known_start(units: int, k: int) -> Stationary:
@@ -153,44 +195,37 @@ def stationary_curvature(
     shape: Shape, prior: Stationary, by_mean: np.ndarray, by_cov: np.ndarray
 ) -> np.ndarray:
     """Second derivatives (U, k, k) of the stationary moments, weighted, `by_cov` symmetric."""
-    inverse, operator, T, K, sigma, d_sigma = prior.second
-    dT, dK = system_derivatives(shape)
-    units, k, n_mean = len(T), shape.k, shape.n_mean
-    y = _applied(inverse.swapaxes(1, 2), by_mean)
-    along = y @ dT.swapaxes(0, 1).reshape(shape.d, -1)
-    crossed = along.reshape(units, k, shape.d) @ prior.d_mean.swapaxes(1, 2)
-
-    Y = _square(_applied(operator.swapaxes(1, 2), _flat(by_cov)))[:, None]
-    flat_T, flat_K = dT.reshape(k, -1), dK.reshape(k, -1)
-    half = (Y @ dT @ prior.cov[:, None]).reshape(units, k, -1) @ flat_T.T
-    half += (Y @ dK @ sigma[:, None]).reshape(units, k, -1) @ flat_K.T
-    through_T = T.swapaxes(1, 2)[:, None] @ (Y @ dT)
-    crossed += 2 * through_T.reshape(units, k, -1) @ _flat(prior.d_cov).swapaxes(1, 2)
-    through_K = (K.swapaxes(1, 2)[:, None] @ (Y @ dK)).reshape(units, k, -1)
-    crossed[..., n_mean:] += 2 * through_K @ _flat(d_sigma).swapaxes(1, 2)
-    result = crossed + crossed.swapaxes(1, 2) + 2 * half
-    inner = K.swapaxes(1, 2) @ Y[:, 0] @ K
-    d_chol = chol_derivatives(shape)
-    pushed = (inner[:, None] @ d_chol).reshape(units, len(d_chol), -1)
-    result[:, n_mean:, n_mean:] += 2 * pushed @ d_chol.reshape(len(d_chol), -1).T
-    return result
+    inverse, operator, T, R, loadings = prior.second
+    units, k, d = len(T), shape.k, shape.d
+    # Weights of what the two equations are solved for, by the adjoints of the equations.
+    y = by_mean[:, None] @ inverse
+    Y = _square(_flat(by_cov)[:, None] @ operator)
+    along = (y @ system_derivatives(shape)[0].swapaxes(0, 1).reshape(d, -1)).reshape(units, k, d)
+    pressed = Y @ loadings
+    through_T = (T.swapaxes(1, 2)[:, None] @ pressed[..., :d]).reshape(units, k, -1)
+    crossed = along @ prior.d_mean.swapaxes(1, 2)
+    crossed += 2 * through_T @ _flat(prior.d_cov).swapaxes(1, 2)
+    entries = np.concatenate([np.zeros((units, 1)), 2 * _flat(Y[:, 0] @ R)], 1)
+    crossed[:, : shape.n_mean, shape.n_mean :] += entries[:, _places(shape).second]
+    pressed[..., :d] = pressed[..., :d] @ prior.cov[:, None]
+    half = pressed.reshape(units, k, -1) @ loadings.reshape(units, k, -1).swapaxes(1, 2)
+    return crossed + crossed.swapaxes(1, 2) + 2 * half
 
 
-def _sigma_derivatives(shape: Shape, coefficients: Coefficients) -> np.ndarray:
-    """Derivatives of the innovations' covariance by its factor, (U, k - n_mean, n, n)."""
-    half = chol_derivatives(shape) @ coefficients.chol[:, None].swapaxes(2, 3)
-    return half + half.swapaxes(2, 3)
+@cache
+def _identity(d: int) -> np.ndarray:
+    return np.eye(d)
 
 
 def _first_order(T: np.ndarray) -> np.ndarray:
-    return np.eye(T.shape[1]) - T
+    return _identity(T.shape[1]) - T
 
 
 def _second_order(T: np.ndarray) -> np.ndarray:
     """The matrix of P -> P - T P T' on flattened P."""
     units, d, _ = T.shape
-    kron = np.einsum("uij,ukl->uikjl", T, T).reshape(units, d * d, d * d)
-    return np.eye(d * d) - kron
+    kron = T[:, :, None, :, None] * T[:, None, :, None, :]
+    return _identity(d * d) - kron.reshape(units, d * d, d * d)
 
 
 def _applied(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -198,6 +233,8 @@ def _applied(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def _padded(shape: Shape, effect: np.ndarray) -> np.ndarray:
+    if shape.d == shape.n:
+        return effect
     return np.concatenate([effect, np.zeros((len(effect), shape.d - shape.n))], 1)
 
 

@@ -26,7 +26,7 @@ from tsrnn.linear.varma._filter import (
     state_on,
 )
 from tsrnn.linear.varma._fit import Search, Standardised, estimates_of, search, standardised
-from tsrnn.linear.varma._likelihood import admissible
+from tsrnn.linear.varma._likelihood import admissible, evaluate
 from tsrnn.linear.varma._prepare import fit_scaling, rows_of, sample_of, trend_of
 from tsrnn.linear.varma._results import VARMAResults
 from tsrnn.linear.varma._specification import Coefficients, Shape, shape_of
@@ -97,24 +97,27 @@ class VARMAFamily(Family):
             "the parameters given are not admissible: the moving average must be invertible"
             f"{needs} and the entries sqrt.var positive."
         )
+        refused = dict.fromkeys(np.flatnonzero(~usable).tolist(), reason)
         units = np.flatnonzero(usable)
-        chosen = sample.select(units) if len(units) else sample
-        yield (
-            Standardised(units, chosen, fit_scaling(chosen)) if len(units) else None,
-            dict.fromkeys(np.flatnonzero(~usable).tolist(), reason),
-        )
+        if not len(units):
+            yield None, refused
+            return
+        chosen = sample.select(units)
+        scaling = fit_scaling(chosen)
+        standard = scaling.standardised(chosen)
+        yield Standardised(units, scaling, standard, chosen.presample), refused
 
     def search(self, sample: Standardised, verbose: int) -> Search:
         count = f"{self.shape.k} parameters of {len(sample.units)} series"
-        return search(sample.standard, sample.start, self.n_starts, count if verbose else "")
+        return search(sample.sample, sample.start, self.n_starts, count if verbose else "")
 
     def given(self, sample: Standardised, params: np.ndarray) -> Search:
-        none = np.zeros(len(params), int)
-        return Search(sample.scaling.standard(self.shape, params), none, none == 0, none, none)
+        none, standard = np.zeros(len(params), int), sample.scaling.standard(self.shape, params)
+        value = evaluate(standard, sample.sample, exact=False).value
+        return Search(standard, value, none, none == 0, none, none)
 
     def infer(self, sample: Standardised, optimum: Search) -> tuple[Estimates, Arrays]:
-        estimates = estimates_of(sample.sample, sample.scaling, self.names, optimum)
-        return estimates, {"presample": sample.sample.presample}
+        return estimates_of(sample, self.names, optimum), {"presample": sample.presample}
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         state, fitted = self._no_state(len(units.params)), units.fitted
