@@ -208,7 +208,7 @@ class Network:
     def shape(self) -> tuple[Any, ...]:
         """Everything in which networks that are trained side by side agree."""
         settings, parameters = self.training.settings, self.model.named_parameters()
-        shapes = tuple((name, tuple(p.shape), p.requires_grad) for name, p in parameters)
+        shapes = tuple((name, tuple(p.shape)) for name, p in parameters)
         return shapes, settings.input_size, settings.horizon, settings.loss
 
     @property
@@ -329,15 +329,16 @@ class SideBySide:
         self.options: dict[str, Any] = {
             "models": [n.model for n in networks],
             "epochs": [n.segments(offset) for n, offset in self.placed],
-            "groups": [_trained(n.groups()) for n in networks],
+            "groups": [n.groups() for n in networks],
             "loss": self.loss,
             "collate": joined.collate,
+            "stacked": joined.stacked,
             "at_once": at_once,
             "verbose": trainings[0].verbose,
         }
 
     def loss(self, data: StepData) -> Tensor:
-        """Mean loss of the batch of a replicate."""
+        """Mean loss of the batch of a replicate, or of each."""
         return data.loss(self._model, self._loss)
 
     def checked(
@@ -349,11 +350,6 @@ class SideBySide:
                 if result.failure is not None:
                     raise result.failure
             yield n, result
-
-
-def _trained(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Parameter groups without what the form of the linear path leaves out."""
-    return [group | {"params": [p for p in group["params"] if p.requires_grad]} for group in groups]
 
 
 @contextmanager
