@@ -102,9 +102,15 @@ def from_moments(mean: np.ndarray, scale: np.ndarray) -> StandardScaler:
     return scaler
 
 
+def z_scores(values: np.ndarray, scaler: StandardScaler) -> np.ndarray:
+    """Standardised columns, as `scaler.transform` has them bit for bit, without its checks."""
+    result: np.ndarray = (values - scaler.mean_) / scaler.scale_
+    return result
+
+
 def scaled(sequences: Sequences, scaler: StandardScaler | None) -> Sequences:
     """Sequences as the network sees them; numbers too large for float32 are refused."""
-    values = sequences.values if scaler is None else scaler.transform(sequences.values)
+    values = sequences.values if scaler is None else z_scores(sequences.values, scaler)
     too_large = np.abs(values) > LARGEST
     if too_large.any():
         row, column = np.argwhere(too_large)[0]

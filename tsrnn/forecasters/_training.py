@@ -38,7 +38,7 @@ LEAST_WARM_UP = 8  # a state that starts from zero sees a few rows, however shor
 VALIDATION_POSITIONS = 100_000  # forecasts are enough to tell epochs apart
 ROWS_OF_START = 20_000  # are enough for the spread of errors
 AT_ONCE = 256  # networks side by side: they share the overhead of a step
-POSITIONS_AT_ONCE = 2**16  # rows of all of them: some hundred megabytes of 64 float32 states
+POSITIONS_AT_ONCE = 2**13  # rows of all of them: 64 float32 states of more leave the caches
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
 WIDTH_COUNTED = 64  # layer width, over the block size, of networks whose parameters are counted
 
