@@ -264,9 +264,7 @@ class PooledData:
         Whether the samples of networks stand one below the other, without a first axis.
     """
 
-    def __init__(
-        self, parts: Sequence[TrainingData], bounds: Sequence[Any], stacked: bool
-    ) -> None:
+    def __init__(self, parts: Sequence[TrainingData], bounds: Sequence[Any], stacked: bool) -> None:
         lengths = [part.lengths for part in parts]
         sequences = Sequences(
             torch.cat([part.values for part in parts]).numpy(),

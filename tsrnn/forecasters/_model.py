@@ -33,7 +33,8 @@ class Parts(NamedTuple):
 
     def total(self) -> Tensor:
         """The forecast."""
-        return self.level + self.linear + self.network + self.future
+        parts = (part for part in (self.linear, self.network, self.future) if part.ndim)
+        return sum(parts, start=self.level)
 
 
 class ForecastModel(nn.Module):

@@ -199,7 +199,9 @@ class StepData(NamedTuple):
 
     def stacked(self) -> StepData:
         """Replicates one below the other, as models take them that `take_replicates`."""
-        *parts, total = (t.flatten(0, 1) if isinstance(t, Tensor) and t.ndim > 1 else t for t in self)
+        *parts, total = (
+            t.flatten(0, 1) if isinstance(t, Tensor) and t.ndim > 1 else t for t in self
+        )
         return StepData(*parts, total)
 
     def loss(self, model: ForecastModel, loss: str) -> Tensor:

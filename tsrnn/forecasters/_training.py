@@ -38,7 +38,9 @@ LEAST_WARM_UP = 8  # a state that starts from zero sees a few rows, however shor
 VALIDATION_POSITIONS = 100_000  # forecasts are enough to tell epochs apart
 ROWS_OF_START = 20_000  # are enough for the spread of errors
 AT_ONCE = 256  # networks side by side: they share the overhead of a step
-POSITIONS_AT_ONCE = 2**13  # rows of all of them: 64 float32 states of more leave the caches
+POSITIONS_IN_CACHE = 2**13  # rows of all of them, of 64 float32 states: so many stay in the caches
+LEAST_AT_ONCE = 8  # of networks whose rows do not, still share the overhead
+POSITIONS_AT_ONCE = 2**16  # at most: some hundred megabytes
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
 WIDTH_COUNTED = 64  # layer width, over the block size, of networks whose parameters are counted
 
@@ -274,6 +276,9 @@ def estimate_on_all(
         networks += of_training
         members.append([n.model for n in of_training])
     moving = [n for n in networks if rates[id(n)]]  # others stay at the start
+    moving.sort(
+        key=lambda n: -len(rates[id(n)])
+    )  # the longest first: they are not alone at the end
     for group, at_once in _groups(moving):
         if at_once == 1:
             from tsrnn.training import train_for
@@ -301,7 +306,9 @@ def _groups(networks: Sequence[Network]) -> Iterator[tuple[list[Network], int]]:
         # Those of similar length side by side: the longest is what all are padded to.
         size = {id(n): n.positions for n in group}
         group.sort(key=lambda n: size[id(n)])
-        yield group, max(1, min(AT_ONCE, POSITIONS_AT_ONCE // size[id(group[-1])]))
+        longest = size[id(group[-1])]
+        in_cache = max(LEAST_AT_ONCE, POSITIONS_IN_CACHE // longest)
+        yield group, max(1, min(AT_ONCE, in_cache, POSITIONS_AT_ONCE // longest))
 
 
 class SideBySide:

@@ -15,11 +15,10 @@ from tqdm import tqdm
 
 from tsrnn.training._course import Course, PlannedCourse, ValidatedCourse
 from tsrnn.training._epoch import Epoch
-from tsrnn.training._parameter_groups import CLIP_NORM
+from tsrnn.training._parameter_groups import CLIP_NORM, descend
 
 AT_ONCE = 256  # replicates in one pass: they share its overhead, and its memory
 WORTH_REPLACING = 0.125  # share of the replicates in a pass that have stopped
-BETAS, EPSILON = (0.9, 0.999), 1e-8  # of torch's AdamW
 CLIP_EPSILON = 1e-6  # of torch's clip_grad_norm_
 
 Loss = Callable[[Any], Tensor]
@@ -114,8 +113,8 @@ def train_replicates(
 
     Every replicate draws its batches from the generator of its epoch, and has its gradient norm
     clipped, its learning rate halved, its training stopped and its best weights kept by itself;
-    the numbers are those of `train`, to rounding. What the models compute runs in one pass, in which
-    waiting replicates take the places of those that have stopped.
+    the numbers are those of `train`, to rounding. What the models compute runs in one pass, where
+    replicates that wait take the places of those that have stopped.
 
     Parameters
     ----------
@@ -303,7 +302,9 @@ def _train(
                     data = on_device(collate([held_out[i] for i in running]), stack.device)
                     if new:
                         errors = stack.errors(data)
-                courses |= {i: start(i, e) for i, e in zip(running, errors, strict=True) if i in new}
+                courses |= {
+                    i: start(i, e) for i, e in zip(running, errors, strict=True) if i in new
+                }
                 ended = {i for i in new if courses[i].stopped}
             going = [i for i in running if i not in ended]
             passes = {i: iter(epochs[i]) for i in going}
@@ -472,11 +473,7 @@ class Stack:
         for (rate, decay), runs in self._plan.items():
             chosen = [run for k, run in runs if all_move or moves[k]]
             if chosen:
-                weights, gradients, means, squares, steps = map(list, zip(*chosen, strict=True))
-                torch._fused_adamw_(
-                    weights, gradients, means, squares, [], steps, lr=rate, beta1=BETAS[0],
-                    beta2=BETAS[1], weight_decay=decay, eps=EPSILON, amsgrad=False, maximize=False,
-                )  # fmt: skip
+                descend(*map(list, zip(*chosen, strict=True)), rate, decay)
 
     @torch.no_grad()
     def errors(self, batch: Any) -> list[float]:
