@@ -301,8 +301,9 @@ class PooledData:
         weight = data.weight * inside.flatten(0, 1)
         if self._stacked:
             if bounds is not None:
-                of_samples = (t.repeat_interleave(positions.shape[1], 0) for t in bounds)
-                bounds = tuple(t[:, None] if self._data.many_to_many else t for t in of_samples)
+                least, largest = (t.repeat_interleave(positions.shape[1], 0) for t in bounds)
+                steps = self._data.many_to_many
+                bounds = (least[:, None], largest[:, None]) if steps else (least, largest)
             return data._replace(weight=weight, n_targets=counts.sum(1), bounds=bounds)
         x, target, weight = (
             part.unflatten(0, positions.shape) for part in (data.x, data.target, weight)
@@ -430,7 +431,8 @@ class RiskOfSamples:
         if batch.bounds is not None:
             output = output.clamp(*batch.bounds)
         loss = LOSSES[self.loss](output, batch.target)
-        return tuple(_summed(t, batch.n_targets) for t in (batch.weight * loss, batch.weight))
+        weighted = _summed(batch.weight * loss, batch.n_targets)
+        return weighted, _summed(batch.weight, batch.n_targets)
 
 
 def _summed(values: Tensor, n_targets: int | Tensor) -> Tensor:

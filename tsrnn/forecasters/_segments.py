@@ -199,10 +199,12 @@ class StepData(NamedTuple):
 
     def stacked(self) -> StepData:
         """Replicates one below the other, as models take them that `take_replicates`."""
-        *parts, total = (
-            t.flatten(0, 1) if isinstance(t, Tensor) and t.ndim > 1 else t for t in self
-        )
-        return StepData(*parts, total)
+        flat = {
+            name: part.flatten(0, 1)
+            for name, part in self._asdict().items()
+            if isinstance(part, Tensor) and name != "total"
+        }
+        return self._replace(**flat)
 
     def loss(self, model: ForecastModel, loss: str) -> Tensor:
         """Mean loss over all known targets of the rows that forecast; of each stacked replicate."""

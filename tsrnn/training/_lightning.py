@@ -266,12 +266,13 @@ def _step(optimizer: torch.optim.Optimizer) -> None:
         groups.append((group, moving, states))
     for group, moving, states in groups:
         if moving:
+            gradients = [p.grad for p in moving if p.grad is not None]
             means, squares, steps = (
                 [state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step")
             )
             torch._foreach_add_(steps, 1)
-            gradients = [p.grad for p in moving]
-            descend(moving, gradients, means, squares, steps, group["lr"], group["weight_decay"])
+            of_group = moving, gradients, means, squares, steps
+            descend(of_group, group["lr"], group["weight_decay"])
 
 
 class Task(pl.LightningModule):

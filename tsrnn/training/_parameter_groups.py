@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -53,20 +53,13 @@ def parameter_groups(
     ]
 
 
-def descend(
-    weights: list[Tensor],
-    gradients: list[Tensor],
-    means: list[Tensor],
-    squares: list[Tensor],
-    steps: list[Tensor],
-    rate: float,
-    decay: float,
-) -> None:
+def descend(tensors: Sequence[list[Tensor]], rate: float, decay: float) -> None:
     """Step of torch's AdamW, without what its class does around it at each step.
 
-    `means` and `squares` are the moments of the gradients, and `steps` the number of steps of
-    each, this one included.
+    `tensors` are lists of weights, their gradients, the moments of these, of first and second
+    order, and the number of steps of each, this one included.
     """
+    weights, gradients, means, squares, steps = tensors
     torch._fused_adamw_(
         weights, gradients, means, squares, [], steps, lr=rate, beta1=BETAS[0], beta2=BETAS[1],
         weight_decay=decay, eps=EPSILON, amsgrad=False, maximize=False,

@@ -473,7 +473,7 @@ class Stack:
         for (rate, decay), runs in self._plan.items():
             chosen = [run for k, run in runs if all_move or moves[k]]
             if chosen:
-                descend(*map(list, zip(*chosen, strict=True)), rate, decay)
+                descend([list(part) for part in zip(*chosen, strict=True)], rate, decay)
 
     @torch.no_grad()
     def errors(self, batch: Any) -> list[float]:
