@@ -301,9 +301,9 @@ class PooledData:
         weight = data.weight * inside.flatten(0, 1)
         if self._stacked:
             if bounds is not None:
-                least, largest = (t.repeat_interleave(positions.shape[1], 0) for t in bounds)
+                low, high = (t.repeat_interleave(positions.shape[1], 0) for t in bounds)
                 steps = self._data.many_to_many
-                bounds = (least[:, None], largest[:, None]) if steps else (least, largest)
+                bounds = (low[:, None], high[:, None]) if steps else (low, high)
             return data._replace(weight=weight, n_targets=counts.sum(1), bounds=bounds)
         x, target, weight = (
             part.unflatten(0, positions.shape) for part in (data.x, data.target, weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -199,7 +199,7 @@ class StepData(NamedTuple):
 
     def stacked(self) -> StepData:
         """Replicates one below the other, as models take them that `take_replicates`."""
-        flat = {
+        flat: dict[str, Any] = {
             name: part.flatten(0, 1)
             for name, part in self._asdict().items()
             if isinstance(part, Tensor) and name != "total"
