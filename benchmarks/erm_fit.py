@@ -292,8 +292,9 @@ def profile(data: Data, epochs: int) -> None:
     watch.wrap(torch.Tensor, "backward", "backward")
     watch.wrap(kernels, "_forward", "recurrence forward, with validation")
     watch.wrap(kernels, "_backward", "recurrence backward")
-    watch.wrap(import_module("torch.optim.adam"), "adam", "optimiser")
-    watch.wrap(nn.utils, "clip_grad_norm_", "clipping")
+    lightning = import_module("tsrnn.training._lightning")
+    watch.wrap(lightning, "_step", "optimiser")
+    watch.wrap(lightning, "_clip_gradient", "clipping")
     watch.wrap(training, "train", "in all")
     estimator(BLOCKS, epochs).fit(*data)
     parts = {name: seconds / epochs for name, seconds in watch.seconds.items()}

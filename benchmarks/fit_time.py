@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -68,7 +67,7 @@ def split_of_a_fit() -> dict[str, float]:
     watch.wrap(_training._TrainingLoss, "__call__", "forward")
     watch.wrap(torch.Tensor, "backward", "backward")
     watch.wrap(_lightning, "_clip_gradient", "optimiser")
-    watch.wrap(import_module("torch.optim.adam"), "adam", "optimiser")
+    watch.wrap(_lightning, "_step", "optimiser")
     watch.wrap(_training._Validation, "__call__", "validation")
     watch.wrap(_fit, "ValidationErrors", "intervals")
     watch.wrap(_fit, "calibrate", "intervals")

@@ -1,19 +1,40 @@
-"""Many small networks: trained in one pass against one after the other."""
+"""Many small networks: trained in one pass against one after the other, beside the floor of a step.
+
+Networks of two layers with blocks of 2, each on a series of 200 rows of its own, with 12 outputs.
+"stacked" is how layers are trained whose kernels run in time order; "vmap" is for all others. The
+floor of a network and step is made of its operations at the rates of one thread, measured here:
+three matrix products of the second layer and three of the head, the recurrences of both layers
+forward and backward, in the caches. With ``--series`` a whole fit, ``ParaRNNForecaster`` with
+``per_series=True`` to so many monthly series of 200 rows: what of it is training, and how full its
+passes are.
+"""
 
 from __future__ import annotations
 
+import argparse
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+from unittest.mock import patch
 
+import numpy as np
+import pandas as pd
 import torch
-from _timing import print_machine, print_table
+from _timing import median_ms, print_machine, print_table
+from fit_time import monthly_series
 from torch import Tensor, nn
 
+from tsrnn import ParaRNNForecaster
+from tsrnn.forecasters import _fit
+from tsrnn.kernels import cells, recurrence
 from tsrnn.layers import ParaRNN, RecurrentNetwork
 from tsrnn.training import Epoch, parameter_groups, train, train_replicates
+from tsrnn.training._replicates import Stack
 
 ROWS, OUTPUTS, EPOCHS, STEPS = 200, 12, 5, 20
-ALONE, TOGETHER = 4, 256
+ALONE, TOGETHER = 4, 128
 Batch = tuple[Tensor, Tensor]
 
 
@@ -34,13 +55,23 @@ class Series(Epoch):
             yield self.batch
 
 
-def networks(hidden: int, count: int) -> list[nn.Module]:
+def networks(hidden: int, count: int) -> list[RecurrentNetwork]:
     torch.manual_seed(0)
     return [RecurrentNetwork(ParaRNN(1, hidden, num_layers=2), OUTPUTS) for _ in range(count)]
 
 
 def loss_of(model: nn.Module) -> Callable[[Batch], Tensor]:
     return lambda batch: (model(batch[0])[0] - batch[1]).square().mean()
+
+
+def losses_of(model: nn.Module) -> Callable[[Batch], Tensor]:
+    """Losses of all replicates, whose series stand one below the other."""
+
+    def losses(batch: Batch) -> Tensor:
+        x, target = (part.flatten(0, 1) for part in batch)
+        return (model(x)[0] - target).square().mean((1, 2))
+
+    return losses
 
 
 def one_by_one(hidden: int) -> tuple[float, list[float]]:
@@ -62,35 +93,117 @@ def one_by_one(hidden: int) -> tuple[float, list[float]]:
     return 1e3 * (time.process_time() - start) / (ALONE * EPOCHS * STEPS), errors
 
 
-def in_one_pass(hidden: int, at_once: int) -> tuple[float, list[float]]:
+def in_one_pass(hidden: int, at_once: int, stacked: bool) -> tuple[float, list[float]]:
     """Milliseconds a network and step, and the last validation errors."""
-    models = networks(hidden, TOGETHER)
-    epochs, loss = [Series(seed) for seed in range(TOGETHER)], loss_of(models[0])
+    models = networks(hidden, TOGETHER if at_once > ALONE else ALONE)
+    epochs = [Series(seed) for seed in range(len(models))]
+    loss = (losses_of if stacked else loss_of)(models[0])
     start = time.process_time()
     results = train_replicates(
         models, epochs, loss=loss, validate=loss, held_out=[epoch.batch for epoch in epochs],
         groups=[parameter_groups(model, [], 0.001, 0.01) for model in models],
-        max_epochs=EPOCHS, patience=None, at_once=at_once,
+        max_epochs=EPOCHS, patience=None, at_once=at_once, stacked=stacked,
     )  # fmt: skip
-    took = 1e3 * (time.process_time() - start) / (TOGETHER * EPOCHS * STEPS)
+    took = 1e3 * (time.process_time() - start) / (len(models) * EPOCHS * STEPS)
     return took, [result.history[-1]["val_loss"] for result in results]
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    print_machine()
-    sizes, rows = (16, 64, 256), []
+def floor_of_a_step(hidden: int, count: int = 16) -> tuple[float, float]:
+    """Milliseconds of the matrix products and of the recurrences of a network and step."""
+    shapes = (  # rows, inner size, columns
+        (ROWS, hidden, hidden), (ROWS, hidden, hidden), (hidden, ROWS, hidden),
+        (ROWS, hidden, OUTPUTS), (ROWS, OUTPUTS, hidden), (OUTPUTS, ROWS, hidden),
+    )  # fmt: skip
+    products = 0.0
+    for m, k, n in shapes:
+        a, b, out = torch.randn(count, m, k), torch.randn(count, k, n), torch.empty(count, m, n)
+        products += median_ms(partial(torch.bmm, a, b, out=out), 30) / count
+    u = torch.randn(count, ROWS, 2, hidden // 2, requires_grad=True)
+    w = (0.3 * torch.randn(4, hidden // 2)).requires_grad_()
+    states = recurrence(cells.para_rnn(2), u, w)[0]
+    gradient = torch.ones_like(states)
+    passes = median_ms(lambda: recurrence(cells.para_rnn(2), u, w), 30)
+    passes += median_ms(
+        lambda: torch.autograd.grad(states, (u, w), gradient, retain_graph=True), 30
+    )
+    return products, 2 * passes / count
+
+
+def compare() -> None:
+    sizes, rows = (1, 8, 32, 128), []
     for hidden in (64, 16):
         alone, expected = one_by_one(hidden)
-        times = []
-        for at_once in sizes:
-            took, errors = in_one_pass(hidden, at_once)
-            # A hundred steps on 200 rows make a difference in rounding this large.
-            torch.testing.assert_close(errors[:ALONE], expected, rtol=0.1, atol=0.0)
-            times.append(took)
-        row = [hidden, f"{alone:.2f}", *(f"{t:.2f}" for t in times), f"{alone / min(times):.0f}"]
-        rows.append(row)
-    print_table(["hidden", "one by one", *(f"{n} at once" for n in sizes), "ratio"], rows)
+        floor = floor_of_a_step(hidden)
+        for stacked in (True, False):
+            times = []
+            for at_once in sizes:
+                took, errors = in_one_pass(hidden, at_once, stacked)
+                # A hundred steps on 200 rows make a difference in rounding this large.
+                torch.testing.assert_close(errors[:ALONE], expected, rtol=0.1, atol=0.0)
+                times.append(took)
+            rows.append([
+                hidden, "stacked" if stacked else "vmap", *(f"{part:.3f}" for part in floor),
+                f"{alone:.2f}", *(f"{t:.3f}" for t in times), f"{alone / min(times):.0f}",
+            ])  # fmt: skip
+    print_table(["hidden", "how", "floor: products", "recurrences", "one by one",
+                 *(f"{n} at once" for n in sizes), "ratio"], rows)  # fmt: skip
+
+
+def fit_series(count: int) -> None:
+    """Milliseconds a series of a fit with a network a series, by part."""
+    frame = pd.concat(
+        [monthly_series(200, seed) for seed in range(1, count + 1)], axis=1, keys=range(count)
+    )
+    forecaster = ParaRNNForecaster(random_state=0, per_series=True)
+    forecaster.fit(frame.iloc[:, :2])  # loads and compiles everything
+    seconds: dict[str, float] = defaultdict(float)
+    passes: list[int] = []
+
+    def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            start = time.process_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                seconds[name] += time.process_time() - start
+
+        return call
+
+    step = timed("steps", Stack.step)
+
+    def counted(stack: Stack, batch: Any, moves: Any) -> Tensor:
+        passes.append(len(moves))
+        losses: Tensor = step(stack, batch, moves)
+        return losses
+
+    with (
+        patch.object(_fit, "choose_linear_path", timed("linear path", _fit.choose_linear_path)),
+        patch.object(_fit, "estimate", timed("training", _fit.estimate)),
+        patch.object(_fit, "estimate_on_all", timed("training", _fit.estimate_on_all)),
+        patch.object(Stack, "step", counted),
+    ):
+        timed("all", forecaster.fit)(frame)
+    parts = {name: 1e3 * s / count for name, s in seconds.items()}
+    parts["training but steps"] = parts.pop("training") - parts["steps"]
+    whole = parts.pop("all")
+    parts |= {"the rest": whole - sum(parts.values()), "all": whole}
+    print(f"\n{count} series: {sum(passes) / count:.0f} steps a series, {np.mean(passes):.1f} at "
+          f"once, {1e3 * parts['steps'] * count / sum(passes):.0f} us each\n")  # fmt: skip
+    print_table(["part", "ms a series"], [[name, f"{ms:.1f}"] for name, ms in parts.items()])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--series", type=int, help="only fit so many series")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print_machine()
+    if options.series:
+        fit_series(options.series)
+        return
+    compare()
 
 
 if __name__ == "__main__":

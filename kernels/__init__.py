@@ -8,8 +8,9 @@ from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._matrix_form import BlockStep, MatrixForm
 from tsrnn.kernels._problem import as_lengths, over_replicates, without_padding
-from tsrnn.kernels._projected import prepare_projected, projected_recurrence
+from tsrnn.kernels._projected import linear, prepare_projected, projected_recurrence
 from tsrnn.kernels._recurrence import check_engine, recurrence
+from tsrnn.kernels._reference import is_small
 from tsrnn.kernels._sums import Lanes, Running, Sums, sums
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "cells",
     "check_engine",
     "decomposed_recurrence",
+    "is_small",
+    "linear",
     "over_replicates",
     "prepare",
     "prepare_projected",

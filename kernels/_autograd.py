@@ -261,11 +261,18 @@ class _Recurrence(torch.autograd.Function):
         states, final, *rest = _forward(*given)
         _save(ctx, tuple(given), (states, final, *rest))
         ctx.has_all_fields = fields == states.shape[2]
+        ctx.set_materialize_grads(False)
         return states if ctx.has_all_fields else states[:, :, :fields], final, *rest
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return *_differentiate(ctx, *gradients), None
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        *_, initial, _, states = ctx.saved_tensors
+        g_states, g_final = gradients[:2]
+        # Where the last state alone is used, there is no gradient of states to write and to read.
+        shape = (*states.shape[:2], 0, states.shape[3])
+        g_states = states.new_empty(shape) if g_states is None else g_states
+        g_final = torch.zeros_like(initial) if g_final is None else g_final
+        return *_differentiate(ctx, g_states, g_final), None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:

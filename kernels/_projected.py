@@ -46,6 +46,8 @@ def projected_recurrence(
         Row ``i * K + k`` projects to input field i of unit k.
     bias : Tensor of shape (m * K,) or None
     params : Tensor of shape (p, K)
+        With a first axis of R replicates, as `weight` and `bias` then have: those of the first
+        B / R sequences, then of the next. Kernels of the CPU in time order alone take these.
     initial : Tensor of shape (B, n, K)
     lengths : integers of shape (B,), optional
         Steps to run of each sequence; x after the end is not read.
@@ -76,23 +78,62 @@ def projected_recurrence(
     """
     check_cell(cell)
     _check_projection(cell, x, weight, bias, params, initial)
-    units, width = params.shape[1], x.shape[2]
+    *sets, _, units = params.shape
+    width = x.shape[2]
     if not _is_fused(cell, x, params, engine):
         # dtypes are those of the arguments; what torch compiles may run under autocast later
         kind = x.device.type
         compiling = torch.compiler.is_compiling()
         with torch.autocast(kind, enabled=False) if compiling else in_given_dtypes(x.device):
-            inputs = torch.nn.functional.linear(without_padding(x, lengths), weight, bias)
+            inputs = linear(without_padding(x, lengths), weight, bias)
         inputs = inputs.unflatten(-1, (cell.m, units))
+        if sets:
+            steps = as_lengths(lengths, x.shape[0], x.device)
+            key = cell.key
+            return run("sequential", key, inputs, params, initial, steps, cell.n_outputs)[:2]
         return recurrence(cell, inputs, params, initial, lengths, engine, outputs_only=True)
-    rows = weight.view(cell.m, units, width).transpose(1, 2).reshape(-1, units)
-    everything = [params, rows] if bias is None else [params, rows, bias.view(cell.m, units)]
+    rows = weight.unflatten(-2, (cell.m, units)).mT.flatten(-3, -2)
+    everything = [params, rows]
+    if bias is not None:
+        everything.append(bias.unflatten(-1, (cell.m, units)))
     steps = as_lengths(lengths, x.shape[0], x.device)
     key = projected_key(cell, width, bias is not None)
     outputs, final, _ = run(
-        "sequential", key, x, torch.cat(everything), initial, steps, cell.n_outputs
+        "sequential", key, x, torch.cat(everything, -2), initial, steps, cell.n_outputs
     )
     return outputs, final
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Linear map :math:`W x + b`, of one model or of replicates one below the other.
+
+    Parameters
+    ----------
+    x : Tensor of shape (B, ..., width)
+    weight : Tensor of shape (n, width)
+        Or (R, n, width): that of the first B / R of `x`, then of the next.
+    bias : Tensor of shape (n,), or (R, n), optional
+
+    Returns
+    -------
+    Tensor of shape (B, ..., n)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import linear
+    >>> x, weight = torch.ones(4, 2), torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+    >>> linear(x, weight).flatten().tolist()
+    [3.0, 3.0, 7.0, 7.0]
+    """
+    if weight.ndim == 2:
+        return torch.nn.functional.linear(x, weight, bias)
+    rows = x.reshape(len(weight), -1, x.shape[-1])
+    if bias is None:
+        product = torch.bmm(rows, weight.mT)
+    else:
+        product = torch.baddbmm(bias[:, None], rows, weight.mT)
+    return product.view(*x.shape[:-1], weight.shape[1])
 
 
 def _is_fused(cell: Cell, x: Tensor, params: Tensor, engine: str) -> bool:
@@ -105,7 +146,8 @@ def _is_fused(cell: Cell, x: Tensor, params: Tensor, engine: str) -> bool:
     if not (is_compiled(x.device, x.dtype) and is_small(cell)):
         return False
     # Under torch.compile no cell can be traced, so that the best engine is not known.
-    in_time_order = engine == "sequential" or torch.compiler.is_compiling()
+    replicates = params.ndim == 3
+    in_time_order = engine == "sequential" or replicates or torch.compiler.is_compiling()
     return in_time_order or best_engine(cell, x, params) == "sequential"
 
 
@@ -117,18 +159,18 @@ def _check_projection(
             "x must be floating point numbers of shape (B, T, width) with T >= 1 and width >= 1; "
             f"got {x.dtype} of shape {tuple(x.shape)}"
         )
-    if params.ndim != 2 or not params.shape[1]:
+    if params.ndim not in (2, 3) or not params.shape[-1]:
         raise ValueError(
             f"params of cell {cell.name!r} must have shape ({cell.p}, K) with K >= 1; "
             f"got {tuple(params.shape)}"
         )
     batch, _, width = x.shape
-    units = params.shape[1]
-    check_like(cell, "params", params, (cell.p, units), x)
-    check_like(cell, "weight", weight, (cell.m * units, width), x)
+    *sets, _, units = params.shape
+    check_like(cell, "params", params, (*sets, cell.p, units), x)
+    check_like(cell, "weight", weight, (*sets, cell.m * units, width), x)
     check_like(cell, "initial", initial, (batch, cell.n, units), x)
     if bias is not None:
-        check_like(cell, "bias", bias, (cell.m * units,), x)
+        check_like(cell, "bias", bias, (*sets, cell.m * units), x)
 
 
 def prepare_projected(

@@ -24,7 +24,22 @@ LARGEST_UNROLLED_BLOCK = 8
 
 
 def is_small(cell: Cell) -> bool:
-    """Whether a cell is meant to be traced: not a large block."""
+    """Whether a cell is compiled as it is, its matrices unrolled: not a large block.
+
+    Parameters
+    ----------
+    cell : Cell
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from tsrnn.kernels import cells, is_small
+    >>> is_small(cells.para_rnn(2)), is_small(cells.para_rnn(64))
+    (True, False)
+    """
     return not isinstance(cell.step, BlockStep) or cell.step.size <= LARGEST_UNROLLED_BLOCK
 
 

@@ -72,8 +72,10 @@ def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
     >>> prepare(cells.para_rnn(2), torch.float32)
     """
     check_compiled(dtype)
-    path = compiler.object_file(cell.name, source(cell, dtype))
-    announce = verbose and not compiler.is_kept(path)
+    announce = False
+    if verbose:
+        path = compiler.object_file(cell.name, source(cell, dtype))
+        announce = not compiler.is_kept(path)
     if announce:
         print(f"Compiling the recurrence {cell.name} ({dtype}) once; it is kept in {path.parent}")
     start = time.perf_counter()
@@ -112,8 +114,8 @@ def backward(
 ) -> tuple[Tensor | None, Tensor | None, Tensor]:
     """Gradients of inputs (None where units share them), parameters and initial state.
 
-    `g_states` may hold the fields alone that a layer hands on. With ``only_initial=True`` the
-    first two results are None and nothing is written for them.
+    `g_states` may hold the fields alone that a layer hands on, or none. With
+    ``only_initial=True`` the first two results are None and nothing is written for them.
     """
     cell, inputs, params, initial, _ = problem
     given = _contiguous(inputs, params, initial, problem.ends, states, g_states, g_final)
@@ -127,7 +129,9 @@ def backward(
     if g_states.shape[2] == cell.n:
         kernel = kernels_for(cell, dtype).backward
     else:
-        kernel = _variant(cell, dtype, "backward_outputs")
+        kernel = _variant(
+            cell, dtype, "backward_outputs" if g_states.shape[2] else "backward_final"
+        )
     _run(kernel, [*given, g_inputs, g_params, g_initial], cell.n, steps)
     if params.ndim == 3:  # summed over the sequences of each set
         g_params = g_params.unflatten(0, (len(params), -1)).transpose(0, 1)

@@ -23,6 +23,7 @@ POINTERS = {
     "forward_final": ("u", "w", "h", "lengths", "final"),
     "backward": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_u", "g_w", "g_h"),
     "backward_outputs": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_u", "g_w", "g_h"),
+    "backward_final": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_u", "g_w", "g_h"),
     "backward_initial": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_h"),
 }
 SIZES = ("T", "K", "per_set", "b0", "b1", "k0", "k1")
@@ -44,10 +45,10 @@ def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backwa
     cell : Cell
     dtype : {"float32", "float64"}
     kinds : sequence of {"forward", "forward_final", "backward", "backward_outputs", \
-            "backward_initial"}
+            "backward_final", "backward_initial"}
         Functions to write. "forward_final" computes the final state alone, "backward_initial"
         the gradient of the initial state; to "backward_outputs" the gradient of the states
-        comes for those fields only that a layer hands on.
+        comes for those fields only that a layer hands on, to "backward_final" for none.
 
     Returns
     -------
@@ -98,8 +99,8 @@ def _body(kind: str, tile: Tile) -> str:
     if kind == "backward_initial":
         outputs = vjp.outputs[: tile.cell.n]
         vjp = Graph(without_unused(vjp.ops, outputs), outputs)
-    fields = tile.cell.n_outputs if kind == "backward_outputs" else tile.cell.n
-    return _backward_tile(tile, vjp, fields)
+    fields = {"backward_outputs": tile.cell.n_outputs, "backward_final": 0}
+    return _backward_tile(tile, vjp, fields.get(kind, tile.cell.n))
 
 
 def _run(

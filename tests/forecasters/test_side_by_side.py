@@ -14,6 +14,7 @@ from tsrnn import (
     load,
     recurrence_features,
 )
+from tsrnn.forecasters import _training
 from tsrnn.kernels import cells
 
 SMALL = {
@@ -142,6 +143,20 @@ def test_is_that_of_a_fit_alone(changes):
         assert of_series.settings_ == alone.settings_
         assert of_series.best_epochs_ == alone.best_epochs_
         pd.testing.assert_frame_equal(of_series.validation_, alone.validation_, rtol=STEPS)
+
+
+def test_networks_of_other_forms_of_the_linear_path_are_trained_together(monkeypatch):
+    trained = []
+
+    def counted(models, *args, original=_training.train_replicates, **kwargs):
+        trained.append(models)
+        return original(models, *args, **kwargs)
+
+    monkeypatch.setattr(_training, "train_replicates", counted)
+    ParaRNNForecaster(**SMALL | {"refit": False}, input_size=24, per_series=True).fit(FIRST)
+    assert [len(models) for models in trained] == [4]
+    forms = {tuple(p.requires_grad for p in model.linear_parameters()) for model in trained[0]}
+    assert len(forms) > 1
 
 
 def test_columns_of_a_wide_frame():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
-from tsrnn.kernels import Cell, cells, recurrence
+from tsrnn.kernels import Cell, _cpu, cells, recurrence
 from tsrnn.layers import LEM, ParaRNN
 
 SMOOTH = [
@@ -51,6 +51,30 @@ def test_hessian_vector_products(cell, draw, assert_close):
         products.append(torch.autograd.grad(dot, leaves))
     for value, expected in zip(products[1], products[0], strict=True):
         assert_close(value, expected, 2048)
+
+
+@pytest.mark.parametrize("lengths", [None, [5, 0, 9]], ids=["whole", "lengths"])
+@pytest.mark.parametrize("cell", SMOOTH, ids=lambda cell: cell.name)
+def test_derivatives_of_the_final_state_alone(cell, lengths, draw, assert_close, monkeypatch):
+    """No gradient of states is filled with zeros for them."""
+    read, original = [], _cpu.backward
+
+    def backward(problem, states, g_states, *rest, **kwargs):
+        read.append(g_states.shape[2])
+        return original(problem, states, g_states, *rest, **kwargs)
+
+    monkeypatch.setattr(_cpu, "backward", backward)
+    values = []
+    for engine in ("reference", "sequential"):
+        leaves = leaves_of(cell, draw, 3, 9, 5)
+        final = recurrence(cell, *leaves, lengths=lengths, engine=engine)[1]
+        plain = torch.autograd.grad(final.sin().sum(), leaves, retain_graph=True)
+        again = torch.autograd.grad(final.sin().sum(), leaves, create_graph=True)
+        dot = sum((g * g.detach().cos()).sum() for g in again)
+        values.append([*plain, *torch.autograd.grad(dot, leaves)])
+    for value, expected in zip(values[1], values[0], strict=True):
+        assert_close(value, expected, 2048)
+    assert read[0] == 0
 
 
 def test_third_derivatives(draw, assert_close):

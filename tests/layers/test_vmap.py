@@ -1,5 +1,7 @@
 """Networks under torch.vmap: replicates in one pass against one after the other."""
 
+import copy
+
 import pytest
 import torch
 from torch.func import functional_call, stack_module_state
@@ -115,6 +117,56 @@ def test_is_a_loop_over_networks(name, engine, lengths, dtype, rounding):
     }[lengths]
     x = torch.randn(R, B, T, 2, dtype=dtype, generator=generator)
     check(members, x, None, steps, rounding)
+
+
+STACKED = [name for name in LAYERS if LAYERS[name](2).takes_replicates]
+
+
+def test_layers_of_small_blocks_take_replicates():
+    assert STACKED == [
+        "rnn",
+        "identity",
+        "gru",
+        "lstm",
+        "user's",
+        "lem",
+        "newton-gru",
+        "newton-lstm",
+    ]
+    assert not LAYERS["rnn"](2, engine="newton").takes_replicates
+    assert not LAYERS["rnn"](2).to(torch.bfloat16).takes_replicates
+
+
+@pytest.mark.parametrize("lengths", [False, True], ids=["whole", "lengths"])
+@pytest.mark.parametrize("width", [2, 9], ids=["fused", "projected"])
+@pytest.mark.parametrize("name", STACKED)
+def test_parameters_of_replicates_in_a_stack(name, width, lengths):
+    """In a network with parameters of all, sequences of all one below the other."""
+    members = [
+        RecurrentNetwork(member.rnn, 3, aggregation="ffn", ffn_size=5).double()
+        for member in networks(name, width=width)
+    ]
+    x = torch.randn(R * B, T, width, dtype=torch.float64)
+    steps = torch.randint(1, T + 1, (R * B,)) if lengths else None
+    expected = []
+    for r, member in enumerate(members):
+        own = slice(r * B, (r + 1) * B)
+        output, last = member(x[own], lengths=None if steps is None else steps[own])
+        loss = output.square().sum() + last.sin().sum()
+        expected.append((output, last, torch.autograd.grad(loss, tuple(member.parameters()))))
+    stacked = copy.deepcopy(members[0])
+    parameters = {n: p.detach().requires_grad_() for n, p in stack_module_state(members)[0].items()}
+    for path, tensor in parameters.items():
+        owner, _, of_owner = path.rpartition(".")
+        stacked.get_submodule(owner)._parameters[of_owner] = tensor
+    output, last = stacked(x, lengths=steps)
+    loss = output.square().sum() + last.sin().sum()
+    gradients = torch.autograd.grad(loss, tuple(parameters.values()))
+    outputs, states, of_members = zip(*expected, strict=True)
+    torch.testing.assert_close(output, torch.cat(outputs))
+    torch.testing.assert_close(last, torch.cat(states, 1))
+    for gradient, of_each in zip(gradients, zip(*of_members, strict=True), strict=True):
+        torch.testing.assert_close(gradient, torch.stack(of_each), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("lengths", [None, torch.tensor([T, 5, 0])], ids=["whole", "lengths"])

@@ -82,10 +82,17 @@ class Case:
             for r, model in enumerate(self.models)
         ]  # fmt: skip
 
-    def in_one_pass(self, rates, **kwargs):
-        loss = self.loss(self.models[0])
+    def stacked_loss(self, batch):
+        """Losses of all replicates, whose parameters have a first axis and sequences have none."""
+        model = self.models[0]
+        outputs = model(batch.x.flatten(0, 1))[0].view_as(batch.y)
+        return (outputs + model.shift[:, None, None] - batch.y).square().mean((1, 2, 3))
+
+    def in_one_pass(self, rates, stacked=False, **kwargs):
+        loss = self.stacked_loss if stacked else self.loss(self.models[0])
         return train_replicates(
             self.models, self.epochs, loss=loss, validate=loss, held_out=self.held_out,
+            stacked=stacked,
             groups=[self.groups(m, rate) for m, rate in zip(self.models, rates, strict=True)],
             **kwargs,
         )  # fmt: skip
@@ -108,9 +115,9 @@ def test_is_training_one_by_one(dtype, rounding, patience, steps):
     arguments = {"max_epochs": 30, "patience": patience}
     expected = alone.one_by_one(RATES, **arguments)
     assert len({best for _, best in expected}) > 1  # replicates end at different times
-    for at_once in (2, 256):
+    for at_once, stacked in ((2, False), (256, False), (2, True), (256, True)):
         case = Case(dtype, steps)
-        results = case.in_one_pass(RATES, at_once=at_once, **arguments)
+        results = case.in_one_pass(RATES, stacked, at_once=at_once, **arguments)
         for (history, best_epoch), result in zip(expected, results, strict=True):
             assert result.failure is None
             assert result.best_epoch == best_epoch
@@ -179,6 +186,53 @@ def test_stopped_replicates_leave_the_stack():
     assert lengths[:3] == [1, 1, 1]
     assert lengths[3:] == [6, 6]
     assert set(sizes[4:]) == {2}  # after the validation parts and the three steps of an epoch
+
+
+def test_replicates_that_wait_take_the_places_of_those_that_have_ended():
+    case = Case(torch.float64)
+    alone = case.copy()
+    plans, sizes = [[0.05] * n for n in (6, 1, 2, 1, 2)], []
+    for r, model in enumerate(alone.models):
+        train_for(
+            model, alone.epochs[r], loss=alone.loss(model), groups=alone.groups(model),
+            rates=plans[r],
+        )  # fmt: skip
+
+    def stack(batches):
+        sizes.append(len(batches))
+        return stack_batches(batches)
+
+    train_replicates_for(
+        case.models, case.epochs, loss=case.loss(case.models[0]), at_once=2, collate=stack,
+        groups=[case.groups(model) for model in case.models], rates=plans,
+    )  # fmt: skip
+    assert sizes == [2] * 6 * 3  # three steps an epoch: no more epochs than the longest has
+    assert_same_weights(case.models, alone.models, 1e-9)
+
+
+def test_parameters_that_need_no_gradient_stay_in_their_replicate():
+    case = Case(torch.float64)
+    names = {1: ["output.bias"], 3: ["rnn.weight_hh_l1", "rnn.bias_l0"]}  # with and without decay
+    for r, of_model in names.items():
+        for name in of_model:
+            case.models[r].get_parameter(name).requires_grad_(False)
+    before, alone = copy.deepcopy(case.models), case.copy()
+    arguments = {"max_epochs": 4, "patience": None}
+    alone.one_by_one(RATES, **arguments)
+    for stacked in (False, True):
+        trained = case.copy()
+        trained.in_one_pass(RATES, stacked, **arguments)
+        assert_same_weights(trained.models, alone.models, 1e-8)
+        for r, of_model in names.items():
+            for name in of_model:
+                kept, given = trained.models[r].get_parameter(name), before[r].get_parameter(name)
+                assert torch.equal(kept, given)
+
+
+def test_stacked_replicates_need_no_vmap(monkeypatch):
+    case = Case(torch.float32)
+    monkeypatch.setattr(torch, "vmap", None)
+    case.in_one_pass(RATES, stacked=True, max_epochs=1, patience=None)
 
 
 def test_modes_and_models_are_left_as_they_were():

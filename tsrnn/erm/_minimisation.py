@@ -208,7 +208,9 @@ def _trained_together(starts: Sequence[RandomStart], names: Sequence[str]) -> li
     if len(starts) == 1:
         with named(names[0]):
             return [_trained(starts[0])]
-    data = PooledData([s.data for s in starts], [s.function.bounds for s in starts])
+    bounds = [start.function.bounds for start in starts]
+    stacked = starts[0].function.network.takes_replicates and starts[0].settings.device == "cpu"
+    data = PooledData([start.data for start in starts], bounds, stacked)
     results = train_replicates(
         [start.function.network for start in starts],
         [start.epoch(number) for number, start in enumerate(starts)],
@@ -217,6 +219,7 @@ def _trained_together(starts: Sequence[RandomStart], names: Sequence[str]) -> li
         held_out=[(number, start.judged) for number, start in enumerate(starts)],
         groups=[start.groups() for start in starts],
         collate=data.batch,
+        stacked=stacked,
         **starts[0].course(),
     )
     functions = []

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from tsrnn.contract import Kind, anything, as_saved, integer, listed, plain, refuse, text
 from tsrnn.erm._sequences import Sequences, check_columns_are_numbers, check_is_table
-from tsrnn.erm._training import LARGEST, fitted_scaler, from_moments
+from tsrnn.erm._training import LARGEST, fitted_scaler, from_moments, z_scores
 
 __all__ = [
     "ClassTargets",
@@ -81,7 +81,7 @@ class Targets(ABC):
         """Least and largest output of a network, two of shape (n_outputs,)."""
         ends = np.full((2, self.n_outputs), bound) * [[-1.0], [1.0]]
         if self.scaler is not None:
-            ends = self.scaler.transform(ends)
+            ends = z_scores(ends, self.scaler)
         least, largest = torch.from_numpy(ends.astype(np.float32))
         return least, largest
 
@@ -136,7 +136,7 @@ class RegressionTargets(Targets):
         return replace(self, scaler=fitted_scaler("y", values, weights))
 
     def encoded(self, values: np.ndarray, weights: np.ndarray | None) -> Tensor:
-        scaled = self.scaler.transform(values)
+        scaled = z_scores(values, self.scaler)
         too_large = (np.abs(scaled) > LARGEST).any(1) & (True if weights is None else weights > 0)
         if too_large.any():
             raise ValueError(
@@ -147,7 +147,7 @@ class RegressionTargets(Targets):
         return torch.from_numpy(scaled.clip(-LARGEST, LARGEST).astype(np.float32))
 
     def estimates(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
-        values = self.scaler.inverse_transform(outputs)
+        values: np.ndarray = outputs * self.scaler.scale_ + self.scaler.mean_
         if bound is not None:  # against rounding
             values = values.clip(-bound, bound)
         return values

@@ -102,9 +102,15 @@ def from_moments(mean: np.ndarray, scale: np.ndarray) -> StandardScaler:
     return scaler
 
 
+def z_scores(values: np.ndarray, scaler: StandardScaler) -> np.ndarray:
+    """Standardised columns, as `scaler.transform` has them bit for bit, without its checks."""
+    result: np.ndarray = (values - scaler.mean_) / scaler.scale_
+    return result
+
+
 def scaled(sequences: Sequences, scaler: StandardScaler | None) -> Sequences:
     """Sequences as the network sees them; numbers too large for float32 are refused."""
-    values = sequences.values if scaler is None else scaler.transform(sequences.values)
+    values = sequences.values if scaler is None else z_scores(sequences.values, scaler)
     too_large = np.abs(values) > LARGEST
     if too_large.any():
         row, column = np.argwhere(too_large)[0]
@@ -164,9 +170,10 @@ class Batch(NamedTuple):
     target : Tensor of shape (B, k), (B, T, k), or without k if it is a class
     weight : Tensor of shape (B,) or (B, T), zero after a sequence's end
     n_targets : int, or integer Tensor of shape () in a batch of one of many networks
-        Targets of the samples, whatever their weight.
+        Targets of the samples, whatever their weight. Of the shape (R,) where the samples are
+        those of R networks, one below the other.
     bounds : tuple of Tensor of shape (k,), optional
-        Least and largest output of one of many networks.
+        Least and largest output of one of many networks, or of each sample.
     """
 
     x: Tensor
@@ -245,7 +252,7 @@ class TrainingData:
 
 
 class PooledData:
-    """Training data of many networks, whose batches have a first axis of networks.
+    """Training data of many networks, with batches of the samples of all.
 
     Parameters
     ----------
@@ -253,9 +260,11 @@ class PooledData:
         Of each network, in its scales.
     bounds : sequence of tuple of Tensor, or of None
         Least and largest output of each network.
+    stacked : bool
+        Whether the samples of networks stand one below the other, without a first axis.
     """
 
-    def __init__(self, parts: Sequence[TrainingData], bounds: Sequence[Any]) -> None:
+    def __init__(self, parts: Sequence[TrainingData], bounds: Sequence[Any], stacked: bool) -> None:
         lengths = [part.lengths for part in parts]
         sequences = Sequences(
             torch.cat([part.values for part in parts]).numpy(),
@@ -268,7 +277,7 @@ class PooledData:
         self._data.weight = torch.cat([part.weight for part in parts])
         sizes = torch.tensor([len(part) for part in lengths])
         self._first = sizes.cumsum(0) - sizes
-        self._bounds = bounds
+        self._bounds, self._stacked = bounds, stacked
 
     def batch(self, chosen: Sequence[tuple[int, Tensor]]) -> Batch:
         """Batch of samples of some networks, each given by its number.
@@ -280,10 +289,6 @@ class PooledData:
         sizes = torch.tensor([positions.shape[0] for positions in samples])
         positions = pad_sequence(samples, batch_first=True) + self._first[numbers, None]
         data = self._data.batch(positions.flatten())
-        x, target, weight = (
-            part.unflatten(0, positions.shape) for part in (data.x, data.target, data.weight)
-        )
-        lengths = None if data.lengths is None else data.lengths.view_as(positions)
         inside = torch.arange(positions.shape[1]) < sizes[:, None]
         counts = inside.long()
         if self._data.many_to_many:
@@ -293,7 +298,18 @@ class PooledData:
         if self._bounds[0] is not None:
             least, largest = zip(*(self._bounds[number] for number in numbers), strict=True)
             bounds = torch.stack(least), torch.stack(largest)
-        return Batch(x, lengths, target, weight * inside, counts.sum(1), bounds)
+        weight = data.weight * inside.flatten(0, 1)
+        if self._stacked:
+            if bounds is not None:
+                low, high = (t.repeat_interleave(positions.shape[1], 0) for t in bounds)
+                steps = self._data.many_to_many
+                bounds = (low[:, None], high[:, None]) if steps else (low, high)
+            return data._replace(weight=weight, n_targets=counts.sum(1), bounds=bounds)
+        x, target, weight = (
+            part.unflatten(0, positions.shape) for part in (data.x, data.target, weight)
+        )
+        lengths = None if data.lengths is None else data.lengths.view_as(positions)
+        return Batch(x, lengths, target, weight, counts.sum(1), bounds)
 
 
 class SampleEpoch(Epoch):
@@ -373,7 +389,7 @@ class EmpiricalRisk:
 
     def __call__(self, batch: Batch) -> Tensor:
         loss = LOSSES[self.loss](outputs(self.network, batch, self.reading), batch.target)
-        return (batch.weight * loss).sum() / batch.n_targets
+        return _summed(batch.weight * loss, batch.n_targets) / batch.n_targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,7 +431,15 @@ class RiskOfSamples:
         if batch.bounds is not None:
             output = output.clamp(*batch.bounds)
         loss = LOSSES[self.loss](output, batch.target)
-        return (batch.weight * loss).sum(), batch.weight.sum()
+        weighted = _summed(batch.weight * loss, batch.n_targets)
+        return weighted, _summed(batch.weight, batch.n_targets)
+
+
+def _summed(values: Tensor, n_targets: int | Tensor) -> Tensor:
+    """Sum over the samples of a batch, or over those of each of its networks."""
+    if isinstance(n_targets, Tensor) and n_targets.ndim:
+        return values.view(len(n_targets), -1).sum(1)
+    return values.sum()
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from tsrnn.forecasters._distribution import HEADS, Distribution
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Units, Windows
+from tsrnn.kernels import linear as linear_map
 from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer, shapes_only
 
 # The effect of known futures is computed for every step of every forecast, the state once a row:
@@ -32,7 +33,8 @@ class Parts(NamedTuple):
 
     def total(self) -> Tensor:
         """The forecast."""
-        return self.level + self.linear + self.network + self.future
+        parts = (part for part in (self.linear, self.network, self.future) if part.ndim)
+        return sum(parts, start=self.level)
 
 
 class ForecastModel(nn.Module):
@@ -111,6 +113,16 @@ class ForecastModel(nn.Module):
             parameter.zero_()
         for future in self.futures:
             future.reset_parameters(generator)  # type: ignore[operator]
+
+    @property
+    def takes_replicates(self) -> bool:
+        """Whether parameters may have a first axis of replicates, see `Recurrent` of the layers."""
+        only_network = not self.futures and not self.distributions
+        return (
+            only_network
+            and isinstance(self.network, RecurrentNetwork)
+            and self.network.takes_replicates
+        )
 
     def linear_parameters(self) -> list[nn.Parameter]:
         """Coefficients of the linear path."""
@@ -201,7 +213,11 @@ class ForecastModel(nn.Module):
         if self.linear is None:
             return level, level.new_zeros(())
         design = self.design(windows) if design is None else design
-        linear = (design @ self._coefficients().to(design.dtype)).unflatten(-1, shape)
+        coefficients = self._coefficients().to(design.dtype)
+        if coefficients.ndim == 3:  # of replicates
+            linear = linear_map(design, coefficients.mT).unflatten(-1, shape)
+        else:
+            linear = (design @ coefficients).unflatten(-1, shape)
         # A series without spread is constant: its forecast is its level.
         return level, torch.where(spread > 0, linear, 0.0)
 
@@ -227,7 +243,7 @@ class ForecastModel(nn.Module):
             rows += self.linear_varying.chunk(len(self.seasons), -1)
         if self.linear_level is not None:
             rows.append(self.linear_level)
-        return torch.cat(rows)
+        return torch.cat(rows, -2)
 
     def _linear_future(self, known: Tensor, spread: Tensor) -> Tensor:
         """Linear effect (..., h, C) of known futures."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -150,8 +150,9 @@ class Segments(Epoch):
 class StepData(NamedTuple):
     """Everything that the loss of a batch needs beside what is estimated.
 
-    Tensors of several replicates, each with a batch of its own, have a further first axis; the
-    row to forecast from first is then the earliest of all.
+    Tensors of several replicates, each with a batch of its own, have a further first axis, or
+    stand one below the other (`stacked`); the row to forecast from first is then the earliest of
+    all.
 
     Attributes
     ----------
@@ -166,7 +167,7 @@ class StepData(NamedTuple):
     weight : Tensor of shape (B, L - first, h, 1)
         1 where a forecast counts, else 0.
     total : Tensor
-        Sum of the weights, of all targets.
+        Sum of the weights, of all targets; of stacked replicates one each (R,).
     """
 
     x: Tensor
@@ -196,13 +197,24 @@ class StepData(NamedTuple):
         lengths = None if whole else batch.lengths
         return cls(x, lengths, first, level, spread, design, future, target, weight, total)
 
+    def stacked(self) -> StepData:
+        """Replicates one below the other, as models take them that `take_replicates`."""
+        flat: dict[str, Any] = {
+            name: part.flatten(0, 1)
+            for name, part in self._asdict().items()
+            if isinstance(part, Tensor) and name != "total"
+        }
+        return self._replace(**flat)
+
     def loss(self, model: ForecastModel, loss: str) -> Tensor:
-        """Mean loss over all known targets of the rows that forecast."""
+        """Mean loss over all known targets of the rows that forecast; of each stacked replicate."""
         windows = Windows(self.level, self.spread, _no_lags)
         origins = Origins(windows, self.design, self.future, self.target, self.weight)
         states, _ = model.network.run(self.x, lengths=self.lengths)
-        size = losses(model, loss, origins, states[:, self.first :])
-        return (self.weight * size).sum() / self.total
+        size = self.weight * losses(model, loss, origins, states[:, self.first :])
+        if self.total.ndim:
+            return size.view(len(self.total), -1).sum(1) / self.total
+        return size.sum() / self.total
 
 
 def _no_lags() -> Tensor:
@@ -223,9 +235,12 @@ class Joined:
     ----------
     offsets : list of int
         First row of the units of each fit among those of all.
+    stacked : bool
+        Whether replicates of a batch stand one below the other, without an axis.
     """
 
     def __init__(self, model: ForecastModel, units: Sequence[Units]) -> None:
+        self.stacked = model.takes_replicates
         sizes = torch.tensor([0, *(len(part.values) for part in units)]).cumsum(0)
         self.offsets: list[int] = sizes[:-1].tolist()
         self._model, self._units = model, Units.joined(units)
@@ -240,6 +255,7 @@ class Joined:
         length = max(batch.rows.shape[1] for batch in batches)
         stacked = zip(*(batch.padded(count, length) for batch in batches), strict=True)
         data = StepData.of(self._model, self._units, Batch(*map(torch.stack, stacked)))
+        data = data.stacked() if self.stacked else data
         self._last = numbers, batches, data  # kept alive, so that no other has their numbers
         return data
 

@@ -38,7 +38,9 @@ LEAST_WARM_UP = 8  # a state that starts from zero sees a few rows, however shor
 VALIDATION_POSITIONS = 100_000  # forecasts are enough to tell epochs apart
 ROWS_OF_START = 20_000  # are enough for the spread of errors
 AT_ONCE = 256  # networks side by side: they share the overhead of a step
-POSITIONS_AT_ONCE = 2**16  # rows of all of them: some hundred megabytes of 64 float32 states
+POSITIONS_IN_CACHE = 2**13  # rows of all of them, of 64 float32 states: so many stay in the caches
+LEAST_AT_ONCE = 8  # of networks whose rows do not, still share the overhead
+POSITIONS_AT_ONCE = 2**16  # at most: some hundred megabytes
 WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
 WIDTH_COUNTED = 64  # layer width, over the block size, of networks whose parameters are counted
 
@@ -208,7 +210,7 @@ class Network:
     def shape(self) -> tuple[Any, ...]:
         """Everything in which networks that are trained side by side agree."""
         settings, parameters = self.training.settings, self.model.named_parameters()
-        shapes = tuple((name, tuple(p.shape), p.requires_grad) for name, p in parameters)
+        shapes = tuple((name, tuple(p.shape)) for name, p in parameters)
         return shapes, settings.input_size, settings.horizon, settings.loss
 
     @property
@@ -274,6 +276,9 @@ def estimate_on_all(
         networks += of_training
         members.append([n.model for n in of_training])
     moving = [n for n in networks if rates[id(n)]]  # others stay at the start
+    moving.sort(
+        key=lambda n: -len(rates[id(n)])
+    )  # the longest first: they are not alone at the end
     for group, at_once in _groups(moving):
         if at_once == 1:
             from tsrnn.training import train_for
@@ -301,7 +306,9 @@ def _groups(networks: Sequence[Network]) -> Iterator[tuple[list[Network], int]]:
         # Those of similar length side by side: the longest is what all are padded to.
         size = {id(n): n.positions for n in group}
         group.sort(key=lambda n: size[id(n)])
-        yield group, max(1, min(AT_ONCE, POSITIONS_AT_ONCE // size[id(group[-1])]))
+        longest = size[id(group[-1])]
+        in_cache = max(LEAST_AT_ONCE, POSITIONS_IN_CACHE // longest)
+        yield group, max(1, min(AT_ONCE, in_cache, POSITIONS_AT_ONCE // longest))
 
 
 class SideBySide:
@@ -329,15 +336,16 @@ class SideBySide:
         self.options: dict[str, Any] = {
             "models": [n.model for n in networks],
             "epochs": [n.segments(offset) for n, offset in self.placed],
-            "groups": [_trained(n.groups()) for n in networks],
+            "groups": [n.groups() for n in networks],
             "loss": self.loss,
             "collate": joined.collate,
+            "stacked": joined.stacked,
             "at_once": at_once,
             "verbose": trainings[0].verbose,
         }
 
     def loss(self, data: StepData) -> Tensor:
-        """Mean loss of the batch of a replicate."""
+        """Mean loss of the batch of a replicate, or of each."""
         return data.loss(self._model, self._loss)
 
     def checked(
@@ -349,11 +357,6 @@ class SideBySide:
                 if result.failure is not None:
                     raise result.failure
             yield n, result
-
-
-def _trained(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Parameter groups without what the form of the linear path leaves out."""
-    return [group | {"params": [p for p in group["params"] if p.requires_grad]} for group in groups]
 
 
 @contextmanager

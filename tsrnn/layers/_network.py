@@ -11,7 +11,7 @@ from tsrnn.kernels import without_padding
 from tsrnn.layers._checks import check_choice, check_sizes
 from tsrnn.layers._initialisation import draw_linear
 from tsrnn.layers._recurrent import Recurrent
-from tsrnn.layers._stack import CellStack
+from tsrnn.layers._stack import CellStack, Linear
 
 AGGREGATIONS = ("linear", "fc", "ffn")
 
@@ -81,14 +81,14 @@ class RecurrentNetwork(nn.Module):
         self.input = None
         if input_size is not None:
             (input_size,) = check_sizes(input_size=input_size)
-            self.input = nn.Linear(input_size, rnn.input_size)
+            self.input = Linear(input_size, rnn.input_size)
         self.rnn = rnn
         self.ffn = None
         if aggregation == "fc":
-            self.ffn = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU())
+            self.ffn = nn.Sequential(Linear(hidden, hidden), nn.ReLU())
         elif aggregation == "ffn":
-            self.ffn = nn.Sequential(nn.Linear(hidden, inner), nn.ReLU(), nn.Linear(inner, hidden))
-        self.output = nn.Linear(hidden, output_size)
+            self.ffn = nn.Sequential(Linear(hidden, inner), nn.ReLU(), Linear(inner, hidden))
+        self.output = Linear(hidden, output_size)
 
     @torch.no_grad()
     def reset_parameters(
@@ -164,6 +164,11 @@ class RecurrentNetwork(nn.Module):
     def outputs(self, states: Tensor) -> Tensor:
         """Output of the last layer that belongs to its state."""
         return self.rnn.outputs(states)
+
+    @property
+    def takes_replicates(self) -> bool:
+        """See `Recurrent`."""
+        return self.rnn.takes_replicates
 
     def prepare(self, *, verbose: bool = False) -> None:
         """Compile the kernels ahead of their use, see `Recurrent`."""

@@ -120,6 +120,14 @@ class Recurrent(nn.Module, ABC):
         like = next(self.parameters())
         return like.new_zeros(self.num_layers, batch, self.state_size)
 
+    @property
+    def takes_replicates(self) -> bool:
+        """Whether parameters may have a first axis of R replicates.
+
+        The first B / R sequences of a batch are then of the first replicate, and so on.
+        """
+        return False
+
     def prepare(self, *, verbose: bool = False) -> None:
         """Compile the kernels ahead of their use; with `verbose` report it."""
 

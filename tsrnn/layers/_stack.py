@@ -9,6 +9,8 @@ from tsrnn.kernels import (
     BlockStep,
     Cell,
     check_engine,
+    is_small,
+    linear,
     prepare_projected,
     projected_recurrence,
 )
@@ -20,6 +22,14 @@ from tsrnn.layers._checks import (
     check_tensor_kind,
 )
 from tsrnn.layers._recurrent import LayeredRecurrent
+
+
+class Linear(nn.Linear):
+    """Linear map that takes the weights of replicates too, see :func:`tsrnn.kernels.linear`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Values (..., in) to (..., out)."""
+        return linear(x, self.weight, self.bias)
 
 
 class CellStack(LayeredRecurrent):
@@ -132,7 +142,7 @@ class CellStack(LayeredRecurrent):
         if initial is None:
             initial = x.new_zeros(len(x), self.state_size)
         start = initial.unflatten(-1, (self.cell.n, self.n_blocks))
-        params = weight_hh.flatten(0, -2)
+        params = weight_hh.reshape(*weight_ih.shape[:-2], self.cell.p, self.n_blocks)
         outputs, final = projected_recurrence(
             self.cell, x, weight_ih, bias, params, start, lengths, self.engine
         )
@@ -142,6 +152,13 @@ class CellStack(LayeredRecurrent):
         """Outputs within states (..., state_size) of a layer: the first hidden_size numbers."""
         # A slice of everything would cost a copy in the backward pass.
         return states if self.cell.n_outputs == self.cell.n else states[..., : self.hidden_size]
+
+    @property
+    def takes_replicates(self) -> bool:
+        """See `Recurrent`: where kernels run in time order."""
+        weight = self.weights(0)[0]
+        compiled = weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.float64)
+        return compiled and self.engine in ("auto", "sequential") and is_small(self.cell)
 
     def prepare(self, *, verbose: bool = False) -> None:
         """Compile the kernels ahead of their use; with `verbose` report it."""

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from tsrnn.training._course import Course, PlannedCourse, ValidatedCourse
 from tsrnn.training._epoch import Epoch, Share
 from tsrnn.training._machine import Processes
-from tsrnn.training._parameter_groups import CLIP_NORM
+from tsrnn.training._parameter_groups import CLIP_NORM, descend
 from tsrnn.training._side_effects import contained, quiet
 
 ALONE = Processes()
@@ -253,6 +253,28 @@ def _clip_gradient(parameters: Sequence[nn.Parameter]) -> None:
         torch._foreach_mul_(gradients, factor)
 
 
+@torch.no_grad()
+def _step(optimizer: torch.optim.Optimizer) -> None:
+    """Step of AdamW, without the checks of its class, which cost more than a small network does."""
+    groups = []
+    for group in optimizer.param_groups:
+        moving = [p for p in group["params"] if p.grad is not None]
+        states = [optimizer.state[p] for p in moving]
+        if not all(states):  # the first step, where the class makes them
+            optimizer.step()
+            return
+        groups.append((group, moving, states))
+    for group, moving, states in groups:
+        if moving:
+            gradients = [p.grad for p in moving if p.grad is not None]
+            means, squares, steps = (
+                [state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step")
+            )
+            torch._foreach_add_(steps, 1)
+            of_group = moving, gradients, means, squares, steps
+            descend(of_group, group["lr"], group["weight_decay"])
+
+
 class Task(pl.LightningModule):
     """A model with its batches, its loss and the course of its training.
 
@@ -335,7 +357,7 @@ class Task(pl.LightningModule):
                 parameter.grad = None
             loss.backward()
             _clip_gradient(parameters)
-            optimizer.step()
+            _step(optimizer)
         with torch.no_grad():
             self.end_epoch()
         return None

@@ -1,14 +1,16 @@
-"""Parameter groups of the optimiser: recurrent matrices that start stable move slowly."""
+"""Parameter groups of the optimiser, of which recurrent matrices move slowly, and its step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 SLOW_RATE = 0.1  # with the full rate a fifth of the eigenvalues left the unit disk on some series
 LARGEST_RATE = 1e37  # the first step of Adam takes ten times the rate, in float32
+BETAS, EPSILON = (0.9, 0.999), 1e-8  # of torch's AdamW
 CLIP_NORM = 1.0  # of the gradient: where a recurrence explodes, Adam's moments stay bounded
 
 
@@ -49,3 +51,16 @@ def parameter_groups(
         {"params": fast, "lr": learning_rate, "weight_decay": weight_decay},
         {"params": slow, "lr": SLOW_RATE * learning_rate, "weight_decay": 0.0},
     ]
+
+
+def descend(tensors: Sequence[list[Tensor]], rate: float, decay: float) -> None:
+    """Step of torch's AdamW, without what its class does around it at each step.
+
+    `tensors` are lists of weights, their gradients, the moments of these, of first and second
+    order, and the number of steps of each, this one included.
+    """
+    weights, gradients, means, squares, steps = tensors
+    torch._fused_adamw_(
+        weights, gradients, means, squares, [], steps, lr=rate, beta1=BETAS[0], beta2=BETAS[1],
+        weight_decay=decay, eps=EPSILON, amsgrad=False, maximize=False,
+    )  # fmt: skip

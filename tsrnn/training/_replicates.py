@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from contextlib import contextmanager
+from itertools import groupby
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -14,11 +15,10 @@ from tqdm import tqdm
 
 from tsrnn.training._course import Course, PlannedCourse, ValidatedCourse
 from tsrnn.training._epoch import Epoch
-from tsrnn.training._parameter_groups import CLIP_NORM
+from tsrnn.training._parameter_groups import CLIP_NORM, descend
 
-AT_ONCE = 256  # replicates in one pass: they share its overhead of 3 ms, and its memory
-WORTH_DROPPING = 0.25  # share of the replicates in a pass that have stopped
-BETAS, EPSILON = (0.9, 0.999), 1e-8  # of torch's AdamW
+AT_ONCE = 256  # replicates in one pass: they share its overhead, and its memory
+WORTH_REPLACING = 0.125  # share of the replicates in a pass that have stopped
 CLIP_EPSILON = 1e-6  # of torch's clip_grad_norm_
 
 Loss = Callable[[Any], Tensor]
@@ -105,6 +105,7 @@ def train_replicates(
     patience: int | None,
     device: str = "cpu",
     collate: Collate = stack_batches,
+    stacked: bool = False,
     at_once: int = AT_ONCE,
     verbose: int = 0,
 ) -> list[TrainedReplicate]:
@@ -112,8 +113,8 @@ def train_replicates(
 
     Every replicate draws its batches from the generator of its epoch, and has its gradient norm
     clipped, its learning rate halved, its training stopped and its best weights kept by itself;
-    the numbers are those of `train`, to rounding. What the models compute runs in one pass under
-    `torch.vmap`.
+    the numbers are those of `train`, to rounding. What the models compute runs in one pass, where
+    replicates that wait take the places of those that have stopped.
 
     Parameters
     ----------
@@ -124,13 +125,15 @@ def train_replicates(
     loss : callable
         Batch of one replicate to its training loss, computed with ``models[0]``, whose parameters
         and buffers are exchanged for those of each replicate. It must run under `torch.vmap`: no
-        ``.item()``, no ``int()`` of a tensor, no boolean indexing, no shapes that depend on values.
+        ``.item()``, no ``int()`` of a tensor, no boolean indexing, no shapes that depend on values;
+        or be `stacked`.
     validate : callable
         Held-out batch of one replicate to its validation error, likewise.
     held_out : sequence of R batches
         Validation part of each.
     groups : sequence of R lists of dict
-        Parameter groups of each model, each with its "params", "lr" and "weight_decay".
+        Parameter groups of each model, each with its "params", "lr" and "weight_decay". Parameters
+        that need no gradient in a model stay as they are in that one.
     max_epochs : int
     patience : int or None
         Epochs without improvement before a replicate stops; None trains until its
@@ -138,6 +141,10 @@ def train_replicates(
     device : str
     collate : callable, default `stack_batches`
         Batches of some replicates to one with a new first axis; it pads them to one shape.
+    stacked : bool, default False
+        Whether `loss` and `validate` are given the batch of all replicates that `collate` makes,
+        while the parameters have a first axis of replicates, and return a value each (R,). It
+        saves what `torch.vmap` costs, some milliseconds a step.
     at_once : int, default 256
         Replicates in one pass.
     verbose : int
@@ -182,19 +189,12 @@ def train_replicates(
     >>> [result.best_epoch > 0 for result in results], results[0].failure
     ([True, True, True], None)
     """
-    results: list[TrainedReplicate] = []
-    for part in _parts(models, groups, at_once, verbose):
-        chosen = [models[i] for i in part], [groups[i] for i in part]
-        stack = Stack(models[0], *chosen, loss, validate, device)
-        data = on_device(collate([held_out[i] for i in part]), device)
-        started = [
-            ValidatedCourse([group["lr"] for group in groups[i]], patience, error)
-            for i, error in zip(part, stack.errors(data), strict=True)
-        ]
-        results += _train_stack(
-            stack, [epochs[i] for i in part], started, collate, max_epochs, data
-        )
-    return results
+
+    def course(i: int, error: float) -> Course:
+        return ValidatedCourse([group["lr"] for group in groups[i]], patience, error)
+
+    stack = Stack(models, groups, loss, validate, device, stacked)
+    return _train(stack, epochs, course, collate, held_out, max_epochs, at_once, verbose)
 
 
 def train_replicates_for(
@@ -206,6 +206,7 @@ def train_replicates_for(
     rates: Sequence[Sequence[float]],
     device: str = "cpu",
     collate: Collate = stack_batches,
+    stacked: bool = False,
     at_once: int = AT_ONCE,
     verbose: int = 0,
 ) -> list[TrainedReplicate]:
@@ -213,7 +214,7 @@ def train_replicates_for(
 
     Parameters
     ----------
-    models, epochs, loss, groups, device, collate, at_once, verbose
+    models, epochs, loss, groups, device, collate, stacked, at_once, verbose
         As of `train_replicates`.
     rates : sequence of R sequences of float
         Learning rates of the first group of each replicate, epoch by epoch; the others move in
@@ -249,71 +250,92 @@ def train_replicates_for(
     >>> [result.best_epoch for result in results]
     [3, 5]
     """
-    results: list[TrainedReplicate] = []
-    for part in _parts(models, groups, at_once, verbose):
-        chosen = [models[i] for i in part], [groups[i] for i in part]
-        stack = Stack(models[0], *chosen, loss, None, device)
-        planned = [PlannedCourse([group["lr"] for group in groups[i]], rates[i]) for i in part]
-        longest = max(len(rates[i]) for i in part)
-        results += _train_stack(stack, [epochs[i] for i in part], planned, collate, longest)
-    return results
+
+    def course(i: int, _: float) -> Course:
+        return PlannedCourse([group["lr"] for group in groups[i]], rates[i])
+
+    stack = Stack(models, groups, loss, None, device, stacked)
+    longest = max(map(len, rates), default=0)
+    return _train(stack, epochs, course, collate, None, longest, at_once, verbose)
 
 
 # Not by Lightning's Trainer: it has one learning rate, one end and one best epoch for what it
 # trains, and each of these is one a replicate here; what it gives beside them, callbacks and
 # processes, is for models trained one by one.
-def _train_stack(
+def _train(
     stack: Stack,
     epochs: Sequence[Epoch],
-    courses: Sequence[Course],
+    start: Callable[[int, float], Course],
     collate: Collate,
+    held_out: Sequence[Any] | None,
     max_epochs: int,
-    data: Any = None,
+    at_once: int,
+    verbose: int,
 ) -> list[TrainedReplicate]:
-    """Train the replicates of a stack to their ends and write the weights to the models."""
+    """Train all replicates, `at_once` in a pass, from courses by number and error at the start."""
+    courses: dict[int, Course] = {}
     failures: dict[int, FloatingPointError] = {}
-    running, batches = list(range(len(courses))), [None] * len(courses)
-    for _ in range(max_epochs):
-        going = [i for i in running if not courses[i].stopped]
-        if not going:
-            break
-        # Results of those that have stopped are computed and not looked at, until it pays to
-        # copy the rest.
-        if len(going) <= (1 - WORTH_DROPPING) * len(running):
-            kept = torch.tensor([running.index(i) for i in going])
-            stack.select(kept)
-            data = selected(data, kept)
-            running = going
-        passes = {i: iter(epochs[i]) for i in going}
-        steps = {i: len(epochs[i]) for i in going}
-        losses, moved = [], []
-        rates = torch.tensor([courses[i].rates for i in running], dtype=torch.float64)
-        for step in range(max(steps.values())):
-            moves = torch.tensor([steps.get(i, 0) > step for i in running])
-            for i in going:
-                if steps[i] > step:
-                    batches[i] = next(passes[i])
-            # Whoever has no batch left goes along with an old one, or another's, and stays.
-            given = [batches[i] if batches[i] is not None else batches[going[0]] for i in running]
-            losses.append(stack.step(on_device(collate(given), stack.device), rates, moves))
-            moved.append(moves)
-        by_replicate = torch.stack(losses).T.cpu()
-        errors = stack.errors(data) if data is not None else [0.0] * len(running)
-        better = []
-        of_all = zip(running, by_replicate, torch.stack(moved).T, errors, strict=True)
-        for i, of_steps, taken, error in of_all:
-            course, of_epoch = courses[i], of_steps[taken]
-            wrong = of_epoch[~of_epoch.isfinite()].tolist()
-            if wrong and not course.stopped:
-                failures[i], course.stopped = course.diverged(wrong[0]), True
-            better.append(not course.stopped and course.proceed(float(of_epoch.mean()), error))
-        stack.keep(better)
-    results = [
-        TrainedReplicate(course.history, course.best_epoch, failures.get(i))
-        for i, course in enumerate(courses)
+    waiting, running = deque(range(len(epochs))), list[int]()
+    batches: dict[int, Any] = {}
+    data = None
+    bar = tqdm(total=len(epochs), desc="Training", unit="model", disable=not verbose)
+    with bar, stack.in_place():
+        while running or waiting:
+            ended = {i for i in running if courses[i].stopped or courses[i].epoch == max_epochs}
+            # Results of those that have ended are computed and not looked at, until it pays to
+            # copy the others.
+            if len(ended) >= WORTH_REPLACING * len(running):
+                stack.write(
+                    k for k, i in enumerate(running)
+                    if i in ended and i not in failures and courses[i].best_epoch > 0
+                )  # fmt: skip
+                bar.update(len(ended))
+                kept = [k for k, i in enumerate(running) if i not in ended]
+                room = at_once - len(kept)
+                new = [waiting.popleft() for _ in range(min(room, len(waiting)))]
+                stack.replace(kept, new)
+                running = [running[k] for k in kept] + new
+                if not running:
+                    break
+                errors = [0.0] * len(running)
+                if held_out is not None:
+                    data = on_device(collate([held_out[i] for i in running]), stack.device)
+                    if new:
+                        errors = stack.errors(data)
+                courses |= {
+                    i: start(i, e) for i, e in zip(running, errors, strict=True) if i in new
+                }
+                ended = {i for i in new if courses[i].stopped}
+            going = [i for i in running if i not in ended]
+            passes = {i: iter(epochs[i]) for i in going}
+            steps = {i: len(epochs[i]) for i in going}
+            stack.set_rates([courses[i].rates for i in running])
+            losses, moved = [], []
+            for step in range(max(steps.values(), default=0)):
+                moves = [steps.get(i, 0) > step for i in running]
+                batches |= {i: next(passes[i]) for i in going if steps[i] > step}
+                # Who has no batch left goes along with an old one, or another's, and stays.
+                given = [batches.get(i, batches[going[0]]) for i in running]
+                losses.append(stack.step(on_device(collate(given), stack.device), moves))
+                moved.append(moves)
+            if not going:
+                continue
+            by_replicate = torch.stack(losses).T.cpu()
+            errors = [0.0] * len(running) if data is None else stack.errors(data)
+            better = []
+            of_all = zip(running, by_replicate, torch.tensor(moved).T, errors, strict=True)
+            for i, of_steps, taken, error in of_all:
+                course, of_epoch = courses[i], of_steps[taken]
+                wrong = of_epoch[~of_epoch.isfinite()].tolist()
+                if wrong and i not in ended:
+                    failures[i], course.stopped = course.diverged(wrong[0]), True
+                going_on = i not in ended and not course.stopped
+                better.append(going_on and course.proceed(float(of_epoch.mean()), error))
+            stack.keep(better)
+    return [
+        TrainedReplicate(courses[i].history, courses[i].best_epoch, failures.get(i))
+        for i in range(len(epochs))
     ]
-    stack.write([result.failure is None and result.best_epoch > 0 for result in results])
-    return results
 
 
 class Stack:
@@ -321,88 +343,137 @@ class Stack:
 
     Parameters
     ----------
-    computes : nn.Module
-        Model that `loss` and `validate` compute with.
     models : sequence of R nn.Module
+        `loss` and `validate` compute with the first.
     groups : sequence of R lists of dict
     loss : callable
     validate : callable or None
     device : str
+    stacked : bool
+        See `train_replicates`.
     """
 
     def __init__(
         self,
-        computes: nn.Module,
         models: Sequence[nn.Module],
         groups: Sequence[Groups],
         loss: Loss,
         validate: Loss | None,
         device: str,
+        stacked: bool,
     ) -> None:
-        self.device = device
-        self._models, self._loss, self._validate = models, loss, validate
-        self._computes, self._training = computes, computes.training
-        tensors = [dict(m.named_parameters()) | dict(m.named_buffers()) for m in models]
-        names = {id(tensor): name for name, tensor in tensors[0].items()}
+        _check_shapes(models, groups)
+        self.device, self._models, self._groups = device, models, groups
+        self._loss, self._validate, self._stacked = loss, validate, stacked
+        self._computes = models[0]
+        tensors = dict(models[0].named_parameters()) | dict(models[0].named_buffers())
+        names = {id(tensor): name for name, tensor in tensors.items()}
         of_groups = [[names[id(p)] for p in group["params"]] for group in groups[0]]
-        self._names = [name for names in of_groups for name in names]
-        self._shapes = [tensors[0][name].shape for name in self._names]
-        sizes = [sum(tensors[0][name].numel() for name in names) for names in of_groups]
-        ends = np.cumsum([0, *sizes])
-        self._columns = [slice(int(first), int(end)) for first, end in pairwise(ends)]
-        decay = [[group["weight_decay"] for group in of_each] for of_each in groups]
-        self._decay = torch.tensor(decay, dtype=torch.float64)
-        rows = [torch.cat([of[name].detach().flatten() for name in self._names]) for of in tensors]
-        self._weights = torch.stack(rows).to(device)
-        self._mean, self._square = torch.zeros_like(self._weights), torch.zeros_like(self._weights)
-        self._steps = torch.zeros(len(models), 1, dtype=torch.float64)
-        self._rows, self._best = torch.arange(len(models)), self._weights.clone()
+        self._names = [name for of_group in of_groups for name in of_group]
+        self._group_of = [g for g, of_group in enumerate(of_groups) for _ in of_group]
+        self._shapes = [tensors[name].shape for name in self._names]
+        self._sizes = [shape.numel() for shape in self._shapes]
+        moved = set(self._names)
         self._constants = {
-            name: torch.stack([of[name].detach() for of in tensors]).to(device)
-            for name in tensors[0]
-            if name not in set(self._names)
+            name: tensor.new_empty(0, *tensor.shape, device=device)
+            for name, tensor in tensors.items()
+            if name not in moved
         }
-        of_first = dict(computes.named_parameters()) | dict(computes.named_buffers())
-        numbers = {id(of_first[n]): i for i, n in enumerate([*self._names, *self._constants])}
+        numbers = {id(tensors[n]): i for i, n in enumerate([*self._names, *self._constants])}
         self._places: list[tuple[dict[str, Any], str, int]] = [
             (of_module, name, numbers[id(tensor)])
-            for module in computes.modules()
+            for module in self._computes.modules()
             for of_module in (module._parameters, module._buffers)
             for name, tensor in of_module.items()
             if tensor is not None
         ]
+        like = tensors[self._names[0]]
+        self._weights = like.detach().new_empty(0, sum(self._sizes), device=device)
+        self._best = self._mean = self._square = self._trains = self._weights
+        self._steps = torch.zeros(0, device=device)
+        self._numbers: list[int] = []
 
-    def step(self, batch: Any, rates: Tensor, moves: Tensor) -> Tensor:
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Leave the model that computes in its mode."""
+        training = self._computes.training
+        try:
+            yield
+        finally:
+            self._computes.train(training)
+
+    @torch.no_grad()
+    def replace(self, kept: Sequence[int], new: Sequence[int]) -> None:
+        """Go on with some of the replicates, and begin with others, given by their numbers."""
+        tensors = [
+            dict(self._models[i].named_parameters()) | dict(self._models[i].named_buffers())
+            for i in new
+        ]
+        rows = [torch.cat([of[name].flatten() for name in self._names]) for of in tensors]
+        of_new = torch.stack(rows).to(self.device) if rows else self._weights[:0]
+        trains = [[float(of[name].requires_grad) for name in self._names] for of in tensors]
+        is_trained = torch.tensor(trains).view(len(new), len(self._names)).to(of_new)
+        is_trained = is_trained.repeat_interleave(torch.tensor(self._sizes, device=self.device), 1)
+        nothing = torch.zeros_like(of_new)
+        self._weights = torch.cat([self._weights[kept], of_new])
+        self._best = torch.cat([self._best[kept], of_new])
+        self._trains = torch.cat([self._trains[kept], is_trained])
+        self._mean = torch.cat([self._mean[kept], nothing])
+        self._square = torch.cat([self._square[kept], nothing])
+        self._steps = torch.cat([self._steps[kept], self._steps.new_zeros(len(new))])
+        for name, before in self._constants.items():
+            stacked = [of[name].detach().to(self.device) for of in tensors]
+            self._constants[name] = torch.cat([before[kept], *(t[None] for t in stacked)])
+        self._numbers = [self._numbers[k] for k in kept] + list(new)
+        self._some_are_frozen = not bool(self._trains.all())
+        self._gradient = torch.empty_like(self._weights)
+        self._runs = [self._runs_of(k) for k in range(len(self._numbers))]
+
+    def _runs_of(self, k: int) -> list[tuple[int, list[Tensor]]]:
+        """Parts of row k that move together: their group, and what AdamW of torch takes of them."""
+        model, begin, runs = self._models[self._numbers[k]], 0, []
+        rows = self._weights, self._gradient, self._mean, self._square
+        moving = (model.get_parameter(name).requires_grad for name in self._names)
+        of_each = zip(self._group_of, moving, self._sizes, strict=True)
+        for (group, moves), parts in groupby(of_each, key=lambda part: part[:2]):
+            end = begin + sum(size for *_, size in parts)
+            if moves:
+                runs.append((group, [*(t[k, begin:end] for t in rows), self._steps[k]]))
+            begin = end
+        return runs
+
+    def set_rates(self, rates: Sequence[Sequence[float]]) -> None:
+        """Take learning rates by replicate and group."""
+        self._plan: dict[tuple[float, float], list[tuple[int, list[Tensor]]]] = defaultdict(list)
+        for k, (number, of_replicate) in enumerate(zip(self._numbers, rates, strict=True)):
+            for g, run in self._runs[k]:
+                decay = self._groups[number][g]["weight_decay"]
+                self._plan[of_replicate[g], decay].append((k, run))
+
+    def step(self, batch: Any, moves: Sequence[bool]) -> Tensor:
         """Losses (R,) of a batch, and a step of the optimiser in the replicates that move."""
         if not self._computes.training:
             self._computes.train()
-        weights = self._weights.requires_grad_()
+        weights = self._weights.detach().requires_grad_()
         losses = self._call(self._loss, weights, batch)
         (gradient,) = torch.autograd.grad(losses.sum(), weights)
-        self._weights = weights.detach()
+        if self._some_are_frozen:
+            gradient *= self._trains
         norm = gradient.norm(dim=1, keepdim=True)
-        gradient *= (CLIP_NORM / (norm + CLIP_EPSILON)).clamp(max=1.0)
-        self._descend(gradient, rates, slice(None) if moves.all() else moves.nonzero()[:, 0])
+        factor = (CLIP_NORM / (norm + CLIP_EPSILON)).clamp(max=1.0)
+        torch.mul(gradient, factor, out=self._gradient)
+        self._descend(moves)
         return losses.detach()
 
-    def _descend(self, gradient: Tensor, rates: Tensor, rows: Tensor | slice) -> None:
-        """Move by AdamW of torch, with a rate and a decay for each replicate and group."""
-        self._steps[rows] += 1
-        steps, rates, decay = self._steps[rows], rates[rows], self._decay[rows]
-        weights, mean, square, gradient = (
-            t[rows] for t in (self._weights, self._mean, self._square, gradient)
-        )
-        mean.lerp_(gradient, 1 - BETAS[0])
-        square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
-        root = (1 - BETAS[1] ** steps).sqrt().to(weights)
-        update = mean / square.sqrt().div_(root).add_(EPSILON)
-        lengths = (rates / (1 - BETAS[0] ** steps)).to(weights)
-        kept = (1 - rates * decay).to(weights)
-        for i, columns in enumerate(self._columns):
-            weights[:, columns] *= kept[:, i, None]
-            weights[:, columns] -= update[:, columns].mul_(lengths[:, i, None])
-        if isinstance(rows, Tensor):  # which made copies
-            self._weights[rows], self._mean[rows], self._square[rows] = weights, mean, square
+    @torch.no_grad()
+    def _descend(self, moves: Sequence[bool]) -> None:
+        """Move by AdamW of torch, all rows of one rate and decay at once."""
+        all_move = all(moves)
+        self._steps += 1 if all_move else torch.tensor(moves).to(self._steps)
+        for (rate, decay), runs in self._plan.items():
+            chosen = [run for k, run in runs if all_move or moves[k]]
+            if chosen:
+                descend([list(part) for part in zip(*chosen, strict=True)], rate, decay)
 
     @torch.no_grad()
     def errors(self, batch: Any) -> list[float]:
@@ -413,23 +484,24 @@ class Stack:
         return errors
 
     def _call(self, function: Loss, weights: Tensor, batch: Any) -> Tensor:
-        parts = weights.split([shape.numel() for shape in self._shapes], 1)
-        named = zip(self._names, parts, self._shapes, strict=True)
-        tensors = [part.unflatten(1, shape) for _, part, shape in named]
+        parts = zip(weights.split(self._sizes, 1), self._shapes, strict=True)
+        tensors = [part.unflatten(1, shape) for part, shape in parts]
         tensors += self._constants.values()
+        before = [of_module[name] for of_module, name, _ in self._places]
         # Flat lists: torch.vmap walks through nested ones in Python, at each step.
-        leaves, structure = tree_flatten(batch)
+        leaves, structure = ([], None) if self._stacked else tree_flatten(batch)
         count = len(tensors)
 
         def of_one(*flat: Any) -> Tensor:
             # As torch.func.functional_call, which looks for tied parameters at each call.
             for of_module, name, i in self._places:
                 of_module[name] = flat[i]
-            return function(tree_unflatten(flat[count:], structure))
+            return function(batch if structure is None else tree_unflatten(flat[count:], structure))
 
-        dims = tuple(0 if isinstance(leaf, Tensor) else None for leaf in (*tensors, *leaves))
-        before = [of_module[name] for of_module, name, _ in self._places]
         try:
+            if self._stacked:
+                return of_one(*tensors)
+            dims = tuple(0 if isinstance(leaf, Tensor) else None for leaf in (*tensors, *leaves))
             return torch.vmap(of_one, in_dims=dims, randomness="different")(*tensors, *leaves)
         finally:
             for (of_module, name, _), tensor in zip(self._places, before, strict=True):
@@ -438,28 +510,15 @@ class Stack:
     def keep(self, better: Sequence[bool]) -> None:
         """Take the present weights of some replicates for their best."""
         chosen = torch.tensor(better)
-        self._best[self._rows[chosen]] = self._weights[chosen]
-
-    def select(self, kept: Tensor) -> None:
-        """Go on with some of the replicates."""
-        for name in ("_weights", "_mean", "_square", "_steps", "_decay", "_rows"):
-            setattr(self, name, getattr(self, name)[kept])
-        self._constants = {name: tensor[kept] for name, tensor in self._constants.items()}
+        self._best[chosen] = self._weights[chosen]
 
     @torch.no_grad()
-    def write(self, trained: Sequence[bool]) -> None:
-        """Write the best weights into the models that have been trained."""
-        self._computes.train(self._training)
-        for model, row, is_trained in zip(self._models, self._best, trained, strict=True):
-            if is_trained:
-                parts = row.split([shape.numel() for shape in self._shapes])
-                for name, part, shape in zip(self._names, parts, self._shapes, strict=True):
-                    model.get_parameter(name).copy_(part.unflatten(0, shape))
-
-
-def selected(batch: Any, kept: Tensor) -> Any:
-    """Batch of some of the replicates."""
-    return tree_map(lambda x: x[kept.to(x.device)] if isinstance(x, Tensor) else x, batch)
+    def write(self, trained: Iterator[int]) -> None:
+        """Write the best weights of some replicates, given by their rows, into their models."""
+        for k in trained:
+            model, parts = self._models[self._numbers[k]], self._best[k].split(self._sizes)
+            for name, part, shape in zip(self._names, parts, self._shapes, strict=True):
+                model.get_parameter(name).copy_(part.unflatten(0, shape))
 
 
 def on_device(batch: Any, device: str) -> Any:
@@ -469,10 +528,8 @@ def on_device(batch: Any, device: str) -> Any:
     return tree_map(lambda x: x.to(device) if isinstance(x, Tensor) else x, batch)
 
 
-def _parts(
-    models: Sequence[nn.Module], groups: Sequence[Groups], at_once: int, verbose: int
-) -> Iterator[range]:
-    """Numbers of the replicates of each pass, of models that have been checked."""
+def _check_shapes(models: Sequence[nn.Module], groups: Sequence[Groups]) -> None:
+    """Refuse models that differ in shape from the first."""
     first: Any = None
     for number, (model, of_each) in enumerate(zip(models, groups, strict=True)):
         names = {id(p): name for name, p in model.named_parameters()}
@@ -486,8 +543,3 @@ def _parts(
                 f"shapes and dtypes; those of models[{number}] differ from those of models[0]. "
                 "Train models of another shape by themselves"
             )
-    with tqdm(total=len(models), desc="Training", unit="model", disable=not verbose) as bar:
-        for begin in range(0, len(models), at_once):
-            part = range(begin, min(begin + at_once, len(models)))
-            yield part
-            bar.update(len(part))
