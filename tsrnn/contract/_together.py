@@ -125,10 +125,10 @@ def fit_panels_together(forecaster: Any, panels: Sequence[Panel]) -> list[Any]:
     >>> from tsrnn.contract import fit_panels_together
     >>> from tsrnn.data import read_panel
     >>> from tsrnn.datasets import load_nile
-    >>> panel = read_panel(load_nile())
-    >>> model, _ = fit_panels_together(ARMA(order=(1, 0)), [panel.between([0], [80]), panel])
-    >>> int(model.nobs_.iloc[0])
-    80
+    >>> panels = [read_panel(load_nile()[:n]) for n in (80, 100)]
+    >>> models = fit_panels_together(ARMA(order=(1, 0)), panels)
+    >>> [int(model.nobs_.iloc[0]) for model in models]
+    [80, 100]
     """
     models = [clone(forecaster) for _ in panels]
     # Of each by itself: a generator as random_state is that of its fit.

@@ -131,6 +131,11 @@ def backtest(
     With ``refit=False`` a recurrent network takes in each row once, so that many windows cost
     little more than one.
 
+    Refits at many origins are made together, with the numbers of fits one by one to rounding: of
+    ARMA, GARCH, VARMA, DCC and CCC in one search, of networks side by side, where they have one
+    shape. For that give `input_size`: the one chosen from the data differs by origin. The seconds
+    are counted to the first window of those fitted together.
+
     References
     ----------
     Tashman, L. J. (2000). Out-of-sample tests of forecasting accuracy: an analysis and review.
