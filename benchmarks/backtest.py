@@ -70,7 +70,7 @@ def main() -> None:
         alone, of_alone = timed(model, y, together=False, **given)
         assert joined.attrs["backtest"]["failures"] == alone.attrs["backtest"]["failures"] == []
         columns = joined.columns[4:]
-        apart = float(np.abs(joined[columns] - alone[columns]).to_numpy().max() / y.std())
+        apart = float(np.abs((joined[columns] - alone[columns]).to_numpy()).max() / y.std())
         assert apart < ROUNDING[model.column_name], (name, apart)
         inactive = joined.attrs["backtest"]["inactive_networks"]
         active = given["n_windows"] - sum(count for count, _ in inactive.values())

@@ -216,7 +216,8 @@ class Combination(Classical[CombinedState]):
         horizon, panels = self._horizon(arguments, data.layout), [panel for _, _, panel in fits]
         unfitted = members_of(arguments, horizon)
         given, validation = given_weights(arguments, list(unfitted)), None
-        weights, errors = [given] * len(fits), []
+        weights: list[Any] = [given] * len(fits)
+        errors: list[np.ndarray] = []
         if given is None:
             errors = rolling_errors(panels, unfitted, horizon, arguments.n_windows)
             weights = [_RULES[arguments.weights](of_panel) for of_panel in errors]
