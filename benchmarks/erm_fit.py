@@ -18,9 +18,10 @@ up, a tanh costs more.
 
 Last, a bootstrap of 200 refits of 200 windows of 12 steps with 16 units and the defaults: refits
 trained together, and the first 10 of them one by one, whose predictions are compared. Seconds of
-one by one are those of 10 refits times twenty.
+one by one are those of 10 refits times twenty. Then a cross-validation on the same windows, by
+scikit-learn's ``cross_val_score`` and by ``cross_validated_risk``.
 
-``--refits`` only runs the bootstrap. ``--profile`` only shows where the time of an epoch goes, part
+``--refits`` only runs these two. ``--profile`` only shows where the time of an epoch goes, part
 by part, each a private function that a stopwatch wraps.
 """
 
@@ -39,10 +40,11 @@ import numpy as np
 import torch
 from _timing import copy_ms_a_byte, median_ms, print_machine, print_table
 from fit_time import Stopwatch
+from sklearn.model_selection import KFold, cross_val_score
 from torch import Tensor, nn
 
 from tsrnn import ParaRNNRegressor, training
-from tsrnn.erm import Refits, block_bootstrap
+from tsrnn.erm import Refits, block_bootstrap, cross_validated_risk
 from tsrnn.layers import LAYERS as BY_NAME
 from tsrnn.layers import ParaRNN, Recurrent, RecurrentNetwork
 
@@ -280,6 +282,25 @@ def compare_refits(refits: int = 200, alone: int = 10) -> None:
     print_table([f"{refits} refits", "s", "s of processor time"], rows)
 
 
+def compare_folds(n_folds: int = 10) -> None:
+    """Cross-validation by scikit-learn, a clone after the other, and of all folds together."""
+    data, model = windows(), ParaRNNRegressor(16, random_state=0)
+    seconds = []
+    start = time.process_time()
+    scores = cross_val_score(model, *data, cv=KFold(n_folds), scoring="neg_mean_squared_error")
+    seconds.append(time.process_time() - start)
+    start = time.process_time()
+    risk = cross_validated_risk(model, *data, cv=KFold(n_folds))
+    seconds.append(time.process_time() - start)
+    apart = abs(risk.value + scores.mean()) / risk.value
+    assert apart < 1e-3, apart
+    print(f"\nCross-validation on {n_folds} folds; mean squared errors agree to {apart:.1g}\n")
+    rows = [[name, f"{of:.1f}"] for name, of in zip(
+        ("cross_val_score", "cross_validated_risk"), seconds, strict=True)]  # fmt: skip
+    rows.append(["times", f"{seconds[0] / seconds[1]:.1f}"])
+    print_table([f"{n_folds} folds", "s of processor time"], rows)
+
+
 def profile(data: Data, epochs: int) -> None:
     """Where the time of an epoch of a fit with blocks of 2 goes."""
     estimator(BLOCKS, 1).fit(*data)  # loads everything
@@ -317,7 +338,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="fits of each layer in each loop")
     parser.add_argument("--epochs", type=int, default=3, help="timed in each of them")
     parser.add_argument("--profile", action="store_true", help="only show where the time goes")
-    parser.add_argument("--refits", action="store_true", help="only run the bootstrap")
+    parser.add_argument("--refits", action="store_true", help="only run bootstrap and folds")
     parser.add_argument("--threads", type=int, help="of torch; its own choice by default")
     options = parser.parse_args()
     if options.threads:
@@ -325,6 +346,7 @@ def main() -> None:
     print_machine()
     if options.refits:
         compare_refits()
+        compare_folds()
         return
     data = samples()
     if not options.profile:
@@ -333,6 +355,7 @@ def main() -> None:
     profile(data, 10)
     if not options.profile:
         compare_refits()
+        compare_folds()
 
 
 if __name__ == "__main__":

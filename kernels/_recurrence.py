@@ -119,6 +119,10 @@ def recurrence(
     cell with gates. "scan", "shooting" and "newton" read from the device whether they
     have converged, so that a CUDA graph can capture "sequential" only, which "auto" takes then.
 
+    Results of more than a megabyte on the CPU are in memory that is used again, which torch cannot
+    enlarge: as of a tensor `torch.from_numpy` gives, ``resize_`` to more than they hold raises
+    RuntimeError. Take a ``clone`` for that.
+
     Newton's method may need as many iterations as there are chunks or steps. What has not
     converged after a dozen is run in time order instead, lane by lane, and counted in
     `convergence`: the answer is exact, or it is an error.

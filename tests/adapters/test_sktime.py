@@ -241,6 +241,22 @@ class TestNumbers:
         alone = tsrnn.ParaRNNForecaster(**SMALL).fit(panel.loc["b"]).predict(2)
         np.testing.assert_allclose(forecast.loc["b"], alone, rtol=1e-6)
 
+    def test_networks_by_series(self, panel, airline):
+        """A series is an instance, whose columns share its network."""
+        arguments = SMALL | {"per_series": True, "horizon": 4}
+        found = adapters.ParaRNNForecaster(**arguments).fit(panel)
+        expected = tsrnn.ParaRNNForecaster(**arguments).fit(long_of(panel)).predict(4, level=80)
+        forecast = found.predict(fh=range(1, 5))
+        np.testing.assert_allclose(forecast["sales"], expected.iloc[:, 2], rtol=1e-6)
+        interval = found.predict_interval(fh=range(1, 5), coverage=0.8)
+        np.testing.assert_allclose(interval, expected.iloc[:, 3:], rtol=1e-6)
+        alone = adapters.ParaRNNForecaster(**SMALL, horizon=4).fit(panel.loc["b"])
+        np.testing.assert_allclose(forecast.loc["b"], alone.predict(fh=range(1, 5)), rtol=1e-3)
+        both = pd.DataFrame({"a": airline, "b": airline[::-1].to_numpy()})
+        shared = adapters.ParaRNNForecaster(**SMALL, horizon=4).fit(both).predict(fh=[1, 2])
+        by_series = adapters.ParaRNNForecaster(**arguments).fit(both).predict(fh=[1, 2])
+        np.testing.assert_allclose(by_series, shared, rtol=1e-6)
+
     def test_with_exogenous_columns(self):
         y, X = load_longley()
         X = X[["UNEMP", "POP"]]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -117,10 +118,41 @@ def test_arguments_are_refused_at_once(panel, change, message):
 
 
 def test_a_network_that_is_not_fitted_is_refused(panel, network):
-    from sklearn.base import clone
-
-    with pytest.raises(ValueError, match=r"Fit it once, to a sample"):
+    with pytest.raises(ValueError, match=r"Fit it once, to a sample.*or .*per_series=True"):
         forecast_frame(panel, clone(network))
+
+
+def test_networks_by_series_are_fitted_to_the_series(panel, network, tmp_path):
+    """In whatever partition; a fitted one forecasts those it was fitted to, and no others."""
+    few = panel[panel["unique_id"].isin(["s0", "s1", "s2", "s3"])]
+    model = clone(network).set_params(per_series=True)
+    run = forecast_batches(few, model, level=80, out=tmp_path, rows_per_batch=80)
+    assert (run.n_series, run.n_failed) == (4, 0)
+    fitted = clone(model).fit(few)
+    expected = fitted.predict(level=80)
+    forecasts = run.forecasts().sort_values(["unique_id", "ds"], ignore_index=True)
+    np.testing.assert_allclose(forecasts.iloc[:, 2:], expected.iloc[:, 2:], rtol=1e-4)
+    answer = forecast_frame(few.replace({"unique_id": {"s1": "new"}}), fitted)
+    assert answer.forecasts["unique_id"].unique().tolist() == ["s0", "s2", "s3"]
+    ((name, kind, message),) = answer.problems
+    assert (name, kind) == ("new", "error")
+    assert "has a network for each series fitted to; 1 are new" in message
+
+
+def test_a_short_series_does_not_stop_the_networks_of_the_others(panel, network):
+    few = panel[panel["unique_id"].isin(["s0", "s1", "s2"])]
+    few = few.drop(index=few.index[few["unique_id"] == "s1"][5:])
+    model = clone(network).set_params(per_series=True)
+    answer = forecast_frame(few, model)
+    assert answer.forecasts["unique_id"].unique().tolist() == ["s0", "s2"]
+    (problem,) = answer.problems
+    assert problem.unique_id == "s1"
+    assert "rows" in problem.message
+
+
+def test_networks_by_series_need_a_horizon(panel, network):
+    with pytest.raises(ValueError, match=r"each partition has another. Construct with horizon="):
+        forecast_frame(panel, clone(network).set_params(per_series=True, horizon=None), h=3)
 
 
 def test_wide_frames_and_missing_ids_are_refused(panel, arma):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn import ARMA, backtest, compare
+from tsrnn import ARMA, ParaRNNForecaster, backtest, compare
 from tsrnn.baselines import Mean, Naive
 
 pytestmark = pytest.mark.usefixtures("files")
@@ -37,6 +37,17 @@ def test_the_accuracy_and_the_words(tsrnn, two, result):
     assert [line for line in done.stderr.splitlines() if line.startswith("note: ")] == [
         f"note: {note}" for note in result.notes
     ]
+
+
+def test_networks_by_series(document, two, panel):
+    small = "--set max_epochs=1 --set hidden_size=8 --set per_series=true --random-state 0"
+    given = document(f"compare two.csv --model pararnn,naive --h 2 --windows 2 {small} --json")
+    assert given["failures"] == []
+    model = ParaRNNForecaster(2, max_epochs=1, hidden_size=8, per_series=True, random_state=0)
+    models = {"pararnn": model, "naive": Naive()}
+    frame = backtest(models, panel.query("unique_id != 'b'"), h=2, n_windows=2)
+    accuracy = pd.DataFrame(given["accuracy"]).set_index("model")["MAE"]
+    np.testing.assert_allclose(accuracy, compare(frame).accuracy["MAE"], rtol=1e-6)
 
 
 def test_json(document, two, result):

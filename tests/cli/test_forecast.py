@@ -50,6 +50,25 @@ def test_the_network_is_the_default(table, panel):
     agree(given, model.fit(panel).predict(3, level=80))
 
 
+@pytest.mark.parametrize("shape", ["panel", "macro"])
+def test_networks_by_series(request, table, refused, tmp_path, shape):
+    frame = request.getfixturevalue(shape)
+    wide = "--wide " if shape == "macro" else ""
+    command = f"forecast {shape}.csv {wide}--h 3 --level 80 {SMALL} --set per_series=true"
+    given = table(f"{command} --save by_series.tsrnn")
+    settings = {"max_epochs": 1, "hidden_size": 8, "random_state": 0, "per_series": True}
+    model = ParaRNNForecaster(3, **settings).fit(frame)
+    agree(given, model.predict(3, level=80))
+    agree(table("forecast --load by_series.tsrnn --h 2"), model.predict(2))
+    if shape == "panel":
+        new = frame.replace({"unique_id": {"b": "new"}})
+        new.to_csv(tmp_path / "new.csv", index=False)
+        assert "a network for each series fitted to" in refused(
+            "forecast new.csv --load by_series.tsrnn"
+        )
+    assert "per_series must be True or False" in refused(command.replace("=true", "=yes"))
+
+
 def test_the_same_seed_gives_the_same_forecasts(answer):
     command = f"forecast panel.csv --h 3 {SMALL}"
     assert answer(command) == answer(command)

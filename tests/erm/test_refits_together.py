@@ -16,7 +16,9 @@ from tsrnn.erm import (
     block_bootstrap,
     cross_validated_risk,
     deep_ensemble,
+    excess_risk,
 )
+from tsrnn.training import train_replicates
 
 ROUNDING = 1e-3  # of trained weights; another seed or sample changes predictions by tenths
 
@@ -138,6 +140,36 @@ def test_a_cross_validated_risk_is_of_fits_one_by_one(weighted):
         alone = clone(model).fit(X[~test], z[~test], **of_fold)
         expected = (alone.predict(X[test]) - z[test]) ** 2
         np.testing.assert_allclose(risk.losses[test], expected, rtol=0, atol=10 * ROUNDING)
+
+
+def draw(n, random_state):
+    rng = np.random.default_rng(random_state)
+    X = rng.normal(size=(n, 8, 2))
+    return X, last_input(X) + 0.1 * rng.normal(size=n)
+
+
+def last_input(X):
+    return X[:, -1, 0]
+
+
+def test_an_excess_risk_is_of_fits_one_by_one():
+    """Of training samples, and of the population that the best function is fitted to."""
+    given = {
+        "n_monte_carlo": 60, "n_train": 40, "n_replicates": 4, "n_population": 80, "n_starts": 3,
+        "random_state": 0,
+    }  # fmt: skip
+    with patch(
+        "tsrnn.erm._minimisation.train_replicates", side_effect=train_replicates
+    ) as training:
+        together = excess_risk(regressor(), last_input, draw, **given)
+    assert [len(call.args[0]) for call in training.call_args_list] == [3, 4]
+    with patch.object(ParaRNNRegressor, "_can_be_fitted_together", lambda self: False):
+        alone = excess_risk(regressor(), last_input, draw, **given)
+    np.testing.assert_allclose(together.by_replicate, alone.by_replicate, rtol=ROUNDING)
+    assert np.std(alone.by_replicate) > 50 * ROUNDING * np.mean(alone.by_replicate)
+    for name in ("excess", "estimation", "approximation"):
+        one, other = getattr(together, name), getattr(alone, name)
+        np.testing.assert_allclose(one, other, rtol=ROUNDING, atol=ROUNDING**2)
 
 
 def test_passes_and_processes_give_the_same_members():

@@ -284,6 +284,19 @@ class TestSelection:
                 assert row.difference == difference.value
                 assert row.difference_std_error == difference.std_error
 
+    def test_the_choice_is_that_of_folds_side_by_side(self, selection, series):
+        """Candidates are fitted one by one, for their seconds; cross-validation is not."""
+        sized = [
+            ParaRNNRegressor(8, block_size=size, max_epochs=2, random_state=0)
+            for size in selection.frame["block_size"]
+        ]
+        risks = [cross_validated_risk(estimator, *series, cv=2) for estimator in sized]
+        best = min(risks, key=lambda risk: risk.value)
+        apart = [risk if risk is best else risk.minus(best) for risk in risks]
+        near = [risk is best or risk.value <= risk.std_error for risk in apart]
+        assert selection.best["block_size"] == sized[risks.index(best)].block_size
+        assert selection.chosen["block_size"] == sized[near.index(True)].block_size
+
     def test_costs(self, selection):
         frame = selection.frame
         T, d_in, d = 6, 2, 8

@@ -6,6 +6,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
@@ -236,3 +237,14 @@ torch.kept = buffers.new_empty(torch.zeros(1), (2**20,))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert not done.stderr
+
+
+def test_a_result_cannot_be_enlarged_and_a_copy_can():
+    """As a tensor on memory of NumPy, and with torch's words."""
+    like = torch.empty(0)
+    more = 2 * buffers.new_empty(like, LARGE).numel()
+    for tensor in (buffers.new_empty(like, LARGE), torch.from_numpy(np.empty(LARGE, np.float32))):
+        assert tensor.clone().resize_(more).numel() == more
+        assert tensor.resize_(10).numel() == 10
+        with pytest.raises(RuntimeError, match="storage that is not resizable"):
+            tensor.resize_(more)

@@ -71,7 +71,8 @@ def forecast_batches(
         whole numbers if those fitted to are.
     model : forecaster
         Fitted: it forecasts all series, as ``model.predict(series)`` does. Not fitted: a model
-        with parameters for each series, such as `ARMA`, which is fitted to each.
+        with parameters for each series, such as `ARMA` or a network with ``per_series=True`` and
+        a `horizon`, which is fitted to each.
     h : int, optional
         Steps to forecast; the model's horizon by default.
     level : float or list of float, optional

@@ -133,11 +133,7 @@ def make_request(
     final = last_step(model)
     fitted = _is_fitted(final)
     if not fitted and isinstance(final, Forecaster) and not isinstance(final, Classical):
-        raise ValueError(
-            f"{type(final).__name__} has one set of parameters for all series and must be fitted "
-            "before; got one that is not. Fit it once, to a sample of the series: "
-            "model.fit(sample)"
-        )
+        _check_by_series(final)
     steps = None if h is None else positive_integer("h", h)
     for name, mark in zip(("sep", "decimal"), csv, strict=True):
         if not isinstance(mark, str) or len(mark) != 1:
@@ -155,6 +151,21 @@ def make_request(
                 "construct the model with known_ahead=[...]"
             )
     return request
+
+
+def _check_by_series(network: Forecaster) -> None:
+    """Refuse a network to be fitted to partitions unless each series has its own."""
+    if not getattr(network, "per_series", False):
+        raise ValueError(
+            f"{type(network).__name__} has one set of parameters for all series and must be "
+            "fitted before; got one that is not. Fit it once, to a sample of the series: "
+            "model.fit(sample); or construct with per_series=True for a network of each"
+        )
+    if network.horizon is None:
+        raise ValueError(
+            "networks by series have one horizon, which is of the shortest series where it is not "
+            "given; each partition has another. Construct with horizon="
+        )
 
 
 def zone_of(frame: Any, time_col: str) -> str | None:

@@ -50,6 +50,7 @@ from tsrnn.contract._schema import (
     truth,
 )
 from tsrnn.contract._summary import Summary
+from tsrnn.contract._together import fit_panels_together, fit_together, most_fits_together
 from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
 
 __all__ = [
@@ -82,6 +83,8 @@ __all__ = [
     "choice",
     "classes_with",
     "file_place",
+    "fit_panels_together",
+    "fit_together",
     "flag",
     "habits",
     "inside",
@@ -90,6 +93,7 @@ __all__ = [
     "last_step",
     "level_name",
     "listed",
+    "most_fits_together",
     "number",
     "one_of",
     "optional",

@@ -73,7 +73,7 @@ class SeriesArrays:
 
     def select(self, series: np.ndarray) -> Self:
         """Record of the series of these numbers, in that order."""
-        parts = {f.name: _selected(getattr(self, f.name), series) for f in fields(self)}  # type: ignore[arg-type]
+        parts = {f.name: _selected(vars(self)[f.name], series) for f in fields(self)}  # type: ignore[arg-type]
         return replace(self, **parts)  # type: ignore[type-var]
 
     def replaced(self, series: np.ndarray, new: Self) -> Self:

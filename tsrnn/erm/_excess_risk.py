@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from sklearn.base import clone
 
 from tsrnn.contract import positive_integer, seed_of
 from tsrnn.erm._losses import squared_errors
-from tsrnn.erm._resampling import count, in_workers, seed_names, unfitted
+from tsrnn.erm._resampling import Refit, count, results_of, seed_names, unfitted
 
 __all__ = ["Estimate", "ExcessRisk", "excess_risk"]
 
@@ -188,7 +189,8 @@ def excess_risk(
     random_state : int, numpy random generator or None
         For all seeds. The same pairs are drawn with and without the decomposition.
     n_jobs : int, optional
-        Processes for fitting, one thread each; -1 for all cores. In this process by default.
+        Processes for fitting, one thread each; -1 for all cores. In this process by default. Clones
+        of a `ParaRNNRegressor` are trained side by side in each, as in `block_bootstrap`.
 
     Returns
     -------
@@ -248,15 +250,31 @@ def excess_risk(
         member.set_params(**(population_params or {}))
         (X, _), (X_new, _) = (pairs.draw(n_population, population) for _ in range(2))
         z, z_new = f0(X), f0(X_new)
-        starts = [(_fresh(member, population), X, z, X_new, z_new) for _ in range(n_starts)]
-        best, _ = min(in_workers(_fitted_and_distance, starts, n_jobs), key=itemgetter(1))
+        starts = [
+            Refit(
+                f"start {i} of {n_starts} to the population",
+                _fresh(member, population),
+                partial(tuple, (X, z, None)),
+                partial(_with_distance, X_new, z_new),
+            )
+            for i in range(1, n_starts + 1)
+        ]
+        best, _ = min(results_of(starts, n_jobs), key=itemgetter(1))
     by_replicate: tuple[float, ...] = ()
     if n_train is None or n_replicates is None:
         mean, std_error = pairs.evaluate(estimator, best, evaluating)
     else:
         streams = training.spawn(n_replicates), evaluating.spawn(n_replicates)
-        tasks = [(estimator, best, pairs, n_train, *both) for both in zip(*streams, strict=True)]
-        values = np.array(in_workers(_replicate, tasks, n_jobs))
+        replicates = [
+            Refit(
+                f"replicate {i} of {n_replicates}",
+                _fresh(estimator, training),
+                partial(pairs.draw_training, n_train, training),
+                partial(pairs.means, best, evaluating),
+            )
+            for i, (training, evaluating) in enumerate(zip(*streams, strict=True), 1)
+        ]
+        values = np.array(results_of(replicates, n_jobs))
         mean, std_error = values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(len(values))
         by_replicate = tuple(values[:, 0].tolist())
     estimates = [Estimate(*pair) for pair in zip(mean.tolist(), std_error.tolist(), strict=True)]
@@ -293,6 +311,14 @@ class _Pairs:
                 f"sampler was asked for {n} pairs and returned {count(X)} X and {count(z)} z"
             )
         return X, z
+
+    def draw_training(self, n: int, generator: np.random.Generator) -> tuple[Any, Any, None]:
+        """Draw n pairs to fit to, without weights."""
+        return *self.draw(n, generator), None
+
+    def means(self, best: Any, generator: np.random.Generator, fitted: Any) -> np.ndarray:
+        """Means of `evaluate`."""
+        return self.evaluate(fitted, best, generator)[0]
 
     def evaluate(
         self, fitted: Any, best: Any, generator: np.random.Generator
@@ -336,26 +362,9 @@ class _Moments:
         return np.sqrt(self.squares / (self.n - 1) / self.n)
 
 
-def _replicate(
-    estimator: Any,
-    best: Any,
-    pairs: _Pairs,
-    n_train: int,
-    training: np.random.Generator,
-    evaluating: np.random.Generator,
-) -> np.ndarray:
-    """Excess risk and its parts of a clone fitted to a fresh sample."""
-    fitted = _fresh(estimator, training).fit(*pairs.draw(n_train, training))
-    mean, _ = pairs.evaluate(fitted, best, evaluating)
-    return mean
-
-
-def _fitted_and_distance(
-    estimator: Any, X: Any, z: Any, X_new: Any, z_new: Any
-) -> tuple[Any, float]:
-    """Fit to pairs without noise, and its mean squared distance to f_0 on other pairs."""
-    fitted = estimator.fit(X, z)
-    return fitted, float(squared_errors(z_new, fitted.predict(X_new)).mean())
+def _with_distance(X: Any, z: Any, fitted: Any) -> tuple[Any, float]:
+    """Fitted estimator, and its mean squared distance to f_0 on pairs without noise."""
+    return fitted, float(squared_errors(z, fitted.predict(X)).mean())
 
 
 def _fresh(estimator: Any, generator: np.random.Generator) -> Any:

@@ -54,7 +54,7 @@ class Refit(NamedTuple):
     name : str
         For errors, such as "fold 2 of 5".
     estimator : estimator
-        Fitted in place.
+        Cloned to be fitted, so that fits whose results are numbers do not stay in memory.
     samples : callable
         Gives X, z and the sample weights, which may be None.
     result : callable
@@ -87,14 +87,15 @@ def _result(refit: Refit) -> Any:
     X, z, weights = refit.samples()
     weighted = {} if weights is None else {"sample_weight": weights}
     with named(refit.name):
-        return refit.result(refit.estimator.fit(X, z, **weighted))
+        return refit.result(clone(refit.estimator).fit(X, z, **weighted))
 
 
 def _results(refits: Sequence[Refit]) -> list[Any]:
     """Results of refits whose networks are trained in one pass."""
-    names, estimators, samples, _ = zip(*refits, strict=True)
+    names, given, samples, results = zip(*refits, strict=True)
+    estimators = [clone(estimator) for estimator in given]
     type(estimators[0])._fit_together(estimators, samples, names)
-    return [refit.result(refit.estimator) for refit in refits]
+    return [result(fitted) for result, fitted in zip(results, estimators, strict=True)]
 
 
 @contextmanager

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from tsrnn.contract import (
     check_levels,
     choice,
     classes_with,
+    fit_together,
     habits,
     last_step,
+    most_fits_together,
     positive_integer,
     verbosity,
     warn_user,
@@ -37,6 +40,7 @@ from tsrnn.evaluation._record import Outcome, Record
 from tsrnn.evaluation._windows import Plan, choose_windows, make_plan, series_names, too_short
 
 _NAMED = 3  # failures in a warning
+_NUMBERS_TOGETHER = 2**18  # of the data of fits at several origins: a search makes 100 MB of them
 _HOPELESS = 16  # series that fail alone, after which the fault is not theirs
 _REFIT = "refit, if not True or False,"
 
@@ -127,6 +131,11 @@ def backtest(
     With ``refit=False`` a recurrent network takes in each row once, so that many windows cost
     little more than one.
 
+    Refits at many origins are made together, with the numbers of fits one by one to rounding: of
+    ARMA, GARCH, VARMA, DCC and CCC in one search, of networks side by side, where they have one
+    shape. For that give `input_size`: the one chosen from the data differs by origin. The seconds
+    are counted to the first window of those fitted together.
+
     References
     ----------
     Tashman, L. J. (2000). Out-of-sample tests of forecasting accuracy: an analysis and review.
@@ -153,8 +162,9 @@ def backtest(
     inactive: dict[str, tuple[int, int]] = {}
     with record, tqdm(total=len(missing), desc="backtest", disable=quiet, leave=False) as progress:
         for name, model in named.items():
-            runner = _Runner(model, plan)
-            for window in (w for n, w in missing if n == name):
+            windows = [w for n, w in missing if n == name]
+            runner = _Runner(model, plan, windows)
+            for window in windows:
                 record.add(name, window, runner.forecast_window(window))
                 progress.update()
             if runner.n_inactive:
@@ -220,13 +230,20 @@ def _plan_windows(
 class _Runner:
     """Model that is carried from window to window, cloned for every fit.
 
-    Series that it cannot be fitted to, or cannot take in or forecast, are told apart from the
-    others, which go on without them until the next fit.
+    Fits at several origins are made together where the model can be. Series that it cannot be
+    fitted to, or cannot take in or forecast, are told apart from the others, which go on without
+    them until the next fit.
     """
 
-    def __init__(self, model: Any, plan: Plan) -> None:
-        self._model = model
+    def __init__(self, model: Any, plan: Plan, windows: Sequence[int]) -> None:
+        self._model = clone(model)
+        forecaster = last_step(self._model)
+        if isinstance(forecaster, Forecaster) and forecaster.freq is None:
+            forecaster.set_params(freq=plan.panel.freq)  # few rows may not show that of all
         self._plan = plan._replace(panel=panel_shown(model, plan.panel))
+        self._anchors = sorted({w - w % plan.refit_every for w in windows})  # windows of fits
+        self._alone = False  # whether every fit is by itself
+        self._fits: dict[int, Any] = {}  # by the window to come
         self._fitted: Any = None
         self._anchor = -1  # the window it was fitted in
         self._series = self._known = np.zeros(0, np.int64)  # it was fitted to, and rows it knows
@@ -278,16 +295,16 @@ class _Runner:
         plan = self._plan
 
         def fit(part: list[int]) -> Any:
-            model = clone(self._model)
-            forecaster = last_step(model)
-            if isinstance(forecaster, Forecaster) and forecaster.freq is None:
-                forecaster.set_params(freq=plan.panel.freq)  # few rows may not show that of all
-            return model.fit(plan.past(anchor, np.array(part)))
+            return clone(self._model).fit(plan.past(anchor, np.array(part)))
 
         try:
-            fits = self._attempt(fit, list(range(plan.panel.n_series)))
-            # What is estimated from all series is estimated from all that can be taken.
-            self._fitted = fits[0] if len(fits) == 1 else fit(self._sound_series())
+            if not self._alone and anchor not in self._fits:
+                self._fit_from(anchor)
+            self._fitted = self._fits.pop(anchor, None)
+            if self._fitted is None:
+                fits = self._attempt(fit, list(range(plan.panel.n_series)))
+                # What is estimated from all series is estimated from all that can be taken.
+                self._fitted = fits[0] if len(fits) == 1 else fit(self._sound_series())
         except Exception as error:
             self._broken = anchor, f"{type(error).__name__}: {error}"
             raise
@@ -295,6 +312,32 @@ class _Runner:
         self._series = np.array(self._sound_series())
         self.n_fits += 1
         self.n_inactive += not getattr(last_step(self._fitted), "network_active_", True)
+
+    def _fit_from(self, anchor: int) -> None:
+        """Fit in a window and those after it, as many as have room in memory, to all series.
+
+        There is None for a window in which that fails.
+        """
+        plan = self._plan
+        columns = plan.panel.values.shape[1] + plan.panel.exog.shape[1]
+        room = _NUMBERS_TOGETHER // int(plan.known[anchor].sum() * columns)
+        begin, most = self._anchors.index(anchor), most_fits_together(self._model)
+        anchors = self._anchors[begin : begin + min(room, most)]
+        if len(anchors) < 2:
+            return
+
+        def fit(part: list[int]) -> list[Any]:
+            return fit_together(self._model, [plan.past(window) for window in part])
+
+        # The last window, which has most rows, first: where that fails, so will others.
+        try:
+            parts, faults = tell_apart(anchors[::-1], fit, hopeless=1)
+        except Exception:  # each window by itself then, whose series are told apart
+            self._alone = True
+        else:
+            sound = [window for window in anchors[::-1] if window not in faults]
+            fits = zip(sound, chain.from_iterable(parts), strict=True)
+            self._fits = dict.fromkeys(anchors) | dict(fits)
 
     def _update(self, window: int) -> None:
         """Take in the rows since the last window."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,7 +26,9 @@ from tsrnn.contract import (
     as_saved,
     by_name,
     check_arrays,
+    fit_panels_together,
     integer,
+    most_fits_together,
     optional,
     positive_integer,
     record,
@@ -204,16 +206,36 @@ class Combination(Classical[CombinedState]):
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> tuple[FittedCombination, CombinedState]:
-        horizon = self._horizon(arguments, data.layout)
-        members = members_of(arguments, horizon)
-        weights, validation = given_weights(arguments, list(members)), None
-        if weights is None:
-            errors = rolling_errors(panel, members, horizon, arguments.n_windows)
-            weights = _RULES[arguments.weights](errors)
-            validation = np.sqrt((np.column_stack([errors, errors @ weights]) ** 2).mean(0))
-        members = {name: _fit_member(name, member, panel) for name, member in members.items()}
-        fitted = FittedCombination(arguments, data, horizon, members, weights, validation)
-        return fitted, CombinedState(tuple(member.state_ for member in members.values()))
+        (fitted,) = self._fit_panels([(arguments, data, panel)])
+        return fitted
+
+    def _fit_panels(
+        self, fits: Sequence[tuple[Arguments, FittedData, Panel]]
+    ) -> list[tuple[FittedCombination, CombinedState]]:
+        arguments, data, _ = fits[0]
+        horizon, panels = self._horizon(arguments, data.layout), [panel for _, _, panel in fits]
+        unfitted = members_of(arguments, horizon)
+        given, validation = given_weights(arguments, list(unfitted)), None
+        weights: list[Any] = [given] * len(fits)
+        errors: list[np.ndarray] = []
+        if given is None:
+            errors = rolling_errors(panels, unfitted, horizon, arguments.n_windows)
+            weights = [_RULES[arguments.weights](of_panel) for of_panel in errors]
+        fitted = {name: _fit_members(name, member, panels) for name, member in unfitted.items()}
+        results = []
+        for i, (arguments, data, _) in enumerate(fits):
+            members = {name: of_panels[i] for name, of_panels in fitted.items()}
+            if errors:
+                both = np.column_stack([errors[i], errors[i] @ weights[i]])
+                validation = np.sqrt((both**2).mean(0))
+            model = FittedCombination(arguments, data, horizon, members, weights[i], validation)
+            states = CombinedState(tuple(member.state_ for member in members.values()))
+            results.append((model, states))
+        return results
+
+    def _fits_together(self) -> int:
+        members = map(most_fits_together, named_models(Arguments.of(self).forecasters).values())
+        return min((most for most in members if most > 1), default=1)
 
     def _filter(self, panel: Panel) -> CombinedState:
         # a member may know its series by the rows that the combination has seen, not by its own
@@ -408,31 +430,35 @@ def given_weights(arguments: Arguments, names: list[str]) -> np.ndarray | None:
 
 
 def rolling_errors(
-    panel: Panel, members: Mapping[str, Forecaster], h: int, n_windows: int
-) -> np.ndarray:
-    """Scaled errors (n, k) of rolling forecasts, of the rows that all members forecast."""
-    plan = make_plan(panel, h, n_windows, h, n_windows, [], "mean")
-    validation = panel.between(plan.known[0], panel.lengths)
-    origins = Origins.of(validation, h, h)
-    actual = validation.values[origins.first[:, None] + np.arange(h)]
-    by_window = np.argsort(origins.ordinal, kind="stable")
-    errors = []
-    for name, member in members.items():
-        fitted = _fit_member(name, clone(member), plan.first_past())
-        rows, state = panel_shown(fitted, validation), fitted.state_
-        point = fitted.fitted_.rolling(state, rows, origins, h, [])[""]
-        scale = state.target_scale[origins.series][:, None]
-        errors.append(((actual - point) / scale)[by_window].ravel())
-    scaled = np.column_stack(errors)
-    scaled = scaled[np.isfinite(scaled).all(1)]
-    if not len(scaled):
-        raise ValueError("no row of the validation windows was forecast by all members")
+    panels: Sequence[Panel], members: Mapping[str, Forecaster], h: int, n_windows: int
+) -> list[np.ndarray]:
+    """Scaled errors (n, k) of rolling forecasts, of the rows of each panel that all forecast."""
+    plans = [make_plan(panel, h, n_windows, h, n_windows, [], "mean") for panel in panels]
+    pasts = [plan.first_past() for plan in plans]
+    fitted = [_fit_members(name, member, pasts) for name, member in members.items()]
+    scaled = []
+    for panel, plan, *of_panel in zip(panels, plans, *fitted, strict=True):
+        validation = panel.between(plan.known[0], panel.lengths)
+        origins = Origins.of(validation, h, h)
+        actual = validation.values[origins.first[:, None] + np.arange(h)]
+        by_window = np.argsort(origins.ordinal, kind="stable")
+        errors = []
+        for member in of_panel:
+            rows, state = panel_shown(member, validation), member.state_
+            point = member.fitted_.rolling(state, rows, origins, h, [])[""]
+            scale = state.target_scale[origins.series][:, None]
+            errors.append(((actual - point) / scale)[by_window].ravel())
+        columns = np.column_stack(errors)
+        scaled.append(columns[np.isfinite(columns).all(1)])
+        if not len(scaled[-1]):
+            raise ValueError("no row of the validation windows was forecast by all members")
     return scaled
 
 
-def _fit_member(name: str, member: Forecaster, panel: Panel) -> Forecaster:
+def _fit_members(name: str, member: Forecaster, panels: Sequence[Panel]) -> list[Forecaster]:
+    """Clones of a member, each fitted to a panel."""
     try:
-        return member._fit_to(panel_shown(member, panel), Arguments.of(member))
+        return fit_panels_together(member, [panel_shown(member, panel) for panel in panels])
     except Exception as error:
         error.add_note(f"raised by the member {name!r} of the combination")
         raise

@@ -45,6 +45,7 @@ from tsrnn.interpret import active_networks, block_shares, recurrence_features
 from tsrnn.layers import CellStack, Ensemble, LayerChoice, RecurrentNetwork
 
 LARGEST = 1e290  # value of which differences and means are finite
+MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
 
 
 @with_shared_arguments
@@ -152,11 +153,36 @@ class RecurrentForecaster(Forecaster[Any]):
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> tuple[FittedNetworks | FittedBySeries, RecurrentState | StateBySeries]:
+        (fitted,) = self._fit_panels([(arguments, data, panel)])
+        return fitted
+
+    def _fit_panels(
+        self, fits: Sequence[tuple[Arguments, FittedData, Panel]]
+    ) -> list[tuple[FittedNetworks | FittedBySeries, RecurrentState | StateBySeries]]:
+        prepared = [self._preparations(*fit) for fit in fits]
+        trained = iter(fit_all([fit for parts in prepared for fit in parts]))
+        results: list[Any] = []
+        for (arguments, data, _), parts in zip(fits, prepared, strict=True):
+            members = [next(trained) for _ in parts]
+            results.append(joined(arguments, data, members) if arguments.per_series else members[0])
+        return results
+
+    def _fits_together(self) -> int:
+        # What Lightning gives, and other devices, are for networks trained one by one.
+        arguments = Arguments.of(self)
+        alone = (arguments.strategy, arguments.devices) != (None, None)
+        if alone or arguments.callbacks or arguments.device != "cpu":
+            return 1
+        return max(MANY // resolve(arguments.as_dict())["n_estimators"], 1)
+
+    def _preparations(
+        self, arguments: Arguments, data: FittedData, panel: Panel
+    ) -> list[Preparation]:
+        """Everything of a fit before its training; by series, where each has its network."""
         filled = resolve(arguments.as_dict())
         layer = self._layer(filled)
         if not filled["per_series"]:
-            (fitted,) = fit_all([Preparation.of(arguments, data, panel, filled, layer)])
-            return fitted
+            return [Preparation.of(arguments, data, panel, filled, layer)]
         # One frame of forecasts has one horizon; everything else is chosen series by series.
         filled["horizon"] = filled["horizon"] or usual_horizon(panel)
         prepared = []
@@ -168,7 +194,7 @@ class RecurrentForecaster(Forecaster[Any]):
                 prepared.append(Preparation.of(*described, part, filled, layer, where))
             except ValueError as error:
                 raise ValueError(f"{where}{error}") from error
-        return joined(arguments, data, fit_all(prepared))
+        return prepared
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         super()._check(arguments, panel)
@@ -410,8 +436,14 @@ class RecurrentForecaster(Forecaster[Any]):
 
     @property
     def network_active_(self) -> bool:
-        """Whether a network takes part in the forecasts: not where epoch 0 was best."""
-        return self.best_epoch_ > 0
+        """Whether a network takes part in the forecasts: not where epoch 0 was best.
+
+        Of networks by series, whether that of any series does.
+        """
+        check_is_fitted(self, "fitted_")
+        fitted = self.fitted_
+        members = fitted.members if isinstance(fitted, FittedBySeries) else (fitted,)
+        return any(any(member.best_epochs) for member in members)
 
     @property
     def inactive_networks_(self) -> dict[int, str]:

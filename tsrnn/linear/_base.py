@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -23,8 +23,15 @@ from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import AsRNN
 from tsrnn.linear._diagnostics import InSample
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Family
-from tsrnn.linear._fitted import GIVEN, FittedLinear, LinearState, StateAfter
+from tsrnn.linear._family import Arrays, Family
+from tsrnn.linear._fitted import (
+    GIVEN,
+    FittedLinear,
+    LinearState,
+    StateAfter,
+    estimate,
+    estimate_each,
+)
 from tsrnn.linear._frames import by_parameter, by_unit, given_params
 from tsrnn.linear._hypotheses import (
     check_same_data,
@@ -344,12 +351,45 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel, params: Any = None
     ) -> tuple[FittedLinear, LinearState]:
-        family, horizon = self._family(arguments, data), self._horizon(arguments, data.layout)
-        given = None
+        family, given = self._family(arguments, data), None
         if params is not None:
             units = unit_index(data.layout, data.ids, family.multivariate)
             given = given_params(params, units, family.names)
-        fitted = FittedLinear.fit(arguments, data, horizon, family, panel, given)
+        estimates = estimate(family, panel, given, arguments.verbose)
+        return self._fitted(arguments, data, family, panel, *estimates)
+
+    def _fit_panels(
+        self, fits: Sequence[tuple[Arguments, FittedData, Panel]]
+    ) -> list[tuple[FittedLinear, LinearState]]:
+        families = [self._family(arguments, data) for arguments, data, _ in fits]
+        columns = [(data.layout, data.exog_names) for _, data, _ in fits]
+        if any(family != families[0] for family in families) or len(set(columns)) > 1:
+            return [self._fit_panel(*fit) for fit in fits]
+        panels = [panel for _, _, panel in fits]
+        estimates = estimate_each(families[0], panels, fits[0][0].verbose)
+        return [
+            self._fitted(arguments, data, family, panel, *of_panel)
+            for (arguments, data, panel), family, of_panel in zip(
+                fits, families, estimates, strict=True
+            )
+        ]
+
+    def _fits_together(self) -> int:
+        return 256  # series of a batch; with more of them each takes hardly less time
+
+    def _fitted(
+        self,
+        arguments: Arguments,
+        data: FittedData,
+        family: Family,
+        panel: Panel,
+        estimates: Estimates,
+        constants: Arrays,
+    ) -> tuple[FittedLinear, LinearState]:
+        """Fitted model with the estimates of a panel, and the state after its rows."""
+        horizon = self._horizon(arguments, data.layout)
+        fitted = FittedLinear.of(arguments, data, horizon, family, panel, estimates, constants)
+        # A family of a user's own is asked at the fit, which is where its errors belong.
         return fitted, fitted.filter(panel) if family.filters_at_fit else StateAfter(fitted, panel)
 
     def _from_file(

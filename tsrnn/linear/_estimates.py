@@ -30,7 +30,7 @@ class Derivatives(NamedTuple):
     information: np.ndarray
 
 
-class Deferred:
+class Deferred(SeriesArrays):
     """Matrices by name, computed by ``function(*args)`` when the first of them is asked for."""
 
     def __init__(self, function: Callable[..., dict[str, np.ndarray]], *args: Any) -> None:
@@ -41,6 +41,10 @@ class Deferred:
         """The matrices."""
         compute: Callable[[], dict[str, np.ndarray]] = vars(self).pop("_compute")
         return compute()  # what it held of the data goes with it
+
+    def select(self, series: np.ndarray) -> Deferred:
+        """Matrices of some units, which are computed with those of all."""
+        return Deferred(lambda: {name: each[series] for name, each in self.matrices.items()})
 
 
 class OnDemand:

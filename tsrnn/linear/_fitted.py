@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -99,6 +99,32 @@ def estimate(
     return estimates, placed
 
 
+def estimate_each(
+    family: Family, panels: Sequence[Panel], verbose: int = 0
+) -> list[tuple[Estimates, Arrays]]:
+    """Fit a family to each of several panels of the same columns, their units in one batch."""
+    first, lengths = panels[0], np.concatenate([panel.lengths for panel in panels])
+    joint = replace(
+        first,
+        values=np.concatenate([panel.values for panel in panels]),
+        indptr=np.concatenate([[0], np.cumsum(lengths)]),
+        ids=first.ids.append([panel.ids for panel in panels[1:]]),
+        times=np.concatenate([panel.times for panel in panels]),
+        exog=np.concatenate([panel.exog for panel in panels]),
+    )
+    estimates, constants = estimate(family, joint, None, verbose)
+    each, start = [], 0
+    for panel in panels:
+        end = start + panel.n_series * len(estimates.params) // joint.n_series
+        part = estimates.select(np.arange(start, end))
+        known = {name: array[start:end].copy() for name, array in constants.items()}
+        if not part.fitted.all():  # it may be for a unit of another panel that the batch failed
+            part, known = estimate(family, panel, None, verbose)
+        each.append((part, known))
+        start = end
+    return each
+
+
 @dataclass(frozen=True, eq=False)
 class LinearState(SeriesArrays):
     """State of every series after its last row.
@@ -186,23 +212,23 @@ class FittedLinear(FittedModel[LinearState]):
     panel: Panel | None
 
     @classmethod
-    def fit(
+    def of(
         cls,
         arguments: Arguments,
         data: FittedData,
         horizon: int,
         family: Family,
         panel: Panel,
-        given: np.ndarray | None = None,
+        estimates: Estimates,
+        constants: Arrays,
     ) -> FittedLinear:
-        """Fitted model of a panel, or the model with given parameters (N, k).
+        """Fitted model of a panel, with the estimates of its units.
 
         Raises
         ------
         ValueError
-            If no series could be fitted, or the standard errors asked for are not to be had.
+            If the standard errors asked for are not to be had.
         """
-        estimates, constants = estimate(family, panel, given, arguments.verbose)
         check_kind(arguments.cov_type, estimates)
         n, lost = len(estimates.params), np.flatnonzero(~estimates.fitted)
         loose = np.flatnonzero(estimates.fitted & ~estimates.converged)

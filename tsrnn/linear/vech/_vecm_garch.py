@@ -439,6 +439,9 @@ class VECMGARCH(MatrixForecaster):
     def _vech(self) -> VECHFamily:
         return cast(VECHFamily, self.fitted_.family)
 
+    def _fits_together(self) -> int:
+        return 1  # series are searched for one by one, from starts drawn by their number
+
     def _family(self, arguments: Arguments, data: FittedData) -> VECHFamily:
         p, q = order_of("order", arguments.order, "p lags of e e' and q lags of H")
         spec = Specification(
