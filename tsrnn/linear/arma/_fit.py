@@ -11,7 +11,7 @@ import numpy as np
 
 from tsrnn.kernels import Lanes
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._optimise import Optimum, agreement_of, maximise
+from tsrnn.linear._optimise import LAST_STEP, Optimum, agreement_of, maximise
 from tsrnn.linear.arma._inference import closest_roots, judge
 from tsrnn.linear.arma._likelihood import Likelihood
 from tsrnn.linear.arma._polynomials import from_inverse_roots, inverse_roots, is_stable, reflected
@@ -102,9 +102,8 @@ def estimates_of(spec: Specification, sample: Sample, ends: Search) -> Estimates
     sigma2, moments = likelihood.moments(optimum.params, ends.sigma2)
     inner = np.column_stack([optimum.params, sigma2])
     if ends.sigma2 is None:
-        fixed[:, :-1], warnings = judge(prepared.form, optimum, ends.lower, n_obs)
+        fixed[:, :-1], messages = judge(prepared.form, optimum, ends.lower, n_obs)
         fixed[:, -1] = False
-        messages = tuple(tuple(lines) for lines in warnings)
     params, back = inner.copy(), np.broadcast_to(np.eye(k), (n, k, k)).copy()
     params[:, :m] = prepared.shift + (prepared.jacobian @ inner[:, :m, None])[:, :, 0]
     params[:, -1] *= prepared.scale**2
@@ -160,7 +159,15 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     gamma = sample_autocovariances(prepared, likelihood.lanes)
     start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
     by_grid = n_starts is None and has_profile(form, likelihood.exact, prepared.gaps)
-    best = _climb(likelihood, form, start, _FEW if by_grid else _LONG)
+    far = _far_apart(form, start, n_obs) if by_grid else np.ones(len(n_obs), dtype=bool)
+    if far.all():
+        best = _climb(likelihood, form, start, _FEW if by_grid else _LONG)
+    else:  # a climb along the ridge where roots cancel would end where the grid does, or lower
+        best = _nowhere(start)
+        climbed = np.flatnonzero(far)
+        if len(climbed):
+            first = _climb(likelihood.select(climbed), form, start[climbed], _FEW)
+            _keep_higher(best, climbed, first)
     starts, agreement = np.ones((2, len(n_obs)), dtype=np.int64)
     lower = np.full(len(n_obs), np.nan)
     units = _doubtful(form, best, n_obs) if n_starts is None else np.arange(len(n_obs))
@@ -207,8 +214,7 @@ def _search_grid(likelihood: Likelihood, best: Optimum) -> Search:
     loose = np.flatnonzero(~best.converged)
     if len(loose):
         _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
-    noise = np.zeros((n, form.n_params))  # its mean is that of the series, which is centred
-    lower = likelihood.evaluate(noise, np.arange(n), False).value
+    lower = -0.5 * likelihood.n_obs * (np.log(2 * np.pi) + 1)  # of noise, whose variance is one
     tried = np.stack(values)
     return Search(best, lower, np.isfinite(tried).sum(0), agreement_of(tried))
 
@@ -239,10 +245,7 @@ def _search_starts(
     """
     n, n_obs = len(mean), likelihood.n_obs
     first = np.column_stack([mean, hannan_rissanen(gamma, form.p, form.q)])
-    best = Optimum(  # that any end of a climb is better than
-        first.copy(), np.full(n, -np.inf), np.zeros_like(first), np.full(n, np.inf),
-        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(first.shape, dtype=bool),
-    )  # fmt: skip
+    best = _nowhere(first)
     values: list[np.ndarray] = []
     _try_starts(best, np.arange(n), likelihood, form, [first, *optima], values)
     # Starts of all kinds for the doubtful units alone, or as many as asked for of all units.
@@ -316,16 +319,30 @@ def _maximise(
     """Maximise by the parameters of `form`, those of higher orders held at zero."""
     whole = likelihood.form
     if form == whole:
-        return maximise(likelihood.evaluate, start, max_iter=max_iter, scoring=scoring)
+        return maximise(
+            likelihood.evaluate, start, max_iter=max_iter, scoring=scoring, last_step=LAST_STEP
+        )
     free = np.zeros(whole.n_params, dtype=bool)
     free[: form.n_mean + form.p] = True
     free[whole.n_mean + whole.p :][: form.q] = True
     params, bound = np.zeros((len(start), whole.n_params)), np.where(free, np.inf, 0.0)
     params[:, free] = start
-    end = maximise(likelihood.evaluate, params, lower=-bound, upper=bound, max_iter=max_iter)
+    end = maximise(
+        likelihood.evaluate, params, lower=-bound, upper=bound, max_iter=max_iter,
+        last_step=LAST_STEP,
+    )  # fmt: skip
     return end._replace(
         params=end.params[:, free], gradient=end.gradient[:, free], at_bound=end.at_bound[:, free]
     )
+
+
+def _nowhere(start: np.ndarray) -> Optimum:
+    """Optimum at a start that any end of a climb is better than."""
+    n, no = len(start), np.zeros(start.shape, dtype=bool)
+    return Optimum(
+        start.copy(), np.full(n, -np.inf), np.zeros_like(start), np.full(n, np.inf),
+        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), no,
+    )  # fmt: skip
 
 
 def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
@@ -346,9 +363,13 @@ def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray) -> np.ndarray:
     doubt = ~best.converged | (best.iterations > _SHORT) | (np.abs(ma) > edge).any(0)
     doubt |= bool(form.q) and form.p + form.q > _SIMPLE
     if form.p and form.q:
-        gap = closest_roots(form, best.params)[0]
-        doubt |= gap * np.sqrt(n_obs) < _FAR
+        doubt |= ~_far_apart(form, best.params, n_obs)
     return np.flatnonzero(doubt)
+
+
+def _far_apart(form: Form, params: np.ndarray, n_obs: np.ndarray) -> np.ndarray:
+    """Whether no root of phi is close to one of theta, (N,)."""
+    return closest_roots(form, params)[0] * np.sqrt(n_obs) >= _FAR
 
 
 def _mirrored(form: Form, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
