@@ -28,6 +28,7 @@ from tsrnn.linear.arma._start import (
 # No second maximum was seen in simulations where roots of phi and theta are this far apart, in
 # units of 1 / sqrt(n), those of theta not close to the unit circle, and the search was short.
 _FAR, _EDGE, _SHORT = 8.0, 0.95, 20
+_INSIDE = 4.0  # distance from the circle in the same units, where a search on a grid is cheap
 _EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
 _LONG, _BRIEF = 100, 30  # iterations from the best start, and from each of many
 _FEW = 9  # where roots nearly cancel a search is long, and a grid of starts the better one
@@ -159,18 +160,19 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     gamma = sample_autocovariances(prepared, likelihood.lanes)
     start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
     by_grid = n_starts is None and has_profile(form, likelihood.exact, prepared.gaps)
-    far = _far_apart(form, start, n_obs) if by_grid else np.ones(len(n_obs), dtype=bool)
-    if far.all():
-        best = _climb(likelihood, form, start, _FEW if by_grid else _LONG)
-    else:  # a climb along the ridge where roots cancel would end where the grid does, or lower
-        best = _nowhere(start)
-        climbed = np.flatnonzero(far)
-        if len(climbed):
-            first = _climb(likelihood.select(climbed), form, start[climbed], _FEW)
-            _keep_higher(best, climbed, first)
+    best = _nowhere(start)
+    # Along the ridge where roots cancel a climb is long, and ends where the grid does, or lower.
+    climbed = np.arange(len(n_obs))
+    climbed = np.flatnonzero(_apart(form, start, n_obs, circle=True)) if by_grid else climbed
+    if len(climbed):
+        part = likelihood if len(climbed) == len(n_obs) else likelihood.select(climbed)
+        most = _FEW if by_grid else _LONG
+        first = _climb(part, form, start[climbed], most, last_step=LAST_STEP)
+        _keep_higher(best, climbed, first)
     starts, agreement = np.ones((2, len(n_obs)), dtype=np.int64)
     lower = np.full(len(n_obs), np.nan)
-    units = _doubtful(form, best, n_obs) if n_starts is None else np.arange(len(n_obs))
+    doubtful = _doubtful(form, best, n_obs, circle=by_grid)
+    units = doubtful if n_starts is None else np.arange(len(n_obs))
     if len(units) and form.q:
         doubted = likelihood if len(units) == len(n_obs) else likelihood.select(units)
         if by_grid:
@@ -301,9 +303,10 @@ def _climb(
     start: np.ndarray,
     max_iter: int = _LONG,
     scoring: int = 20,
+    last_step: float = 0.0,
 ) -> Optimum:
     """Maximise; where the search has left the invertible region, go on from the mirrored point."""
-    best = _maximise(likelihood, form, start, max_iter, scoring)
+    best = _maximise(likelihood, form, start, max_iter, scoring, last_step)
     stuck = np.flatnonzero(~best.converged)
     mirrored, outside = _mirrored(form, best.params[stuck])
     stuck = stuck[outside]
@@ -314,23 +317,25 @@ def _climb(
 
 
 def _maximise(
-    likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int, scoring: int = 20
+    likelihood: Likelihood,
+    form: Form,
+    start: np.ndarray,
+    max_iter: int,
+    scoring: int = 20,
+    last_step: float = 0.0,
 ) -> Optimum:
     """Maximise by the parameters of `form`, those of higher orders held at zero."""
     whole = likelihood.form
     if form == whole:
         return maximise(
-            likelihood.evaluate, start, max_iter=max_iter, scoring=scoring, last_step=LAST_STEP
+            likelihood.evaluate, start, max_iter=max_iter, scoring=scoring, last_step=last_step
         )
     free = np.zeros(whole.n_params, dtype=bool)
     free[: form.n_mean + form.p] = True
     free[whole.n_mean + whole.p :][: form.q] = True
     params, bound = np.zeros((len(start), whole.n_params)), np.where(free, np.inf, 0.0)
     params[:, free] = start
-    end = maximise(
-        likelihood.evaluate, params, lower=-bound, upper=bound, max_iter=max_iter,
-        last_step=LAST_STEP,
-    )  # fmt: skip
+    end = maximise(likelihood.evaluate, params, lower=-bound, upper=bound, max_iter=max_iter)
     return end._replace(
         params=end.params[:, free], gradient=end.gradient[:, free], at_bound=end.at_bound[:, free]
     )
@@ -356,20 +361,24 @@ def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
         whole[units[better]] = part[better]
 
 
-def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray) -> np.ndarray:
-    """Units whose likelihood may have another maximum."""
+def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray, circle: bool = False) -> np.ndarray:
+    """Units whose likelihood may have another maximum, `circle` as for `_apart`."""
     ma = inverse_roots(-best.params[:, form.n_mean + form.p :].T)
     edge = _EDGE if form.q < 2 else _EDGE_OF_PAIRS
     doubt = ~best.converged | (best.iterations > _SHORT) | (np.abs(ma) > edge).any(0)
     doubt |= bool(form.q) and form.p + form.q > _SIMPLE
     if form.p and form.q:
-        doubt |= ~_far_apart(form, best.params, n_obs)
+        doubt |= ~_apart(form, best.params, n_obs, circle)
     return np.flatnonzero(doubt)
 
 
-def _far_apart(form: Form, params: np.ndarray, n_obs: np.ndarray) -> np.ndarray:
-    """Whether no root of phi is close to one of theta, (N,)."""
-    return closest_roots(form, params)[0] * np.sqrt(n_obs) >= _FAR
+def _apart(form: Form, params: np.ndarray, n_obs: np.ndarray, circle: bool) -> np.ndarray:
+    """Whether roots of phi are far from those of theta, and with `circle` these from that, (N,)."""
+    apart = closest_roots(form, params)[0] * np.sqrt(n_obs) >= _FAR
+    if circle:
+        ma = inverse_roots(-params[:, form.n_mean + form.p :].T)
+        apart &= ((1 - np.abs(ma)) * np.sqrt(n_obs) >= _INSIDE).all(0)
+    return apart
 
 
 def _mirrored(form: Form, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
