@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.kernels import Lanes
 from tsrnn.linear._estimates import Estimates, concatenated
-from tsrnn.linear._optimise import AGREE, Evaluation, Optimum, agreement_of, maximise
+from tsrnn.linear._optimise import AGREE, LAST_STEP, Evaluation, Optimum, agreement_of, maximise
 from tsrnn.linear.garch._inference import estimates_of
 from tsrnn.linear.garch._likelihood import Likelihood
 from tsrnn.linear.garch._prepare import (
@@ -108,10 +110,15 @@ class Problem:
             optima={},
         )
 
+    @cached_property
+    def lanes(self) -> Lanes:
+        """Inputs as the likelihoods of all models read them."""
+        return Lanes(self.sample.inputs)
+
     def likelihood(self, model: Model) -> Likelihood:
         """Likelihood of a model."""
         presample = replace(self.presample, model=model)
-        return Likelihood(model, self.sample.inputs, self.sample.n_obs, presample)
+        return Likelihood(model, self.lanes, self.sample.n_obs, presample)
 
 
 def problems(
@@ -340,7 +347,10 @@ def _search(
 
     lower, upper = coordinates.lower, coordinates.upper
     most = _MOST_KINKED if _has_kinks(model) else _MOST
-    best = maximise(evaluate, coordinates.of(start), lower=lower, upper=upper, max_iter=most)
+    best = maximise(
+        evaluate, coordinates.of(start), lower=lower, upper=upper, max_iter=most,
+        last_step=LAST_STEP,
+    )  # fmt: skip
     optima = _optima_of(coordinates, best)
     kinked = np.flatnonzero(~best.converged & (best.decrement < _KINK) & _has_kinks(model))
     if not len(kinked):

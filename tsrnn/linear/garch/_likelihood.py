@@ -27,20 +27,16 @@ class Curvatures(NamedTuple):
 
 
 class Likelihood:
-    """Log-likelihood of N units, inputs (N, T, m), in the parameters of the standardised series."""
+    """Log-likelihood of N units, their inputs in lanes, in parameters of standardised series."""
 
-    def __init__(
-        self, model: Model, inputs: np.ndarray, n_obs: np.ndarray, presample: Presample
-    ) -> None:
+    def __init__(self, model: Model, lanes: Lanes, n_obs: np.ndarray, presample: Presample) -> None:
         self.model, self._n_obs, self._presample = model, n_obs, presample
-        self._inputs = inputs
-        self._lanes = Lanes(inputs)
-        self._running = Running(self._lanes)
+        self._lanes, self._running = lanes, Running(lanes)
 
     def select(self, units: np.ndarray) -> Likelihood:
         """Likelihood of some units, by number."""
         presample = self._presample.select(units)
-        return Likelihood(self.model, self._inputs[units], self._n_obs[units], presample)
+        return Likelihood(self.model, self._lanes.select(units), self._n_obs[units], presample)
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Value, gradient and curvature of some units, as `maximise` asks for them."""
