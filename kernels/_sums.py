@@ -352,9 +352,11 @@ class Lanes:
     def pack(self, values: np.ndarray) -> Tensor:
         """Values (f, N) as (B, f, W)."""
         blocks, _, _, width = self.blocks.shape
-        padded = np.empty((len(values), blocks * width))
-        padded[:, : self.n] = values
-        padded[:, self.n :] = values[:, -1:]
+        padded = np.ascontiguousarray(values)
+        if self.n < blocks * width:
+            padded = np.empty((len(values), blocks * width))
+            padded[:, : self.n] = values
+            padded[:, self.n :] = values[:, -1:]
         return (
             torch.from_numpy(padded).view(len(values), blocks, width).transpose(0, 1).contiguous()
         )

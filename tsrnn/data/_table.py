@@ -222,7 +222,10 @@ def _check_names(frame: pd.DataFrame) -> None:
         raise ValueError(
             f"column names must be unique; duplicated are {quoted(repeated)}. Rename or drop them."
         )
-    for name in frame.columns.tolist():
+    names = frame.columns.tolist()
+    if {*map(type, names)} <= {str, int}:
+        return
+    for name in names:
         _check_name(name)
         if name is None:
             raise ValueError("columns must have names; one is None. Rename it.")

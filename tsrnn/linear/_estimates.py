@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,26 +139,30 @@ class Estimates(SeriesArrays):
 
     def placed(self, n_units: int, units: np.ndarray, reasons: dict[int, str]) -> Estimates:
         """Estimates of `n_units` units: these are of `units`, the others failed for `reasons`."""
+        if np.array_equal(units, np.arange(n_units)):
+            return self
         arrays: dict[str, Any] = {
             name: _spread(getattr(self, name), n_units, units) for name in BY_UNIT
         }
         messages: list[tuple[str, ...]] = [()] * n_units
         for i, reason in reasons.items():
             messages[i] = (reason,)
-        for i, texts in zip(units, self.messages, strict=True):
+        for i, texts in zip(units.tolist(), self.messages, strict=True):
             messages[i] = texts
         return replace(self, **arrays, messages=tuple(messages))
 
 
 def concatenated(parts: list[Estimates]) -> Estimates:
     """Estimates of units one after the other, of one model."""
+    if len(parts) == 1:
+        return parts[0]
     arrays: dict[str, Any] = {
         name: None
         if getattr(parts[0], name) is None
         else np.concatenate([getattr(part, name) for part in parts])
         for name in BY_UNIT
     }
-    messages = tuple(message for part in parts for message in part.messages)
+    messages = tuple(chain.from_iterable(part.messages for part in parts))
     return replace(parts[0], **arrays, messages=messages)
 
 

@@ -56,7 +56,6 @@ class Optimum(NamedTuple):
 
 Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
 
-_SCORING_ENDS = 1e-2  # decrement below which Newton's method takes over from scoring
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
 _MOST_DAMPING = 1e12  # a step so damped is rounding
 AGREE = 0.01  # difference of log-likelihoods within which ends of two starts count as one
@@ -72,6 +71,7 @@ def maximise(
     lower: np.ndarray | float = -np.inf,
     upper: np.ndarray | float = np.inf,
     scoring: int = 20,
+    newton: float = 1e-2,
     tol: float = 1e-14,
     last_step: float = 0.0,
     max_iter: int = 100,
@@ -97,6 +97,8 @@ def maximise(
     lower, upper : ndarray that broadcasts to (N, k)
     scoring : int, default 20
         Most iterations of scoring before Newton's method; 0 for Newton's from the start.
+    newton : float, default 1e-2
+        Decrement below which Newton's method takes over.
     tol : float, default 1e-14
         Converged when g' C^-1 g is below: 1e-14 is 1e-7 standard errors.
     last_step : float, default 0
@@ -118,7 +120,9 @@ def maximise(
             return evaluation
 
         function = counted if progress else evaluate
-        return _Search(function, start, lower, upper, scoring, (tol, last_step)).run(max_iter)
+        return _Search(function, start, lower, upper, (scoring, newton), (tol, last_step)).run(
+            max_iter
+        )
 
 
 def agreement_of(values: np.ndarray) -> np.ndarray:
@@ -135,7 +139,7 @@ class _Search:
         start: np.ndarray,
         lower: np.ndarray | float,
         upper: np.ndarray | float,
-        scoring: int,
+        scoring: tuple[int, float],
         tol: tuple[float, float],
     ) -> None:
         self._evaluate, self._scoring, self._tol = evaluate, scoring, tol
@@ -143,7 +147,7 @@ class _Search:
         self._bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
         self.lower, self.upper = (np.broadcast_to(bound, (n, k)) for bound in (lower, upper))
         self.params = np.clip(start.astype(np.float64), self.lower, self.upper)
-        self.units, self.exact = np.arange(n), np.full(n, scoring == 0)
+        self.units, self.exact = np.arange(n), np.full(n, scoring[0] == 0)
         first = self._evaluated(self.params)
         self.value, self.gradient, self.curvature = (np.array(part) for part in first)
         # Scoring begins far from the maximum, Newton's method where a caller knows to be close.
@@ -175,8 +179,8 @@ class _Search:
             if not len(self.units):
                 break
             self.iterations += 1
-            self.exact |= self.decrement < _SCORING_ENDS
-            self.exact |= self.iterations > self._scoring
+            most, close = self._scoring
+            self.exact |= (self.decrement < close) | (self.iterations > most)
             self._judge(trial, self._evaluated(trial))
         every = np.ones(len(self.units), dtype=bool)
         self._retire(every, ~every)

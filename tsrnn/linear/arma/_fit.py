@@ -59,14 +59,16 @@ def samples(
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
     """Samples of units with values (n, T), NaN where missing, and reasons not to fit some."""
     X = trend_and_regressors(spec, y.shape[1], exog)
-    gaps = has_gaps(np.isfinite(y))
+    seen = np.isfinite(y)
+    gaps = has_gaps(seen)
     for with_gaps in (False, True):  # apart, as series with gaps need a filter
         chosen = np.flatnonzero(gaps == with_gaps)
         if not len(chosen):
             continue
         whole = len(chosen) == len(y)  # all of them need no copy
         columns = X if len(X) == 1 or whole else X[chosen]
-        prepared, kept, refused = prepare(spec, y if whole else y[chosen], columns, with_gaps)
+        part = (y, seen) if whole else (y[chosen], seen[chosen])
+        prepared, kept, refused = prepare(spec, *part, columns, with_gaps)
         reasons = {int(units[chosen[i]]): reason for i, reason in refused.items()}
         if prepared is None:
             yield None, reasons

@@ -31,6 +31,7 @@ _INSIDE = 1 - 1e-9  # of phi on the grid: at one the first state has no variance
 _EDGE = 1e-10  # distance of phi from -1 where the likelihood is that of its limit
 _PROMISING = 0.8  # below the highest on the grid, of a maximum that may be the highest between
 _LIKELY = 0.1  # the same, once maxima have been interpolated
+_TOGETHER = 2048  # lanes of a call at least
 _MOST = 4  # maxima of a unit
 _APART = 0.05  # logits of phi between which slopes are taken
 _FURTHEST = 1.0  # logits of a step: about the distance of two nodes
@@ -135,16 +136,29 @@ def products_along(form: Form, lanes: Lanes, n_obs: np.ndarray, roots: np.ndarra
         for target, (a, b) in zip(result[-len(pairs) :], pairs, strict=True):
             target[:, units] = (a * b).sum(0)[:, None]
         ends[0][:, units], ends[1][:, units] = x[-1][:, None], (h[-1] * roots[:, unit])[:, None]
-    cell, zero = _products_cell(form), np.tile([0.0, 0.0, 1.0], (lanes.n, 1))
-    names = cell.field_names[0][3:]
-    for row, root in enumerate(roots):
-        totals = sums(cell, lanes, -root[:, None], zero, terms=names, order=0)
-        zz, wz, xz, xw, vz, hz = totals.value
-        z, (x, h) = totals.memory[0], ends[:, row]
-        of_z = zz, wz, zz - z**2, xz, xw, vz, xz - x * z, hz, root * hz - h * z
+    cell, names = _products_cell(form), _products_cell(form).field_names[0][3:]
+    blocks, units = _blocks_of_rows(*roots.shape)
+    lanes = lanes if len(blocks) == len(roots) else lanes.select(units)
+    zero = np.tile([0.0, 0.0, 1.0], (lanes.n, 1))
+    for rows in blocks:
+        theta, shape = -roots[rows].reshape(-1, 1), (-1, len(rows), len(n_obs))
+        totals = sums(cell, lanes, theta, zero, terms=names, order=0)
+        zz, wz, xz, xw, vz, hz = totals.value.reshape(shape)
+        z, (x, h) = totals.memory.reshape(shape)[0], ends[:, rows]
+        of_z = zz, wz, zz - z**2, xz, xw, vz, xz - x * z, hz, roots[rows] * hz - h * z
         for target, values in zip(result, of_z, strict=False):
-            target[row] = values
+            target[rows] = values
     return Products(*result)
+
+
+def _blocks_of_rows(rows: int, n: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Rows (count,) that are computed together, the last ones repeated, and their units.
+
+    Of few units many rows, as a call has a price of its own.
+    """
+    count = min(max(1, _TOGETHER // n), rows)
+    blocks = [np.minimum(np.arange(i, i + count), rows - 1) for i in range(0, rows, count)]
+    return blocks, np.tile(np.arange(n), count)
 
 
 @cache
@@ -203,7 +217,7 @@ def _best_phi(
     response, and towards the unit circle; one is that of least squares, mean and first state
     taken off.
     """
-    n, p = len(n_obs), products
+    p = products
     width = np.stack([1 + roots, 1 - roots])
     room = np.where(width > 0, width, 1.0)
     nearest = np.minimum(0.5, (0.5 * np.sqrt((1 - roots**2) / n_obs) + 0.1 / n_obs) / room)
@@ -215,16 +229,19 @@ def _best_phi(
         xz, xw, xx = p.xz - p.hx * p.hz / p.hh, p.xw - p.hx * p.hw / p.hh, p.xx - p.hx**2 / p.hh
         wz, ww = wz - xw * xz / xx, ww - xw**2 / xx
     least_squares = wz / ww
-    steps = np.zeros((n, 1 + _N_PHI, 1))
+    blocks, units = _blocks_of_rows(*roots.shape)
+    steps = np.zeros((len(units), 1 + _N_PHI, 1))
     steps[:, 0] = 1.0  # the first step is that of least squares
-    lanes, cell = Lanes(steps), _scan_cell(form.constant)
+    lanes, cell, n = Lanes(steps), _scan_cell(form.constant), n_obs[units]
     value, phi = np.empty((2, 2, *roots.shape))
-    for row, root in enumerate(roots):
-        columns = [*(part[row] for part in p), root, n_obs, least_squares[row], *ratio[:, row]]
-        before = np.full((6, n), _LOWEST)
-        before[4:] = odds[:, row]
+    for rows in blocks:
+        of_row = *p, roots, least_squares, *ratio
+        columns = [*(part[rows].ravel() for part in of_row), n]
+        before = np.full((6, len(n)), _LOWEST)
+        before[4:] = odds[:, rows].reshape(2, -1)
         ends = sums(cell, lanes, np.array(columns).T, before.T, terms=(), order=0).memory
-        value[:, row], phi[:, row] = ends[:2], ends[2:4]
+        ends = ends.reshape(6, len(rows), -1)
+        value[:, rows], phi[:, rows] = ends[:2], ends[2:4]
     return value, phi
 
 
@@ -232,14 +249,14 @@ def _best_phi(
 def _scan_cell(constant: bool) -> Cell:
     """Steps from node to node of phi on both sides of a root; all of its state is memory."""
     state = ("value_below", "value_above", "phi_below", "phi_above", "odds_below", "odds_above")
-    params = (*Products._fields, "root", "n", "least_squares", "ratio_below", "ratio_above")
+    params = (*Products._fields, "root", "least_squares", "ratio_below", "ratio_above", "n")
     name = f"arma_scan{'_c' * constant}"
     return named_cell(name, partial(_scan_step, constant), state, ("first",), params)
 
 
 def _scan_step(constant: bool, state: Fields, inputs: Fields, params: Fields) -> Fields:
     products = Products(*params[:15])
-    root, n, least_squares, *ratios = params[15:]
+    root, least_squares, *ratios, n = params[15:]
     first = inputs[0] > 0
     new = []
     for sign, value, phi, odds, ratio in zip(

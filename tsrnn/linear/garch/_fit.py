@@ -38,6 +38,7 @@ from tsrnn.linear.garch._start import MeanStart, drawn_starts, grid_starts, mean
 _NUMBERS = 2**25  # of the series that are fitted together: 256 MB
 _MOST_STARTS = 8  # that several lags have by default
 _MOST, _MOST_KINKED = 100, 50  # iterations
+_CLOSE = 0.1  # decrement below which second derivatives are worth twice the time of first ones
 _KINK = 1e-2  # decrement below which a search that does not converge has ended on a kink
 _STRONG = 30.0  # gain over a constant variance, twice the log-likelihood, that needs one start
 _AWAY = (-10, -3, -1, 1, 3, 10)  # intervals between kinks, from that of the optimum
@@ -349,7 +350,7 @@ def _search(
     most = _MOST_KINKED if _has_kinks(model) else _MOST
     best = maximise(
         evaluate, coordinates.of(start), lower=lower, upper=upper, max_iter=most,
-        last_step=LAST_STEP,
+        newton=_CLOSE, last_step=LAST_STEP,
     )  # fmt: skip
     optima = _optima_of(coordinates, best)
     kinked = np.flatnonzero(~best.converged & (best.decrement < _KINK) & _has_kinks(model))
