@@ -98,9 +98,10 @@ def _factorized(ids: pd.Index) -> tuple[np.ndarray, pd.Index]:
 
     Comparing neighbours takes a fifth of the time of hashing them.
     """
-    if ids.dtype != object and getattr(ids.dtype, "storage", None) != "python":
+    whole = isinstance(ids.dtype, np.dtype) and ids.dtype.kind in "iu"
+    if not whole and ids.dtype != object and getattr(ids.dtype, "storage", None) != "python":
         return pd.factorize(ids)
-    values = ids.to_numpy(dtype=object)
+    values = ids.to_numpy() if whole else ids.to_numpy(dtype=object)
     sample = np.arange(1, len(values), max(len(values) // SAMPLE, 1))
     try:
         if np.sum(values[sample] == values[sample - 1]) > len(sample) / 2:
