@@ -208,13 +208,20 @@ def _search_grid(likelihood: Likelihood, best: Optimum) -> Search:
     """Highest end of climbs from the maxima on a grid, or the `best` of before, kept in place."""
     form, n, values = likelihood.form, len(best.value), [best.value.copy()]
     maxima = grid_maxima(form, likelihood.lanes, likelihood.n_obs)
-    # Newton's method from the first step on: where roots nearly cancel there is no information.
-    ends = _climb(likelihood.select(maxima.units), form, maxima.params, _BRIEF, scoring=0)
-    for rank in np.unique(maxima.rank):
-        part = np.flatnonzero(maxima.rank == rank)
-        values.append(np.full(n, -np.inf))
-        values[-1][maxima.units[part]] = ends.value[part]
-        _keep_higher(best, maxima.units[part], Optimum(*(array[part] for array in ends)))
+    for later in (False, True):
+        batch = np.flatnonzero((maxima.rank > 0) == later)
+        if not len(batch):
+            continue
+        units, rank = maxima.units[batch], maxima.rank[batch]
+        every = np.array_equal(units, np.arange(n))  # as a rule of the highest ones: no copy
+        part = likelihood if every else likelihood.select(units)
+        # Newton's method from the first step on: where roots nearly cancel no information is left.
+        ends = _climb(part, form, maxima.params[batch], _BRIEF, scoring=0)
+        for k in np.unique(rank):
+            of_rank = np.flatnonzero(rank == k)
+            values.append(np.full(n, -np.inf))
+            values[-1][units[of_rank]] = ends.value[of_rank]
+            _keep_higher(best, units[of_rank], Optimum(*(array[of_rank] for array in ends)))
     loose = np.flatnonzero(~best.converged)
     if len(loose):
         _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))

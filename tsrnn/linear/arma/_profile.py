@@ -32,7 +32,7 @@ _EDGE = 1e-10  # distance of phi from -1 where the likelihood is that of its lim
 _PROMISING = 0.8  # below the highest on the grid, of a maximum that may be the highest between
 _LIKELY = 0.1  # the same, once maxima have been interpolated
 _TOGETHER = 2048  # lanes of a call at least
-_MOST = 4  # maxima of a unit
+_MOST = 5  # maxima of a unit
 _APART = 0.05  # logits of phi between which slopes are taken
 _FURTHEST = 1.0  # logits of a step: about the distance of two nodes
 _STEPS = 2  # of Newton's method in phi
@@ -42,7 +42,7 @@ _LOWEST = -1e300  # log-likelihood of no parameters
 
 
 class GridMaxima(NamedTuple):
-    """Maxima on the grid, one of each unit and rank at most.
+    """Maxima on the grid, one of each unit and rank at most, unit by unit.
 
     Attributes
     ----------
@@ -101,16 +101,14 @@ def grid_maxima(form: Form, lanes: Lanes, n_obs: np.ndarray) -> GridMaxima:
     # Between the nodes fewer are as high.
     highest = limit.copy()
     np.maximum.at(highest, units, reached)
+    units = np.concatenate([units, np.arange(len(n_obs))])
+    estimate, params = np.concatenate([estimate, limit]), np.concatenate([params, edge])
     kept = np.flatnonzero(estimate > highest[units] - _LIKELY)
     order = kept[np.lexsort((-estimate[kept], units[kept]))]
-    units, params = units[order], params[order]
-    first = np.searchsorted(units, units)
-    rank = np.arange(len(units)) - first
-    units, params, rank = (part[rank < _MOST] for part in (units, params, rank))
-    left = np.flatnonzero(limit > highest - _LIKELY)
-    units, params = np.concatenate([units, left]), np.concatenate([params, edge[left]])
-    rank = np.concatenate([rank, np.full(len(left), _MOST)])
-    return GridMaxima(units, rank, params[:, not form.constant :])
+    units, params = units[order], params[order, not form.constant :]
+    rank = np.arange(len(units)) - np.searchsorted(units, units)
+    few = rank < _MOST
+    return GridMaxima(units[few], rank[few], params[few])
 
 
 def _roots(n_obs: np.ndarray) -> np.ndarray:
