@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def judge(
     ar = slice(form.n_mean, form.n_mean + form.p)
     ma = slice(ar.stop, ar.stop + form.q)
     fixed = np.zeros(best.params.shape, dtype=bool)
-    messages: dict[int, list[str]] = defaultdict(list)
+    messages: dict[Any, list[str]] = defaultdict(list)
     if form.p and form.q:
         _judge_common_roots(form, best, lower, n_obs, fixed, messages)
     if form.q:
@@ -57,8 +58,8 @@ def judge(
         )
     # Of most of many units there is nothing to say: lists for all would keep the collector busy.
     texts: list[tuple[str, ...]] = [()] * len(n_obs)
-    for i, lines in messages.items():
-        texts[i] = tuple(lines)
+    for unit, lines in messages.items():
+        texts[unit] = tuple(lines)
     return fixed, tuple(texts)
 
 
@@ -68,7 +69,7 @@ def _judge_common_roots(
     lower: np.ndarray,
     n_obs: np.ndarray,
     fixed: np.ndarray,
-    messages: dict[int, list[str]],
+    messages: dict[Any, list[str]],
 ) -> None:
     """Judge roots that are close by what they add to the likelihood.
 

@@ -121,10 +121,10 @@ def _roots(n_obs: np.ndarray) -> np.ndarray:
 
 
 def products_along(form: Form, lanes: Lanes, n_obs: np.ndarray, roots: np.ndarray) -> Products:
-    """Products at roots (rows, N) of the moving average, the same for all series of a length."""
+    """Products at roots (rows, N) of the moving average, which depend on the length alone."""
     result = np.empty((len(Products._fields), *roots.shape))
     ends = np.empty((2, *roots.shape))  # x, and h a step later
-    # Those without z are too.
+    # Those without z are the same for all series of a length.
     lengths, first, place = np.unique(n_obs, return_index=True, return_inverse=True)
     for k, (length, unit) in enumerate(zip(lengths, first, strict=True)):
         h = roots[:, unit] ** np.arange(length)[:, None]
@@ -285,7 +285,7 @@ def _between(
     roots: np.ndarray,
     n_obs: np.ndarray,
     phi: np.ndarray,
-    at: tuple[np.ndarray, np.ndarray, np.ndarray],
+    at: tuple[np.ndarray, ...],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Maxima between nodes, of the highest nodes: side, row and unit, each (m,).
 
