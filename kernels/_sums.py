@@ -352,9 +352,11 @@ class Lanes:
     def pack(self, values: np.ndarray) -> Tensor:
         """Values (f, N) as (B, f, W)."""
         blocks, _, _, width = self.blocks.shape
-        padded = np.empty((len(values), blocks * width))
-        padded[:, : self.n] = values
-        padded[:, self.n :] = values[:, -1:]
+        padded = np.ascontiguousarray(values)
+        if self.n < blocks * width:
+            padded = np.empty((len(values), blocks * width))
+            padded[:, : self.n] = values
+            padded[:, self.n :] = values[:, -1:]
         return (
             torch.from_numpy(padded).view(len(values), blocks, width).transpose(0, 1).contiguous()
         )
@@ -391,10 +393,13 @@ class Running:
 
     def covering(self, units: np.ndarray) -> tuple[Lanes, np.ndarray]:
         """Lanes that hold the series numbered `units`, and their places in them."""
-        if not np.isin(units, self._numbers, assume_unique=True).all():
+        places = np.searchsorted(self._numbers, units)
+        if not np.array_equal(self._numbers.take(places, mode="clip"), units):
             self._lanes, self._numbers = self._all, np.arange(self._all.n)
+            places = units
         # At halves, all packings of an iteration together read the series once more at most.
         if 2 * len(units) <= len(self._numbers) and self._lanes.n > WIDTH:
             self._numbers = np.sort(units)
             self._lanes = self._all.select(self._numbers)
-        return self._lanes, np.searchsorted(self._numbers, units)
+            places = np.searchsorted(self._numbers, units)
+        return self._lanes, places

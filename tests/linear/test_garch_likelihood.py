@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels import recurrence
+from tsrnn.kernels import Lanes, recurrence
 from tsrnn.linear.garch._density import DENSITIES, Normal, Student
 from tsrnn.linear.garch._filter import VarianceState, filter_garch, initial_state
 from tsrnn.linear.garch._fit import garch_at
@@ -78,7 +78,7 @@ def test_likelihood_equals_that_of_arch(vol, density, mean, order):
     params, lengths, whole = params_of(model, 4.0), np.array([len(y)]), np.array([0])
     sample = sample_of(model, y[None], lengths, spread_of(y[None], lengths))
     presample = presample_of(model, sample, "backcast", *mean_start(model, sample)[1:])
-    likelihood = Likelihood(model, sample.inputs, sample.n_obs, presample)
+    likelihood = Likelihood(model, Lanes(sample.inputs), sample.n_obs, presample)
     matrix, offset = to_user(model, sample.centre, sample.scale)
     inside = np.linalg.solve(matrix, (params - offset)[..., None])[..., 0]
     loglik = likelihood.values(inside, whole) - sample.n_obs * np.log(sample.scale)
@@ -323,7 +323,7 @@ def test_scoring_and_exact_evaluations_have_the_same_value_and_slope():
     model, y = model_of("gjr", "t", MEANS["AR"]), np.stack([series(90, s) for s in range(20)])
     sample = sample_of(model, y, np.full(20, 90), spread_of(y, np.full(20, 90)))
     presample = presample_of(model, sample, "fcp", *mean_start(model, sample)[1:])
-    likelihood = Likelihood(model, sample.inputs, sample.n_obs, presample)
+    likelihood = Likelihood(model, Lanes(sample.inputs), sample.n_obs, presample)
     params, units = np.tile(params_of(model), (5, 1)), np.array([3, 4, 9, 15, 19])
     exact = likelihood.evaluate(params, units, True)
     scoring = likelihood.evaluate(params, units, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -131,8 +132,8 @@ class History:
         if most < FEWEST:
             return cls.empty()
         tail = panel.tail(most)
-        cuts = tail.indptr[1:-1]
-        return cls(most, np.split(tail.values.copy(), cuts), np.split(tail.times.copy(), cuts))
+        values, times = (_pieces(rows.copy(), tail.indptr) for rows in (tail.values, tail.times))
+        return cls(most, values, times)
 
     def followed_by(self, series: np.ndarray, panel: Panel) -> History:
         """History with further rows of the series of these numbers."""
@@ -191,6 +192,11 @@ class History:
             raise refuse("the array 'history.lengths'", required, [most, *lengths[:8]])
         if not most:
             return cls.empty()
-        cuts = np.cumsum(lengths)[:-1]
+        ends = np.concatenate([[0], np.cumsum(lengths)])
         times = arrays["history.times"].astype(times_dtype)
-        return cls(most, np.split(arrays["history.values"], cuts), np.split(times, cuts))
+        return cls(most, _pieces(arrays["history.values"], ends), _pieces(times, ends))
+
+
+def _pieces(rows: np.ndarray, indptr: np.ndarray) -> list[np.ndarray]:
+    """Rows of each series; np.split takes ten times as long for thousands."""
+    return [rows[low:high] for low, high in pairwise(indptr.tolist())]

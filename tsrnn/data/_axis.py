@@ -78,6 +78,17 @@ class Axis:
         return np.flatnonzero(mask)
 
     @cached_property
+    def alike(self) -> bool:
+        """Whether all series have the timestamps of the first, which rise."""
+        length = self.lengths[0]
+        if not length or (self.lengths != length).any():
+            return False
+        first = self.times[:length]
+        return bool(
+            (first[1:] > first[:-1]).all() and (self.times.reshape(-1, length) == first).all()
+        )
+
+    @cached_property
     def distinct(self) -> tuple[np.ndarray, np.ndarray | slice]:
         """Different timestamps, the first row's first, and the number of that of each row.
 
@@ -85,6 +96,9 @@ class Axis:
         """
         if 4 * self.lengths.max() > len(self.times):  # each of the longest series' is another one
             return self.times, slice(None)
+        if self.alike:
+            length = int(self.lengths[0])
+            return self.times[:length], np.tile(np.arange(length), len(self.lengths))
         rows, times = pd.factorize(self.times)
         return np.asarray(times), rows
 
@@ -95,6 +109,8 @@ class Axis:
     def rises(self, numbers: np.ndarray, step: int) -> bool:
         """Whether numbers of the distinct timestamps rise by `step` from row to row of a series."""
         rows, n = self.distinct[1], len(self.times)
+        if not isinstance(rows, slice) and self.alike:
+            return bool((np.diff(numbers) == step).all())
         rising = np.ones(max(n - 1, 0), bool)
         for low in range(0, n - 1, CACHED_ROWS):
             part = slice(low, low + CACHED_ROWS + 1)

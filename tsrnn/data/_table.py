@@ -106,9 +106,10 @@ def _factorized(ids: pd.Index) -> tuple[np.ndarray, pd.Index]:
 
     Comparing neighbours takes a fifth of the time of hashing them.
     """
-    if ids.dtype != object and getattr(ids.dtype, "storage", None) != "python":
+    whole = isinstance(ids.dtype, np.dtype) and ids.dtype.kind in "iu"
+    if not whole and ids.dtype != object and getattr(ids.dtype, "storage", None) != "python":
         return pd.factorize(ids)
-    values = ids.to_numpy(dtype=object)
+    values = ids.to_numpy() if whole else ids.to_numpy(dtype=object)
     sample = np.arange(1, len(values), max(len(values) // SAMPLE, 1))
     try:
         if np.sum(values[sample] == values[sample - 1]) > len(sample) / 2:
@@ -231,7 +232,10 @@ def _check_names(frame: pd.DataFrame) -> None:
         raise ValueError(
             f"column names must be unique; duplicated are {quoted(repeated)}. Rename or drop them."
         )
-    for name in frame.columns.tolist():
+    names = frame.columns.tolist()
+    if {*map(type, names)} <= {str, int}:
+        return
+    for name in names:
         _check_name(name)
         if name is None:
             raise ValueError("columns must have names; one is None. Rename it.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,7 +176,7 @@ class Estimates(SeriesArrays):
 
     def placed(self, n_units: int, units: np.ndarray, reasons: dict[int, str]) -> Estimates:
         """Estimates of `n_units` units: these are of `units`, the others failed for `reasons`."""
-        if len(units) == n_units and (units == np.arange(n_units)).all():
+        if np.array_equal(units, np.arange(n_units)):
             return self  # with what is deferred
         arrays: dict[str, Any] = {
             name: _spread(getattr(self, name), n_units, units) for name in BY_UNIT
@@ -183,7 +184,7 @@ class Estimates(SeriesArrays):
         messages: list[tuple[str, ...]] = [()] * n_units
         for i, reason in reasons.items():
             messages[i] = (reason,)
-        for i, texts in zip(units, self.messages, strict=True):
+        for i, texts in zip(units.tolist(), self.messages, strict=True):
             messages[i] = texts
         return replace(self, **arrays, messages=tuple(messages))
 
@@ -203,7 +204,7 @@ def concatenated(parts: list[Estimates]) -> Estimates:
         else np.concatenate([getattr(part, name) for part in parts])
         for name in BY_UNIT
     }
-    messages = tuple(message for part in parts for message in part.messages)
+    messages = tuple(chain.from_iterable(part.messages for part in parts))
     return replace(parts[0], **arrays, messages=messages)
 
 

@@ -56,10 +56,11 @@ class Optimum(NamedTuple):
 
 Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
 
-_SCORING_ENDS = 1e-2  # decrement below which Newton's method takes over from scoring
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
 _MOST_DAMPING = 1e12  # a step so damped is rounding
 AGREE = 0.01  # difference of log-likelihoods within which ends of two starts count as one
+LAST_STEP = 1e-9  # decrement from which one step more of Newton's method is precise enough
+_SLIGHT = 1e-3  # damping that leaves a step of Newton's method as short of its end
 _GOOD_ENOUGH = 1e-8  # decrement that counts as converged where rounding ends the search
 
 
@@ -70,7 +71,9 @@ def maximise(
     lower: np.ndarray | float = -np.inf,
     upper: np.ndarray | float = np.inf,
     scoring: int = 20,
+    newton: float = 1e-2,
     tol: float = 1e-14,
+    last_step: float = 0.0,
     max_iter: int = 100,
     progress: str = "",
 ) -> Optimum:
@@ -94,8 +97,12 @@ def maximise(
     lower, upper : ndarray that broadcasts to (N, k)
     scoring : int, default 20
         Most iterations of scoring before Newton's method; 0 for Newton's from the start.
+    newton : float, default 1e-2
+        Decrement below which Newton's method takes over.
     tol : float, default 1e-14
         Converged when g' C^-1 g is below: 1e-14 is 1e-7 standard errors.
+    last_step : float, default 0
+        The same before a step of Newton's method, which squares the error.
     max_iter : int, default 100
     progress : str, optional
         What a bar of the evaluations says; there is none without it.
@@ -113,7 +120,9 @@ def maximise(
             return evaluation
 
         function = counted if progress else evaluate
-        return _Search(function, start, lower, upper, scoring, tol).run(max_iter)
+        return _Search(function, start, lower, upper, (scoring, newton), (tol, last_step)).run(
+            max_iter
+        )
 
 
 def agreement_of(values: np.ndarray) -> np.ndarray:
@@ -122,7 +131,7 @@ def agreement_of(values: np.ndarray) -> np.ndarray:
 
 
 class _Search:
-    """State of all units, and of those that still run by their numbers."""
+    """State of the units that still run, and the ends of all."""
 
     def __init__(
         self,
@@ -130,53 +139,73 @@ class _Search:
         start: np.ndarray,
         lower: np.ndarray | float,
         upper: np.ndarray | float,
-        scoring: int,
-        tol: float,
+        scoring: tuple[int, float],
+        tol: tuple[float, float],
     ) -> None:
         self._evaluate, self._scoring, self._tol = evaluate, scoring, tol
-        shape = start.shape
-        self._lower, self._upper = (np.broadcast_to(b, shape) for b in (lower, upper))
+        (n, k), self._lower, self._upper = start.shape, lower, upper
         self._bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
-        self.params = self._clipped(start.astype(np.float64), np.arange(shape[0]))
-        self.exact = np.full(shape[0], scoring == 0)
-        first = self._evaluated(self.params, np.arange(shape[0]))
+        self.lower, self.upper = (np.broadcast_to(bound, (n, k)) for bound in (lower, upper))
+        self.params = np.clip(start.astype(np.float64), self.lower, self.upper)
+        self.units, self.exact = np.arange(n), np.full(n, scoring[0] == 0)
+        first = self._evaluated(self.params)
         self.value, self.gradient, self.curvature = (np.array(part) for part in first)
         # Scoring begins far from the maximum, Newton's method where a caller knows to be close.
         self.damping = np.where(self.exact, 0.0, 1e-3)
-        self.iterations = np.zeros(shape[0], dtype=np.int64)
-        self.converged = np.zeros(shape[0], dtype=bool)
+        self.iterations = np.zeros(n, dtype=np.int64)
+        self.decrement = np.full(n, np.inf)
         usable = _is_usable(first)
         self.value[~usable] = -np.inf
-        self.decrement = np.full(shape[0], np.inf)
-        self._running = np.flatnonzero(usable)
+        no = np.zeros(n, dtype=bool)
+        self._ends = Optimum(
+            self.params.copy(), self.value.copy(), self.gradient.copy(), self.decrement.copy(),
+            self.iterations.copy(), no, no,
+        )  # fmt: skip
+        self._retire(~usable, no)
 
     def run(self, max_iter: int) -> Optimum:
         for _ in range(max_iter):
-            units = self._running
-            if not len(units):
+            if not len(self.units):
                 break
-            step, self.decrement[units] = self._step(units)
-            trial = self._clipped(self.params[units] + step, units)
-            done = self.decrement[units] < self._tol
-            if done.any():
-                self.params[units[done]] = trial[done]  # squares the error once more
-                self._finish(units[done], np.ones(done.sum(), dtype=bool))
-                units, trial = units[~done], trial[~done]
-                if not len(units):
-                    continue
-            self.iterations[units] += 1
-            close = self.decrement[units] < _SCORING_ENDS
-            self.exact[units] |= close | (self.iterations[units] > self._scoring)
-            self._judge(units, trial, self._evaluated(trial, units))
-        pinned = self._pinned(np.arange(len(self.params)))
-        return Optimum(
-            self.params, self.value, self.gradient, self.decrement, self.iterations,
-            self.converged, pinned,
-        )  # fmt: skip
+            step, self.decrement = self._step()
+            trial = self.params + step
+            if self._bounded:
+                trial = np.clip(trial, self.lower, self.upper)
+            newton = self.exact & (self.damping < _SLIGHT)
+            done = self.decrement < np.where(newton, max(self._tol), self._tol[0])
+            self.params[done] = trial[done]
+            trial = trial[~done]
+            self._retire(done, done)
+            if not len(self.units):
+                break
+            self.iterations += 1
+            most, close = self._scoring
+            self.exact |= (self.decrement < close) | (self.iterations > most)
+            self._judge(trial, self._evaluated(trial))
+        every = np.ones(len(self.units), dtype=bool)
+        self._retire(every, ~every)
+        params, gradient = self._ends.params, self._ends.gradient
+        pinned = _pinned(params, gradient, self._lower, self._upper)
+        return self._ends._replace(at_bound=pinned)
 
-    def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
+    def _retire(self, ended: np.ndarray, converged: np.ndarray) -> None:
+        """Put the ends of some running units in their places, and go on with the others."""
+        if not ended.any():
+            return
+        units = self.units[ended]
+        for name in ("params", "value", "gradient", "decrement", "iterations"):
+            getattr(self._ends, name)[units] = getattr(self, name)[ended]
+        self._ends.converged[units] = converged[ended]
+        left = ~ended
+        for name in (
+            "units", "lower", "upper", "params", "exact", "value", "gradient", "curvature",
+            "damping", "iterations", "decrement",
+        ):  # fmt: skip
+            setattr(self, name, getattr(self, name)[left])
+
+    def _evaluated(self, params: np.ndarray) -> Evaluation:
         """Evaluate, each unit with the curvature of its stage."""
-        exact = self.exact[units]
+        exact, units = self.exact, self.units
         if exact.all() or not exact.any():
             return self._evaluate(params, units, bool(exact.any()))
         n, k = params.shape
@@ -188,21 +217,11 @@ class _Search:
                 target[mask] = values
         return whole
 
-    def _clipped(self, params: np.ndarray, units: np.ndarray) -> np.ndarray:
-        return np.clip(params, self._lower[units], self._upper[units]) if self._bounded else params
-
-    def _pinned(self, units: np.ndarray) -> np.ndarray:
-        if not self._bounded:
-            return np.zeros((len(units), self.params.shape[1]), dtype=bool)
-        params, gradient = self.params[units], self.gradient[units]
-        return ((params <= self._lower[units]) & (gradient < 0)) | (
-            (params >= self._upper[units]) & (gradient > 0)
-        )
-
-    def _step(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _step(self) -> tuple[np.ndarray, np.ndarray]:
         """Damped steps, the damping raised until the curvature is positive, and decrements."""
-        curvature, gradient = self.curvature[units], self.gradient[units]
-        if self._bounded and (pinned := self._pinned(units)).any():
+        curvature, gradient = self.curvature, self.gradient
+        pinned = _pinned(self.params, gradient, self.lower, self.upper) if self._bounded else None
+        if pinned is not None and pinned.any():
             # They take no part: their rows and columns become those of the identity.
             inside = ~pinned[:, :, None] & ~pinned[:, None, :]
             eye = np.eye(pinned.shape[1])
@@ -211,49 +230,50 @@ class _Search:
         # Steps do not depend on the units of the parameters; one without curvature has a scale too.
         diagonal = np.abs(np.einsum("nii->ni", curvature))
         scale = np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
-        step, failed = _solve(curvature, self.damping[units], scale, gradient)
+        step, failed = _solve(curvature, self.damping, scale, gradient)
         while failed.any():
-            damping = np.maximum(10 * self.damping[units[failed]], 1e-3)
-            self.damping[units[failed]] = damping
+            damping = np.maximum(10 * self.damping[failed], 1e-3)
+            self.damping[failed] = damping
             rest = np.flatnonzero(failed)
             step[rest], failed[rest] = _solve(curvature[rest], damping, scale[rest], gradient[rest])
             failed[rest] &= damping < _MOST_DAMPING
-        return step, np.abs((gradient * step).sum(1)) * (1 + self.damping[units])
+        return step, np.abs((gradient * step).sum(1)) * (1 + self.damping)
 
-    def _judge(self, units: np.ndarray, trial: np.ndarray, new: Evaluation) -> None:
+    def _judge(self, trial: np.ndarray, new: Evaluation) -> None:
         """Take what rises, or what rounding cannot tell from it; adapt the damping."""
-        step = trial - self.params[units]
-        bent = (self.curvature[units] @ step[:, :, None])[:, :, 0]
-        predicted = ((self.gradient[units] - bent / 2) * step).sum(1)  # by the quadratic model
+        step = trial - self.params
+        bent = (self.curvature @ step[:, :, None])[:, :, 0]
+        predicted = ((self.gradient - bent / 2) * step).sum(1)  # by the quadratic model
         with np.errstate(invalid="ignore"):
-            actual = new.value - self.value[units]
-            noise = _ROUNDING * (1 + np.abs(self.value[units]))
+            actual = new.value - self.value
+            noise = _ROUNDING * (1 + np.abs(self.value))
             usable = _is_usable(new)
             flat = usable & (np.abs(actual) <= noise) & (np.abs(predicted) <= noise)
             # Armijo's condition: a share of the rise that was promised.
             better = usable & ((actual > 1e-4 * predicted) & (actual > 0) | flat)
             ratio = np.where(better, actual / np.where(predicted == 0, 1.0, predicted), 0.0)
-        taken = units[better]
-        self.params[taken], self.value[taken] = trial[better], new.value[better]
-        self.gradient[taken] = new.gradient[better]
-        self.curvature[taken] = new.curvature[better]
-        damping = self.damping[units]
+        self.params[better], self.value[better] = trial[better], new.value[better]
+        self.gradient[better] = new.gradient[better]
+        self.curvature[better] = new.curvature[better]
         # As the radius of a trust region: by how well the quadratic model foretold the rise.
         factor = np.where(ratio > 0.75, 0.1, np.where(ratio > 0.25, 0.5, 4.0))
         # None rather than little: Newton's method is quadratic without it alone.
-        damping = np.where(better & (damping * factor < 1e-8), 0.0, damping * factor)
+        damping = self.damping * factor
+        damping = np.where(better & (damping < 1e-8), 0.0, damping)
         damping = np.where(better, damping, np.maximum(damping, 1e-3))
-        self.damping[units] = np.where(flat, 0.0, damping)
-        still = ~better & (np.abs(predicted) <= noise) | (self.damping[units] >= _MOST_DAMPING)
-        if still.any():
-            self._finish(units[still], self.decrement[units[still]] < _GOOD_ENOUGH)
+        self.damping = np.where(flat, 0.0, damping)
+        still = ~better & (np.abs(predicted) <= noise) | (self.damping >= _MOST_DAMPING)
+        self._retire(still, self.decrement < _GOOD_ENOUGH)
 
-    def _finish(self, units: np.ndarray, converged: np.ndarray) -> None:
-        self.converged[units] = converged
-        runs = np.zeros(len(self.params), dtype=bool)
-        runs[self._running] = True
-        runs[units] = False
-        self._running = np.flatnonzero(runs)
+
+def _pinned(
+    params: np.ndarray,
+    gradient: np.ndarray,
+    lower: np.ndarray | float,
+    upper: np.ndarray | float,
+) -> np.ndarray:
+    """Parameters on a bound beyond which the likelihood rises."""
+    return ((params <= lower) & (gradient < 0)) | ((params >= upper) & (gradient > 0))
 
 
 def _is_usable(evaluation: Evaluation) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tsrnn.kernels import Lanes
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._optimise import Optimum, agreement_of, maximise
+from tsrnn.linear._optimise import LAST_STEP, Optimum, agreement_of, maximise
 from tsrnn.linear.arma._inference import closest_roots, judge
 from tsrnn.linear.arma._likelihood import Likelihood
 from tsrnn.linear.arma._polynomials import from_inverse_roots, inverse_roots, is_stable, reflected
@@ -28,6 +28,7 @@ from tsrnn.linear.arma._start import (
 # No second maximum was seen in simulations where roots of phi and theta are this far apart, in
 # units of 1 / sqrt(n), those of theta not close to the unit circle, and the search was short.
 _FAR, _EDGE, _SHORT = 8.0, 0.95, 20
+_INSIDE = 4.0  # distance from the circle in the same units, where a search on a grid is cheap
 _EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
 _LONG, _BRIEF = 100, 30  # iterations from the best start, and from each of many
 _FEW = 9  # where roots nearly cancel a search is long, and a grid of starts the better one
@@ -58,14 +59,16 @@ def samples(
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
     """Samples of units with values (n, T), NaN where missing, and reasons not to fit some."""
     X = trend_and_regressors(spec, y.shape[1], exog)
-    gaps = has_gaps(np.isfinite(y))
+    seen = np.isfinite(y)
+    gaps = has_gaps(seen)
     for with_gaps in (False, True):  # apart, as series with gaps need a filter
         chosen = np.flatnonzero(gaps == with_gaps)
         if not len(chosen):
             continue
         whole = len(chosen) == len(y)  # all of them need no copy
         columns = X if len(X) == 1 or whole else X[chosen]
-        prepared, kept, refused = prepare(spec, y if whole else y[chosen], columns, with_gaps)
+        part = (y, seen) if whole else (y[chosen], seen[chosen])
+        prepared, kept, refused = prepare(spec, *part, columns, with_gaps)
         reasons = {int(units[chosen[i]]): reason for i, reason in refused.items()}
         if prepared is None:
             yield None, reasons
@@ -102,9 +105,8 @@ def estimates_of(spec: Specification, sample: Sample, ends: Search) -> Estimates
     sigma2, moments = likelihood.moments(optimum.params, ends.sigma2)
     inner = np.column_stack([optimum.params, sigma2])
     if ends.sigma2 is None:
-        fixed[:, :-1], warnings = judge(prepared.form, optimum, ends.lower, n_obs)
+        fixed[:, :-1], messages = judge(prepared.form, optimum, ends.lower, n_obs)
         fixed[:, -1] = False
-        messages = tuple(tuple(lines) for lines in warnings)
     params, back = inner.copy(), np.broadcast_to(np.eye(k), (n, k, k)).copy()
     params[:, :m] = prepared.shift + (prepared.jacobian @ inner[:, :m, None])[:, :, 0]
     params[:, -1] *= prepared.scale**2
@@ -160,10 +162,19 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     gamma = sample_autocovariances(prepared, likelihood.lanes)
     start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
     by_grid = n_starts is None and has_profile(form, likelihood.exact, prepared.gaps)
-    best = _climb(likelihood, form, start, _FEW if by_grid else _LONG)
+    best = _nowhere(start)
+    # Along the ridge where roots cancel a climb is long, and ends where the grid does, or lower.
+    climbed = np.arange(len(n_obs))
+    climbed = np.flatnonzero(_apart(form, start, n_obs, circle=True)) if by_grid else climbed
+    if len(climbed):
+        part = likelihood if len(climbed) == len(n_obs) else likelihood.select(climbed)
+        most = _FEW if by_grid else _LONG
+        first = _climb(part, form, start[climbed], most, last_step=LAST_STEP)
+        _keep_higher(best, climbed, first)
     starts, agreement = np.ones((2, len(n_obs)), dtype=np.int64)
     lower = np.full(len(n_obs), np.nan)
-    units = _doubtful(form, best, n_obs) if n_starts is None else np.arange(len(n_obs))
+    doubtful = _doubtful(form, best, n_obs, circle=by_grid)
+    units = doubtful if n_starts is None else np.arange(len(n_obs))
     if len(units) and form.q:
         doubted = likelihood if len(units) == len(n_obs) else likelihood.select(units)
         if by_grid:
@@ -197,18 +208,24 @@ def _search_grid(likelihood: Likelihood, best: Optimum) -> Search:
     """Highest end of climbs from the maxima on a grid, or the `best` of before, kept in place."""
     form, n, values = likelihood.form, len(best.value), [best.value.copy()]
     maxima = grid_maxima(form, likelihood.lanes, likelihood.n_obs)
-    # Newton's method from the first step on: where roots nearly cancel there is no information.
-    ends = _climb(likelihood.select(maxima.units), form, maxima.params, _BRIEF, scoring=0)
-    for rank in np.unique(maxima.rank):
-        part = np.flatnonzero(maxima.rank == rank)
-        values.append(np.full(n, -np.inf))
-        values[-1][maxima.units[part]] = ends.value[part]
-        _keep_higher(best, maxima.units[part], Optimum(*(array[part] for array in ends)))
+    for later in (False, True):
+        batch = np.flatnonzero((maxima.rank > 0) == later)
+        if not len(batch):
+            continue
+        units, rank = maxima.units[batch], maxima.rank[batch]
+        every = np.array_equal(units, np.arange(n))  # as a rule of the highest ones: no copy
+        part = likelihood if every else likelihood.select(units)
+        # Newton's method from the first step on: where roots nearly cancel no information is left.
+        ends = _climb(part, form, maxima.params[batch], _BRIEF, scoring=0)
+        for k in np.unique(rank):
+            of_rank = np.flatnonzero(rank == k)
+            values.append(np.full(n, -np.inf))
+            values[-1][units[of_rank]] = ends.value[of_rank]
+            _keep_higher(best, units[of_rank], Optimum(*(array[of_rank] for array in ends)))
     loose = np.flatnonzero(~best.converged)
     if len(loose):
         _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
-    noise = np.zeros((n, form.n_params))  # its mean is that of the series, which is centred
-    lower = likelihood.evaluate(noise, np.arange(n), False).value
+    lower = -0.5 * likelihood.n_obs * (np.log(2 * np.pi) + 1)  # of noise, whose variance is one
     tried = np.stack(values)
     return Search(best, lower, np.isfinite(tried).sum(0), agreement_of(tried))
 
@@ -239,10 +256,7 @@ def _search_starts(
     """
     n, n_obs = len(mean), likelihood.n_obs
     first = np.column_stack([mean, hannan_rissanen(gamma, form.p, form.q)])
-    best = Optimum(  # that any end of a climb is better than
-        first.copy(), np.full(n, -np.inf), np.zeros_like(first), np.full(n, np.inf),
-        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(first.shape, dtype=bool),
-    )  # fmt: skip
+    best = _nowhere(first)
     values: list[np.ndarray] = []
     _try_starts(best, np.arange(n), likelihood, form, [first, *optima], values)
     # Starts of all kinds for the doubtful units alone, or as many as asked for of all units.
@@ -298,9 +312,10 @@ def _climb(
     start: np.ndarray,
     max_iter: int = _LONG,
     scoring: int = 20,
+    last_step: float = 0.0,
 ) -> Optimum:
     """Maximise; where the search has left the invertible region, go on from the mirrored point."""
-    best = _maximise(likelihood, form, start, max_iter, scoring)
+    best = _maximise(likelihood, form, start, max_iter, scoring, last_step)
     stuck = np.flatnonzero(~best.converged)
     mirrored, outside = _mirrored(form, best.params[stuck])
     stuck = stuck[outside]
@@ -311,12 +326,19 @@ def _climb(
 
 
 def _maximise(
-    likelihood: Likelihood, form: Form, start: np.ndarray, max_iter: int, scoring: int = 20
+    likelihood: Likelihood,
+    form: Form,
+    start: np.ndarray,
+    max_iter: int,
+    scoring: int = 20,
+    last_step: float = 0.0,
 ) -> Optimum:
     """Maximise by the parameters of `form`, those of higher orders held at zero."""
     whole = likelihood.form
     if form == whole:
-        return maximise(likelihood.evaluate, start, max_iter=max_iter, scoring=scoring)
+        return maximise(
+            likelihood.evaluate, start, max_iter=max_iter, scoring=scoring, last_step=last_step
+        )
     free = np.zeros(whole.n_params, dtype=bool)
     free[: form.n_mean + form.p] = True
     free[whole.n_mean + whole.p :][: form.q] = True
@@ -326,6 +348,15 @@ def _maximise(
     return end._replace(
         params=end.params[:, free], gradient=end.gradient[:, free], at_bound=end.at_bound[:, free]
     )
+
+
+def _nowhere(start: np.ndarray) -> Optimum:
+    """Optimum at a start that any end of a climb is better than."""
+    n, no = len(start), np.zeros(start.shape, dtype=bool)
+    return Optimum(
+        start.copy(), np.full(n, -np.inf), np.zeros_like(start), np.full(n, np.inf),
+        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), no,
+    )  # fmt: skip
 
 
 def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
@@ -339,16 +370,24 @@ def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
         whole[units[better]] = part[better]
 
 
-def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray) -> np.ndarray:
-    """Units whose likelihood may have another maximum."""
+def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray, circle: bool = False) -> np.ndarray:
+    """Units whose likelihood may have another maximum, `circle` as for `_apart`."""
     ma = inverse_roots(-best.params[:, form.n_mean + form.p :].T)
     edge = _EDGE if form.q < 2 else _EDGE_OF_PAIRS
     doubt = ~best.converged | (best.iterations > _SHORT) | (np.abs(ma) > edge).any(0)
     doubt |= bool(form.q) and form.p + form.q > _SIMPLE
     if form.p and form.q:
-        gap = closest_roots(form, best.params)[0]
-        doubt |= gap * np.sqrt(n_obs) < _FAR
+        doubt |= ~_apart(form, best.params, n_obs, circle)
     return np.flatnonzero(doubt)
+
+
+def _apart(form: Form, params: np.ndarray, n_obs: np.ndarray, circle: bool) -> np.ndarray:
+    """Whether roots of phi are far from those of theta, and with `circle` these from that, (N,)."""
+    apart = closest_roots(form, params)[0] * np.sqrt(n_obs) >= _FAR
+    if circle:
+        ma = inverse_roots(-params[:, form.n_mean + form.p :].T)
+        apart &= ((1 - np.abs(ma)) * np.sqrt(n_obs) >= _INSIDE).all(0)
+    return apart
 
 
 def _mirrored(form: Form, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from typing import Any
+
 import numpy as np
 
 from tsrnn.linear._optimise import Optimum
@@ -17,7 +20,7 @@ NEAR_UNIT_ROOT = 2.0  # distance of a root from the unit circle in units of 1 / 
 
 def judge(
     form: Form, best: Optimum, lower: np.ndarray, n_obs: np.ndarray
-) -> tuple[np.ndarray, list[list[str]]]:
+) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
     """Parameters (N, k) without a standard error, and warnings of each unit.
 
     `lower` (N,) is the log-likelihood with one lag less on both sides, where roots are close.
@@ -25,7 +28,7 @@ def judge(
     ar = slice(form.n_mean, form.n_mean + form.p)
     ma = slice(ar.stop, ar.stop + form.q)
     fixed = np.zeros(best.params.shape, dtype=bool)
-    messages: list[list[str]] = [[] for _ in n_obs]
+    messages: dict[Any, list[str]] = defaultdict(list)
     if form.p and form.q:
         _judge_common_roots(form, best, lower, n_obs, fixed, messages)
     if form.q:
@@ -53,7 +56,11 @@ def judge(
             "The likelihood was not maximised to tolerance: the squared gradient is "
             f"{best.decrement[i]:.1e} in standard errors."
         )
-    return fixed, messages
+    # Of most of many units there is nothing to say: lists for all would keep the collector busy.
+    texts: list[tuple[str, ...]] = [()] * len(n_obs)
+    for unit, lines in messages.items():
+        texts[unit] = tuple(lines)
+    return fixed, tuple(texts)
 
 
 def _judge_common_roots(
@@ -62,7 +69,7 @@ def _judge_common_roots(
     lower: np.ndarray,
     n_obs: np.ndarray,
     fixed: np.ndarray,
-    messages: list[list[str]],
+    messages: dict[Any, list[str]],
 ) -> None:
     """Judge roots that are close by what they add to the likelihood.
 

@@ -118,19 +118,21 @@ def trend_and_regressors(spec: Specification, n_rows: int, exog: np.ndarray | No
 
 def has_gaps(seen: np.ndarray) -> np.ndarray:
     """Whether a row is missing of which a later one is there, (N,), for rows seen (N, T)."""
+    if seen.all():
+        return np.zeros(len(seen), dtype=bool)
     return (seen[:, 1:] & ~seen[:, :-1]).any(1)
 
 
 def prepare(
-    spec: Specification, y: np.ndarray, X: np.ndarray, gaps: bool
+    spec: Specification, y: np.ndarray, seen: np.ndarray, X: np.ndarray, gaps: bool
 ) -> tuple[Prepared | None, np.ndarray, dict[int, str]]:
     """Prepare series (N, T) that all have gaps, or all none.
 
-    They are NaN where missing and after their end, X (N or 1, T, m) has numbers in every row.
+    They are `seen` but where missing and after their end, X (N or 1, T, m) has numbers in every
+    row.
     Returns None if no series is left, the numbers of those that could be prepared, and reasons
     why the others could not.
     """
-    seen = np.isfinite(y)
     reasons = _refusals(spec, y, seen, gaps)
     kept = np.setdiff1d(np.arange(len(y)), list(reasons))
     if len(kept) == 0:
@@ -145,7 +147,7 @@ def prepare(
         y, X = np.diff(y, spec.d, axis=1), np.diff(X, spec.d, axis=1)
         if spec.constant:  # the differences of the trend are one: the constant
             X = X[:, :, 1:]
-    seen = np.isfinite(y)
+    seen = np.isfinite(y) if spec.d else seen
     prepared, degenerate = _standardised(spec, y, seen, X, gaps, in_state)
     reasons |= {int(kept[i]): reason for i, reason in degenerate.items()}
     fine = np.setdiff1d(np.arange(len(kept)), list(degenerate))
@@ -154,7 +156,7 @@ def prepare(
 
 def _refusals(spec: Specification, y: np.ndarray, seen: np.ndarray, gaps: bool) -> dict[int, str]:
     """Reasons, by number, not to fit series that are too short or begin with gaps."""
-    counts = seen.sum(1)
+    counts = np.count_nonzero(seen, axis=1)
     reasons = {}
     for i in np.flatnonzero(counts < spec.fewest):
         reasons[int(i)] = (
@@ -199,7 +201,7 @@ def _standardised(
 ) -> tuple[Prepared, dict[int, str]]:
     """Series centred and divided by the spread of their noise, and reasons not to fit some."""
     masked = not seen.all()
-    n_obs = seen.sum(1)
+    n_obs = np.count_nonzero(seen, axis=1)
     constant = spec.constant and not in_state
     form = Form(spec.p, spec.q, X.shape[2], constant, spec.d if in_state else 0, masked)
     y = np.where(seen, y, 0.0) if masked else y
@@ -259,9 +261,10 @@ def _least_squares(
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """Coefficients, residuals if differenced, and their mean square."""
     if d == 0:
-        slopes = np.einsum("nt,ntm->nm", y, X) / seen.sum(1)[:, None]
+        n_obs = np.count_nonzero(seen, axis=1)
+        slopes = np.einsum("nt,ntm->nm", y, X) / n_obs[:, None]
         noise = y - np.einsum("ntm,nm->nt", X, slopes) if X.shape[2] else y
-        return slopes, None, np.einsum("nt,nt->n", noise, noise) / seen.sum(1)
+        return slopes, None, np.einsum("nt,nt->n", noise, noise) / n_obs
     for _ in range(d):
         y, X, seen = np.diff(y, axis=1), np.diff(X, axis=1), seen[:, 1:] & seen[:, :-1]
     y, X = np.where(seen, y, 0.0), np.where(seen[:, :, None], X, 0.0)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.kernels import Lanes
 from tsrnn.linear._estimates import Estimates, concatenated
-from tsrnn.linear._optimise import AGREE, Evaluation, Optimum, agreement_of, maximise
+from tsrnn.linear._optimise import AGREE, LAST_STEP, Evaluation, Optimum, agreement_of, maximise
 from tsrnn.linear.garch._inference import estimates_of
 from tsrnn.linear.garch._likelihood import Likelihood
 from tsrnn.linear.garch._prepare import (
@@ -36,6 +38,7 @@ from tsrnn.linear.garch._start import MeanStart, drawn_starts, grid_starts, mean
 _NUMBERS = 2**25  # of the series that are fitted together: 256 MB
 _MOST_STARTS = 8  # that several lags have by default
 _MOST, _MOST_KINKED = 100, 50  # iterations
+_CLOSE = 0.1  # decrement below which second derivatives are worth twice the time of first ones
 _KINK = 1e-2  # decrement below which a search that does not converge has ended on a kink
 _STRONG = 30.0  # gain over a constant variance, twice the log-likelihood, that needs one start
 _AWAY = (-10, -3, -1, 1, 3, 10)  # intervals between kinks, from that of the optimum
@@ -108,10 +111,15 @@ class Problem:
             optima={},
         )
 
+    @cached_property
+    def lanes(self) -> Lanes:
+        """Inputs as the likelihoods of all models read them."""
+        return Lanes(self.sample.inputs)
+
     def likelihood(self, model: Model) -> Likelihood:
         """Likelihood of a model."""
         presample = replace(self.presample, model=model)
-        return Likelihood(model, self.sample.inputs, self.sample.n_obs, presample)
+        return Likelihood(model, self.lanes, self.sample.n_obs, presample)
 
 
 def problems(
@@ -340,7 +348,10 @@ def _search(
 
     lower, upper = coordinates.lower, coordinates.upper
     most = _MOST_KINKED if _has_kinks(model) else _MOST
-    best = maximise(evaluate, coordinates.of(start), lower=lower, upper=upper, max_iter=most)
+    best = maximise(
+        evaluate, coordinates.of(start), lower=lower, upper=upper, max_iter=most,
+        newton=_CLOSE, last_step=LAST_STEP,
+    )  # fmt: skip
     optima = _optima_of(coordinates, best)
     kinked = np.flatnonzero(~best.converged & (best.decrement < _KINK) & _has_kinks(model))
     if not len(kinked):

@@ -27,20 +27,18 @@ class Curvatures(NamedTuple):
 
 
 class Likelihood:
-    """Log-likelihood of N units, inputs (N, T, m), in the parameters of the standardised series."""
+    """Log-likelihood of N units, their inputs in lanes, in parameters of standardised series."""
 
-    def __init__(
-        self, model: Model, inputs: np.ndarray, n_obs: np.ndarray, presample: Presample
-    ) -> None:
+    def __init__(self, model: Model, lanes: Lanes, n_obs: np.ndarray, presample: Presample) -> None:
         self.model, self._n_obs, self._presample = model, n_obs, presample
-        self._inputs = inputs
-        self._lanes = Lanes(inputs)
-        self._running = Running(self._lanes)
+        self._lanes, self._running = lanes, Running(lanes)
+        # The information of a shape needs the slopes of the logarithm of the variance too.
+        self._terms = ("l", "log_h") if model.density.names else ("l",)
 
     def select(self, units: np.ndarray) -> Likelihood:
         """Likelihood of some units, by number."""
         presample = self._presample.select(units)
-        return Likelihood(self.model, self._inputs[units], self._n_obs[units], presample)
+        return Likelihood(self.model, self._lanes.select(units), self._n_obs[units], presample)
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Value, gradient and curvature of some units, as `maximise` asks for them."""
@@ -50,10 +48,12 @@ class Likelihood:
         copies[places] = np.arange(len(units))
         all_params, all_units = params[copies], units[copies]
         if exact:
-            value, gradient, hessian, _ = self._derivatives(lanes, all_params, all_units, 2)
-            parts = value, gradient, -hessian
+            totals = self._sums(lanes, all_params, all_units, 2, ("l",))
+            curvature = -self._hessian(totals, all_params, all_units)
         else:
-            parts = self._scoring(lanes, all_params, all_units)
+            totals = self._sums(lanes, all_params, all_units, 1, self._terms, _INFORMATION)
+            curvature = self._information(totals, all_params, all_units)
+        parts = *self._score(totals, all_params, all_units), curvature
         return Evaluation(*(part[places] for part in parts))
 
     def values(self, params: np.ndarray, units: np.ndarray) -> np.ndarray:
@@ -66,8 +66,14 @@ class Likelihood:
     def curvatures(self, params: np.ndarray) -> Curvatures:
         """Value, gradient and matrices of all units at parameters (N, k)."""
         units = np.arange(len(params))
-        derivatives = self._derivatives(self._lanes, params, units, 2, _SCORES)
-        return Curvatures(*derivatives, self._scoring(self._lanes, params, units)[2])
+        products = _INFORMATION + _SCORES
+        totals = self._sums(self._lanes, params, units, 2, self._terms, products)
+        value, gradient = self._score(totals, params, units)
+        opg = self._outer_products(totals, params, units)
+        hessian, information = (
+            part(totals, params, units) for part in (self._hessian, self._information)
+        )
+        return Curvatures(value, gradient, hessian, opg, information)
 
     def _sums(
         self,
@@ -94,53 +100,53 @@ class Likelihood:
     def _constant(self, params: np.ndarray) -> ByShape:
         return self.model.density.constant(params[:, self.model.shape_part])
 
-    def _derivatives(
-        self,
-        lanes: Lanes,
-        params: np.ndarray,
-        units: np.ndarray,
-        order: int,
-        products: tuple[tuple[str, str | None], ...] = (),
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Value, gradient, Hessian and outer product of scores, with the constant."""
-        totals = self._sums(lanes, params, units, order, ("l",), products)
-        assert totals.gradient is not None
-        assert totals.hessian is not None
-        n, constant, shape = self._n_obs[units], self._constant(params), self.model.shape_part
-        gradient, hessian = totals.gradient[0], totals.hessian[0]
-        scores = np.zeros_like(gradient)
-        scores[:, shape] = constant.slope[:, None]
-        opg = np.empty(0) if totals.products is None else totals.products[0]
-        if products:
-            crossed = gradient[:, :, None] * scores[:, None, :]
-            square = scores[:, :, None] * scores[:, None, :] * n[:, None, None]
-            opg = opg + crossed + crossed.swapaxes(1, 2) + square
-        hessian[:, shape, shape] += (n * constant.bend)[:, None, None]
-        return totals.value[0] + n * constant.value, gradient + n[:, None] * scores, hessian, opg
+    def _score(
+        self, totals: Sums, params: np.ndarray, units: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Value and gradient, with the constant."""
+        assert totals.gradient is not None  # by its order
+        n, constant, gradient = (
+            self._n_obs[units],
+            self._constant(params),
+            totals.gradient[0].copy(),
+        )
+        gradient[:, self.model.shape_part] += (n * constant.slope)[:, None]
+        return totals.value[0] + n * constant.value, gradient
 
-    def _scoring(
-        self, lanes: Lanes, params: np.ndarray, units: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Value, gradient and expected information."""
-        shape = self.model.shape_part
-        has_shape = shape.stop > shape.start
-        terms = ("l", "log_h") if has_shape else ("l",)
-        totals = self._sums(lanes, params, units, 1, terms, _INFORMATION)
+    def _hessian(self, totals: Sums, params: np.ndarray, units: np.ndarray) -> np.ndarray:
+        assert totals.hessian is not None  # by its order
+        hessian, shape = totals.hessian[0], self.model.shape_part
+        hessian[:, shape, shape] += (self._n_obs[units] * self._constant(params).bend)[
+            :, None, None
+        ]
+        return hessian
+
+    def _outer_products(self, totals: Sums, params: np.ndarray, units: np.ndarray) -> np.ndarray:
+        """Outer products of the scores, that of the constant among them."""
         assert totals.gradient is not None
         assert totals.products is not None
-        n, constant = self._n_obs[units], self._constant(params)
+        gradient = totals.gradient[0]
+        scores = np.zeros_like(gradient)
+        scores[:, self.model.shape_part] = self._constant(params).slope[:, None]
+        crossed = gradient[:, :, None] * scores[:, None, :]
+        square = scores[:, :, None] * scores[:, None, :] * self._n_obs[units][:, None, None]
+        return totals.products[-1] + crossed + crossed.swapaxes(1, 2) + square
+
+    def _information(self, totals: Sums, params: np.ndarray, units: np.ndarray) -> np.ndarray:
+        """Expected information."""
+        assert totals.gradient is not None
+        assert totals.products is not None
+        shape = self.model.shape_part
         unit = self.model.density.information(params[:, shape])
         residual, log_variance = unit.residual[:, None, None], unit.log_variance[:, None, None]
         information = residual * totals.products[0] + log_variance * totals.products[1]
-        gradient = totals.gradient[0]
-        if has_shape:
+        if shape.stop > shape.start:
             cross = unit.cross[:, None] * totals.gradient[1]
             information[:, :, shape] += cross[:, :, None]
             information[:, shape, :] += cross[:, None, :]
-            information[:, shape, shape] += (n * unit.shape)[:, None, None]
-            gradient[:, shape] += (n * constant.slope)[:, None]
+            information[:, shape, shape] += (self._n_obs[units] * unit.shape)[:, None, None]
         if self.model.vol.even:  # zero in expectation, which the sample's products are not
             mean, others = self.model.mean_part, slice(self.model.omega, None)
             information[:, mean, others] = 0.0
             information[:, others, mean] = 0.0
-        return totals.value[0] + n * constant.value, gradient, information
+        return information

@@ -61,15 +61,18 @@ def spread_of(y: np.ndarray, lengths: np.ndarray) -> Spread:
     n, steps = y.shape
     spread = Spread(np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=bool))
     for part in _blocks(n, steps):
-        inside = np.arange(steps) < lengths[part, None]
-        spread.finite[part] = (np.isfinite(y[part]) | ~inside).all(1)
-        kept = np.where(inside & spread.finite[part, None], y[part], 0.0)
-        largest = np.abs(kept).max(1)
-        unit = np.where(largest > 0, largest, 1.0)  # squares of huge or tiny numbers are neither
-        kept /= unit[:, None]
+        outside = np.arange(steps) >= lengths[part, None] if (lengths[part] < steps).any() else None
+        kept = y[part] if outside is None else np.where(outside, 0.0, y[part])
+        largest = np.maximum(kept.max(1), -kept.min(1))  # not finite where a value is not
+        finite = spread.finite[part] = np.isfinite(largest)
+        unit = np.where(finite & (largest > 0), largest, 1.0)  # squares of huge or tiny numbers
         count = np.maximum(lengths[part], 1)
-        mean = kept.sum(1) / count
-        kept = np.where(inside, kept - mean[:, None], 0.0)
+        with np.errstate(invalid="ignore"):
+            kept = kept / unit[:, None]  # are neither
+            mean = kept.sum(1) / count
+            kept -= mean[:, None]
+        if outside is not None:
+            kept[outside] = 0.0
         deviation = np.sqrt(np.einsum("nt,nt->n", kept, kept) / count)
         spread.mean[part], spread.deviation[part] = unit * mean, unit * deviation
     spread.mean[~spread.finite] = spread.deviation[~spread.finite] = np.nan
@@ -131,10 +134,12 @@ def sample_of(model: Model, y: np.ndarray, lengths: np.ndarray, spread: Spread) 
     """Standardise series y (N, T), of which nothing beyond their lengths is read."""
     (n, steps), scale = y.shape, spread.deviation
     centre = spread.mean if model.mean.constant else np.zeros(n)
-    kept = np.zeros((n, steps))
+    kept = np.empty((n, steps))
     for part in _blocks(n, steps):
-        standard = (y[part] - centre[part, None]) / scale[part, None]
-        kept[part] = np.where(np.arange(steps) < lengths[part, None], standard, 0.0)
+        np.subtract(y[part], centre[part, None], out=kept[part])
+        kept[part] /= scale[part, None]
+        if (lengths[part] < steps).any():
+            kept[part][np.arange(steps) >= lengths[part, None]] = 0.0
     return Sample(design(model, kept, lengths), lengths - model.mean.n_dropped, centre, scale)
 
 
@@ -322,7 +327,9 @@ def presample_of(
 
 def mean_moments(model: Model, sample: Sample) -> np.ndarray:
     """Means of products of y, the constant and the lags of y, as they stand in the equation."""
-    observed = sample.observed.astype(float)
+    # Without padding the constant is one number, which takes no memory.
+    ones = np.broadcast_to(1.0, sample.inputs.shape[:2])
+    observed = sample.observed.astype(float) if model.padded else ones
     columns = [sample.inputs[..., 0], *[observed] * model.mean.constant]
     columns += [sample.inputs[..., 1 + i] for i in range(len(model.mean.lags))]
     columns = [column * observed for column in columns] if model.padded else columns
