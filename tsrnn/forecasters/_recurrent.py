@@ -33,7 +33,7 @@ from tsrnn.forecasters._by_series import (
     summarise_by_series,
 )
 from tsrnn.forecasters._file import check_settings, from_file
-from tsrnn.forecasters._fit import Preparation, fit_all
+from tsrnn.forecasters._fit import fit_all, prepare_all
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._model import ForecastModel
@@ -155,19 +155,16 @@ class RecurrentForecaster(Forecaster[Any]):
         filled = resolve(arguments.as_dict())
         layer = self._layer(filled)
         if not filled["per_series"]:
-            (fitted,) = fit_all([Preparation.of(arguments, data, panel, filled, layer)])
+            (fitted,) = fit_all(prepare_all([(arguments, data)], [panel], filled, layer))
             return fitted
         # One frame of forecasts has one horizon; everything else is chosen series by series.
         filled["horizon"] = filled["horizon"] or usual_horizon(panel)
-        prepared = []
-        for i, (part, described) in enumerate(
-            zip(panels_of(panel), descriptions_of(arguments, data), strict=True)
-        ):
-            where = panel.axis.where(i) or f"column {part.target_names[0]!r}: "
-            try:
-                prepared.append(Preparation.of(*described, part, filled, layer, where))
-            except ValueError as error:
-                raise ValueError(f"{where}{error}") from error
+        parts = panels_of(panel)
+        where = [
+            panel.axis.where(i) or f"column {part.target_names[0]!r}: "
+            for i, part in enumerate(parts)
+        ]
+        prepared = prepare_all(descriptions_of(arguments, data), parts, filled, layer, where)
         return joined(arguments, data, fit_all(prepared))
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
