@@ -1,4 +1,6 @@
-"""Where the time of a fit to a monthly series of 200 points goes, and the mean over 25 series.
+"""Where the time of a fit to a monthly series of 200 points goes, and of 200 fits in one.
+
+Series by series with `per_series=True`, beside fits one by one; then the mean over 25 series.
 
 Each part is timed where it happens, by a stopwatch around a function, private ones too. What a
 trainer takes beyond the task that it runs is Lightning's. The first fit in a process also loads
@@ -16,6 +18,7 @@ from _timing import print_machine, print_table
 
 REPEATS = 5
 LIGHTNING_AT_MOST = 0.1  # of a small fit
+SAME_FORECASTS = 0.02  # deviations of a series: what some hundred steps make of rounding
 
 
 def monthly_series(n: int = 200, seed: int = 0) -> pd.Series:
@@ -62,8 +65,8 @@ def split_of_a_fit() -> dict[str, float]:
     ParaRNNForecaster(random_state=0).fit(series)  # loads and compiles everything
     watch = Stopwatch()
     watch.wrap(ParaRNNForecaster, "_read_training", "reading")
-    watch.wrap(_fit, "choose_linear_path", "linear path")
-    watch.wrap(_training, "fit_linear_path", "linear path")
+    watch.wrap(_fit, "choose_linear_paths", "linear path")
+    watch.wrap(_training, "fit_linear_paths", "linear path")
     watch.wrap(_training._TrainingLoss, "__call__", "forward")
     watch.wrap(torch.Tensor, "backward", "backward")
     watch.wrap(_lightning, "_clip_gradient", "optimiser")
@@ -91,6 +94,60 @@ def split_of_a_fit() -> dict[str, float]:
     return parts | {"all": total}
 
 
+def split_by_series(count: int = 200, alone: int = 5) -> None:
+    """Print the parts of a fit of a network a series, and of a few of these series one by one.
+
+    Raises
+    ------
+    AssertionError
+        If forecasts of the two are not the same.
+    """
+    from tsrnn import ParaRNNForecaster, training
+    from tsrnn.forecasters import _fit, _recurrent, _training
+
+    series = [monthly_series(seed=seed) for seed in range(1, count + 1)]
+    frame = pd.concat(series, keys=range(count), names=["unique_id", "ds"]).reset_index()
+    watch = Stopwatch()
+    watch.wrap(ParaRNNForecaster, "_read_training", "reading")
+    watch.wrap(_fit, "choose_linear_paths", "linear paths chosen")
+    watch.wrap(_recurrent, "prepare_all", "preparation")
+    watch.wrap(_training, "fit_linear_paths", "linear paths estimated")
+    watch.wrap(_training, "networks_of", "networks at their start")
+    watch.wrap(_training, "train_replicates", "training")
+    watch.wrap(_training, "train_replicates_for", "training")
+    watch.wrap(training, "train", "training")  # those that no other has the shape of
+    watch.wrap(training, "train_for", "training")
+    watch.wrap(_fit.Preparation, "finished", "intervals, states")
+    columns = {}
+    for label, fits in (
+        ("together", lambda: [ParaRNNForecaster(random_state=0, per_series=True).fit(frame)]),
+        ("one by one", lambda: [ParaRNNForecaster(random_state=0).fit(y) for y in series[:alone]]),
+    ):
+        watch.seconds.clear()
+        start = time.perf_counter()
+        fitted = fits()
+        parts = dict(watch.seconds)
+        parts["all"] = time.perf_counter() - start
+        parts["preparation"] -= parts["linear paths chosen"]
+        parts["networks at their start"] -= parts["linear paths estimated"]
+        n = count if label == "together" else alone
+        columns[label] = {name: 1e3 * seconds / n for name, seconds in parts.items()}
+        forecasts = [np.asarray(model.predict()["ParaRNN"] if n == count else model.predict())
+                     for model in fitted]  # fmt: skip
+        if label == "together":
+            together = forecasts[0].reshape(count, -1)
+    for ours, theirs, y in zip(together, forecasts, series, strict=False):
+        difference = np.abs(ours - theirs.ravel()).max() / y.std()
+        assert difference < SAME_FORECASTS, f"forecasts differ by {difference:.2g} deviations"
+    names = [*(name for name in columns["together"] if name != "all"), "all"]
+    rows = [
+        [name, *(f"{of.get(name, 0.0):.2f}" if name in of else "" for of in columns.values())]
+        for name in names
+    ]
+    print(f"\n{count} series of 200 points, milliseconds a series\n")
+    print_table(["part", "together", f"{alone} one by one"], rows)
+
+
 def single_fits(count: int = 25) -> list[float]:
     """Seconds of a fit each to monthly series of 50 to 150 rows, one by one."""
     from tsrnn import ParaRNNForecaster
@@ -110,6 +167,7 @@ def main() -> None:
     total = parts["all"]
     rows = [[name, f"{s:.3f}", f"{100 * s / total:.0f} %"] for name, s in parts.items()]
     print_table(["part", "seconds", "share"], rows)
+    split_by_series()
     seconds = single_fits()
     print(
         f"\n{len(seconds)} monthly series of 50 to 150 rows, each by itself: mean "

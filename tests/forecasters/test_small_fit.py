@@ -62,8 +62,10 @@ def test_lightning_takes_an_epoch_for_one_step(series, monkeypatch):
 
 def test_a_batch_that_stays_the_same_is_gathered_once(series, monkeypatch):
     gathered = counted(monkeypatch, _segments.StepData, "of")
+    origins = counted(monkeypatch, _segments.Origins, "of")
     fit(series, refit=False)
     assert len(gathered) == 1
+    assert len(origins) == 2  # those of the batch and those of the validation part
 
 
 class Lines(Epoch):

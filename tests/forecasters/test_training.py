@@ -12,7 +12,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.linear_model import Ridge
 
-from tsrnn.forecasters._linear_path import PENALTIES, best_form, fit_linear_path
+from tsrnn.forecasters._linear_path import PENALTIES, best_forms, fit_linear_paths
 from tsrnn.forecasters._model import empty_model
 from tsrnn.forecasters._units import full_origins, make_units
 from tsrnn.training import _lightning, _side_effects
@@ -117,7 +117,8 @@ class TestLinearPath:
         split = torch.tensor([self.SPLIT])
         train = full_origins(units.starts, split, self.H)
         held = full_origins(split - 1, units.indptr[1:], self.H, units.starts)
-        return best_form(model, units, train, held, self.SEASON), train, held
+        (form,) = best_forms(model, [units], [train], [held], self.SEASON)
+        return form, train, held
 
     def test_is_the_ridge_regression_that_validates_best(self, case, chosen):
         model, units, values = case
@@ -141,7 +142,7 @@ class TestLinearPath:
             errors[tried] = np.mean((targets - forecast) ** 2)
         best = min(errors, key=errors.get)
         assert tuple(form.values()) == (*best, pytest.approx(errors[best]))
-        fit_linear_path(model, units, train, self.SEASON, form)
+        fit_linear_paths([[model]], [units], [train], self.SEASON, [form])
         for name, parameter in (
             ("varying", model.linear_varying), ("reverting", model.linear_level)
         ):  # fmt: skip
@@ -160,7 +161,7 @@ class TestLinearPath:
         model, units, values = case
         choice, train, (rows, starts) = chosen
         choice |= {"varying": bool(model.seasons), "reverting": reverting}
-        fit_linear_path(model, units, train, self.SEASON, choice)
+        fit_linear_paths([[model]], [units], [train], self.SEASON, [choice])
         fitted = self.design(values, model, range(self.SPLIT - self.H))
         parts = choice["prior"], choice["penalty"], choice["varying"], choice["reverting"]
         a, s, b, g = self.ridge(model, fitted, *parts)

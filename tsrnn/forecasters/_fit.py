@@ -14,9 +14,9 @@ from tsrnn.contract import Arguments, FittedData, seed_of
 from tsrnn.data import Panel
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._intervals import ValidationErrors, calibrate
-from tsrnn.forecasters._linear_path import choose_linear_path
-from tsrnn.forecasters._model import ForecastModel, empty_model
-from tsrnn.forecasters._scaling import Scaling, fit_scaling, standardise
+from tsrnn.forecasters._linear_path import choose_linear_paths
+from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_values
+from tsrnn.forecasters._scaling import Scaling, Standardised, fit_scaling, standardise
 from tsrnn.forecasters._settings import Settings, settings_for
 from tsrnn.forecasters._state import RecurrentState, run_filter
 from tsrnn.forecasters._training import (
@@ -26,7 +26,7 @@ from tsrnn.forecasters._training import (
     estimate,
     estimate_on_all,
 )
-from tsrnn.forecasters._units import sample_inputs, units_of
+from tsrnn.forecasters._units import sample_inputs, units_of_each, validation_starts
 from tsrnn.layers import LayerChoice
 from tsrnn.training import checked_device, checked_processes
 
@@ -55,61 +55,6 @@ class Preparation:
     sizes: tuple[int, int, list[int]]
     scaling: Scaling
     training: Training
-
-    @classmethod
-    def of(
-        cls,
-        arguments: Arguments,
-        data: FittedData,
-        panel: Panel,
-        filled: dict[str, Any],
-        layer: LayerChoice,
-        where: str = "",
-    ) -> Preparation:
-        """Prepare the fit to a panel.
-
-        Parameters
-        ----------
-        arguments : Arguments
-        data : FittedData
-        panel : Panel
-        filled : dict
-            The arguments, filled by `resolve`.
-        layer : LayerChoice
-        where : str
-            Before messages of the training: the series, where there are several fits.
-        """
-        settings = settings_for(filled, layer, panel)
-        known = [panel.exog_names.index(name) for name in data.known_ahead]
-        sizes = data.n_targets, len(panel.exog_names), known
-        check_model_size(settings, *sizes)
-        device = checked_device(arguments.device)
-        processes = checked_processes(arguments.strategy, arguments.devices, arguments.device)
-        generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
-        # Scaling and linear path are those of the rows before the validation part.
-        scaling = fit_scaling(
-            panel, settings.training_rows(panel.lengths), settings.season, settings.boxcox
-        )
-        linear_path: dict[str, Any] = {}
-        if settings.linear_path:
-            settings, linear_path = choose_linear_path(
-                settings, panel, scaling, lambda tried: empty_model(tried, *sizes)
-            )
-        units = units_of(standardise(panel, scaling), panel.indptr, scaling, settings)
-        training = Training(
-            units,
-            units.starts + torch.from_numpy(settings.training_rows(units.lengths.numpy())),
-            settings,
-            partial(empty_model, replace(settings, n_estimators=1), *sizes),
-            linear_path,
-            _generators(generator, settings.n_estimators),
-            device,
-            processes,
-            () if arguments.callbacks is None else arguments.callbacks,
-            arguments.verbose,
-            where,
-        )
-        return cls(arguments, data, panel, settings, sizes, scaling, training)
 
     def finished(
         self, trained: Estimate, on_all: Sequence[ForecastModel] | None
@@ -145,6 +90,74 @@ class Preparation:
         return fitted, RecurrentState.after(
             self.panel, series, self.scaling, hidden, settings.input_size
         )
+
+
+def prepare_all(
+    described: Sequence[tuple[Arguments, FittedData]],
+    panels: Sequence[Panel],
+    filled: dict[str, Any],
+    layer: LayerChoice,
+    where: Sequence[str] = ("",),
+) -> list[Preparation]:
+    """Prepare fits with the same arguments to panels with the same columns.
+
+    Parameters
+    ----------
+    described : sequence of (Arguments, FittedData)
+        Of each fit.
+    panels : sequence of Panel
+    filled : dict
+        The arguments, filled by `resolve`.
+    layer : LayerChoice
+    where : sequence of str
+        Before messages of each fit: the series, where there are several fits.
+    """
+    arguments, data = described[0]
+    device = checked_device(arguments.device)
+    processes = checked_processes(arguments.strategy, arguments.devices, arguments.device)
+    known = [panels[0].exog_names.index(name) for name in data.known_ahead]
+    sizes = data.n_targets, len(panels[0].exog_names), known
+    settings, rows, checked = [], [], set()
+    for panel, name in zip(panels, where, strict=True):
+        try:
+            of_fit = settings_for(filled, layer, panel)
+            if of_fit.input_size not in checked:
+                check_model_size(of_fit, *sizes)
+                checked.add(of_fit.input_size)
+            # Scaling and linear path are those of the rows before the validation part.
+            training_rows = of_fit.training_rows(panel.lengths)
+            scaling = fit_scaling(panel, training_rows, of_fit.season, of_fit.boxcox)
+            rows.append(Standardised(standardise(panel, scaling), panel.indptr, scaling))
+        except ValueError as error:
+            raise ValueError(f"{name}{error}") from error
+        settings.append(of_fit)
+    forms: list[dict[str, Any]] = [{} for _ in panels]
+    if settings[0].linear_path:
+        chosen = choose_linear_paths(
+            settings, rows, lambda tried: model_without_values(tried, *sizes)
+        )
+        settings, forms = [list(part) for part in zip(*chosen, strict=True)]
+    prepared = []
+    for i, units in enumerate(units_of_each(rows, settings)):
+        of_fit, (arguments, data) = settings[i], described[i]
+        generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
+        training = Training(
+            units,
+            validation_starts(units, of_fit),
+            of_fit,
+            partial(empty_model, replace(of_fit, n_estimators=1), *sizes),
+            forms[i],
+            _generators(generator, of_fit.n_estimators),
+            device,
+            processes,
+            () if arguments.callbacks is None else arguments.callbacks,
+            arguments.verbose,
+            where[i],
+        )
+        prepared.append(
+            Preparation(arguments, data, panels[i], of_fit, sizes, rows[i].scaling, training)
+        )
+    return prepared
 
 
 def fit_all(prepared: Sequence[Preparation]) -> list[tuple[FittedNetworks, RecurrentState]]:

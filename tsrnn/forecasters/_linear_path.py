@@ -4,68 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from tsrnn.data import Panel
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._scaling import Scaling, standardise
+from tsrnn.forecasters._scaling import Standardised
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import (
     Units,
     regression_origins,
     subset,
-    units_of,
+    units_of_each,
     validation_origins,
+    validation_starts,
 )
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # times the mean eigenvalue of the Gram
 ROWS_TO_JUDGE = 500_000  # of all series: each input size has levels and sums of its own
-VALUES_AT_MOST = 2**26  # of the design: half a gigabyte
+VALUES_AT_MOST = 2**26  # of the design of a fit: half a gigabyte
+VALUES_AT_ONCE = 2**17  # of the designs of several fits: what follows of them stays in the cache
+WIDE = 2**11  # columns of a design from which its Gram matrices are large
+
+FitOrigins = tuple[Tensor, Tensor]  # rows to forecast from, and the first row of the unit of each
 
 
-def choose_linear_path(
-    settings: Settings, panel: Panel, scaling: Scaling, make: Callable[[Settings], ForecastModel]
-) -> tuple[Settings, dict[str, Any]]:
-    """Input size and form of the linear path with the least error on the validation part.
+def choose_linear_paths(
+    settings: Sequence[Settings],
+    rows: Sequence[Standardised],
+    make: Callable[[Settings], ForecastModel],
+) -> list[tuple[Settings, dict[str, Any]]]:
+    """Input size and form of the linear path of each fit, with least error on its validation part.
 
-    Every size of `input_sizes` forecasts from the same origins. Of panels with more than
+    Every size of `input_sizes` forecasts from the same origins. Of a fit with more than
     500,000 rows a subset of the series decides.
 
-    `make` returns an empty model of some settings. Returned are the settings with the chosen
-    input size and the form that `best_form` chose.
+    `make` returns a model of some settings, of which the shapes are read. Returned are the
+    settings with the chosen input size and the form that `best_forms` chose.
     """
-    lengths = panel.lengths
-    validated = np.flatnonzero(settings.training_rows(lengths) < lengths)
-    most = max(1, len(validated) * ROWS_TO_JUDGE // int(lengths[validated].sum()))
-    chosen = validated[subset(len(validated), most).numpy()]
-    panel, scaling = panel.select(np.isin(np.arange(len(lengths)), chosen)), scaling.select(chosen)
-    values = standardise(panel, scaling)
-    rows = torch.from_numpy(settings.training_rows(panel.lengths))
-    forms = []
-    for size in settings.input_sizes:
-        tried = replace(settings, input_size=size)
-        units = units_of(values, panel.indptr, scaling, tried)
-        split = units.starts + rows.repeat_interleave(len(units) // panel.n_series)
-        train = regression_origins(units, split, tried.horizon)
-        validation = validation_origins(units, split, tried.horizon)
-        forms.append((tried, best_form(make(tried), units, train, validation, tried.season)))
-    return min(forms, key=lambda pair: pair[1]["error"])
+    judged = [_deciding(part, of_fit) for part, of_fit in zip(rows, settings, strict=True)]
+    chosen: list[tuple[Settings, dict[str, Any]]] = [(s, {"error": np.inf}) for s in settings]
+    # Whether the level may matter depends on the validation part, and is a column more.
+    alike: dict[tuple[int, bool], dict[int, Settings]] = {}
+    for i, of_fit in enumerate(settings):
+        for size in of_fit.input_sizes:
+            with_size = replace(of_fit, input_size=size)
+            alike.setdefault((size, with_size.judges_level), {})[i] = with_size
+    for key in sorted(alike):  # of sizes with equal errors the smallest
+        tried = alike[key]
+        units = units_of_each([judged[i] for i in tried], list(tried.values()))
+        train, validation = [], []
+        for of_fit, part in zip(tried.values(), units, strict=True):
+            split = validation_starts(part, of_fit)
+            train.append(regression_origins(part, split, of_fit.horizon))
+            validation.append(validation_origins(part, split, of_fit.horizon))
+        first = next(iter(tried.values()))
+        forms = best_forms(make(first), units, train, validation, first.season)
+        for (i, of_fit), form in zip(tried.items(), forms, strict=True):
+            chosen[i] = min(chosen[i], (of_fit, form), key=lambda pair: pair[1]["error"])
+    return chosen
+
+
+def _deciding(rows: Standardised, settings: Settings) -> Standardised:
+    """Series that decide: those that validate, some of many."""
+    validated = np.flatnonzero(settings.training_rows(rows.lengths) < rows.lengths)
+    most = max(1, len(validated) * ROWS_TO_JUDGE // int(rows.lengths[validated].sum()))
+    if len(validated) == len(rows.lengths) <= most:
+        return rows
+    return rows.select(validated[subset(len(validated), most).numpy()])
 
 
 @torch.no_grad()
-def best_form(
+def best_forms(
     model: ForecastModel,
-    units: Units,
-    train: tuple[Tensor, Tensor],
-    validation: tuple[Tensor, Tensor],
+    units: Sequence[Units],
+    train: Sequence[FitOrigins],
+    validation: Sequence[FitOrigins],
     season: int,
-) -> dict[str, Any]:
-    r"""Form of the linear path that forecasts validation targets best.
+) -> list[dict[str, Any]]:
+    r"""Form of the linear path of each fit that forecasts its validation targets best.
 
     The target A^0 of the shrinkage is one of three naive forecasts: the level of the
     window, the last value, the value a season before. Chosen are that target, the penalty,
@@ -76,48 +96,53 @@ def best_form(
     Parameters
     ----------
     model : ForecastModel
-        Not changed.
-    units : Units
-        In float64.
-    train, validation : tuple of integer Tensors (rows, starts)
+        Of the shapes of all fits; not changed.
+    units : sequence of Units
+        Of each fit, in float64.
+    train, validation : sequence of tuples of integer Tensors (rows, starts)
         Rows to forecast from, with all h steps inside the part they belong to, and the
         first row of their unit.
     season : int
 
     Returns
     -------
-    dict
+    list of dict
         The "prior", the "penalty", whether the form is "varying" and "reverting", and its
         "error", the mean squared error of the validation targets.
     """
-    fitted, validated = (_Sums.of(model, units, origins) for origins in (train, validation))
-    best: dict[str, Any] = {"error": float("inf")}
-    priors = _naive_weights(model, units, season)
+    best: list[dict[str, Any]] = [{"error": np.inf} for _ in units]
+    named = _naive_weights(model, units[0], season)
+    names, priors = list(named), torch.stack(list(named.values()))
+    penalties = torch.tensor([PENALTIES], dtype=torch.float64)
     reverting = (False,) if model.linear_level is None else (False, True)
-    for parts in product((False, True) if model.seasons else (False,), reverting):
-        ridge = _Ridge(fitted, *fitted.design_sizes(*parts))
-        for name, prior in priors.items():
-            errors = [0.0 for _ in PENALTIES]
-            for k in range(fitted.n_groups):
-                for i, weights in enumerate(ridge.path(k, prior, PENALTIES)):
-                    errors[i] += validated.squared_error(k, weights)
-            for penalty, error in zip(PENALTIES, errors, strict=True):
-                if error < best["error"]:
-                    best = {"prior": name, "penalty": penalty}
-                    best |= dict(zip(("varying", "reverting"), parts, strict=True))
-                    best |= {"error": error}
-    return best | {"error": best["error"] / validated.count}
+    for alike in _batches(range(len(units)), model, units, train):
+        fitted, validated = (_Sums.of(model, units, of, alike) for of in (train, validation))
+        for varying in (False, True) if model.seasons else (False,):
+            ridge = _Ridge(fitted, len(fitted.gram[0]) if varying else fitted.n_lags)
+            turned = validated.turned(ridge.vectors)  # once for all that follows
+            for of_level in reverting:
+                border = fitted.inner.shape[-1] if of_level else fitted.n_known
+                errors = ridge.squared_errors(priors, turned, penalties, border).flatten(1).numpy()
+                least = errors.argmin(1)  # the first of equal ones
+                for i, k, error in zip(alike, least.tolist(), errors.min(1).tolist(), strict=True):
+                    if error < best[i]["error"]:
+                        prior, penalty = divmod(k, len(PENALTIES))
+                        best[i] = {"prior": names[prior], "penalty": PENALTIES[penalty]}
+                        best[i] |= {"varying": varying, "reverting": of_level, "error": error}
+        for i, count in zip(alike, validated.counts, strict=True):
+            best[i]["error"] /= count
+    return best
 
 
 @torch.no_grad()
-def fit_linear_path(
-    model: ForecastModel,
-    units: Units,
-    origins: tuple[Tensor, Tensor],
+def fit_linear_paths(
+    models: Sequence[Sequence[ForecastModel]],
+    units: Sequence[Units],
+    origins: Sequence[FitOrigins],
     season: int,
-    form: dict[str, Any],
+    forms: Sequence[dict[str, Any]],
 ) -> None:
-    r"""Set the linear path by ridge regression.
+    r"""Set the linear paths of the models of each fit by ridge regression.
 
     .. math:: \min_{A, B} \sum_t \sum_k \Big\| y_{t+k} - \ell_t
         - \Gamma_k' \ell_t - \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t
@@ -129,166 +154,264 @@ def fit_linear_path(
 
     Parameters
     ----------
-    model : ForecastModel
-    units : Units
-        In float64.
-    origins : tuple of integer Tensors (rows, starts)
+    models : sequence of sequences of ForecastModel
+        Members of each fit, which all start with the same linear path.
+    units : sequence of Units
+        Of the data of each, in float64.
+    origins : sequence of tuples of integer Tensors (rows, starts)
         Rows to forecast from and the first row of their unit; all h steps are targets.
     season : int
-    form : dict
-        Result of `best_form`.
+    forms : sequence of dict
+        Results of `best_forms`.
     """
-    sums = _Sums.of(model, units, origins)
-    prior = _naive_weights(model, units, season)[form["prior"]]
-    ridge = _Ridge(sums, *sums.design_sizes(form["varying"], form["reverting"]))
-    penalties = (form["penalty"],)
-    solved = [next(iter(ridge.path(k, prior, penalties))) for k in range(sums.n_groups)]
-    weights = torch.stack(solved, 1)  # (q, groups, m): (q, 1, h C) or (q, h, C)
-    n_lags, n_design = sums.n_lags, sums.gram.shape[0]
+    groups: dict[Any, list[int]] = {}
+    for i, (members, part, form) in enumerate(zip(models, units, forms, strict=True)):
+        parts = members[0].linear_level is None, form["varying"], form["reverting"]
+        groups.setdefault((part.window, *parts), []).append(i)
+    for group in groups.values():
+        model, form = models[group[0]][0], forms[group[0]]
+        priors = _naive_weights(model, units[group[0]], season)
+        for alike in _batches(group, model, units, origins):
+            sums = _Sums.of(model, units, origins, alike)
+            ridge = _Ridge(sums, len(sums.gram[0]) if form["varying"] else sums.n_lags)
+            prior = torch.stack([priors[forms[i]["prior"]] for i in alike])
+            penalty = prior.new_tensor([[forms[i]["penalty"]] for i in alike])
+            border = sums.inner.shape[-1] if form["reverting"] else sums.n_known
+            lags, joining = ridge.path(prior, penalty, border)
+            lags = (ridge.vectors @ lags.flatten(2)).view_as(lags)[:, :, 0]
+            for i, of_lags, joined in zip(alike, lags, joining[:, 0], strict=True):
+                for member in models[i]:
+                    _set_linear_path(member, of_lags, joined, form)
+
+
+def _set_linear_path(
+    model: ForecastModel, lags: Tensor, joining: Tensor, form: dict[str, Any]
+) -> None:
+    """Set the linear path to weights of the lags (s, g, m) and of what joins them (g, b, m)."""
     assert model.linear is not None
-    model.linear.copy_(weights[:n_lags].flatten(1))
+    n_lags = len(model.linear)
+    model.linear.copy_(lags[:n_lags].flatten(1))
     if model.linear_varying is not None:
-        parts = weights[n_lags:n_design].reshape(len(model.seasons), -1, weights[0].numel())
-        model.linear_varying.copy_(parts.transpose(0, 1).flatten(1))
+        model.linear_varying.zero_()
+        if form["varying"]:
+            parts = lags[n_lags:].unflatten(0, (len(model.seasons), -1))
+            model.linear_varying.copy_(parts.flatten(2).transpose(0, 1).flatten(1))
         model.linear_varying.requires_grad_(form["varying"])
-    n_fixed = n_design + sums.n_known
+    n_known = len(model.known)
     if model.linear_known is not None:
-        model.linear_known.copy_(weights[n_design:n_fixed].transpose(0, 1))
+        model.linear_known.copy_(joining[:, :n_known])
     if model.linear_level is not None:
-        model.linear_level.copy_(weights[n_fixed:].flatten(1))
+        model.linear_level.zero_()
+        if form["reverting"]:
+            model.linear_level.copy_(joining[:, n_known:].transpose(0, 1).flatten(1))
         model.linear_level.requires_grad_(form["reverting"])
+
+
+def _batches(
+    numbers: Sequence[int],
+    model: ForecastModel,
+    units: Sequence[Units],
+    origins: Sequence[FitOrigins],
+) -> Iterator[list[int]]:
+    """Numbers of fits with about as many rows, a few of them at once."""
+    order = sorted(numbers, key=lambda i: len(origins[i][0]))
+    width = sum(_design_sizes(model, units[order[0]]))
+    while order:
+        count = max(1, VALUES_AT_ONCE // (len(origins[order[-1]][0]) * width))
+        yield order[-count:]
+        del order[-count:]
+
+
+def _design_sizes(model: ForecastModel, units: Units) -> tuple[int, int]:
+    """Columns of the lags, and of the lags of the targets times autocorrelations."""
+    n_lags = units.values.shape[1] * units.window
+    return n_lags, len(model.seasons) * units.n_targets * units.window
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Products of regressors and targets, summed over rows.
+    """Products of regressors and targets of R fits, summed over rows.
 
     The design of a step ahead is the lags, the lags of the targets times each season's
     autocorrelation, and e columns that join these: the known futures of this step and the
-    level of each target. Without known futures all steps have one design and are one group
-    of m = h C outputs; with them m = C.
+    level of each target. Without known futures all steps have one design and are g = 1 group
+    of m = h C outputs; with them each step is a group of m = C.
     """
 
     n_lags: int
     n_known: int
-    gram: Tensor  # (p, p) of the lags
-    mixed: Tensor  # (groups, p, e)
-    inner: Tensor  # (groups, e, e)
-    cross: Tensor  # (groups, p + e, m)
-    square: Tensor  # (groups,)
-    count: int  # of targets
+    counts: list[int]  # of targets
+    gram: Tensor  # (R, p, p) of the lags
+    mixed: Tensor  # (R, p, g, e)
+    inner: Tensor  # (R, g, e, e)
+    cross: Tensor  # (R, p, g, m) of the lags with the targets
+    joined: Tensor  # (R, g, e, m) of the columns that join with the targets
+    square: Tensor  # (R,)
 
     @classmethod
-    def of(cls, model: ForecastModel, units: Units, origins: tuple[Tensor, Tensor]) -> _Sums:
-        """Sums in float64, over a subset of the rows if there are many."""
-        n_lags = units.values.shape[1] * units.window
-        size = n_lags + len(model.seasons) * units.n_targets * units.window
-        chosen = subset(len(origins[0]), max(VALUES_AT_MOST // size, 1))
-        rows, starts = (part[chosen] for part in origins)
-        values, _ = model.targets(units, rows, rows + model.horizon + 1)
-        targets = values - units.level[rows][:, None, : units.n_targets]
-        lags = units.lags(rows, starts)
+    def of(
+        cls,
+        model: ForecastModel,
+        units: Sequence[Units],
+        origins: Sequence[FitOrigins],
+        numbers: Sequence[int],
+    ) -> _Sums:
+        """Sums of the fits of some numbers, in float64, over a subset of the rows if many."""
+        n_lags, n_varying = _design_sizes(model, units[numbers[0]])
+        together = Units.joined([units[i] for i in numbers])
+        most, offset = max(VALUES_AT_MOST // (n_lags + n_varying), 1), 0
+        moved = []
+        for i in numbers:
+            chosen = subset(len(origins[i][0]), most)
+            moved.append([part[chosen] + offset for part in origins[i]])
+            offset += len(units[i].values)
+        counts = torch.tensor([len(rows) for rows, _ in moved])
+        there = torch.arange(int(counts.max())) < counts[:, None]
+        padded = (pad_sequence(list(parts), True) for parts in zip(*moved, strict=True))
+        rows, starts = (torch.where(there, part, part[:, :1]) for part in padded)
+        values, _ = model.targets(together, rows, rows + model.horizon + 1)
+        level = together.level[rows][..., None, : together.n_targets]
+        targets = values - level
+        lags = together.lags(rows, starts)
         if model.seasons:
-            target_lags = lags[:, : units.n_targets * units.window]
+            target_lags = lags[..., : n_varying // len(model.seasons)]
             strength = model.season_strength(lags)
-            lags = torch.cat([lags, *(s[:, None] * target_lags for s in strength.T)], 1)
-        future = model.columns_ahead(units, rows)
+            lags = torch.cat([lags, *(s * target_lags for s in strength.split(1, -1))], -1)
+        future = model.columns_ahead(together, rows)
         if future is None:  # one design for all steps, one group
-            joining, targets = values.new_zeros(len(rows), 1, 0), targets.flatten(1)[:, None]
+            joining, targets = values.new_zeros(*rows.shape, 1, 0), targets.flatten(2)[:, :, None]
         else:
-            joining = model.deviations_ahead(units.at(rows, starts), future)
+            joining = model.deviations_ahead(together.at(rows, starts), future)
         if model.linear_level is not None:
-            level = units.level[rows][:, None, : units.n_targets]
-            joining = torch.cat([joining, level.expand(-1, joining.shape[1], -1)], -1)
-        moments = [
-            torch.einsum("np,ngm->gpm", lags, targets),
-            torch.einsum("nge,ngm->gem", joining, targets),
-        ]
+            joining = torch.cat([joining, level.expand(-1, -1, joining.shape[2], -1)], -1)
+        if not there.all():  # rows repeated after the end of a fit's own add nothing
+            lags = lags * there[..., None]
+            joining, targets = (part * there[..., None, None] for part in (joining, targets))
+        transposed = lags.mT
         return cls(
             n_lags=n_lags,
             n_known=len(model.known),
-            gram=lags.T @ lags,
-            mixed=torch.einsum("np,nge->gpe", lags, joining),
-            inner=torch.einsum("nge,ngf->gef", joining, joining),
-            cross=torch.cat(moments, 1),
-            square=targets.square().sum((0, 2)),
-            count=targets.numel(),
+            counts=(counts * (targets.shape[2] * targets.shape[3])).tolist(),
+            gram=transposed @ lags,
+            mixed=(transposed @ joining.flatten(2)).unflatten(2, joining.shape[2:]),
+            inner=torch.einsum("rnge,rngf->rgef", joining, joining),
+            cross=(transposed @ targets.flatten(2)).unflatten(2, targets.shape[2:]),
+            joined=torch.einsum("rnge,rngm->rgem", joining, targets),
+            square=targets.square().sum((1, 2, 3)),
         )
 
-    @property
-    def n_groups(self) -> int:
-        """Groups of steps."""
-        return len(self.cross)
+    def turned(self, vectors: Tensor) -> _Sums:
+        """Sums in which the first lags, as many as (R, s, s) vectors, are turned to these."""
+        s, back = vectors.shape[1], vectors.mT
+        return replace(
+            self,
+            gram=back @ self.gram[:, :s, :s] @ vectors,
+            mixed=_turned(back, self.mixed),
+            cross=_turned(back, self.cross),
+        )
 
-    def design_sizes(self, varying: bool, reverting: bool) -> tuple[int, int]:
-        """Columns of the lags and of those that join them, with or without the last of each."""
-        joining = self.inner.shape[1] if reverting else self.n_known
-        return len(self.gram) if varying else self.n_lags, joining
+    def squared_errors(self, lags: Tensor, joining: Tensor) -> Tensor:
+        """Sums (R, L) of squared residuals, y'y - 2 w'X'y + w'X'Xw.
 
-    def times(self, k: int, weights: Tensor) -> Tensor:
-        """The Gram matrix of a group times weights (p + e, m)."""
-        p = len(self.gram)
-        first, last = weights[:p], weights[p:]
-        shared = self.gram @ first + self.mixed[k] @ last
-        return torch.cat([shared, self.mixed[k].T @ first + self.inner[k] @ last])
-
-    def squared_error(self, k: int, weights: Tensor) -> float:
-        """Sum of squared residuals of the targets of a group, y'y - w'(2 X'y - X'X w)."""
-        doubled = 2 * self.cross[k] - self.times(k, weights)
-        return float(self.square[k] - (weights * doubled).sum())
+        At weights of the lags (R, s, L, g, m) and of the first b columns that join (R, L, g, b, m).
+        """
+        b = joining.shape[3]
+        size = (self.gram @ lags.flatten(2)).view_as(lags) - 2 * self.cross[:, :, None]
+        size += 2 * torch.einsum("rsge,rlgem->rslgm", self.mixed[..., :b], joining)
+        of_border = self.inner[:, None, :, :b, :b] @ joining - 2 * self.joined[:, None, :, :b]
+        sums = (size * lags).sum((1, 3, 4)) + (of_border * joining).sum((2, 3, 4))
+        return self.square[:, None] + sums
 
 
 class _Ridge:
-    """Ridge regressions on the first `size` lags and the first `border` columns that join.
+    """Ridge regressions of R fits on their first `size` lags and some columns that join these.
 
     The lags are decomposed once; the few others join by their Schur complement.
     """
 
-    def __init__(self, sums: _Sums, size: int, border: int) -> None:
-        self._sums, self._size, self._border = sums, size, border
-        values, self._vectors = torch.linalg.eigh(sums.gram[:size, :size])
-        self._values = values.clamp(min=0)  # negative by rounding alone
+    def __init__(self, sums: _Sums, size: int) -> None:
+        values, self.vectors = torch.linalg.eigh(sums.gram[:, :size, :size])
+        self._sums, self._values = sums, values.clamp(min=0)  # negative by rounding alone
+        back = self.vectors.mT
+        self._mixed, self._cross = _turned(back, sums.mixed), _turned(back, sums.cross)
 
-    def path(self, k: int, prior: Tensor, penalties: Sequence[float]) -> Iterator[Tensor]:
-        """Weights (p + e, m) of a group for each penalty, shrunk towards `prior`."""
-        sums, p, size, border = self._sums, len(self._sums.gram), self._size, self._border
-        start = torch.zeros_like(sums.cross[k])
-        start[: sums.n_lags] = prior[:, k] if sums.n_groups > 1 else prior.flatten(1)
-        rest = sums.cross[k] - sums.times(k, start)
-        joined = sums.mixed[k][:size, :border], sums.inner[k][:border, :border]
-        turned = self._vectors.T @ torch.cat([rest[:size], joined[0]], 1)
-        outputs, mixed = turned[:, : rest.shape[1]], turned[:, rest.shape[1] :]
-        total = self._values.sum() + joined[1].diagonal().sum()
-        unit = (total / (size + border)).clamp(min=1e-12)  # of a design of zeros
-        for penalty in penalties:
-            shrunk = (self._values + penalty * unit)[:, None]
-            weights = start.clone()
-            if not border:
-                weights[:size] += self._vectors @ (outputs / shrunk)
-                yield weights
-                continue
-            inner = joined[1] + penalty * unit * torch.eye(border, dtype=rest.dtype)
-            schur = inner - mixed.T @ (mixed / shrunk)
-            last = rest[p : p + border] - mixed.T @ (outputs / shrunk)
-            last = torch.linalg.solve(schur, last)
-            weights[:size] += self._vectors @ ((outputs - mixed @ last) / shrunk)
-            weights[p : p + border] += last
-            yield weights
+    def path(self, prior: Tensor, penalties: Tensor, border: int) -> tuple[Tensor, Tensor]:
+        """Weights for each penalty (R or 1, L), shrunk towards a prior (R or 1, n_lags, g, m).
+
+        Those of the lags, (R, s, L, g, m), in terms of the eigenvectors, and those of the first
+        columns that join, (R, L, g, border, m).
+        """
+        start, rest = (part[:, :, None] for part in self._from(prior))
+        added = self._added(penalties, border)
+        shrunk = (self._values[:, :, None, None] + added[:, None])[..., None]
+        mixed, inner = self._mixed[..., :border], self._sums.inner[:, None, :, :border, :border]
+        scaled = mixed[:, :, None] / shrunk
+        schur = inner + added[..., None, None] * torch.eye(border, dtype=rest.dtype)
+        schur -= torch.einsum("rsge,rslgf->rlgef", mixed, scaled)
+        last = self._sums.joined[:, None, :, :border]
+        last = last - torch.einsum("rsge,rsugm->rugem", mixed, start)
+        last = last - torch.einsum("rslge,rsugm->rlgem", scaled, rest)
+        last = torch.linalg.solve(schur, last)
+        lags = start + rest / shrunk
+        return lags - torch.einsum("rslge,rlgem->rslgm", scaled, last), last
+
+    def squared_errors(
+        self, priors: Tensor, validated: _Sums, penalties: Tensor, border: int
+    ) -> Tensor:
+        """Sums (R, P, L) of squared residuals for priors (P, n_lags, g, m) and penalties (1, L).
+
+        Of other rows, whose sums are `turned` to the eigenvectors.
+        """
+        if len(priors) > 1 and (border or self._values.shape[1] > WIDE):  # for the memory
+            parts = (validated, penalties, border)
+            errors = [self.squared_errors(prior, *parts) for prior in priors.split(1)]
+            return torch.cat(errors, 1)
+        if border:
+            return validated.squared_errors(*self.path(priors, penalties, border))[:, None]
+        # Of one group. A penalty changes s factors f of weights a + f z, not s m weights, and the
+        # quadratic form of the weights is one of the factors.
+        start, rest = (
+            part.movedim(2, 1) for part in self._from(priors.movedim(0, 1)[None, :, :, 0])
+        )
+        factors = 1 / (self._values[:, None] + self._added(penalties, 0))[:, None]  # (R, 1, L, s)
+        gram, cross = validated.gram[:, None], validated.cross.movedim(2, 1)
+        at_start = gram @ start
+        constant = validated.square[:, None] + (start * (at_start - 2 * cross)).sum((2, 3))
+        linear = 2 * (rest * (at_start - cross)).sum(3)
+        quadratic = (rest @ rest.mT).mul_(gram)
+        sums = factors * (linear[:, :, None] + factors @ quadratic)
+        return constant[:, :, None] + sums.sum(3)
+
+    def _from(self, prior: Tensor) -> tuple[Tensor, Tensor]:
+        """Prior in terms of the eigenvectors, and the products of what it leaves: (R, s, g, m)."""
+        start = _turned(self.vectors[:, : self._sums.n_lags].mT, prior)
+        return start, self._cross - self._values[..., None, None] * start
+
+    def _added(self, penalties: Tensor, border: int) -> Tensor:
+        """Penalties (R, L, g) times the mean eigenvalue of each group."""
+        inner = self._sums.inner[..., :border, :border].diagonal(dim1=-2, dim2=-1)
+        total = self._values.sum(1, keepdim=True) + inner.sum(-1)
+        unit = (total / (self._values.shape[1] + border)).clamp(min=1e-12)  # of a design of zeros
+        return penalties[:, :, None] * unit[:, None]
+
+
+def _turned(back: Tensor, columns: Tensor) -> Tensor:
+    """Rows (R, s, ...) of columns (R or 1, p, ...) in terms of other vectors, (R, s, s)."""
+    size = back.shape[2]
+    return (back @ columns[:, :size].flatten(2)).unflatten(2, columns.shape[2:])
 
 
 def _naive_weights(model: ForecastModel, units: Units, season: int) -> dict[str, Tensor]:
-    """Weights (p, h, C) with which the linear path is a naive forecast, by its name."""
-    window = units.window
-    n_lags = units.values.shape[1] * window
-    empty = torch.zeros(n_lags, model.horizon, units.n_targets, dtype=torch.float64)
-    priors = {"local level": empty}
+    """Weights (n_lags, g, m) with which the linear path is a naive forecast, by its name."""
+    window, h, n_targets = units.window, model.horizon, units.n_targets
+    shape = (units.values.shape[1] * window, h, n_targets)
+    step, target = torch.arange(h)[:, None], torch.arange(n_targets)
+    priors = {"local level": torch.zeros(shape, dtype=torch.float64)}
     for name, period in {"last value": 1, "seasonal naive": season}.items():
         if period > window or (name == "seasonal naive" and period == 1):
             continue
-        weights = empty.clone()
-        for k in range(model.horizon):
-            lag = window - period + k % period
-            for c in range(units.n_targets):
-                weights[c * window + lag, k, c] = 1.0
-        priors[name] = weights
+        weights = priors[name] = torch.zeros(shape, dtype=torch.float64)
+        weights[target * window + window - period + step % period, step, target] = 1.0
+    if not model.known:  # one group of all steps
+        priors = {name: weights.flatten(1)[:, None] for name, weights in priors.items()}
     return priors

@@ -33,7 +33,7 @@ from tsrnn.forecasters._by_series import (
     summarise_by_series,
 )
 from tsrnn.forecasters._file import check_settings, from_file
-from tsrnn.forecasters._fit import Preparation, fit_all
+from tsrnn.forecasters._fit import Preparation, fit_all, prepare_all
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._model import ForecastModel
@@ -159,7 +159,14 @@ class RecurrentForecaster(Forecaster[Any]):
     def _fit_panels(
         self, fits: Sequence[tuple[Arguments, FittedData, Panel]]
     ) -> list[tuple[FittedNetworks | FittedBySeries, RecurrentState | StateBySeries]]:
-        prepared = [self._preparations(*fit) for fit in fits]
+        if fits[0][0].per_series:
+            prepared = [self._prepared_by_series(*fit) for fit in fits]
+        else:
+            filled = resolve(fits[0][0].as_dict())
+            described = [(arguments, data) for arguments, data, _ in fits]
+            panels, nameless = [panel for *_, panel in fits], [""] * len(fits)
+            whole = prepare_all(described, panels, filled, self._layer(filled), nameless)
+            prepared = [[fit] for fit in whole]
         trained = iter(fit_all([fit for parts in prepared for fit in parts]))
         results: list[Any] = []
         for (arguments, data, _), parts in zip(fits, prepared, strict=True):
@@ -175,26 +182,20 @@ class RecurrentForecaster(Forecaster[Any]):
             return 1
         return max(MANY // resolve(arguments.as_dict())["n_estimators"], 1)
 
-    def _preparations(
+    def _prepared_by_series(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> list[Preparation]:
-        """Everything of a fit before its training; by series, where each has its network."""
+        """Everything of the fits of a panel, in which each series has its network."""
         filled = resolve(arguments.as_dict())
-        layer = self._layer(filled)
-        if not filled["per_series"]:
-            return [Preparation.of(arguments, data, panel, filled, layer)]
         # One frame of forecasts has one horizon; everything else is chosen series by series.
         filled["horizon"] = filled["horizon"] or usual_horizon(panel)
-        prepared = []
-        for i, (part, described) in enumerate(
-            zip(panels_of(panel), descriptions_of(arguments, data), strict=True)
-        ):
-            where = panel.axis.where(i) or f"column {part.target_names[0]!r}: "
-            try:
-                prepared.append(Preparation.of(*described, part, filled, layer, where))
-            except ValueError as error:
-                raise ValueError(f"{where}{error}") from error
-        return prepared
+        parts = panels_of(panel)
+        where = [
+            panel.axis.where(i) or f"column {part.target_names[0]!r}: "
+            for i, part in enumerate(parts)
+        ]
+        described = descriptions_of(arguments, data)
+        return prepare_all(described, parts, filled, self._layer(filled), where)
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         super()._check(arguments, panel)

@@ -71,6 +71,35 @@ class Scaling:
         return replace(self, target=target, **parts)
 
 
+@dataclass(frozen=True, eq=False)
+class Standardised:
+    """Rows of the series of a fit on the scale of the network.
+
+    Attributes
+    ----------
+    values : ndarray of shape (N, C + E)
+    indptr : ndarray of shape (S + 1,)
+        Series i has the rows indptr[i] to indptr[i + 1].
+    scaling : Scaling
+    """
+
+    values: np.ndarray
+    indptr: np.ndarray
+    scaling: Scaling
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Rows of each series."""
+        return np.diff(self.indptr)
+
+    def select(self, series: np.ndarray) -> Standardised:
+        """Rows of some series, by ascending number."""
+        chosen = np.isin(np.arange(len(self.lengths)), series)
+        indptr = np.concatenate([[0], np.cumsum(self.lengths[chosen])])
+        values = self.values[np.repeat(chosen, self.lengths)]
+        return Standardised(values, indptr, self.scaling.select(series))
+
+
 def fit_scaling(
     panel: Panel,
     rows: np.ndarray,

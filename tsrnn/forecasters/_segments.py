@@ -123,9 +123,15 @@ class Segments(Epoch):
         batch = self._only
         while True:
             order = torch.randperm(len(plan), generator=self.generator)
+            if batch is not None:
+                torch.rand(
+                    len(plan), generator=self.generator
+                )  # what is drawn after stays the same
+                yield batch
+                continue
             for units in plan[order].split(self.batch_size):
                 draw = torch.rand(len(units), generator=self.generator)
-                yield self._batch(units, draw) if batch is None else batch
+                yield self._batch(units, draw)
 
     def _batch(self, units: Tensor, draw: Tensor) -> Batch:
         """Segments of some units, at places that uniform numbers draw."""

@@ -158,10 +158,12 @@ def run_filter(
         for offset in range(0, int((ends - begin)[group].max()), STEPS_AT_ONCE):
             start, end = begin[group] + offset, ends[group][:, None]
             lengths = (ends[group] - start).clamp(min=0, max=STEPS_AT_ONCE)
-            rows = start[:, None] + torch.arange(int(lengths.max()))
+            most = int(lengths.max())
+            rows = start[:, None] + torch.arange(most)
             rows = torch.minimum(rows, end - 1)  # the last row, repeated after a unit's end
             x = units.inputs(rows).to(hidden.dtype)
-            states, hidden[:, group] = network.run(x, hidden[:, group], lengths)
+            padded = None if int(lengths.min()) == most else lengths  # without there is less to do
+            states, hidden[:, group] = network.run(x, hidden[:, group], padded)
             if visit is not None:
                 wanted = rows >= first[group][:, None]
                 wanted &= torch.arange(rows.shape[1]) < lengths[:, None]

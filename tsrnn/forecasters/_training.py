@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tsrnn.contract import check_fits
 from tsrnn.forecasters._distribution import Distribution
-from tsrnn.forecasters._linear_path import fit_linear_path
+from tsrnn.forecasters._linear_path import fit_linear_paths
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._segments import Batch, Joined, Origins, Segments, StepData, losses
 from tsrnn.forecasters._settings import Settings
@@ -113,24 +113,19 @@ class Training:
         return bool(self.processes.start or self.callbacks or self.device != "cpu")
 
     def networks(self, ends: Tensor) -> list[Network]:
-        """Networks as they start, to train on the rows of each unit before `ends`."""
-        return [Network(self, self._started(ends, g), ends, g) for g in self.generators]
+        """Networks before the optimiser's first step, to train on the rows before `ends`.
 
-    def _started(self, ends: Tensor, generator: torch.Generator) -> ForecastModel:
-        """Model before the optimiser's first step, from the rows of each unit before `ends`."""
-        model, settings = self.make(), self.settings
-        model.network.prepare(verbose=bool(self.verbose))
-        # A network of zeros leaves the local level and the linear path as the start.
-        zero = settings.local_level or settings.linear_path
-        model.reset_parameters(generator, zero_output=zero)
-        if model.linear is not None:
-            origins = regression_origins(self.units, ends, model.horizon)
-            fit_linear_path(model, self.units, origins, settings.season, self.linear_path)
-        self._start_distribution(model, ends)
-        return model
+        Beside what is fitted to these rows, see `networks_of`.
+        """
+        models = [self.make() for _ in self.generators]
+        for model, generator in zip(models, self.generators, strict=True):
+            # A network of zeros leaves the local level and the linear path as the start.
+            zero = self.settings.local_level or self.settings.linear_path
+            model.reset_parameters(generator, zero_output=zero)
+        return [Network(self, m, ends, g) for m, g in zip(models, self.generators, strict=True)]
 
     @torch.no_grad()
-    def _start_distribution(self, model: ForecastModel, ends: Tensor) -> None:
+    def start_distribution(self, model: ForecastModel, ends: Tensor) -> None:
         """Begin with errors as large as those of the local level and the linear path.
 
         From whole windows, or the longer half of those of a unit: the spread of a few rows is
@@ -219,13 +214,33 @@ class Network:
         return max(self.segments().positions, self.held_out().rows.numel())
 
 
+def networks_of(trainings: Sequence[Training], ends: Sequence[Tensor]) -> list[list[Network]]:
+    """Networks of each fit as they start, to train on the rows of each unit before its end."""
+    fits = [training.networks(last) for training, last in zip(trainings, ends, strict=True)]
+    if trainings[0].settings.linear_path:
+        fit_linear_paths(
+            [[n.model for n in networks] for networks in fits],
+            [training.units for training in trainings],
+            [
+                regression_origins(training.units, last, training.settings.horizon)
+                for training, last in zip(trainings, ends, strict=True)
+            ],
+            trainings[0].settings.season,
+            [training.linear_path for training in trainings],
+        )
+    for training, networks in zip(trainings, fits, strict=True):
+        for n in networks:
+            training.start_distribution(n.model, n.ends)
+    return fits
+
+
 def estimate(trainings: Sequence[Training]) -> list[Estimate]:
     """Train on the rows of each unit before `split`, validated on those after.
 
     Networks of one shape, of one fit or of many, are trained side by side; the numbers are those
     of training one by one, to rounding.
     """
-    fits = [training.networks(training.split) for training in trainings]
+    fits = networks_of(trainings, [training.split for training in trainings])
     estimates = [Estimate(copy.deepcopy(networks[0].model)) for networks in fits]
     results: dict[int, tuple[list[dict[str, float]], int]] = {}
     for group, at_once in _groups([n for networks in fits for n in networks]):
@@ -268,8 +283,8 @@ def estimate_on_all(
     """Train anew on all rows, as many epochs at the same rates as were best before."""
     networks: list[Network] = []
     rates, members = {}, []
-    for training, of_fit in zip(trainings, before, strict=True):
-        of_training = training.networks(training.units.indptr[1:])
+    fits = networks_of(trainings, [training.units.indptr[1:] for training in trainings])
+    for of_training, of_fit in zip(fits, before, strict=True):
         for number, (n, best) in enumerate(zip(of_training, of_fit.best_epochs, strict=True), 1):
             epochs = [e for e in of_fit.history if e.get("network", 1) == number][:best]
             rates[id(n)] = [epoch["learning_rate"] for epoch in epochs]
@@ -300,6 +315,7 @@ def _groups(networks: Sequence[Network]) -> Iterator[tuple[list[Network], int]]:
     for n in networks:
         by_shape.setdefault(id(n) if n.training.alone else n.shape, []).append(n)
     for group in by_shape.values():
+        group[0].model.network.prepare(verbose=bool(group[0].training.verbose))
         if len(group) == 1:
             yield group, 1
             continue
@@ -408,6 +424,10 @@ class _Validation:
         self._model, self._units, self._loss = model, units, settings.loss
         self._ends = units.indptr[1:]
         self._begin, self._first = validation_rows(units, split, settings)
+        # Few origins, as many as those of a training step, are gathered once.
+        rows = int((self._ends - self._first).sum())
+        self._few = rows <= settings.batch_size * FORECASTS_OF_A_SEGMENT
+        self._gathered: dict[int, Origins] = {}  # by the first row
 
     def __call__(self) -> float:
         model, units = self._model, self._units
@@ -415,7 +435,11 @@ class _Validation:
 
         def visit(rows: Tensor, unit: Tensor, states: Tensor) -> None:
             nonlocal total, count
-            origins = Origins.of(model, units, rows, units.starts[unit], self._ends[unit])
+            origins = self._gathered.get(int(rows[0]))
+            if origins is None:
+                origins = Origins.of(model, units, rows, units.starts[unit], self._ends[unit])
+                if self._few:
+                    self._gathered[int(rows[0])] = origins
             size = losses(model, self._loss, origins, states)
             total += float(torch.where(origins.known, size, 0.0).sum())
             count += float(origins.known.sum()) * model.n_targets

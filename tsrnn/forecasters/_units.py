@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsrnn.forecasters._scaling import Scaling
+from tsrnn.forecasters._scaling import Scaling, Standardised
 from tsrnn.forecasters._settings import Settings
 
 SPREAD_FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
@@ -95,6 +95,23 @@ class Units:
         lengths = torch.cat([part.lengths for part in parts])
         indptr = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
         return cls(values, level, spread, indptr, parts[0].window, parts[0].n_targets)
+
+    def split(self, counts: Sequence[int]) -> list[Units]:
+        """Parts of some units each, which share the memory of all."""
+        if len(counts) == 1:
+            return [self]
+        ends = np.cumsum(counts)
+        bounds = self.indptr[torch.from_numpy(np.concatenate([[0], ends]))].tolist()
+        return [
+            replace(
+                self,
+                values=self.values[low:high],
+                level=self.level[low:high],
+                spread=self.spread[low:high],
+                indptr=self.indptr[end - count : end + 1] - low,
+            )
+            for count, end, low, high in zip(counts, ends, bounds, bounds[1:], strict=False)
+        ]
 
     def inputs(self, rows: Tensor) -> Tensor:
         """Inputs of the network at some rows: (..., C + E)."""
@@ -250,7 +267,32 @@ def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings:
     >>> units.values.shape == panel.values.shape
     True
     """
-    constant = scaling.constant
+    return _units_of(values, indptr, scaling.constant, settings)
+
+
+def units_of_each(rows: Sequence[Standardised], settings: Sequence[Settings]) -> list[Units]:
+    """Units of several fits, of which only the input sizes differ."""
+    by_window: dict[int, list[int]] = {}
+    for i, of_fit in enumerate(settings):
+        by_window.setdefault(of_fit.input_size, []).append(i)
+    units: dict[int, Units] = {}
+    for alike in by_window.values():
+        # Together: the moments of windows are summed step by step, of all units at once.
+        lengths = np.concatenate([rows[i].lengths for i in alike])
+        together = _units_of(
+            np.concatenate([rows[i].values for i in alike]),
+            np.concatenate([[0], np.cumsum(lengths)]),
+            np.concatenate([rows[i].scaling.constant for i in alike]),
+            settings[alike[0]],
+        )
+        counts = [rows[i].scaling.constant.size // together.n_targets for i in alike]
+        units |= zip(alike, together.split(counts), strict=True)
+    return [units[i] for i in range(len(rows))]
+
+
+def _units_of(
+    values: np.ndarray, indptr: np.ndarray, constant: np.ndarray, settings: Settings
+) -> Units:
     n_targets = constant.shape[1]
     if not settings.joint and n_targets > 1:
         # Every target by itself, (N C, 1 + E): the rows of each series once a target.
@@ -353,9 +395,10 @@ def window_moments(
         the variance zero, exactly.
     """
     mean, variance = np.empty_like(values), np.empty_like(values)
+    padded = indptr + window * np.arange(len(indptr))  # the last block of a unit need not be whole
     low = 0
     while low < len(indptr) - 1:  # neighbouring units of about ROWS_AT_ONCE rows, or a single one
-        high = int(np.searchsorted(indptr, indptr[low] + ROWS_AT_ONCE, side="right")) - 1
+        high = int(np.searchsorted(padded, padded[low] + ROWS_AT_ONCE, side="right")) - 1
         high = max(high, low + 1)
         rows, bounds = slice(indptr[low], indptr[high]), indptr[low : high + 1] - indptr[low]
         mean[rows], variance[rows] = _moments(values[rows], bounds, window)
@@ -385,20 +428,21 @@ def _moments(values: np.ndarray, indptr: np.ndarray, window: int) -> tuple[np.nd
 def _running(
     values: np.ndarray, first: np.ndarray, size: np.ndarray, step: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sum of squares about it from the `first` row of a block on, up to each row.
-
-    By the recurrence of Welford, which keeps all digits, for all blocks at once.
-    """
-    mean, squares = values.copy(), np.zeros_like(values)
-    rows = first
-    for count in range(2, int(size.max()) + 1):
-        inside = size >= count
-        rows, size = rows[inside] + step, size[inside]
-        before = mean[rows - step]
-        away = values[rows] - before
-        mean[rows] = before + away / count
-        squares[rows] = squares[rows - step] + away * (values[rows] - mean[rows])
-    return mean, squares
+    """Mean and sum of squares about it from the `first` row of a block on, up to each row."""
+    place = np.arange(size.max())
+    rows = first[:, None] + step * np.minimum(place, size[:, None] - 1)
+    # From the first value, which is in every sample: the difference of squares below loses no more
+    # digits than the number of rows has, and of a constant block both are zero.
+    origin = values[first][:, None]
+    away = values[rows] - origin
+    total, count = away.cumsum(1), (place + 1)[:, None]
+    squares = np.maximum((away**2).cumsum(1) - total**2 / count, 0.0)
+    mean = origin + total / count
+    inside = place < size[:, None]
+    moments = np.empty_like(values), np.empty_like(values)
+    for flat, of_blocks in zip(moments, (mean, squares), strict=True):
+        flat[rows[inside]] = of_blocks[inside]
+    return moments
 
 
 def full_origins(
@@ -434,6 +478,11 @@ def regression_origins(units: Units, ends: Tensor, horizon: int) -> tuple[Tensor
 def validation_origins(units: Units, split: Tensor, horizon: int) -> tuple[Tensor, Tensor]:
     """Rows whose targets all lie in the validation part, which begins at `split`."""
     return full_origins(split - 1, units.indptr[1:], horizon, units.starts)
+
+
+def validation_starts(units: Units, settings: Settings) -> Tensor:
+    """First row (U,) of the validation part of each unit; its end where it has none."""
+    return units.starts + torch.from_numpy(settings.training_rows(units.lengths.numpy()))
 
 
 def some_units(split: Tensor, ends: Tensor, most: int) -> Tensor:
