@@ -231,22 +231,21 @@ class Rewritten(ParaRNNForecaster):
         return super()._fit_panel(arguments, data, panel)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        Changed(),
-        Rewritten(),
-        Naive(),
-        VECMGARCH(),
-        ParaRNNForecaster(callbacks=[Callback()]),
-        ParaRNNForecaster(device="cuda"),
-        ParaRNNForecaster(strategy="ddp", devices=2),
-        Combination([Naive(), Changed()]),
-        make_pipeline(FunctionTransformer(), Naive()),
-        clone,
-    ],
-    ids=repr,
-)
+ALONE = {
+    "a fit of its own": Changed(),
+    "a fit of a panel of its own": Rewritten(),
+    "a baseline": Naive(),
+    "starts drawn for each": VECMGARCH(),
+    "callbacks": ParaRNNForecaster(callbacks=[Callback()]),
+    "a device": ParaRNNForecaster(device="cuda"),
+    "processes": ParaRNNForecaster(strategy="ddp", devices=2),
+    "a member of its own": Combination([Naive(), Changed()]),
+    "a pipeline": make_pipeline(FunctionTransformer(), Naive()),
+    "a function": clone,
+}
+
+
+@pytest.mark.parametrize("model", ALONE.values(), ids=ALONE)
 def test_fitted_one_by_one(model):
     assert most_fits_together(model) == 1
 
