@@ -329,7 +329,10 @@ def _check_no_years(frame: pd.DataFrame) -> None:
     says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
     if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
         return
-    numbers = frame.loc[:, of_dtypes(frame, is_integer_dtype)].iloc[[0, -1]]
+    integers = of_dtypes(frame, is_integer_dtype)
+    if not any(integers):
+        return
+    numbers = frame.loc[:, integers].iloc[[0, -1]]
     ends = float_array(numbers, numbers.columns.tolist())
     inside = np.flatnonzero(((ends >= YEARS[0]) & (ends <= YEARS[1])).all(axis=0))
     for name in numbers.columns[inside]:
