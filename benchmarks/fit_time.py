@@ -9,6 +9,7 @@ torch's and Lightning's code: `import_time.py`.
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections import defaultdict
 
@@ -162,7 +163,13 @@ def single_fits(count: int = 25) -> list[float]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--series", type=int, help="only fit so many series at once")
+    series = parser.parse_args().series
     print_machine()
+    if series:
+        split_by_series(series)
+        return
     parts = split_of_a_fit()
     total = parts["all"]
     rows = [[name, f"{s:.3f}", f"{100 * s / total:.0f} %"] for name, s in parts.items()]

@@ -4,34 +4,22 @@ Networks of two layers with blocks of 2, each on a series of 200 rows of its own
 "stacked" is how layers are trained whose kernels run in time order; "vmap" is for all others. The
 floor of a network and step is made of its operations at the rates of one thread, measured here:
 three matrix products of the second layer and three of the head, the recurrences of both layers
-forward and backward, in the caches. With ``--series`` a whole fit, ``ParaRNNForecaster`` with
-``per_series=True`` to so many monthly series of 200 rows: what of it is training, and how full its
-passes are.
+forward and backward, in the caches.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
-from unittest.mock import patch
 
-import numpy as np
-import pandas as pd
 import torch
 from _timing import median_ms, print_machine, print_table
-from fit_time import monthly_series
 from torch import Tensor, nn
 
-from tsrnn import ParaRNNForecaster
-from tsrnn.forecasters import _fit
 from tsrnn.kernels import cells, recurrence
 from tsrnn.layers import ParaRNN, RecurrentNetwork
 from tsrnn.training import Epoch, parameter_groups, train, train_replicates
-from tsrnn.training._replicates import Stack
 
 ROWS, OUTPUTS, EPOCHS, STEPS = 200, 12, 5, 20
 ALONE, TOGETHER = 4, 128
@@ -129,7 +117,9 @@ def floor_of_a_step(hidden: int, count: int = 16) -> tuple[float, float]:
     return products, 2 * passes / count
 
 
-def compare() -> None:
+def main() -> None:
+    torch.set_num_threads(1)
+    print_machine()
     sizes, rows = (1, 8, 32, 128), []
     for hidden in (64, 16):
         alone, expected = one_by_one(hidden)
@@ -147,63 +137,6 @@ def compare() -> None:
             ])  # fmt: skip
     print_table(["hidden", "how", "floor: products", "recurrences", "one by one",
                  *(f"{n} at once" for n in sizes), "ratio"], rows)  # fmt: skip
-
-
-def fit_series(count: int) -> None:
-    """Milliseconds a series of a fit with a network a series, by part."""
-    frame = pd.concat(
-        [monthly_series(200, seed) for seed in range(1, count + 1)], axis=1, keys=range(count)
-    )
-    forecaster = ParaRNNForecaster(random_state=0, per_series=True)
-    forecaster.fit(frame.iloc[:, :2])  # loads and compiles everything
-    seconds: dict[str, float] = defaultdict(float)
-    passes: list[int] = []
-
-    def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            start = time.process_time()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                seconds[name] += time.process_time() - start
-
-        return call
-
-    step = timed("steps", Stack.step)
-
-    def counted(stack: Stack, batch: Any, moves: Any) -> Tensor:
-        passes.append(len(moves))
-        losses: Tensor = step(stack, batch, moves)
-        return losses
-
-    with (
-        patch.object(_fit, "choose_linear_path", timed("linear path", _fit.choose_linear_path)),
-        patch.object(_fit, "estimate", timed("training", _fit.estimate)),
-        patch.object(_fit, "estimate_on_all", timed("training", _fit.estimate_on_all)),
-        patch.object(Stack, "step", counted),
-    ):
-        timed("all", forecaster.fit)(frame)
-    parts = {name: 1e3 * s / count for name, s in seconds.items()}
-    parts["training but steps"] = parts.pop("training") - parts["steps"]
-    whole = parts.pop("all")
-    parts |= {"the rest": whole - sum(parts.values()), "all": whole}
-    print(f"\n{count} series: {sum(passes) / count:.0f} steps a series, {np.mean(passes):.1f} at "
-          f"once, {1e3 * parts['steps'] * count / sum(passes):.0f} us each\n")  # fmt: skip
-    print_table(["part", "ms a series"], [[name, f"{ms:.1f}"] for name, ms in parts.items()])
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--series", type=int, help="only fit so many series")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    print_machine()
-    if options.series:
-        fit_series(options.series)
-        return
-    compare()
 
 
 if __name__ == "__main__":
