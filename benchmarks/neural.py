@@ -80,9 +80,10 @@ def measure(frame: pd.DataFrame, methods: dict[str, Forecast]) -> None:
     rows = []
     for name, forecast in methods.items():
         fitting, predicting, forecasts = forecast(train)
-        joined = test.merge(forecasts.reset_index(), on=keys, suffixes=("", "_forecast"))
+        named = forecasts.rename(columns={forecasts.columns[-1]: "forecast"})
+        joined = test.merge(named, on=keys)
         assert len(joined) == len(test), "both forecast the same rows"
-        error = (joined["y"] - joined["y_forecast"]).abs().mean()
+        error = (joined["y"] - joined["forecast"]).abs().mean()
         rows.append((name, f"{fitting:.2f}", f"{predicting:.3f}", f"{error:.2f}"))
     print(f"\n{frame['unique_id'].nunique():,} series of {ROWS} rows")
     print_table(("", "fit s", "predict s", "mean absolute error"), rows)
