@@ -35,7 +35,8 @@ CONVERT = (
 YEARS = 1500, 2200  # whole numbers in between that rise by one are years, not a variable
 SAMPLE = 1000  # rows that show whether those of a series follow each other
 VALUES_AT_ONCE = 2**20  # copied out of a frame together
-FEW_ROWS, FEW_COLUMNS = 16, 8  # of a frame of which each column is taken by itself
+FEW_ROWS = 16  # whose types are seen by a look at their values
+FEW_COLUMNS = 8  # of a frame of which each is taken by itself
 TEXT = nw.String, nw.Categorical, nw.Enum  # types of polars
 DEFAULT_TIME = "ds"  # name of the time column where none is given
 _ONE_SERIES = pd.Index([0])  # of a frame without ids
@@ -442,11 +443,11 @@ def check_numeric(
 
 
 def few_numbers(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray | None:
-    """Return `float_array` of a few rows whose columns hold numpy's numbers; None of any others.
+    """Return `float_array` of a few columns that hold numpy's numbers; None of any others.
 
     A column by itself has its type at hand: of one row `check_numeric` takes ten times as long.
     """
-    if len(columns) > FEW_ROWS or len(names) > FEW_COLUMNS:
+    if len(names) > FEW_COLUMNS:
         return None
     out = np.empty((len(columns), len(names)))
     for j, name in enumerate(names):
