@@ -24,7 +24,7 @@ LARGEST_UNROLLED_BLOCK = 8
 
 
 def is_small(cell: Cell) -> bool:
-    """Whether a cell is compiled as it is, its matrices unrolled: not a large block.
+    """Test for a cell of small blocks, whose matrices are unrolled before it is compiled.
 
     Parameters
     ----------

@@ -230,9 +230,14 @@ def test_parameters_that_need_no_gradient_stay_in_their_replicate():
 
 
 def test_stacked_replicates_need_no_vmap(monkeypatch):
-    case = Case(torch.float32)
+    case = Case(torch.float64)
+    mapped = case.copy()
+    arguments = {"max_epochs": 1, "patience": None}
+    mapped.in_one_pass(RATES, **arguments)
     monkeypatch.setattr(torch, "vmap", None)
-    case.in_one_pass(RATES, stacked=True, max_epochs=1, patience=None)
+    results = case.in_one_pass(RATES, stacked=True, **arguments)
+    assert [len(result.history) for result in results] == [1] * R
+    assert_same_weights(case.models, mapped.models, 1e-8)
 
 
 def test_modes_and_models_are_left_as_they_were():

@@ -79,7 +79,7 @@ class Axis:
 
     @cached_property
     def alike(self) -> bool:
-        """Whether all series have the timestamps of the first, which rise."""
+        """Equality of the timestamps of all series, in rising order."""
         length = self.lengths[0]
         if not length or (self.lengths != length).any():
             return False

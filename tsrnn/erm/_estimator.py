@@ -321,7 +321,7 @@ class SequenceEstimator(BaseEstimator):
         return minimise_risk(type(self).__name__, self._targets, Arguments.of(self), *data)
 
     def _can_be_fitted_together(self) -> bool:
-        """Whether networks of fits like this one can be trained in one pass."""
+        """Admissibility of fits like this one for training in one pass."""
         cls, arguments = type(self), Arguments.of(self)
         options = arguments.layer_options
         return (

@@ -248,18 +248,7 @@ def excess_risk(
         # Of an estimator that was given fitted the class is the one that it was fitted in.
         member = unfitted(estimator) if n_train is None else clone(estimator)
         member.set_params(**(population_params or {}))
-        (X, _), (X_new, _) = (pairs.draw(n_population, population) for _ in range(2))
-        z, z_new = f0(X), f0(X_new)
-        starts = [
-            Refit(
-                f"start {i} of {n_starts} to the population",
-                _fresh(member, population),
-                partial(tuple, (X, z, None)),
-                partial(_with_distance, X_new, z_new),
-            )
-            for i in range(1, n_starts + 1)
-        ]
-        best, _ = min(results_of(starts, n_jobs), key=itemgetter(1))
+        best = pairs.best_of_class(member, n_population, n_starts, population, n_jobs)
     by_replicate: tuple[float, ...] = ()
     if n_train is None or n_replicates is None:
         mean, std_error = pairs.evaluate(estimator, best, evaluating)
@@ -315,6 +304,23 @@ class _Pairs:
     def draw_training(self, n: int, generator: np.random.Generator) -> tuple[Any, Any, None]:
         """Draw n pairs to fit to, without weights."""
         return *self.draw(n, generator), None
+
+    def best_of_class(
+        self, member: Any, n: int, n_starts: int, generator: np.random.Generator, n_jobs: int | None
+    ) -> Any:
+        """Best of some fits to n pairs without noise, by the distance on as many others."""
+        (X, _), (X_new, _) = (self.draw(n, generator) for _ in range(2))
+        z, z_new = self.f0(X), self.f0(X_new)
+        starts = [
+            Refit(
+                f"start {i} of {n_starts} to the population",
+                _fresh(member, generator),
+                partial(tuple, (X, z, None)),
+                partial(_with_distance, X_new, z_new),
+            )
+            for i in range(1, n_starts + 1)
+        ]
+        return min(results_of(starts, n_jobs), key=itemgetter(1))[0]
 
     def means(self, best: Any, generator: np.random.Generator, fitted: Any) -> np.ndarray:
         """Means of `evaluate`."""

@@ -135,7 +135,7 @@ class RandomStart:
         return self.function.inputs.n_inputs, self.function.targets.n_outputs
 
     def is_like(self, other: RandomStart) -> bool:
-        """Whether both have networks of one shape, trained in the same way."""
+        """Equality of the settings and of the network's shape."""
         return self.settings == other.settings and self.shape == other.shape
 
     def epoch(self, number: int | None = None) -> SampleEpoch:

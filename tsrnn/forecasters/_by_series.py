@@ -112,7 +112,7 @@ class FittedBySeries(FittedModel[StateBySeries]):
 
     @property
     def by_column(self) -> bool:
-        """Whether networks belong to columns."""
+        """True for a network a column, False for a network an id."""
         return self.data.layout.id_col is None
 
     @property

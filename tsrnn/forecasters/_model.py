@@ -116,7 +116,7 @@ class ForecastModel(nn.Module):
 
     @property
     def takes_replicates(self) -> bool:
-        """Whether parameters may have a first axis of replicates, see `Recurrent` of the layers."""
+        """Support for a first axis of replicates in the parameters, see `Recurrent`."""
         only_network = not self.futures and not self.distributions
         return (
             only_network

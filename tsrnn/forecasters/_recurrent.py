@@ -437,9 +437,9 @@ class RecurrentForecaster(Forecaster[Any]):
 
     @property
     def network_active_(self) -> bool:
-        """Whether a network takes part in the forecasts: not where epoch 0 was best.
+        """True if a network contributes to the forecasts: its best epoch is not 0.
 
-        Of networks by series, whether that of any series does.
+        Of networks by series, if that of any series does.
         """
         check_is_fitted(self, "fitted_")
         fitted = self.fitted_

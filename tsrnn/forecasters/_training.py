@@ -109,7 +109,7 @@ class Training:
 
     @property
     def alone(self) -> bool:
-        """Whether Lightning is asked for: what it gives is for networks trained one by one."""
+        """True with callbacks, several processes or another device, which Lightning serves."""
         return bool(self.processes.start or self.callbacks or self.device != "cpu")
 
     def networks(self, ends: Tensor) -> list[Network]:

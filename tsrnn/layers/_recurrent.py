@@ -122,7 +122,7 @@ class Recurrent(nn.Module, ABC):
 
     @property
     def takes_replicates(self) -> bool:
-        """Whether parameters may have a first axis of R replicates.
+        """Support for a first axis of R replicates in the parameters.
 
         The first B / R sequences of a batch are then of the first replicate, and so on.
         """

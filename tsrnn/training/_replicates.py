@@ -307,24 +307,14 @@ def _train(
                 }
                 ended = {i for i in new if courses[i].stopped}
             going = [i for i in running if i not in ended]
-            passes = {i: iter(epochs[i]) for i in going}
-            steps = {i: len(epochs[i]) for i in going}
-            stack.set_rates([courses[i].rates for i in running])
-            losses, moved = [], []
-            for step in range(max(steps.values(), default=0)):
-                moves = [steps.get(i, 0) > step for i in running]
-                batches |= {i: next(passes[i]) for i in going if steps[i] > step}
-                # Who has no batch left goes along with an old one, or another's, and stays.
-                given = [batches.get(i, batches[going[0]]) for i in running]
-                losses.append(stack.step(on_device(collate(given), stack.device), moves))
-                moved.append(moves)
             if not going:
                 continue
-            by_replicate = torch.stack(losses).T.cpu()
+            batches = {i: batch for i, batch in batches.items() if i in running}
+            stack.set_rates([courses[i].rates for i in running])
+            losses, moved = _epoch_of_all(stack, running, going, epochs, batches, collate)
             errors = [0.0] * len(running) if data is None else stack.errors(data)
             better = []
-            of_all = zip(running, by_replicate, torch.tensor(moved).T, errors, strict=True)
-            for i, of_steps, taken, error in of_all:
+            for i, of_steps, taken, error in zip(running, losses, moved, errors, strict=True):
                 course, of_epoch = courses[i], of_steps[taken]
                 wrong = of_epoch[~of_epoch.isfinite()].tolist()
                 if wrong and i not in ended:
@@ -336,6 +326,31 @@ def _train(
         TrainedReplicate(courses[i].history, courses[i].best_epoch, failures.get(i))
         for i in range(len(epochs))
     ]
+
+
+def _epoch_of_all(
+    stack: Stack,
+    running: Sequence[int],
+    going: Sequence[int],
+    epochs: Sequence[Epoch],
+    batches: dict[int, Any],
+    collate: Collate,
+) -> tuple[Tensor, Tensor]:
+    """Losses (R, steps) of an epoch of those running, and a mask of the steps that each has taken.
+
+    The last batch of each is left in `batches`.
+    """
+    passes = {i: iter(epochs[i]) for i in going}
+    steps = {i: len(epochs[i]) for i in going}
+    losses, moved = [], []
+    for step in range(max(steps.values())):
+        moves = [steps.get(i, 0) > step for i in running]
+        batches |= {i: next(passes[i]) for i in going if steps[i] > step}
+        # Who has no batch left goes along with an old one, or another's, and stays.
+        given = [batches.get(i, batches[going[0]]) for i in running]
+        losses.append(stack.step(on_device(collate(given), stack.device), moves))
+        moved.append(moves)
+    return torch.stack(losses).T.cpu(), torch.tensor(moved).T
 
 
 class Stack:

@@ -382,7 +382,10 @@ def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray, circle: bool = False
 
 
 def _apart(form: Form, params: np.ndarray, n_obs: np.ndarray, circle: bool) -> np.ndarray:
-    """Whether roots of phi are far from those of theta, and with `circle` these from that, (N,)."""
+    """Mask (N,) of units without nearly common roots.
+
+    With `circle`, and without roots of the moving average near the unit circle.
+    """
     apart = closest_roots(form, params)[0] * np.sqrt(n_obs) >= _FAR
     if circle:
         ma = inverse_roots(-params[:, form.n_mean + form.p :].T)
