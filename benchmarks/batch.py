@@ -23,7 +23,7 @@ import polars as pl
 from _timing import highest_bytes, print_machine, print_table
 
 from tsrnn import ARMA, ParaRNNForecaster, load
-from tsrnn.baselines import ETS
+from tsrnn.baselines import StatsmodelsETS
 from tsrnn.batch import forecast_batches
 
 ROWS, HORIZON, SERIES_A_FILE, SAMPLE = 200, 12, 5000, 2000
@@ -51,7 +51,10 @@ def model_of(job: str, folder: Path) -> Any:
     """The model of a job; the network is fitted once, before."""
     if job == "ParaRNN":
         return load(folder / "network.tsrnn")
-    return {"ARMA": ARMA(order=(1, 1)), "ETS": ETS(trend="add", season_length=1)}[job]
+    return {
+        "ARMA": ARMA(order=(1, 1)),
+        "StatsmodelsETS": StatsmodelsETS(trend="add", season_length=1),
+    }[job]
 
 
 def run_job(job: str, source: Path, out: Path, n_jobs: int | None, rows: int) -> None:
@@ -156,7 +159,7 @@ def growth(folder: Path, sizes: list[int]) -> None:
 def workers(folder: Path, n: int) -> None:
     """One worker against two, each with one thread, on models fitted to each series."""
     rows = []
-    for job, count in (("ETS", n), ("ARMA", 20 * n)):
+    for job, count in (("StatsmodelsETS", n), ("ARMA", 20 * n)):
         source = folder / f"workers {job}"
         write_panel(source, count)
         size = ROWS * count // 16

@@ -2,8 +2,9 @@
 
 ``windows``: a ParaRNN over 50 windows with ``refit=False``, beside one fit and one predict on the
 rows before the first of them; the forecasts are compared with those of `predict_rolling`.
-``panel``: seasonal naive, Theta and ParaRNN on the hourly series of the M4 competition (simulated
-ones if they are not there) in three windows of 48 hours, with the measures of `compare`.
+``panel``: seasonal naive, Theta of statsmodels and ParaRNN on the hourly series of the M4
+competition (simulated ones if they are not there) in three windows of 48 hours, with the measures
+of `compare`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pandas as pd
 from _timing import peak_bytes, print_machine, print_table
 
 from tsrnn import ParaRNNForecaster, backtest, compare, datasets
-from tsrnn.baselines import SeasonalNaive, Theta
+from tsrnn.baselines import SeasonalNaive, StatsmodelsTheta
 
 M4 = Path(__file__).resolve().parents[2] / "shared" / "data" / "m4" / "Hourly-train.csv.gz"
 HOURLY, DAY, AHEAD = 400, 24, 48
@@ -79,7 +80,7 @@ def panel() -> None:
     long = long.assign(ds=hours)
     models = {
         "seasonal naive": SeasonalNaive(),
-        "Theta": Theta(n_jobs=os.cpu_count()),
+        "StatsmodelsTheta": StatsmodelsTheta(n_jobs=os.cpu_count()),
         "ParaRNN": ParaRNNForecaster(horizon=AHEAD, use_boxcox="log", loss="mae", random_state=0),
     }
     rows, frames = [], []

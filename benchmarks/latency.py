@@ -67,9 +67,11 @@ FORECASTERS: dict[str, Make] = {
     "Mean": lambda: baselines.Mean(**ONE),
     "Naive2": lambda: baselines.Naive2(**SEASONAL),
     "SARIMAX": lambda: baselines.SARIMAX(order=(1, 0, 1), trend="c", **ONE),
-    "ETS": lambda: baselines.ETS(trend="add", **ONE),
-    "Theta": lambda: baselines.Theta(**SEASONAL),
-    "AutoARIMA": lambda: baselines.AutoARIMA(season_length=1, max_p=1, max_q=1, d=0, **ONE),
+    "StatsmodelsETS": lambda: baselines.StatsmodelsETS(trend="add", **ONE),
+    "StatsmodelsTheta": lambda: baselines.StatsmodelsTheta(**SEASONAL),
+    "StatsmodelsAutoARIMA": lambda: baselines.StatsmodelsAutoARIMA(
+        season_length=1, max_p=1, max_q=1, d=0, **ONE
+    ),
     "UnobservedComponents": lambda: baselines.UnobservedComponents(**ONE),
     "ArchModel": lambda: baselines.ArchModel(**ONE, random_state=0),
     "VAR": lambda: baselines.VAR(lags=1, **TWO),

@@ -25,7 +25,7 @@ from tsrnn import (
     datasets,
     report,
 )
-from tsrnn.baselines import ETS, SARIMAX, SeasonalNaive
+from tsrnn.baselines import SARIMAX, SeasonalNaive, StatsmodelsETS
 
 OUTPUT = Path(os.environ.get("TSRNN_OUTPUT") or Path(__file__).parent / "output")
 OUTPUT.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ monthly = {
     "ParaRNN": ParaRNNForecaster(horizon=12, random_state=0),
     "ARMA(2,1)": ARMA(order=(2, 1)),
     "SARIMA": SARIMAX(order=(1, 0, 1), seasonal_order=(0, 1, 1, 12)),
-    "ETS": ETS(seasonal="add"),
+    "StatsmodelsETS": StatsmodelsETS(seasonal="add"),
     "seasonal naive": SeasonalNaive(),
 }
 monthly["mean of two"] = Combination({name: monthly[name] for name in ("ParaRNN", "SARIMA")})

@@ -7,6 +7,7 @@ from tsrnn.kernels._cell import Cell, Fields
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._matrix_form import BlockStep, MatrixForm
+from tsrnn.kernels._paths import PathProducts, Paths, path_products, paths
 from tsrnn.kernels._problem import as_lengths, over_replicates, without_padding
 from tsrnn.kernels._projected import linear, prepare_projected, projected_recurrence
 from tsrnn.kernels._recurrence import check_engine, recurrence
@@ -20,6 +21,8 @@ __all__ = [
     "Fields",
     "Lanes",
     "MatrixForm",
+    "PathProducts",
+    "Paths",
     "Running",
     "Sums",
     "as_lengths",
@@ -29,6 +32,8 @@ __all__ = [
     "is_small",
     "linear",
     "over_replicates",
+    "path_products",
+    "paths",
     "prepare",
     "prepare_projected",
     "projected_recurrence",

@@ -89,3 +89,25 @@ def test_mlflow_forecasts_the_same_and_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
     for folder in (Path.cwd(), EXAMPLES):
         assert not {path.name for path in folder.iterdir()} & {"mlruns", "mlartifacts", "mlflow.db"}
+
+
+@pytest.mark.slow
+def test_levels_of_a_hierarchy_add_up(tmp_path):
+    pytest.importorskip("hierarchicalforecast", reason="the example is about reconciliation")
+    said = output_of("12_hierarchies.py", tmp_path)
+    total = number(r"the states add up to (\S+)", said)
+    assert number(r"the country is forecast as (\S+)", said) == total
+    correlated, independent = (
+        number(rf"{name}: width of 80 percent (\S+)", said) for name in ("mint_shrink", "bottom_up")
+    )
+    assert correlated > independent
+    assert (tmp_path / "country.png").stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_the_median_of_classical_models_beats_the_seasonal_naive(tmp_path):
+    said = output_of("11_classical.py", tmp_path)
+    assert "Combination of 4 forecasters, median of ETS" in said
+    assert re.search(r"El Niño +ETS\(., N, A\)", said)
+    assert number(r"median +(\d\.\d+)", said) < 0.7  # MASE
+    assert (tmp_path / "classical.png").stat().st_size > 0

@@ -20,6 +20,7 @@ from tsrnn.interpret import jordan_block, recurrence_features
 from tsrnn.plotting import (
     figure_svg,
     plot_backtest,
+    plot_components,
     plot_contributions,
     plot_correlations,
     plot_diagnostics,
@@ -551,6 +552,40 @@ class TestCorrelations:
         two = two[["unique_id", *pairs.columns]]
         with pytest.raises(ValueError, match="several series"):
             plot_correlations(two)
+
+
+class TestComponents:
+    @pytest.fixture
+    def frame(self):
+        days = pd.date_range("2020-01-01", periods=5, name="ds")
+        numbers = np.arange(5.0)
+        return pd.DataFrame({
+            "unique_id": "a", "ds": days, "level": numbers, "trend": np.nan, "season": -numbers,
+        })  # fmt: skip
+
+    def test_a_panel_each_that_is_there(self, frame):
+        axes = plot_components(frame)
+        assert [ax.get_ylabel() for ax in axes] == ["Level", "Season"]
+        for ax, name in zip(axes, ("level", "season"), strict=True):
+            (line,) = ax.get_lines()
+            np.testing.assert_allclose(line.get_ydata(), frame[name])
+            np.testing.assert_allclose(line.get_xdata(), dates.date2num(frame["ds"]))
+
+    def test_on_given_axes(self, frame):
+        _, axes = plt.subplots(2)
+        assert list(plot_components(frame, axes)) == list(axes)
+        with pytest.raises(ValueError, match="one axes a component, 2; got 1"):
+            plot_components(frame, axes[0])
+
+    def test_other_frames_are_refused(self, frame):
+        with pytest.raises(ValueError, match="must be what components"):
+            plot_components(frame[["ds"]])
+        with pytest.raises(ValueError, match=r"must be what components.* got list"):
+            plot_components([1.0])
+        with pytest.raises(ValueError, match="nothing to draw"):
+            plot_components(frame.iloc[:0])
+        with pytest.raises(ValueError, match="several series"):
+            plot_components(pd.concat([frame, frame]))
 
 
 def test_all_plots_draw_on_given_axes_and_return_them(features, parts):

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
         evaluation,
         export,
         forecasters,
+        hierarchy,
         interpret,
         kernels,
         layers,
         linear,
         models,
         plotting,
+        preprocessing,
         reporting,
         sktime,
         storage,
@@ -34,7 +36,20 @@ if TYPE_CHECKING:
     from tsrnn.evaluation import Combination, backtest, compare, diagnose
     from tsrnn.forecasters import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
     from tsrnn.interpret import recurrence_features
-    from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
+    from tsrnn.linear import (
+        ARMA,
+        CCC,
+        CES,
+        DCC,
+        ETS,
+        GARCH,
+        TSB,
+        VARMA,
+        VECMGARCH,
+        AutoARIMA,
+        Croston,
+        Theta,
+    )
     from tsrnn.reporting import report
     from tsrnn.storage import load
 
@@ -53,17 +68,23 @@ _FUNCTIONS = {
 __all__ = [
     "ARMA",
     "CCC",
+    "CES",
     "DCC",
+    "ETS",
     "GARCH",
+    "TSB",
     "VARMA",
     "VECMGARCH",
+    "AutoARIMA",
     "Combination",
+    "Croston",
     "LEMForecaster",
     "LRUForecaster",
     "NewtonForecaster",
     "ParaRNNClassifier",
     "ParaRNNForecaster",
     "ParaRNNRegressor",
+    "Theta",
     "__version__",
     "backtest",
     "baselines",
@@ -78,6 +99,7 @@ __all__ = [
     "evaluation",
     "export",
     "forecasters",
+    "hierarchy",
     "interpret",
     "kernels",
     "layers",
@@ -85,6 +107,7 @@ __all__ = [
     "load",
     "models",
     "plotting",
+    "preprocessing",
     "recurrence_features",
     "report",
     "reporting",

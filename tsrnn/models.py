@@ -46,15 +46,25 @@ MODELS: dict[str, Model] = {
     "CCC": Model(_LINEAR, "ccc", "GARCH with constant correlations, several targets"),
     "DCC": Model(_LINEAR, "dcc", "GARCH with dynamic correlations, several targets"),
     "VECMGARCH": Model(_LINEAR, "vecm-garch", "multivariate GARCH in vech form, several targets"),
+    "AutoARIMA": Model(_LINEAR, "auto-arima", "seasonal ARIMA, orders chosen by a criterion"),
+    "ETS": Model(_LINEAR, "ets", "exponential smoothing, chosen by a criterion"),
+    "CES": Model(_LINEAR, "ces", "complex exponential smoothing, chosen by a criterion"),
+    "Theta": Model(
+        _LINEAR, "theta", "theta method, dynamic and optimised, after a test of the season"
+    ),
+    "Croston": Model(_LINEAR, "croston", "intermittent demand: Croston's method, SBA and SBJ"),
+    "TSB": Model(_LINEAR, "tsb", "intermittent demand that may end: probability and size"),
     "Naive": Model(_BASELINES, "naive", "the last value"),
     "SeasonalNaive": Model(_BASELINES, "seasonal-naive", "the last season"),
     "Naive2": Model(_BASELINES, "naive2", "the last value after seasonal adjustment"),
     "Drift": Model(_BASELINES, "drift", "the line through the first and the last value"),
     "Mean": Model(_BASELINES, "mean", "the mean of all values"),
-    "Theta": Model(_BASELINES, "theta", "theta method of statsmodels"),
-    "ETS": Model(_BASELINES, "ets", "exponential smoothing of statsmodels"),
+    "StatsmodelsTheta": Model(_BASELINES, "statsmodels-theta", "theta method of statsmodels"),
+    "StatsmodelsETS": Model(_BASELINES, "statsmodels-ets", "exponential smoothing of statsmodels"),
     "SARIMAX": Model(_BASELINES, "sarimax", "seasonal ARIMA of statsmodels"),
-    "AutoARIMA": Model(_BASELINES, "auto-arima", "seasonal ARIMA, orders chosen by a criterion"),
+    "StatsmodelsAutoARIMA": Model(
+        _BASELINES, "statsmodels-auto-arima", "seasonal ARIMA of statsmodels, orders by a criterion"
+    ),
     "UnobservedComponents": Model(
         _BASELINES, "unobserved-components", "structural time series of statsmodels"
     ),

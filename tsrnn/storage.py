@@ -12,6 +12,13 @@ from tsrnn.models import MODELS, model_class
 
 __all__ = ["load"]
 
+# Classes of files before format 3, whose names models of the package have taken since.
+RENAMED = {
+    "AutoARIMA": "StatsmodelsAutoARIMA",
+    "ETS": "StatsmodelsETS",
+    "Theta": "StatsmodelsTheta",
+}
+
 
 def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     """Read a model that `save` has written. Nothing is unpickled.
@@ -51,8 +58,10 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     header, arrays = read_file(path)
 
     def restore(part: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        name = part.get("class")
+        name: Any = part.get("class")
         text(name, "class")
+        if header["format"] < 3:
+            name = RENAMED.get(name, name)
         if name not in MODELS:
             raise DamagedFileError(
                 f"it holds a {name:.60}, written by tsrnn {header['version']:.60}; this version "

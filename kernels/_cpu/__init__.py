@@ -91,16 +91,27 @@ def forward(problem: Problem, *, keep: bool = True) -> tuple[Tensor, Tensor]:
 
     With ``keep=False`` the states are not written: the first result has no steps then.
     """
+    return _forward(problem, "forward" if keep else "forward_final")
+
+
+def forward_outputs(problem: Problem) -> tuple[Tensor, Tensor]:
+    """Fields of the states that a layer hands on, and the final state, in time order."""
+    return _forward(problem, "forward_outputs")
+
+
+def _forward(problem: Problem, kind: str) -> tuple[Tensor, Tensor]:
     cell, inputs, params, initial, _ = problem
     batch, steps = inputs.shape[:2]
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
-    states = new_empty(inputs, (batch, steps if keep else 0, cell.n, initial.shape[2]))
-    given = _contiguous(inputs, params, initial, problem.ends)
-    if keep:
-        kernel, results = kernels_for(cell, inputs.dtype).forward, [states, final]
+    if kind == "forward":
+        kernel, fields = kernels_for(cell, inputs.dtype).forward, cell.n
     else:
-        kernel, results = _variant(cell, inputs.dtype, "forward_final"), [final]
-    _run(kernel, given + results, cell.n, steps)
+        kernel = _variant(cell, inputs.dtype, kind)
+        fields = cell.n_outputs if kind == "forward_outputs" else cell.n
+    kept = kind != "forward_final"
+    states = new_empty(inputs, (batch, steps if kept else 0, fields, initial.shape[2]))
+    given = _contiguous(inputs, params, initial, problem.ends)
+    _run(kernel, given + ([states, final] if kept else [final]), cell.n, steps)
     return states, final
 
 

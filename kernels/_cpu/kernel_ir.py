@@ -20,6 +20,7 @@ from tsrnn.kernels._trace import trace, trace_step
 
 POINTERS = {
     "forward": ("u", "w", "h", "lengths", "s", "final"),
+    "forward_outputs": ("u", "w", "h", "lengths", "s", "final"),
     "forward_final": ("u", "w", "h", "lengths", "final"),
     "backward": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_u", "g_w", "g_h"),
     "backward_outputs": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_u", "g_w", "g_h"),
@@ -44,11 +45,12 @@ def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backwa
     ----------
     cell : Cell
     dtype : {"float32", "float64"}
-    kinds : sequence of {"forward", "forward_final", "backward", "backward_outputs", \
-            "backward_final", "backward_initial"}
-        Functions to write. "forward_final" computes the final state alone, "backward_initial"
-        the gradient of the initial state; to "backward_outputs" the gradient of the states
-        comes for those fields only that a layer hands on, to "backward_final" for none.
+    kinds : sequence of {"forward", "forward_outputs", "forward_final", "backward", \
+            "backward_outputs", "backward_final", "backward_initial"}
+        Functions to write. "forward_outputs" writes those fields of the states only that a layer
+        hands on, "forward_final" the final state alone; "backward_initial" the gradient of the
+        initial state. To "backward_outputs" the gradient of the states comes for the fields only
+        that a layer hands on, to "backward_final" for none.
 
     Returns
     -------
@@ -94,7 +96,8 @@ def _tiles(cell: Cell, dtype: str, direction: int) -> list[Tile]:
 
 def _body(kind: str, tile: Tile) -> str:
     if kind.startswith("forward"):
-        return _forward_tile(tile, trace_step(tile.cell), keep=kind == "forward")
+        written = {"forward": tile.cell.n, "forward_outputs": tile.cell.n_outputs}.get(kind, 0)
+        return _forward_tile(tile, trace_step(tile.cell), written)
     vjp = trace(tile.cell)[1]
     if kind == "backward_initial":
         outputs = vjp.outputs[: tile.cell.n]
@@ -134,7 +137,7 @@ def _comment(code: VectorCode, action: str, names: Sequence[str]) -> None:
         code.comment(f"{action} {', '.join(names)}")
 
 
-def _forward_tile(tile: Tile, step: Graph, keep: bool) -> str:
+def _forward_tile(tile: Tile, step: Graph, written: int) -> str:
     cell, sweep = tile.cell, Sweep.of(tile)
     results = [f"new_{name}" for name in cell.field_names[0]]
     params = tile.load_fields(sweep.begin, "%w", "%set", cell.p)
@@ -146,10 +149,10 @@ def _forward_tile(tile: Tile, step: Graph, keep: bool) -> str:
     values = _values("h", state) | inputs | _values("w", params)
     new = _run(tile, sweep.step, step, values, results)
     sweep.carry(state, initial, new)
-    if keep:
-        _comment(sweep.step, "write", results)
-        tile.store_fields(sweep.step, "%s", row, new, soon=True)
-        _store_zeros(tile, sweep.pad, "%s", cell.n)
+    if written:
+        _comment(sweep.step, "write", results[:written])
+        tile.store_fields(sweep.step, "%s", row, new[:written], soon=True)
+        _store_zeros(tile, sweep.pad, "%s", written)
     tile.store_fields(sweep.end, "%final", "%b", state)
     return sweep.blocks(tile.name)
 

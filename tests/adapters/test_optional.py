@@ -1,4 +1,4 @@
-"""What tsrnn does where sktime or optuna are not there."""
+"""What tsrnn does where sktime, optuna or hierarchicalforecast are not there."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from importlib.abc import MetaPathFinder
 
 class Absent(MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("sktime", "optuna"):
+        if name.partition(".")[0] in ("sktime", "optuna", "hierarchicalforecast"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Absent())
@@ -19,7 +19,7 @@ sys.meta_path.insert(0, Absent())
 
 
 def run(code):
-    """Return what the code prints in a fresh interpreter without sktime and optuna."""
+    """Return what the code prints in a fresh interpreter without these."""
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED + code], capture_output=True, text=True, check=False
     )
@@ -38,6 +38,19 @@ def test_the_rooms_are_there():
 def test_the_adapter_says_what_to_install(line):
     said = run(f"import tsrnn\ntry:\n    {line}\nexcept ImportError as error:\n    print(error)")
     assert said == "tsrnn.sktime.ParaRNNForecaster needs sktime: pip install 'tsrnn[sktime]'"
+
+
+def test_hierarchies_say_what_to_install():
+    code = """
+from tsrnn import Croston, hierarchy
+try:
+    hierarchy.reconcile(Croston(), None, [])
+except ImportError as error:
+    print(error)
+"""
+    assert run(code) == (
+        "tsrnn.hierarchy.reconcile needs hierarchicalforecast: pip install 'tsrnn[hierarchy]'"
+    )
 
 
 def test_nothing_is_loaded_unasked():

@@ -10,7 +10,7 @@ from statsmodels.tsa.statespace import sarimax
 from statsmodels.tsa.stattools import kpss
 from threadpoolctl import threadpool_limits
 
-from tsrnn.baselines import SARIMAX, AutoARIMA
+from tsrnn.baselines import SARIMAX, StatsmodelsAutoARIMA
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*came with warnings:UserWarning")
 
@@ -37,7 +37,7 @@ def by_order():
 @pytest.mark.parametrize("criterion", ["aic", "bic", "aicc"])
 def test_orders_are_those_of_a_loop(criterion, by_order, close):
     y = series(90, 0)
-    model = AutoARIMA(1, d=0, criterion=criterion).fit(y)
+    model = StatsmodelsAutoARIMA(1, d=0, criterion=criterion).fit(y)
     found = {order: getattr(results, criterion) for order, results in by_order.items()}
     p, q = min(found, key=found.get)
     assert model.spec_["y"]["order"] == [p, 0, q]
@@ -49,7 +49,7 @@ def test_orders_are_those_of_a_loop(criterion, by_order, close):
 def test_seasonal_orders_are_those_of_a_loop():
     steps = np.arange(60)
     season = pd.Series(np.sin(np.pi * steps / 2) * 5 + np.random.default_rng(1).normal(size=60))
-    model = AutoARIMA(4, max_p=1, max_q=0, d=0, D=0, criterion="bic").fit(season)
+    model = StatsmodelsAutoARIMA(4, max_p=1, max_q=0, d=0, D=0, criterion="bic").fit(season)
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -65,7 +65,7 @@ def test_seasonal_orders_are_those_of_a_loop():
 @pytest.mark.parametrize("d", [0, 1, 2])
 def test_differences_by_test(d):
     y = series(200, 3, d)
-    model = AutoARIMA(1, max_p=0, max_q=1).fit(y)
+    model = StatsmodelsAutoARIMA(1, max_p=0, max_q=1).fit(y)
     values = y.to_numpy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -77,15 +77,15 @@ def test_differences_by_test(d):
 
 
 def test_a_strong_season_is_differenced(wave):
-    model = AutoARIMA(max_p=0, max_q=1, max_P=0, max_Q=1).fit(wave)
+    model = StatsmodelsAutoARIMA(max_p=0, max_q=1, max_P=0, max_Q=1).fit(wave)
     assert model.spec_["y"]["seasonal_order"][1:] in ([1, 1, 12], [1, 0, 12])
-    noise = AutoARIMA(max_p=0, max_q=1, max_P=0, max_Q=0).fit(series(120, 4))
+    noise = StatsmodelsAutoARIMA(max_p=0, max_q=1, max_P=0, max_Q=0).fit(series(120, 4))
     assert noise.spec_["y"]["seasonal_order"] == [0, 0, 0, 0]
 
 
 def test_parameters_of_different_orders_share_a_frame():
     frame = pd.DataFrame({"u": series(90, 0), "v": series(90, 5, 1)})
-    model = AutoARIMA(1, max_p=1, max_q=1).fit(frame)
+    model = StatsmodelsAutoARIMA(1, max_p=1, max_q=1).fit(frame)
     assert model.params_.loc["u", "sigma2"] > 0
     for name in "uv":
         n_params = model.params_.loc[name].notna().sum()
@@ -95,7 +95,7 @@ def test_parameters_of_different_orders_share_a_frame():
 
 def test_many_seasonal_differences_leave_no_other():
     y = series(90, 6)
-    model = AutoARIMA(4, max_p=0, max_q=1, max_P=0, max_Q=0, D=3).fit(y)
+    model = StatsmodelsAutoARIMA(4, max_p=0, max_q=1, max_P=0, max_Q=0, D=3).fit(y)
     spec = model.spec_["y"]
     assert spec["order"][1] == 0
     assert spec["seasonal_order"] == [0, 3, 0, 4]
@@ -105,7 +105,7 @@ def test_the_last_reason_is_told(monkeypatch):
     def refuse(self, rows, spec):
         raise ValueError(f"no {spec['order']}")
 
-    model = AutoARIMA(1, max_p=1, max_q=1, d=0)
+    model = StatsmodelsAutoARIMA(1, max_p=1, max_q=1, d=0)
     monkeypatch.setattr(type(model.fit(series(90, 0)).fitted_.model), "fit", refuse)
     told = r"none of the orders could be fitted; the last, \(1, 0, 1\): no \[1, 0, 1\]"
     with pytest.raises(ValueError, match=told):
@@ -119,4 +119,4 @@ def test_arguments(wave):
         ({"criterion": "best"}, "criterion must be one of"),
     ):
         with pytest.raises(ValueError, match=told):
-            AutoARIMA(**changes).fit(wave)
+            StatsmodelsAutoARIMA(**changes).fit(wave)

@@ -14,23 +14,23 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import tsrnn
 from tsrnn.baselines import (
-    ETS,
     SARIMAX,
     VAR,
     VARMAX,
     VECM,
     ArchModel,
-    AutoARIMA,
-    Theta,
+    StatsmodelsAutoARIMA,
+    StatsmodelsETS,
+    StatsmodelsTheta,
     UnobservedComponents,
 )
 
 ONE_TARGET = {
     "SARIMAX": SARIMAX(trend="c"),
-    "ETS": ETS(trend="add"),
-    "Theta": Theta(),
+    "StatsmodelsETS": StatsmodelsETS(trend="add"),
+    "StatsmodelsTheta": StatsmodelsTheta(),
     "UnobservedComponents": UnobservedComponents(max_iter=300),
-    "AutoARIMA": AutoARIMA(1, max_p=1, max_q=1, d=1),
+    "StatsmodelsAutoARIMA": StatsmodelsAutoARIMA(1, max_p=1, max_q=1, d=1),
     "ArchModel": ArchModel(mean="AR", lags=1, rescale=True),
 }
 TWO_TARGETS = {"VAR": VAR(), "VARMAX": VARMAX(), "VECM": VECM(rank=1)}
@@ -80,7 +80,7 @@ class TestFailures:
     def test_a_library_that_raises_is_quoted(self, wave):
         both = pd.DataFrame({"u": wave, "v": wave - 60})
         with pytest.warns(UserWarning, match="'v': the first cannot be fitted: ValueError: endog"):
-            forecast = ETS("mul").fit(both).predict(3)
+            forecast = StatsmodelsETS("mul").fit(both).predict(3)
         assert forecast["v"].isna().all()
         assert np.isfinite(forecast["u"]).all()
 
@@ -214,12 +214,12 @@ class TestMissing:
         close(ends(forecast, "y"), (expected.conf_int(alpha=0.2) + origin) * scale)
 
     def test_in_the_search_for_orders(self, gappy):
-        model = AutoARIMA(max_p=1, max_q=1, max_P=0, max_Q=1, missing="keep").fit(gappy)
+        model = StatsmodelsAutoARIMA(max_p=1, max_q=1, max_P=0, max_Q=1, missing="keep").fit(gappy)
         assert np.isfinite(model.predict(5)).all()
 
     def test_are_refused_by_the_others(self, gappy):
         with pytest.raises(ValueError, match="missing must be one of"):
-            ETS(missing="keep").fit(gappy)
+            StatsmodelsETS(missing="keep").fit(gappy)
 
 
 class TestWords:
@@ -231,12 +231,14 @@ class TestWords:
         assert not re.search(r"\d\d:\d\d:\d\d", page)
 
     def test_the_page_of_theta_has_parameters_at_their_names(self, wave):
-        model = Theta().fit(wave)
+        model = StatsmodelsTheta().fit(wave)
         page = str(model.summary())
         for name, value in model.params_.loc["y"].items():
             assert re.search(rf"^{re.escape(name)} +{re.escape(f'{value:.6g}')}$", page, re.M)
         assert "multiplicative" in page
-        assert re.search("Season +none", str(Theta(deseasonalize=False).fit(wave).summary()))
+        assert re.search(
+            "Season +none", str(StatsmodelsTheta(deseasonalize=False).fit(wave).summary())
+        )
 
     def test_are_the_same_from_a_file_and_later(self, any_model, tmp_path):
         model, data = any_model
@@ -281,11 +283,11 @@ class TestArguments:
             (SARIMAX((1, 0)), r"order must be 3 integers \(p, d, q\) of at least 0; got \(1, 0\)"),
             (SARIMAX(seasonal_order=(1, 0, 0, 1)), "needs a season s of at least 2"),
             (SARIMAX(trend="x"), "trend must be one of"),
-            (ETS(damped_trend=True), "damped_trend=True needs a trend"),
-            (ETS(seasonal="add", season_length=1), "season_length of at least 2"),
-            (ETS("sum"), "error must be one of"),
-            (Theta(method="sum"), "method must be one of"),
-            (Theta(theta=0.5), "theta must be a number of at least 1"),
+            (StatsmodelsETS(damped_trend=True), "damped_trend=True needs a trend"),
+            (StatsmodelsETS(seasonal="add", season_length=1), "season_length of at least 2"),
+            (StatsmodelsETS("sum"), "error must be one of"),
+            (StatsmodelsTheta(method="sum"), "method must be one of"),
+            (StatsmodelsTheta(theta=0.5), "theta must be a number of at least 1"),
             (UnobservedComponents("flat"), "level must be one of"),
             (UnobservedComponents(damped_cycle=True), "damped_cycle=True needs a cycle"),
             (UnobservedComponents(stochastic_cycle=True), "needs a cycle; got cycle=False"),

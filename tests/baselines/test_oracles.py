@@ -14,13 +14,13 @@ from statsmodels.tsa.vector_ar import var_model
 from statsmodels.tsa.vector_ar.vecm import select_coint_rank
 
 from tsrnn.baselines import (
-    ETS,
     SARIMAX,
     VAR,
     VARMAX,
     VECM,
     ArchModel,
-    Theta,
+    StatsmodelsETS,
+    StatsmodelsTheta,
     UnobservedComponents,
 )
 
@@ -56,7 +56,7 @@ def ets(season=None, **settings):
         return direct.ets(y, H, new, seasonal_periods=season, **settings)
 
     given = {"season_length": season} if season else {}
-    return ETS(**given, **({"seasonal": None} | settings)), in_scaled_units(call)
+    return StatsmodelsETS(**given, **({"seasonal": None} | settings)), in_scaled_units(call)
 
 
 def in_scaled_units(call, less=None):
@@ -82,7 +82,7 @@ MODELS = {
     "cycle and AR": components("fixed intercept", cycle=True, autoregressive=1),
     "simple smoothing": ets(),
     "damped trend": ets(trend="add", damped_trend=True),
-    "smoothing by default": (ETS(), ets(season=12, seasonal="add")[1]),
+    "smoothing by default": (StatsmodelsETS(), ets(season=12, seasonal="add")[1]),
     "components by default": (
         UnobservedComponents(max_iter=STEPS),
         components("local level", seasonal=12)[1],
@@ -146,16 +146,16 @@ class TestTheta:
         def call(y, _):
             return direct.theta(y, H, period=season, deseasonalize=season > 1, method=method)
 
-        model = Theta(season_length=season, method=method)
+        model = StatsmodelsTheta(season_length=season, method=method)
         forecast = model.fit(panel).predict(H, level=80)
         plain = model.set_params(standardize=False).fit(panel).predict(H, level=80)
         for label, own in panel.groupby("unique_id"):
             y, rows = own["y"].to_numpy(), forecast["unique_id"] == label
-            assert_same(forecast[rows], "Theta", direct.scaled(call, y), close)
-            assert_same(plain[rows], "Theta", call(y, None), close)
+            assert_same(forecast[rows], "StatsmodelsTheta", direct.scaled(call, y), close)
+            assert_same(plain[rows], "StatsmodelsTheta", call(y, None), close)
 
     def test_an_update_keeps_slope_smoothing_and_indices(self, wave, close):
-        model = Theta().fit(wave.iloc[:-9])
+        model = StatsmodelsTheta().fit(wave.iloc[:-9])
         params = model.params_.loc["y"]
         forecast = model.update(wave.iloc[-9:]).predict(3)
         s = params.filter(like="seasonal").to_numpy()[np.arange(99) % 12]
@@ -167,14 +167,16 @@ class TestTheta:
         close(forecast, s[96:] * (level + params["b0"] / 2 * line))
 
     def test_indices_follow_the_calendar(self, wave):
-        model = Theta().fit(wave)
+        model = StatsmodelsTheta().fit(wave)
         late = model.predict(wave.iloc[5:], h=12)
         np.testing.assert_allclose(late, model.predict(12), rtol=0.01)
 
 
 class TestSimulatedIntervals:
     def test_of_multiplicative_smoothing(self, wave, close):
-        model = ETS("mul", "add", seasonal="mul", n_simulations=200, random_state=3).fit(wave)
+        model = StatsmodelsETS("mul", "add", seasonal="mul", n_simulations=200, random_state=3).fit(
+            wave
+        )
         forecast = model.predict(H, level=80)
         scale = wave.std(ddof=0)
         by_hand = ETSModel(
@@ -320,8 +322,8 @@ class TestRegressors:
             SARIMAX(known_ahead=["x", "x"]).fit(exog)
 
     def test_are_refused_where_there_are_none(self, exog):
-        with pytest.raises(ValueError, match="ETS takes no exogenous columns"):
-            ETS().fit(exog)
+        with pytest.raises(ValueError, match="StatsmodelsETS takes no exogenous columns"):
+            StatsmodelsETS().fit(exog)
         with pytest.raises(ValueError, match="'LS', 'ARX', 'HARX'.*got 'Constant'"):
             ArchModel().fit(exog)
 
@@ -404,6 +406,6 @@ class TestTimeIsThatOfTheCalendar:
         close(model.predict(pair.cumsum().iloc[40:], h=5), model.predict(5))
 
     def test_of_a_season_that_is_smoothed(self, wave):
-        model = ETS(seasonal="add", trend="add").fit(wave)
+        model = StatsmodelsETS(seasonal="add", trend="add").fit(wave)
         late = model.predict(wave.iloc[5:], h=12)
         assert np.corrcoef(late, model.predict(12))[0, 1] > 0.97

@@ -5,17 +5,23 @@ import pandas as pd
 import pytest
 
 from tsrnn import backtest
-from tsrnn.baselines import ETS, AutoARIMA, SeasonalNaive, Theta, UnobservedComponents
+from tsrnn.baselines import (
+    SeasonalNaive,
+    StatsmodelsAutoARIMA,
+    StatsmodelsETS,
+    StatsmodelsTheta,
+    UnobservedComponents,
+)
 from tsrnn.datasets import load_co2, load_elec_equip, load_elnino
 from tsrnn.storage import load
 
 SEASONAL = {
-    "ETS": (ETS(), ETS(seasonal=None), 26),
+    "StatsmodelsETS": (StatsmodelsETS(), StatsmodelsETS(seasonal=None), 26),
     "Components": (UnobservedComponents(), UnobservedComponents(seasonal=None), 30),
-    "Theta": (Theta(), Theta(season_length=1), 24),
-    "AutoARIMA": (
-        AutoARIMA(max_p=0, max_q=0, max_Q=0, d=0, D=0),
-        AutoARIMA(1, max_p=0, max_q=0, max_Q=0, d=0, D=0),
+    "StatsmodelsTheta": (StatsmodelsTheta(), StatsmodelsTheta(season_length=1), 24),
+    "StatsmodelsAutoARIMA": (
+        StatsmodelsAutoARIMA(max_p=0, max_q=0, max_Q=0, d=0, D=0),
+        StatsmodelsAutoARIMA(1, max_p=0, max_q=0, max_Q=0, d=0, D=0),
         19,
     ),
 }
@@ -59,24 +65,30 @@ def test_a_short_series_of_a_panel_costs_the_others_no_season():
         pd.DataFrame({"unique_id": name, "ds": own.index, "y": own.to_numpy()})
         for name, own in parts.items()
     )
-    model = ETS().fit(frame)
+    model = StatsmodelsETS().fit(frame)
     names = model.params_.loc["long"].dropna().index
     assert names.str.startswith("initial_seasonal").sum() == 12
     assert not model.params_.loc["short"].dropna().index.str.contains("seasonal").any()
     pd.testing.assert_series_equal(
-        model.params_.loc["long"], ETS().fit(parts["long"]).params_.loc["y"], check_names=False
+        model.params_.loc["long"],
+        StatsmodelsETS().fit(parts["long"]).params_.loc["y"],
+        check_names=False,
     )
     for kind in ("ETS(A,N,A)", "ETS(A,N,N)"):
         assert kind in str(model.summary())
 
 
 def test_a_season_asked_for_is_not_left_out():
-    for model in (ETS(seasonal="add"), ETS(season_length=12), UnobservedComponents(seasonal=20)):
+    for model in (
+        StatsmodelsETS(seasonal="add"),
+        StatsmodelsETS(season_length=12),
+        UnobservedComponents(seasonal=20),
+    ):
         with pytest.raises(ValueError, match="needs at least 26 rows"):
             model.fit(monthly(20))
 
 
-@pytest.mark.parametrize("model", [ETS(), UnobservedComponents()], ids=str)
+@pytest.mark.parametrize("model", [StatsmodelsETS(), UnobservedComponents()], ids=str)
 def test_long_seasons_are_taken_only_when_asked_for(model):
     weeks = pd.Series(
         np.random.default_rng(0).normal(size=150),
@@ -88,7 +100,7 @@ def test_long_seasons_are_taken_only_when_asked_for(model):
 
 
 @pytest.mark.parametrize("load_data", [load_elec_equip, load_elnino, load_co2])
-@pytest.mark.parametrize("model", [ETS(), UnobservedComponents()], ids=str)
+@pytest.mark.parametrize("model", [StatsmodelsETS(), UnobservedComponents()], ids=str)
 @pytest.mark.filterwarnings("ignore:.*came with warnings:UserWarning")
 def test_defaults_beat_the_same_without_a_season_by_far(model, load_data):
     data = load_data()

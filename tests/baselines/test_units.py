@@ -11,19 +11,19 @@ from statsmodels.tsa.forecasting.theta import ThetaModel
 from statsmodels.tsa.statespace import sarimax, structural, varmax
 
 from tsrnn.baselines import (
-    ETS,
     SARIMAX,
     VAR,
     VARMAX,
     VECM,
     ArchModel,
-    AutoARIMA,
     Drift,
     Mean,
     Naive,
     Naive2,
     SeasonalNaive,
-    Theta,
+    StatsmodelsAutoARIMA,
+    StatsmodelsETS,
+    StatsmodelsTheta,
     UnobservedComponents,
 )
 
@@ -36,14 +36,14 @@ BASELINES = {
     "AR with constant": (SARIMAX(trend="c"), EXACT),
     "ARIMA": (SARIMAX((1, 1, 1)), NEAR),
     "airline": (SARIMAX((0, 1, 1), (0, 1, 1, 12)), FLAT),
-    "AutoARIMA": (AutoARIMA(1, max_p=1, max_q=1), FLAT),
+    "StatsmodelsAutoARIMA": (StatsmodelsAutoARIMA(1, max_p=1, max_q=1), FLAT),
     "local level": (UnobservedComponents(seasonal=None), EXACT),
     "structural": (UnobservedComponents("local linear trend", seasonal=12), FLAT),
-    "smoothing": (ETS(seasonal=None), EXACT),
-    "Holt": (ETS(trend="add", seasonal=None), NEAR),
-    "Holt-Winters": (ETS("mul", "add", seasonal="mul", random_state=0), FLAT),
-    "Theta": (Theta(), NEAR),
-    "additive Theta": (Theta(method="additive"), NEAR),
+    "smoothing": (StatsmodelsETS(seasonal=None), EXACT),
+    "Holt": (StatsmodelsETS(trend="add", seasonal=None), NEAR),
+    "Holt-Winters": (StatsmodelsETS("mul", "add", seasonal="mul", random_state=0), FLAT),
+    "StatsmodelsTheta": (StatsmodelsTheta(), NEAR),
+    "additive StatsmodelsTheta": (StatsmodelsTheta(method="additive"), NEAR),
     "GARCH": (ArchModel(mean="AR", lags=1, rescale=True), FLAT),
     "Naive": (Naive(), EXACT),
     "Naive2": (Naive2(), EXACT),
@@ -111,7 +111,7 @@ def test_targets_of_a_vector_have_units_of_their_own(pair):
         SARIMAX((1, 1, 1)),
         SARIMAX(trend="c"),
         SARIMAX((1, 0, 1), (1, 0, 0, 12), trend="ct"),
-        AutoARIMA(1, max_p=1, max_q=1, d=0),
+        StatsmodelsAutoARIMA(1, max_p=1, max_q=1, d=0),
     ],
 )
 def test_a_shift_moves_forecasts(walk, model):
@@ -153,13 +153,16 @@ def test_rows_of_an_update_are_in_the_unit_of_the_fit(walk):
             UnobservedComponents(seasonal=None),
             lambda y: structural.UnobservedComponents(y, "local level"),
         ),
-        (ETS(seasonal=None), ETSModel),
-        (Theta(deseasonalize=False), lambda y: ThetaModel(y, period=12, deseasonalize=False)),
+        (StatsmodelsETS(seasonal=None), ETSModel),
+        (
+            StatsmodelsTheta(deseasonalize=False),
+            lambda y: ThetaModel(y, period=12, deseasonalize=False),
+        ),
     ],
 )
 def test_well_scaled_rows_are_forecast_as_by_the_library(walk, model, build):
     y = (walk - walk.mean()) / (1.1 * walk.std())
-    options = {} if isinstance(model, Theta) else {"disp": False}
+    options = {} if isinstance(model, StatsmodelsTheta) else {"disp": False}
     results = build(y.to_numpy()).fit(**options)
     assert_near(model.fit(y).predict(6), results.forecast(6), 1e-5)
 
@@ -199,7 +202,7 @@ class TestToldInTheUnitOfTheData:
     @pytest.mark.parametrize("kinds", [("add", "add", "add"), ("mul", "add", "mul")])
     def test_of_smoothing(self, walk, kinds):
         error, trend, seasonal = kinds
-        model = ETS(error, trend, seasonal=seasonal).fit(7 * walk)
+        model = StatsmodelsETS(error, trend, seasonal=seasonal).fit(7 * walk)
         direct = ETSModel(7 * walk.to_numpy(), error, trend, seasonal=seasonal, seasonal_periods=12)
         params = model.params_.iloc[0].to_numpy()
         results = direct.smooth(params[:-1])

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn import ARMA, GARCH, ParaRNNForecaster, load
-from tsrnn.baselines import ETS, Naive
+from tsrnn import ARMA, ETS, GARCH, ParaRNNForecaster, load
+from tsrnn.baselines import Naive
 from tsrnn.data import to_polars
 
 pytestmark = pytest.mark.usefixtures("files")
@@ -80,9 +80,9 @@ def test_csv_from_stdin(table, files, panel):
 
 
 def test_settings_are_json_or_text_or_words_of_python(table, elnino):
-    set_ = "--set trend=add --set damped_trend=True --set season_length=12"
+    set_ = "--set trend=add --set damped=True --set seasonal=none"
     given = table(f"forecast elnino.csv --h 3 --model ets {set_}")
-    model = ETS(trend="add", damped_trend=True, season_length=12)
+    model = ETS(trend="add", damped=True, seasonal="none")
     agree(given, model.fit(elnino).predict(3))
 
 

@@ -89,7 +89,7 @@ def test_the_table_has_every_forecaster(document):
 
 def test_names_are_found_in_any_case(answer):
     assert answer("models Auto_ARIMA") == answer("models auto-arima")
-    assert answer("models Auto_ARIMA").startswith("AutoARIMA: ")
+    assert answer("models statsmodels_auto_arima").startswith("StatsmodelsAutoARIMA: ")
 
 
 def test_models_are_listed(answer, document):

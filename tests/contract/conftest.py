@@ -17,33 +17,46 @@ import torch
 
 from tsrnn import load, recurrence_features
 from tsrnn.baselines import (
-    ETS,
     SARIMAX,
     VAR,
     VARMAX,
     VECM,
     ArchModel,
-    AutoARIMA,
     Drift,
     Mean,
     Naive,
     Naive2,
     SeasonalNaive,
-    Theta,
+    StatsmodelsAutoARIMA,
+    StatsmodelsETS,
+    StatsmodelsTheta,
     UnobservedComponents,
 )
 from tsrnn.contract import read_file
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor, empirical_risk
 from tsrnn.evaluation import Combination, diagnose
 from tsrnn.forecasters import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
-from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
+from tsrnn.linear import (
+    ARMA,
+    CCC,
+    CES,
+    DCC,
+    ETS,
+    GARCH,
+    TSB,
+    VARMA,
+    VECMGARCH,
+    AutoARIMA,
+    Croston,
+    Theta,
+)
 
 RNG = np.random.default_rng(0)
 ROWS, NEW = 50, 5
 
 
 def long_frame(n_series):
-    """Return a long frame of daily series of unequal lengths, two targets and a regressor."""
+    """Return a long frame of daily series of unequal lengths, targets, a regressor and demand."""
     parts = []
     for i in range(n_series):
         rows = ROWS + NEW - 3 * i
@@ -53,6 +66,7 @@ def long_frame(n_series):
             values[t] = values[t - 1] @ [[0.5, 0.1], [-0.2, 0.4]] + noise[t]
         days = pd.date_range("2024-01-01", periods=rows)
         columns = {"y": 20 + values[:, 0] + 2 * x, "z": 5 + values[:, 1], "x": x}
+        columns["demand"] = np.maximum(values[:, 0], 0.0)
         parts.append(pd.DataFrame({"unique_id": f"s{i}", "ds": days, **columns}))
     return pd.concat(parts, ignore_index=True)
 
@@ -146,6 +160,22 @@ EXAMPLES = {
         ("y", "x"),
         refused=("simulate",),
     ),
+    "ARMA, seasonal": Example(
+        ARMA,
+        {
+            "order": (1, 0, 1),
+            "seasonal_order": (0, 1, 1, 4),
+            "horizon": NEW,
+            "missing": "keep",
+            "random_state": 0,
+        },
+    ),
+    "AutoARIMA": Example(
+        AutoARIMA,
+        {"max_p": 2, "max_q": 1, "max_P": 1, "max_Q": 1, "known_ahead": ["x"], "random_state": 0},
+        ("y", "x"),
+        refused=("lr_test",),
+    ),
     "GARCH": Example(GARCH, {"mean": "ar", "vol": "gjr", "n_simulations": 20, "random_state": 0}),
     "EGARCH": Example(
         GARCH,
@@ -154,6 +184,7 @@ EXAMPLES = {
         refused=("to_rnn", "rnn_start"),
     ),
     "VARMA": Example(VARMA, PAIR | {"random_state": 0}, BOTH),
+    "CES": Example(CES, {"season_length": 7, "horizon": NEW, "random_state": 0}),
     "CCC": Example(CCC, PAIR | {"order": (1, 0), "random_state": 0}, BOTH),
     "DCC": Example(DCC, PAIR | {"garch_order": (1, 0), "random_state": 0}, BOTH),
     "VECMGARCH": Example(
@@ -161,6 +192,41 @@ EXAMPLES = {
         PAIR | {"structure": "scalar", "targeting": True, "n_starts": 1, "random_state": 0},
         BOTH,
         n_series=1,
+    ),
+    "ETS": Example(ETS, {"seasonal": "none", "horizon": NEW, "random_state": 0}),
+    "ETS, seasonal": Example(
+        ETS,
+        {
+            "error": "mul",
+            "trend": "none",
+            "seasonal": "mul",
+            "missing": "keep",
+            "n_simulations": 20000,
+            "random_state": 0,
+        },
+        n_series=1,
+        refused=("to_rnn", "rnn_start", "recurrent_blocks", "recurrence_features"),
+    ),
+    "Theta, dynamic": Example(
+        Theta,
+        {"season_length": 2, "seasonal": "mul", "random_state": 0},
+        refused=("to_rnn", "rnn_start"),
+    ),
+    "Theta, one line": Example(
+        Theta,
+        {"dynamic": False, "initialization": "estimated", "missing": "keep", "random_state": 0},
+    ),
+    "Croston": Example(
+        Croston,
+        {"variant": "sba", "target": "demand", "random_state": 0},
+        ("demand",),
+        refused=("to_rnn", "rnn_start"),
+    ),
+    "TSB": Example(
+        TSB,
+        {"initial": "estimated", "target": "demand", "random_state": 0},
+        ("demand",),
+        refused=("to_rnn", "rnn_start"),
     ),
     "ParaRNNForecaster": Example(
         ParaRNNForecaster, SMALL | {"known_ahead": "x"}, ("y", "x"), refused=("for_series",)
@@ -176,10 +242,12 @@ EXAMPLES = {
     "Mean": Example(Mean),
     "Naive2": Example(Naive2, {"season_length": 2}),
     "SARIMAX": Example(SARIMAX, {"trend": "c", "known_ahead": ["x"]}, ("y", "x")),
-    "ETS": Example(ETS, {"trend": "add", "error": "mul", "n_simulations": 20, "random_state": 0}),
-    "Theta": Example(Theta, {"season_length": 1}),
-    "AutoARIMA": Example(
-        AutoARIMA, {"season_length": 1, "max_p": 1, "max_q": 0, "d": 0}, n_series=1
+    "StatsmodelsETS": Example(
+        StatsmodelsETS, {"trend": "add", "error": "mul", "n_simulations": 20, "random_state": 0}
+    ),
+    "StatsmodelsTheta": Example(StatsmodelsTheta, {"season_length": 1}),
+    "StatsmodelsAutoARIMA": Example(
+        StatsmodelsAutoARIMA, {"season_length": 1, "max_p": 1, "max_q": 0, "d": 0}, n_series=1
     ),
     "UnobservedComponents": Example(UnobservedComponents, {"max_iter": 300}, n_series=1),
     "ArchModel": Example(
@@ -205,6 +273,14 @@ EXAMPLES = {
             "horizon": 3,
         },
     ),
+    "Combination, by series": Example(
+        Combination,
+        {
+            "forecasters": {"ar": ARMA(order=(1, 0)), "ma": ARMA(order=(0, 1))},
+            "weights": "aicc",
+            "horizon": NEW,
+        },
+    ),
     "ParaRNNRegressor": Example(ParaRNNRegressor, SAMPLE | {"bound": 0.2}, targets=RESPONSE),
     "ParaRNNRegressor, steps": Example(
         ParaRNNRegressor,
@@ -219,19 +295,28 @@ EXAMPLES = {
 # Another legal value of every argument; those of a class come before those of a name.
 OTHER = {
     "D": 1, "aggregation": "ffn", "autoregressive": 2, "batch_size": 3, "block_size": 4,
-    "bound": 0.01, "calendar": ["month"], "callbacks": (), "cell": "lem", "chrono_length": 9,
-    "coint_rank": 2,
+    "bound": 0.01, "bounds": "admissible", "calendar": ["month"], "callbacks": (),
+    "cell": "lem", "chrono_length": 9, "coint_rank": 2,
+    "alpha": 0.2,
+    "beta": 0.1,
+    "combine": "median",
+    "by_series": True,
     "conv_size": 2, "corrected": True, "cov_type": "opg", "criterion": "bic", "cycle": True,
-    "d": 1, "damped_cycle": True, "damped_trend": True, "deseasonalize": False,
+    "d": 1, "damped": True, "damped_cycle": True, "damped_trend": True, "deseasonalize": False,
     "deterministic": "co", "device": "meta", "devices": 2, "dist": "t", "distribution": "t",
-    "dt": 0.5, "early_stopping": False, "engine": "sequential", "enforce_invertibility": False,
+    "dt": 0.5, "dynamic": False, "early_stopping": False, "engine": "sequential",
+    "enforce_invertibility": False,
     "enforce_stationarity": False, "error": "add", "error_cov_type": "diagonal", "expansion": 2,
     "forecasters": {"other": Naive()}, "freq": "h", "garch_order": (2, 1), "hidden_size": 8,
     "horizon": 2, "id_col": "series", "init": "orthogonal", "initial_variance": 3.0,
+    "initialization": "heuristic",
     "input_projection": True, "input_size": 3, "intervals": "analytic", "known_ahead": ["w"],
+    "initial": "first",
     "lags": 2, "layer_options": {"dt": 0.5}, "learning_rate": 0.3, "level": "random walk",
     "likelihood": "conditional", "linear_path": False, "local_level": False, "loss": "mae",
-    "many_to_many": True, "max_P": 0, "max_Q": 0, "max_epochs": 7, "max_iter": 3, "max_lags": 3,
+    "many_to_many": True,
+    "max_D": 0, "max_P": 0, "max_Q": 0, "max_d": 1, "max_epochs": 7, "max_iter": 3, "max_lags": 3,
+    "max_order": 3,
     "max_p": 2, "max_phase": 1.0, "max_q": 2, "mean": "zero", "mean_order": 2,
     "measurement_error": True, "method": "additive", "missing": "interpolate", "mlp": False,
     "multivariate": "joint", "n_estimators": 2, "n_heads": 2, "n_jobs": 2, "n_layers": 2,
@@ -242,19 +327,22 @@ OTHER = {
     "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "rank": 1, "refit": True,
     "rescale": True, "season_length": 4, "seasonal": 4, "seasonal_order": (1, 0, 0, 4),
     "significance": 0.1, "standardize": False, "state_units": 2, "static": ["w"],
-    "stationary": False,
+    "stationary": False, "stepwise": False,
     "stochastic_cycle": True, "stochastic_seasonal": False, "strategy": "ddp",
     "structure": "diagonal", "target": "w", "targeting": False, "theta": 3.0, "time_col": "time",
     "trainable_recurrence": False, "trend": "n", "use_boxcox": 0.5, "use_test": False,
-    "val_size": 9, "validation_fraction": 0.3, "validation_split": "last", "verbose": 1,
-    "vol": "garch", "weight_decay": 0.1, "weights": "stacked", "window": 5,
+    "val_size": 9, "validation_fraction": 0.3, "validation_split": "last", "variant": "sbj",
+    "verbose": 1, "vol": "garch", "weight_decay": 0.1, "weights": "stacked", "window": 5,
 }  # fmt: skip
 OTHER_OF = {
     "SARIMAX": {"order": (2, 0, 1)},
     "ETS": {"seasonal": "add", "trend": "mul"},
+    "StatsmodelsETS": {"seasonal": "add", "trend": "mul"},
     "ArchModel": {"mean": "Zero", "vol": "GARCH"},
+    "CES": {"seasonal": "partial"},
     "NewtonForecaster": {"cell": "newton-lstm"},
     "ParaRNNRegressor": {"loss": "absolute_error"},
+    "Theta": {"seasonal": "add", "initialization": "estimated"},
     "VECMGARCH": {"stationary": True},
     **{name: {"vol": "gjr"} for name in ("CCC", "DCC")},
     **{
@@ -316,7 +404,8 @@ def forecaster_questions(model, example):
         "plot": lambda m: drawn(m.plot(h=2, **example.ahead(2))),
     }
     no_arguments = (
-        "block_shares_", "recurrent_blocks", "roots", "impulse_responses", "news_impact",
+        "block_shares_", "components", "recurrent_blocks", "roots", "impulse_responses",
+        "news_impact",
         "conditional_volatility", "correlations", "covariances", "predict_correlations",
         "predict_covariances", "forecast_covariance", "constant_correlation_test",
     )  # fmt: skip

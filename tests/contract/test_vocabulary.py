@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 
 from tsrnn import recurrence_features
-from tsrnn.baselines import ETS, SARIMAX, Drift, Naive, Theta, UnobservedComponents
+from tsrnn.baselines import (
+    SARIMAX,
+    Drift,
+    Naive,
+    StatsmodelsETS,
+    StatsmodelsTheta,
+    UnobservedComponents,
+)
 from tsrnn.contract import Forecaster, classes_with
 from tsrnn.evaluation import backtest
 from tsrnn.forecasters import ParaRNNForecaster, RecurrentForecaster
@@ -154,7 +161,7 @@ def test_a_class_of_ones_own_has_what_it_answers():
 
     y = pd.Series(np.arange(9.0), name="y")
     assert Risky().fit(y).predict_variance(3).tolist() == [1.0] * 3
-    assert not hasattr(Theta(), "predict_variance")
+    assert not hasattr(StatsmodelsTheta(), "predict_variance")
     assert hasattr(ParaRNNForecaster(), "sample_paths")
     assert hasattr(ARMA(), "recurrent_blocks")
 
@@ -181,7 +188,7 @@ class TestSamplePaths:
             pytest.skip("without paths")
         if isinstance(forecaster, RecurrentForecaster):
             pytest.skip("errors of the validation part: tests/forecasters/test_sample_paths.py")
-        if isinstance(forecaster, ETS):
+        if isinstance(forecaster, StatsmodelsETS):
             pytest.skip("ends of 20 draws: test_of_exponential_smoothing has more")
         # variances that change make later steps no longer normal, as the intervals take them
         exact = 1 if hasattr(forecaster, "predict_variance") else H
@@ -249,7 +256,7 @@ class TestSamplePaths:
     @pytest.mark.parametrize("error", ["add", "mul"])
     def test_of_exponential_smoothing(self, error):
         y = pd.Series(50 + np.random.default_rng(0).normal(size=60).cumsum(), name="y")
-        model = ETS(error=error, n_simulations=self.N, random_state=0).fit(y)
+        model = StatsmodelsETS(error=error, n_simulations=self.N, random_state=0).fit(y)
         draws, forecast = self.draws(model, 3)[..., 0], model.predict(3, level=80)
         ends = np.quantile(draws, [0.1, 0.9], axis=0).T
         expected = forecast[["y-lo-80", "y-hi-80"]].to_numpy()

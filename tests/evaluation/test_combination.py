@@ -1,4 +1,4 @@
-"""Weighted means of members: weights by hand, the contract, files."""
+"""Means and medians of members: weights by hand, the contract, files."""
 
 import copy
 import warnings
@@ -11,8 +11,9 @@ from sklearn.base import clone
 
 import tsrnn
 from tsrnn import ARMA, Combination, ParaRNNForecaster, backtest
-from tsrnn.baselines import ETS, Mean, Naive
-from tsrnn.evaluation import inverse_error_weights, stacked_weights
+from tsrnn.baselines import Drift, Mean, Naive, SeasonalNaive, StatsmodelsETS
+from tsrnn.evaluation import akaike_weights, inverse_error_weights, stacked_weights
+from tsrnn.linear import ETS
 
 SMALL = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1, "random_state": 0}
 
@@ -69,6 +70,13 @@ class TestWeights:
         errors = np.column_stack([noise[:, 0] + shared, noise[:, 1] - shared])
         np.testing.assert_allclose(stacked_weights(errors), [0.5, 0.5], atol=0.03)
 
+    def test_akaike_weights_are_likelihoods_less_their_parameters(self):
+        criteria = np.array([[10.0, 12.0, np.nan], [np.inf, 1e4, 1e4 + 2], [np.nan] * 3])
+        half = np.exp(-1)
+        expected = np.array([[1, half, 0], [0, 1, half], [0, 0, 0]])
+        expected[:2] /= 1 + half
+        np.testing.assert_allclose(akaike_weights(criteria), expected, rtol=1e-12)
+
 
 @pytest.mark.parametrize("rule", ["inverse-error", "stacked"])
 def test_weights_come_from_rolling_forecasts(rule):
@@ -84,6 +92,161 @@ def test_weights_come_from_rolling_forecasts(rule):
     rmse = np.sqrt((errors**2).mean(0))
     np.testing.assert_allclose(model.validation_[list(members())], rmse, rtol=1e-9)
     assert rule in str(model.summary())
+
+    own = Combination(members(), weights=rule, by_series=True, n_windows=4, horizon=3).fit(long)
+    for u in "abc":
+        rows = errors[(frame["unique_id"] == u).to_numpy()]
+        np.testing.assert_allclose(own.weights_.loc[u], rules[rule](rows), rtol=1e-6, atol=1e-9)
+        alone = Combination(members(), weights=rule, n_windows=4, horizon=3)
+        alone.fit(long[long["unique_id"] == u])
+        made = own.predict(level=80, ids=u)["Combination"]
+        np.testing.assert_allclose(made, alone.predict(level=80)["Combination"], rtol=1e-6)
+    assert own.validation_["Combination"] <= model.validation_["Combination"] * 1.1
+    assert f"{rule}, of each series" in str(own.summary())
+
+
+class TestCriterion:
+    def test_weights_are_those_of_each_likelihood(self):
+        both = {"AR": ARMA(order=(1, 0)), "walk": ETS("add", "none", "none"), "MA": ARMA((0, 1))}
+        long = long_frame()
+        model = Combination(both, weights="aicc", horizon=3).fit(long)
+        criteria = pd.DataFrame({name: m.fit(long).aicc_ for name, m in both.items()})
+        n, k = both["AR"].nobs_, 3
+        np.testing.assert_allclose(criteria["AR"], both["AR"].aic_ + 2 * k * (k + 1) / (n - k - 1))
+        expected = np.exp(-criteria.sub(criteria.min(axis=1), axis=0) / 2)
+        expected = expected.div(expected.sum(axis=1), axis=0)
+        pd.testing.assert_frame_equal(model.weights_, expected, check_names=False)
+        made = model.predict(level=80, ids=["c", "a"]).drop(columns=["unique_id", "ds"]).to_numpy()
+        alone = [
+            m.predict(3, level=80, ids=["c", "a"]).iloc[:, 2:].to_numpy() for m in both.values()
+        ]
+        shares = expected.loc[["c", "a"]].to_numpy().repeat(3, 0).T[:, :, None]
+        np.testing.assert_allclose(made, (shares * np.array(alone)).sum(0), rtol=1e-12)
+        assert model.validation_ is None
+        assert "aicc, of each series" in str(model.summary())
+
+    @pytest.mark.parametrize(
+        ("others", "error", "message"),
+        [
+            ({"ARI": ARMA((1, 1, 0))}, ValueError, r"3 of 3 series, the first 'a', that of 'AR' is "
+             r"of 90 rows and that of 'ARI' of 89: one of differences"),
+            ({"CSS": ARMA((1, 0), likelihood="conditional")}, ValueError, "the same conventions"),
+            ({"naive": Naive()}, TypeError, r"needs members with a likelihood, of ARMA, .*'naive'"),
+        ],
+    )  # fmt: skip
+    def test_refuses_likelihoods_of_other_data(self, others, error, message):
+        model = Combination({"AR": ARMA((1, 0))} | others, weights="aicc", horizon=2)
+        with pytest.raises(error, match=message):
+            model.fit(long_frame())
+
+    def test_a_member_without_a_series_has_no_weight_there(self):
+        long = long_frame()
+        short = (long["unique_id"] == "b") & (long.groupby("unique_id").cumcount() >= 8)
+        both = {"small": ARMA((1, 0)), "large": ARMA((5, 0))}
+        with pytest.warns(UserWarning, match="1 of 3 units could not be fitted, 'b'"):
+            model = Combination(both, weights="aicc", horizon=2).fit(long[~short])
+        assert model.weights_.loc["b"].tolist() == [1, 0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # it has been named at the fit
+            made = model.predict(level=80)
+        assert made.notna().all(axis=None)
+
+    @pytest.mark.filterwarnings("ignore:1 of 3 units could not be fitted")
+    def test_a_series_without_a_member_has_no_forecast(self):
+        long = long_frame()
+        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        both = {"AR": ARMA((1, 0)), "MA": ARMA((0, 1))}
+        model = Combination(both, weights="aicc", horizon=2).fit(long)
+        assert model.weights_.loc["b"].tolist() == [0, 0]
+        for ids in (None, "b"):
+            made = model.predict(level=80, ids=ids).set_index("unique_id").drop(columns="ds")
+            assert made.loc["b"].isna().all(axis=None)
+
+
+class TestMedian:
+    def test_of_points_and_of_ends(self):
+        four = members() | {"walk": Drift()}
+        y = monthly()
+        for names in (list(four), list(four)[:3]):
+            chosen = {name: four[name] for name in names}
+            model = Combination(chosen, combine="median", horizon=5).fit(y)
+            alone = [m.fit(y).predict(5, level=[80, 95]) for m in chosen.values()]
+            expected = np.median([frame.to_numpy() for frame in alone], axis=0)
+            made = model.predict(level=[80, 95])
+            np.testing.assert_array_equal(made, expected)
+            ends = made[["y-lo-95", "y-lo-80", "y", "y-hi-80", "y-hi-95"]].to_numpy()
+            assert (np.diff(ends, axis=1) > 0).all()  # levels do not cross
+        assert "3 forecasters, median of AR, ARI, MA" in str(model.summary())
+        assert "medians" in model.interval_guarantee_
+
+    def test_the_others_stand_in_for_a_member_without_a_forecast(self):
+        long = long_frame()
+        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        three = {"StatsmodelsETS": StatsmodelsETS(), "naive": Naive(), "mean": Mean()}
+        with pytest.warns(UserWarning, match="StatsmodelsETS could not fit 1 of 3"):
+            model = Combination(three, combine="median", horizon=2).fit(long)
+        with pytest.warns(UserWarning, match=r"1 of 3 series, .* by 'StatsmodelsETS': the median"):
+            made = model.predict().set_index("unique_id")["Combination"]
+        np.testing.assert_allclose(made["b"], 3.0)
+        expected = np.median([made.loc["a"] for made in (
+            m.fit(long[long["unique_id"] == "a"]).predict(2).set_index("unique_id").iloc[:, -1]
+            for m in three.values())], axis=0)  # fmt: skip
+        np.testing.assert_allclose(made["a"], expected, rtol=1e-6)
+
+    def test_an_end_that_a_member_cannot_tell_is_missing(self, monkeypatch):
+        for combine in ("mean", "median"):
+            both = {"walk": Drift(), "AR": ARMA((1, 0))}
+            model = Combination(both, combine=combine).fit(monthly())
+            cls = type(model.fitted_.members["walk"].fitted_)
+            forecast = cls.forecast
+
+            def without_end(self, *given, forecast=forecast):
+                parts = forecast(self, *given)
+                return parts | {"-hi-80": np.full_like(parts[""], np.nan)}
+
+            monkeypatch.setattr(cls, "forecast", without_end)
+            made = model.predict(2, level=80)
+            monkeypatch.undo()
+            assert made["y-hi-80"].isna().all()
+            assert made[["y", "y-lo-80"]].notna().all(axis=None)
+
+
+class TestMissingValues:
+    def test_are_kept_for_members_that_take_them(self):
+        y = monthly()
+        y.iloc[[7, 30]] = np.nan
+        both = {"AR": ARMA((2, 0)), "ETS": ETS("add", "none", "none")}
+        alone = [m.set_params(missing="keep").fit(y).predict(3) for m in both.values()]
+        model = Combination(both, missing="keep", horizon=3).fit(y)
+        np.testing.assert_allclose(model.predict(), sum(alone) / 2)
+        for nested in ({"mean": Mean()}, {"inner": Combination({"mean": Mean()})}):
+            with pytest.raises(ValueError, match="missing='keep' needs members that take it; '"):
+                Combination(both | nested, missing="keep", horizon=3).fit(y)
+
+
+class TestClassical:
+    def test_is_the_median_of_four(self, monkeypatch):
+        table = dict.fromkeys(("ETS", "Theta", "CES", "AutoARIMA"), SeasonalNaive)
+        monkeypatch.setattr("tsrnn.evaluation._combination.model_class", table.__getitem__)
+        model = Combination.classical(season_length=4, horizon=3, target="z")
+        assert list(model.forecasters) == ["ETS", "Theta", "CES", "AutoARIMA"]
+        assert {member.season_length for member in model.forecasters.values()} == {4}
+        assert (model.combine, model.horizon, model.target) == ("median", 3, "z")
+        assert Combination.classical(combine="mean").combine == "mean"
+
+    def test_forecasts_a_panel(self):
+        long = long_frame()
+        model = Combination.classical(horizon=4)
+        for member in model.forecasters.values():
+            member.set_params(random_state=0)  # of paths
+        model.fit(long)
+        made = model.predict(level=[80, 95])
+        alone = [
+            type(member)(horizon=4, random_state=0).fit(long).predict(level=[80, 95]).iloc[:, 2:]
+            for member in model.forecasters.values()
+        ]
+        expected = np.median([frame.to_numpy() for frame in alone], axis=0)
+        np.testing.assert_allclose(made.iloc[:, 2:], expected, rtol=1e-10)
 
 
 class TestForecasts:
@@ -146,16 +309,16 @@ class TestForecasts:
     def test_a_series_that_a_member_cannot_forecast(self):
         long = long_frame()
         long.loc[long["unique_id"] == "b", "y"] = 3.0
-        both = {"ETS": ETS(), "naive": Naive(), "mean": Mean()}
-        with pytest.warns(UserWarning, match="ETS could not fit 1 of 3"):
+        both = {"StatsmodelsETS": StatsmodelsETS(), "naive": Naive(), "mean": Mean()}
+        with pytest.warns(UserWarning, match="StatsmodelsETS could not fit 1 of 3"):
             model = Combination(both, weights=[0.5, 0.25, 0.25], horizon=2).fit(long)
         with pytest.warns(
-            UserWarning, match=r"1 of 3 series, the first 'b', .* by 'ETS': the weights"
+            UserWarning, match=r"1 of 3 series, the first 'b', .* by 'StatsmodelsETS': the weights"
         ):
             made = model.predict(level=80).set_index("unique_id")
         np.testing.assert_allclose(made.loc["b", "Combination"], 3.0)
         assert made.notna().all(axis=None)
-        with pytest.warns(UserWarning, match="ETS could not fit 1 of 3"):
+        with pytest.warns(UserWarning, match="StatsmodelsETS could not fit 1 of 3"):
             without = Combination(both, weights=[0, 0.5, 0.5], horizon=2).fit(long)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -197,6 +360,20 @@ def test_files(tmp_path):
     pd.testing.assert_series_equal(again, model.fit(y).predict())
 
 
+@pytest.mark.parametrize(
+    "arguments", [{"weights": "stacked", "by_series": True, "n_windows": 2}, {"combine": "median"}]
+)
+def test_files_of_a_panel(tmp_path, arguments):
+    model = Combination(members(), horizon=3, **arguments).fit(long_frame())
+    model.save(tmp_path / "model")
+    loaded = tsrnn.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(
+        loaded.predict(level=80, ids="b"), model.predict(level=80, ids="b")
+    )
+    assert str(loaded.summary()) == str(model.summary())
+    assert loaded.interval_guarantee_ == model.interval_guarantee_
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
@@ -204,6 +381,9 @@ class TestRefusals:
             ({"forecasters": []}, ValueError, "at least one forecaster"),
             ({"forecasters": [ARMA(), ARMA()]}, ValueError, "2 models have the name 'ARMA'"),
             ({"weights": "best"}, ValueError, "weights must be one of"),
+            ({"combine": "mode"}, ValueError, "combine must be"),
+            ({"combine": "median", "weights": "stacked"}, ValueError, "the median has no weights"),
+            ({"by_series": True}, ValueError, "by_series=True needs weights that are estimated"),
             ({"weights": [0.5, 0.5]}, ValueError, "weights must be 3 numbers"),
             ({"weights": [0.5, 0.2, 0.2]}, ValueError, "finite and sum to one"),
             ({"weights": ["a", "b", "c"]}, ValueError, "weights must be 3 numbers"),

@@ -178,7 +178,7 @@ def test_tables_have_the_order_of_accuracy_and_the_documented_columns():
     assert list(result.accuracy.index) == result.models == ["Good", "Bad"]
     assert list(result.accuracy.columns) == [
         "MAE", "RMSE", "MASE", "RMSSE", "sMAPE", "pinball", "CRPS", "Winkler-80", "coverage-80",
-        "width-80",
+        "width-80", "MSIS-80",
     ]  # fmt: skip
     assert result.frame is result.accuracy
     assert result.by_step.index.names == ["step", "model"]

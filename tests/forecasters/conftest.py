@@ -15,19 +15,19 @@ from tsrnn import (
     ParaRNNForecaster,
 )
 from tsrnn.baselines import (
-    ETS,
     SARIMAX,
     VAR,
     VARMAX,
     VECM,
     ArchModel,
-    AutoARIMA,
     Drift,
     Mean,
     Naive,
     Naive2,
     SeasonalNaive,
-    Theta,
+    StatsmodelsAutoARIMA,
+    StatsmodelsETS,
+    StatsmodelsTheta,
     UnobservedComponents,
 )
 from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
@@ -147,16 +147,16 @@ FORECASTERS = {
         too_short="needs at least 5 rows",
         **OWN_BASELINE,
     ),
-    "ETS": Entry(
-        ETS,
+    "StatsmodelsETS": Entry(
+        StatsmodelsETS,
         {"horizon": 6, "trend": "add"},
         fewest=10,
         too_short="needs at least 10 rows",
         exogenous=False,
         **OWN_BASELINE,
     ),
-    "Theta": Entry(
-        Theta,
+    "StatsmodelsTheta": Entry(
+        StatsmodelsTheta,
         {"horizon": 6, "season_length": 1},
         fewest=6,
         too_short="needs at least 6 rows",
@@ -164,8 +164,8 @@ FORECASTERS = {
         goes_on=False,  # the slope of the line is fixed, that of the forecasts half of it
         **OWN_BASELINE,
     ),
-    "AutoARIMA": Entry(
-        AutoARIMA,
+    "StatsmodelsAutoARIMA": Entry(
+        StatsmodelsAutoARIMA,
         {"horizon": 6, "season_length": 1, "max_p": 1, "max_q": 1, "d": 0},
         fewest=8,
         too_short="needs at least 8 rows",

@@ -40,6 +40,7 @@ def makers():
     from tsrnn import baselines as base
 
     long, regressed, pair, returns = frames()
+    demand = long.assign(y=(long["y"] - 50).clip(lower=0))
     one, small = pair[["u"]], {"hidden_size": 4, "n_layers": 1, "max_epochs": 1, "random_state": 0}
     short = small | {"horizon": 3, "input_size": 6, "refit": False}
     draw = np.random.default_rng(1)
@@ -49,10 +50,17 @@ def makers():
     fits = {
         "ARMA": (tsrnn.ARMA(order=(1, 1)), long),
         "ARMA, regressor": (tsrnn.ARMA(order=(1, 0), known_ahead="x"), regressed),
+        "ARMA, seasonal": (tsrnn.ARMA(order=(0, 1), seasonal_order=(0, 1, 1, 4)), long),
+        "AutoARIMA": (linear.AutoARIMA(max_p=1, max_q=1), long),
         "CCC": (linear.CCC(mean="var"), returns),
+        "CES": (linear.CES(season_length=4), long),
+        "Croston": (linear.Croston("sba"), demand),
+        "TSB": (linear.TSB(alpha=0.1), demand),
         "Combination": (evaluation.Combination(mixed, "inverse-error", 2, horizon=3), long),
         "DCC": (linear.DCC(), returns),
+        "ETS": (tsrnn.ETS(), long),
         "GARCH": (tsrnn.GARCH(mean="ar", mean_order=[1, 2], n_simulations=50), returns),
+        "Theta": (linear.Theta(season_length=2), long),
         "VARMA": (linear.VARMA(), pair),
         "VECMGARCH": (linear.VECMGARCH(), returns),
         "LEMForecaster": (tsrnn.LEMForecaster(**short), long),
@@ -63,10 +71,10 @@ def makers():
             tsrnn.ParaRNNForecaster(**short, cell="attention", n_estimators=2), long
         ),
         "ArchModel": (base.ArchModel(), one.diff()[1:]),
-        "AutoARIMA": (base.AutoARIMA(max_p=1, max_q=1), one),
-        "ETS": (base.ETS(n_simulations=50, trend="add"), one),
+        "StatsmodelsAutoARIMA": (base.StatsmodelsAutoARIMA(max_p=1, max_q=1), one),
+        "StatsmodelsETS": (base.StatsmodelsETS(n_simulations=50, trend="add"), one),
         "SARIMAX": (base.SARIMAX(order=(1, 0, 0), trend="c"), one),
-        "Theta": (base.Theta(), long),
+        "StatsmodelsTheta": (base.StatsmodelsTheta(), long),
         "UnobservedComponents": (base.UnobservedComponents(), one),
         "VAR": (base.VAR(), pair),
         "VARMAX": (base.VARMAX(max_iter=2), pair),

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tsrnn import ARMA, GARCH, ParaRNNForecaster
-from tsrnn.baselines import ETS, Drift, Mean, Naive, SeasonalNaive, Theta
+from tsrnn import ARMA, ETS, GARCH, ParaRNNForecaster, Theta
+from tsrnn.baselines import Drift, Mean, Naive, SeasonalNaive, StatsmodelsETS, StatsmodelsTheta
 from tsrnn.data import read_panel
 from tsrnn.evaluation import backtest, compare, diagnose
+from tsrnn.linear import CES
 
 from .asking import RefusalError, ask
 from .frames import LENGTHS, cases
@@ -72,9 +73,14 @@ METHODS = {
     "Mean": (Mean, 60),
     "ARMA": (lambda: ARMA(order=(1, 0)), 60),
     "ARMA, missing kept": (lambda: ARMA(order=(1, 1, 1), missing="keep"), 60),
+    "ETS": (lambda: ETS(n_simulations=20, random_state=0), 25),
+    "ETS, missing kept": (lambda: ETS("add", "auto", "none", missing="keep"), 40),
     "GARCH": (GARCH, 40),
-    "Theta": (Theta, 30),
-    "ETS": (ETS, 20),
+    "CES": (lambda: CES(season_length=3, missing="keep"), 40),
+    "Theta": (lambda: Theta(season_length=3), 60),
+    "Theta, missing kept": (lambda: Theta(dynamic=False, season_length=2, missing="keep"), 60),
+    "StatsmodelsTheta": (StatsmodelsTheta, 30),
+    "StatsmodelsETS": (StatsmodelsETS, 20),
 }
 
 

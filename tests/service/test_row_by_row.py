@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tsrnn import CCC, GARCH, ParaRNNForecaster
-from tsrnn.baselines import ETS, SARIMAX, Naive
+from tsrnn.baselines import SARIMAX, Naive, StatsmodelsETS
 from tsrnn.data._frequency import Months
 from tsrnn.linear.garch._density import Normal
 from tsrnn.linear.garch._specification import Model
@@ -139,7 +139,7 @@ class TestBaselines:
         assert calls_a_row(monkeypatch, sarimax.SARIMAX, "__init__", model, WIDE) == 1
 
     def test_smoothing_has_no_standard_errors(self, monkeypatch):
-        assert calls_a_row(monkeypatch, ETSModel, "loglike", ETS(horizon=H), WIDE) == 1
+        assert calls_a_row(monkeypatch, ETSModel, "loglike", StatsmodelsETS(horizon=H), WIDE) == 1
 
     def test_the_libraries_with_threads_are_looked_for_once(self, monkeypatch):
         model = SARIMAX((1, 0, 0), horizon=H)

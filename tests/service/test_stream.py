@@ -19,7 +19,7 @@ import pytest
 
 import tsrnn
 from tsrnn import ARMA, GARCH, LEMForecaster, LRUForecaster, ParaRNNForecaster
-from tsrnn.baselines import ETS, SeasonalNaive
+from tsrnn.baselines import SeasonalNaive, StatsmodelsETS
 from tsrnn.datasets import load_macrodata
 
 SERVICE = Path(__file__).parents[2] / "examples" / "_service.py"
@@ -225,7 +225,7 @@ FORECASTERS = [
     ParaRNNForecaster(**SMALL, intervals="conformal"),
     LEMForecaster(**SMALL),
     LRUForecaster(**SMALL),
-    ETS(),
+    StatsmodelsETS(),
     SeasonalNaive(),
 ]
 

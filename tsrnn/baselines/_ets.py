@@ -131,7 +131,7 @@ def simulated(results: Any, errors: np.ndarray) -> np.ndarray:
 
 
 @with_shared_arguments
-class ETS(StandardizedForecaster):
+class StatsmodelsETS(StandardizedForecaster):
     r"""Exponential smoothing as a state-space model: statsmodels' ETSModel.
 
     .. math::
@@ -186,16 +186,16 @@ class ETS(StandardizedForecaster):
 
     Examples
     --------
-    >>> from tsrnn.baselines import ETS
+    >>> from tsrnn.baselines import StatsmodelsETS
     >>> from tsrnn.datasets import load_nile
-    >>> model = ETS(trend="add", damped_trend=True).fit(load_nile())
+    >>> model = StatsmodelsETS(trend="add", damped_trend=True).fit(load_nile())
     >>> model.predict(2, level=[80]).columns.tolist()
     ['volume', 'volume-lo-80', 'volume-hi-80']
     >>> bool(0 < model.params_["smoothing_level"].iloc[0] < 1)
     True
     """
 
-    column_name: ClassVar[str] = "ETS"
+    column_name: ClassVar[str] = "StatsmodelsETS"
 
     def __init__(
         self,

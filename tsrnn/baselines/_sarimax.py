@@ -191,7 +191,7 @@ class SARIMAXModel(StateSpaceModel):
 
 
 @with_shared_arguments
-class AutoARIMA(StandardizedForecaster):
+class StatsmodelsAutoARIMA(StandardizedForecaster):
     r"""Seasonal ARIMA with regressors, orders chosen for each series by an information criterion.
 
     .. math::
@@ -241,14 +241,14 @@ class AutoARIMA(StandardizedForecaster):
 
     Examples
     --------
-    >>> from tsrnn.baselines import AutoARIMA
+    >>> from tsrnn.baselines import StatsmodelsAutoARIMA
     >>> from tsrnn.datasets import load_nile
-    >>> model = AutoARIMA(max_p=1, max_q=1).fit(load_nile())
+    >>> model = StatsmodelsAutoARIMA(max_p=1, max_q=1).fit(load_nile())
     >>> model.spec_["volume"]["order"]
     [1, 1, 1]
     """
 
-    column_name: ClassVar[str] = "AutoARIMA"
+    column_name: ClassVar[str] = "StatsmodelsAutoARIMA"
     takes_exog: ClassVar[bool] = True
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 

@@ -114,7 +114,7 @@ def smoothed_level(y: np.ndarray, alpha: float) -> float:
 
 
 @with_shared_arguments
-class Theta(StandardizedForecaster):
+class StatsmodelsTheta(StandardizedForecaster):
     r"""The theta method: statsmodels' ThetaModel.
 
     .. math::
@@ -169,14 +169,14 @@ class Theta(StandardizedForecaster):
 
     Examples
     --------
-    >>> from tsrnn.baselines import Theta
+    >>> from tsrnn.baselines import StatsmodelsTheta
     >>> from tsrnn.datasets import load_elec_equip
-    >>> model = Theta().fit(load_elec_equip())
+    >>> model = StatsmodelsTheta().fit(load_elec_equip())
     >>> model.predict(12, level=[90]).columns.tolist()
     ['turnover', 'turnover-lo-90', 'turnover-hi-90']
     """
 
-    column_name: ClassVar[str] = "Theta"
+    column_name: ClassVar[str] = "StatsmodelsTheta"
     # Statsmodels' variances of single steps are not those of its recursion: no paths have them.
     offers: ClassVar[frozenset[str]] = frozenset()
 

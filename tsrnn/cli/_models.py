@@ -28,7 +28,9 @@ __all__ = [
 
 # Name on the command line -> class.
 COMMANDS = {model.command: name for name, model in MODELS.items() if model.command}
-NAMES = textwrap.fill(", ".join(COMMANDS), 80, initial_indent="", subsequent_indent="  ")
+NAMES = textwrap.fill(
+    ", ".join(COMMANDS), 80, initial_indent="", subsequent_indent="  ", break_on_hyphens=False
+)
 # Arguments that say how data are read, for which there are options.
 OPTIONS = {
     "target": "--target",

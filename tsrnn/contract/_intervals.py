@@ -154,7 +154,8 @@ def honest_intervals(
         intervals[f"-lo-{name}"] = low = np.where(without_zero, np.minimum(low, 0.0), low)
         intervals[f"-hi-{name}"] = high = np.where(without_zero, np.maximum(high, 0.0), high)
         widened |= without_zero.any(1)
-        flat |= (low == high).any(1)
+        # Beside a mean above it, [0, 0] is right where a zero is as probable as the level says.
+        flat |= ((low == high) & (low == intervals[""])).any(1)
     if widened.any():
         warn_user(
             f"intervals of {_listed(layout, ids, widened)} were widened to contain 0: more of "

@@ -24,9 +24,9 @@ def offered_by_some(function: F) -> F:
 
     Examples
     --------
-    >>> from tsrnn.baselines import Theta
+    >>> from tsrnn.baselines import StatsmodelsTheta
     >>> from tsrnn.linear import GARCH
-    >>> hasattr(GARCH(), "predict_variance"), hasattr(Theta(), "predict_variance")
+    >>> hasattr(GARCH(), "predict_variance"), hasattr(StatsmodelsTheta(), "predict_variance")
     (True, False)
     """
     return cast(F, _OfSome(function))

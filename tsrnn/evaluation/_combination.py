@@ -1,14 +1,13 @@
-"""Combination of forecasters: weighted means of their forecasts, and rules for the weights."""
+"""Combination of forecasters: means and medians of their forecasts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,29 +20,34 @@ from tsrnn.contract import (
     FittedModel,
     Forecaster,
     Kind,
-    Origins,
     anything,
     as_saved,
     by_name,
     check_arrays,
-    fit_panels_together,
     integer,
     most_fits_together,
     optional,
-    positive_integer,
     record,
     refuse,
     truth,
+    unit_index,
     warn_user,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
-from tsrnn.evaluation._models import known_ahead, named_models, panel_shown
-from tsrnn.evaluation._windows import make_plan
+from tsrnn.evaluation._models import fit_member, known_ahead, named_models, panel_shown
+from tsrnn.evaluation._weights import (
+    AICC,
+    RollingErrors,
+    check_criteria,
+    criterion_weights,
+    given_weights,
+    of_each_series,
+    rolling_errors,
+)
+from tsrnn.models import model_class
 
-# Weight of the equation that weights sum to one, against errors of size one: its residual is of
-# the order of the inverse square, 1e-8, and as many digits are left for the errors.
-_HEAVY = 1e4
+CLASSICAL = ("ETS", "Theta", "CES", "AutoARIMA")
 # Fields of a file beside those of every forecaster.
 FITTED: dict[str, Kind] = {
     "horizon": integer(1, MOST_STEPS),
@@ -86,52 +90,66 @@ class CombinedState:
 
 @with_shared_arguments
 class Combination(Classical[CombinedState]):
-    r"""Weighted mean of the forecasts of several forecasters.
+    r"""Mean or median of the forecasts of several forecasters.
 
-    .. math:: \hat y_{t+k} = \sum_i w_i \hat y_{i, t+k}, \qquad \sum_i w_i = 1
+    .. math:: \hat y_{t+k} = \sum_i w_i \hat y_{i, t+k}, \quad \sum_i w_i = 1,
+              \qquad \text{or} \qquad \hat y_{t+k} = \operatorname{median}_i \hat y_{i, t+k}
 
-    The same weights for all series, targets and steps. Those that are estimated come from the
-    errors of rolling forecasts of the last `n_windows` horizons of the data, divided by the
-    standard deviation of the series; for them the members are fitted once more, to the rows
-    before. Ends of intervals are averaged like the forecasts (quantile averaging).
+    The end of an interval is the mean or the median of the members' ends: quantiles of one
+    probability are combined (Vincentization), not widths. Where a member has no forecast of a
+    series, the others stand in, with a warning that names it.
 
     Parameters
     ----------
     forecasters : mapping of str to forecaster, or sequence of forecasters
         Of tsrnn. Their `horizon` is that of the combination, which also reads the data.
-    weights : {"equal", "inverse-error", "stacked"}, mapping or sequence of float
-        The mean; proportional to 1 / MSE (Bates and Granger, 1969); not negative, summing to
-        one, with the least squared error of the combination (Breiman, 1996); or given, for the
-        members by name or in their order.
+    weights : {"equal", "inverse-error", "stacked", "aicc"}, mapping or sequence of float
+        The same; proportional to 1 / MSE (Bates and Granger, 1969); not negative, summing to
+        one, with the least squared error of the combination (Breiman, 1996); by the corrected
+        information criterion of Akaike, each series by itself, of members whose likelihoods are
+        of the same observations; or given, for the members by name or in their order.
     n_windows : int, default 5
         Horizons of which errors are taken to estimate weights.
+    combine : {"mean", "median"}
+        The median has no weights.
+    by_series : bool, default False
+        Whether weights that come from errors are those of each target of each series by itself,
+        in place of the same for all.
     known_ahead : str or list of str, optional
         Given to members that name the same columns; one that takes no exogenous columns is not
         shown them.
     **shared
-        As in all forecasters.
+        As in all forecasters. ``missing="keep"`` needs members that take it.
 
     Attributes
     ----------
     forecasters_ : dict
         The fitted members, copies: what is done to them does not reach the combination.
-    weights_ : Series
+    weights_ : Series, or DataFrame with a row a series
     validation_ : Series or None
         Root mean squared scaled error of each member, and of the combination with these weights
         on the same errors, which flatters it.
 
     Notes
     -----
+    Weights that come from errors are estimated from rolling forecasts of the last `n_windows`
+    horizons of the data, divided by the standard deviation of the series; for them the members
+    are fitted once more, to the rows before.
+
     Equal weights are hard to beat where there are few errors to estimate others from ("forecast
-    combination puzzle", Stock and Watson, 2004). Quantile averages of calibrated intervals tend
-    to cover too much (Lichtendahl et al., 2013).
+    combination puzzle", Stock and Watson, 2004). A combined end lies between those of the
+    members, and levels do not cross; nothing more is guaranteed. Means of quantiles of
+    calibrated intervals tend to cover too much (Lichtendahl et al., 2013).
 
     References
     ----------
     Bates, J. M., Granger, C. W. J. (1969). The combination of forecasts.
     Breiman, L. (1996). Stacked regressions. Machine Learning.
+    Burnham, K. P., Anderson, D. R. (2002). Model Selection and Multimodel Inference.
     Lichtendahl, K. C., Grushka-Cockayne, Y., Winkler, R. L. (2013). Is it better to average
     probabilities or quantiles? Management Science.
+    Petropoulos, F., Svetunkov, I. (2020). A simple combination of univariate models.
+    International Journal of Forecasting.
 
     Examples
     --------
@@ -148,6 +166,7 @@ class Combination(Classical[CombinedState]):
     column_name: ClassVar[str] = "Combination"
     takes_exog: ClassVar[bool] = True  # of its members those that do
     not_saved: ClassVar[tuple[str, ...]] = ("forecasters",)  # they are parts of the file
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
     fitted_: FittedCombination
 
     def __init__(
@@ -155,12 +174,45 @@ class Combination(Classical[CombinedState]):
         forecasters: Any,
         weights: Any = "equal",
         n_windows: int = 5,
+        combine: str = "mean",
+        by_series: bool = False,
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
         self.forecasters = forecasters
         self.weights = weights
         self.n_windows = n_windows
+        self.combine = combine
+        self.by_series = by_series
+
+    @classmethod
+    def classical(cls, season_length: int | None = None, **arguments: Any) -> Self:
+        """Median of exponential smoothing, Theta, CES and seasonal ARIMA, each chosen by itself.
+
+        The combination of Petropoulos and Svetunkov (2020), sixth in the M4 competition.
+
+        Parameters
+        ----------
+        season_length : int, optional
+            Rows of a season, for all of them; by frequency where it is None.
+        **arguments
+            Of the combination, such as `horizon` or ``combine="mean"``.
+
+        Returns
+        -------
+        Combination
+            Not fitted, of `ETS`, `Theta`, `CES` and `AutoARIMA` with their defaults.
+
+        Examples
+        --------
+        >>> from tsrnn import Combination
+        >>> from tsrnn.datasets import load_nile
+        >>> model = Combination.classical(horizon=3).fit(load_nile())
+        >>> model.predict().shape
+        (3, 1)
+        """
+        members = {name: model_class(name)(season_length=season_length) for name in CLASSICAL}
+        return cls(members, **({"combine": "median"} | arguments))
 
     @property
     def forecasters_(self) -> dict[str, Forecaster]:
@@ -170,10 +222,17 @@ class Combination(Classical[CombinedState]):
         return {name: member._at(state, self._history) for (name, member), state in pairs}
 
     @property
-    def weights_(self) -> pd.Series:
-        """Weights of the members, which sum to one."""
+    def weights_(self) -> pd.Series | pd.DataFrame:
+        """Weights of the members, which sum to one; a row a series where each has its own.
+
+        Of a median they are equal.
+        """
         check_is_fitted(self, "fitted_")
-        return pd.Series(self.fitted_.weights.copy(), list(self.fitted_.members))
+        weights, data, names = self.fitted_.weights, self.fitted_.data, list(self.fitted_.members)
+        if weights.ndim == 1:
+            return pd.Series(weights.copy(), names)
+        labels = unit_index(data.layout, data.ids, multivariate=False)
+        return pd.DataFrame(weights.reshape(len(names), -1).T.copy(), labels, names)
 
     @property
     def validation_(self) -> pd.Series | None:
@@ -184,20 +243,28 @@ class Combination(Classical[CombinedState]):
         return None if rmse is None else pd.Series(rmse.copy(), names)
 
     def summary(self) -> str:
-        """Weights of the members, and their errors where weights were estimated."""
-        table, validation = pd.DataFrame({"weight": self.weights_}), self.validation_
+        """Members and their weights, and their errors where weights were estimated from them."""
+        weights, validation, arguments = self.weights_, self.validation_, self.arguments_
+        names = list(self.fitted_.members)
+        if arguments.combine == "median":
+            return f"Combination of {len(names)} forecasters, median of {', '.join(names)}"
+        if isinstance(weights, pd.Series):
+            table = pd.DataFrame({"weight": weights})
+        else:
+            table = weights.agg(["mean", "min", "max"]).T
+            table.columns = [f"{name} weight" for name in table.columns]
         if validation is not None:
             table = table.reindex(validation.index)
             table["RMSE of validation, scaled"] = validation
-        rule = self.arguments_.weights
+        rule = arguments.weights if isinstance(arguments.weights, str) else "given"
+        of_each = ", of each series" * of_each_series(arguments)
         lines = [
-            f"Combination of {len(self.weights_)} forecasters, weights: "
-            f"{rule if isinstance(rule, str) else 'given'}",
+            f"Combination of {len(names)} forecasters, weights: {rule}{of_each}",
             table.to_string(float_format="{:.4f}".format, na_rep="-"),
         ]
         if validation is not None:
             lines.append(
-                f"Errors of {self.arguments_.n_windows} windows of {self.horizon_} steps, over the "
+                f"Errors of {arguments.n_windows} windows of {self.horizon_} steps, over the "
                 "standard deviation of the series;\nthat of the combination is on the errors from "
                 "which its weights come."
             )
@@ -215,20 +282,25 @@ class Combination(Classical[CombinedState]):
         arguments, data, _ = fits[0]
         horizon, panels = self._horizon(arguments, data.layout), [panel for _, _, panel in fits]
         unfitted = members_of(arguments, horizon)
-        given, validation = given_weights(arguments, list(unfitted)), None
-        weights: list[Any] = [given] * len(fits)
-        errors: list[np.ndarray] = []
-        if given is None:
-            errors = rolling_errors(panels, unfitted, horizon, arguments.n_windows)
-            weights = [_RULES[arguments.weights](of_panel) for of_panel in errors]
-        fitted = {name: _fit_members(name, member, panels) for name, member in unfitted.items()}
+        given = given_weights(arguments, list(unfitted))
+        errors: list[RollingErrors | None] = [None] * len(fits)
+        if given is None and arguments.weights == AICC:
+            check_criteria(unfitted)
+        elif given is None:
+            errors = [*rolling_errors(panels, unfitted, horizon, arguments.n_windows)]
+        fitted = {name: fit_member(name, member, panels) for name, member in unfitted.items()}
         results = []
-        for i, (arguments, data, _) in enumerate(fits):
+        for i, ((arguments, data, panel), rolled) in enumerate(zip(fits, errors, strict=True)):
             members = {name: of_panels[i] for name, of_panels in fitted.items()}
-            if errors:
-                both = np.column_stack([errors[i], errors[i] @ weights[i]])
-                validation = np.sqrt((both**2).mean(0))
-            model = FittedCombination(arguments, data, horizon, members, weights[i], validation)
+            weights, validation = given, None
+            if rolled is not None:
+                weights = rolled.weights(arguments.weights, panel, by_unit=arguments.by_series)
+                validation = rolled.rmse(weights)
+            elif weights is None:
+                weights = criterion_weights(members, panel)
+            if weights.ndim > 1:
+                weights = weights.reshape(len(members), panel.n_series, -1)
+            model = FittedCombination(arguments, data, horizon, members, weights, validation)
             states = CombinedState(tuple(member.state_ for member in members.values()))
             results.append((model, states))
         return results
@@ -241,6 +313,11 @@ class Combination(Classical[CombinedState]):
         # a member may know its series by the rows that the combination has seen, not by its own
         pairs = zip(self.fitted_.members.values(), self.state_.members, strict=True)
         return CombinedState(tuple(m._at(s)._filter(panel_shown(m, panel)) for m, s in pairs))
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        header["params"].setdefault("combine", "mean")
+        header["params"].setdefault("by_series", False)
 
     @classmethod
     def _inner_arguments(
@@ -278,7 +355,9 @@ class Combination(Classical[CombinedState]):
         for name, member in members.items():
             _check_member(name, member, data, last_times)
         unprefixed = {key: array for key, array in arrays.items() if "/" not in key}
-        shapes = {"weights": ("float64", (len(names),))}
+        shapes: dict[str, tuple[str, tuple[int, ...]]] = {"weights": ("float64", (len(names),))}
+        if of_each_series(arguments):
+            shapes["weights"] = "float64", (len(names), len(data.ids), data.n_targets)
         if header["validated"]:
             shapes["validation"] = "float64", (len(names) + 1,)
         check_arrays(unprefixed, shapes)
@@ -287,7 +366,6 @@ class Combination(Classical[CombinedState]):
             raise refuse("the array 'weights'", "finite, and not all zero", weights.tolist())
         with as_saved("params"):
             given_weights(arguments, names)
-            positive_integer("n_windows", arguments.n_windows)
         # as they were given, where the members of the file are as they were fitted
         self.forecasters = {
             name: clone(member).set_params(horizon=horizons[name], calendar=None)
@@ -301,7 +379,7 @@ class Combination(Classical[CombinedState]):
 
 @dataclass(frozen=True, eq=False)
 class FittedCombination(FittedModel[CombinedState]):
-    """Fitted members by name and their weights (k,).
+    """Fitted members by name and their weights, (k,) or of each series (k, S, C).
 
     `validation` (k + 1,) are root mean squared scaled errors of the members and the combination.
     """
@@ -312,10 +390,15 @@ class FittedCombination(FittedModel[CombinedState]):
     members: dict[str, Forecaster]
     weights: np.ndarray
     validation: np.ndarray | None
-    guarantee: ClassVar[str] = (
-        "None: the ends are averages of those of the members, which tends to cover too much where "
-        "these are calibrated."
-    )
+
+    @property
+    def guarantee(self) -> str:
+        if self.arguments.combine == "median":
+            return "None: the ends are medians of those of the members."
+        return (
+            "None: the ends are averages of those of the members, which tends to cover too much "
+            "where these are calibrated."
+        )
 
     def filter(self, panel: Panel) -> CombinedState:
         members = self.members.values()
@@ -330,38 +413,40 @@ class FittedCombination(FittedModel[CombinedState]):
     def forecast(
         self, state: CombinedState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        forecasts = []
-        for member, past, weight in zip(
-            self.members.values(), state.members, self.weights, strict=True
-        ):
-            if weight != 0:
-                columns = [self.data.known_ahead.index(name) for name in member.known_ahead_]
-                known = future[..., columns] if future is not None and columns else None
-                forecasts.append(member.fitted_.forecast(past, h, levels, known))
-        shares = self.shares(state.ids, np.stack([parts[""] for parts in forecasts]))
-        averages = {}
+        weights = self.weights[:, None, None]  # (k, S or 1, C or 1)
+        if self.weights.ndim > 1:
+            weights = self.weights[:, self.data.series_of(state.ids, self.arguments.class_name)]
+        counts = np.flatnonzero(weights.any((1, 2)))
+        if not len(counts):  # of series that no member could be fitted to
+            counts = np.arange(len(self.members))
+        members, forecasts = list(self.members.values()), []
+        for i in counts:
+            member = members[i]
+            columns = [self.data.known_ahead.index(name) for name in member.known_ahead_]
+            known = future[..., columns] if future is not None and columns else None
+            forecasts.append(member.fitted_.forecast(state.members[i], h, levels, known))
+        there = np.isfinite(np.stack([parts[""] for parts in forecasts])).all(2)  # (k, S, C)
+        weights = weights[counts]
+        self.warn_of_lost(state.ids, ~there & (weights != 0), counts)
+        combined = {}
         for suffix in forecasts[0]:
-            values = np.stack([np.nan_to_num(parts[suffix]) for parts in forecasts])
-            averages[suffix] = (shares * values).sum(0)
-        return averages
+            values = np.stack([parts[suffix] for parts in forecasts])
+            if self.arguments.combine == "median":
+                combined[suffix] = median(values, there[:, :, None])
+            else:
+                combined[suffix] = mean(values, (weights * there)[:, :, None])
+        return combined
 
-    def shares(self, ids: pd.Index, points: np.ndarray) -> np.ndarray:
-        """Weights (k, S, 1, C) of the members that count; of those that forecast a series.
-
-        Weights of members without a forecast go to the others, in proportion, with a warning.
-        """
-        names = [name for name, w in zip(self.members, self.weights, strict=True) if w != 0]
-        there = np.isfinite(points).all(2, keepdims=True)
-        weights = self.weights[self.weights != 0][:, None, None, None] * there
-        total = weights.sum(0)
-        lost = np.flatnonzero(~there.all((0, 2, 3)))
-        if len(lost):
-            members = [name for name, all_ in zip(names, there, strict=True) if not all_.all()]
+    def warn_of_lost(self, ids: pd.Index, lost: np.ndarray, counts: np.ndarray) -> None:
+        """Name the members (of the numbers `counts`) that lack forecasts (k, S, C) of series."""
+        series = np.flatnonzero(lost.any((0, 2)))
+        if len(series):
+            names = [list(self.members)[i] for i in counts[lost.any((1, 2))]]
+            rest = "the median is of" if self.arguments.combine == "median" else "the weights go to"
             warn_user(
-                f"{len(lost)} of {len(ids)} series, the first {ids[lost[0]]!r}, are not forecast "
-                f"by {', '.join(map(repr, members))}: the weights go to the other members"
+                f"{len(series)} of {len(ids)} series, the first {ids[series[0]]!r}, are not "
+                f"forecast by {', '.join(map(repr, names))}: {rest} the other members"
             )
-        return weights / np.where(total != 0, total, np.nan)
 
     def to_file(self, state: CombinedState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays, parts = {"weights": self.weights}, {}
@@ -381,6 +466,28 @@ class FittedCombination(FittedModel[CombinedState]):
         return header, arrays
 
 
+def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted means (S, h, C) of values (k, S, h, C); NaN where all weights are zero."""
+    total = weights.sum(0)
+    shares = weights / np.where(total != 0, total, np.nan)
+    # A member without a forecast has no part, whatever stands in its place.
+    means: np.ndarray = (shares * np.where(weights != 0, values, 0.0)).sum(0)
+    return means
+
+
+def median(values: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Medians (S, h, C) of the values (k, S, h, C) of those members that are there.
+
+    NaN where none is, or one of them has no value, as an end that it cannot tell.
+    """
+    count = np.broadcast_to(there.sum(0), values.shape[1:])
+    ordered = np.sort(np.where(there, values, np.inf), 0)
+    middle = (np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(values) - 1))
+    low, high = (np.take_along_axis(ordered, place[None], 0)[0] for place in middle)
+    known = (count > 0) & ~np.isnan(np.where(there, values, 0.0)).any(0)
+    return np.where(known, (low + high) / 2, np.nan)
+
+
 def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
     """Clones of the members, not fitted, with the horizon and the calendar of the combination."""
     members = {}
@@ -398,70 +505,21 @@ def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
                 f"calendar is an argument of the combination; the member {name!r} has "
                 f"calendar={member.calendar!r}. Give it to the combination, and not to members"
             )
+        if arguments.missing == "keep" and not _keeps_gaps(member):
+            raise ValueError(
+                "missing='keep' needs members that take it; "
+                f"{name!r} takes one of {member.legal_missing}: {member!r}"
+            )
         members[name] = clone(member).set_params(horizon=horizon)
         if member.takes_exog:
             members[name].set_params(calendar=arguments.calendar)
     return members
 
 
-def given_weights(arguments: Arguments, names: list[str]) -> np.ndarray | None:
-    """Weights that need no data; None where they are estimated."""
-    weights = given = arguments.weights
-    if isinstance(weights, str):
-        if weights == "equal":
-            return np.full(len(names), 1 / len(names))
-        if weights in _RULES:
-            positive_integer("n_windows", arguments.n_windows)
-            return None
-        raise ValueError(f"weights must be one of {('equal', *_RULES)} or numbers; got {weights!r}")
-    if isinstance(weights, Mapping):
-        if set(weights) != set(names):
-            raise ValueError(f"weights must be those of {names}; got {list(weights)}")
-        weights = [weights[name] for name in names]
-    try:
-        values = np.array(weights, dtype=float)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if isinstance(weights, pd.Series | set) or values.shape != (len(names),):
-        raise ValueError(f"weights must be {len(names)} numbers, for {names}; got {weights!r}")
-    if not np.isfinite(values).all() or not np.isclose(values.sum(), 1):
-        raise ValueError(f"weights must be finite and sum to one; got {given!r}")
-    return values
-
-
-def rolling_errors(
-    panels: Sequence[Panel], members: Mapping[str, Forecaster], h: int, n_windows: int
-) -> list[np.ndarray]:
-    """Scaled errors (n, k) of rolling forecasts, of the rows of each panel that all forecast."""
-    plans = [make_plan(panel, h, n_windows, h, n_windows, [], "mean") for panel in panels]
-    pasts = [plan.first_past() for plan in plans]
-    fitted = [_fit_members(name, member, pasts) for name, member in members.items()]
-    scaled = []
-    for panel, plan, *of_panel in zip(panels, plans, *fitted, strict=True):
-        validation = panel.between(plan.known[0], panel.lengths)
-        origins = Origins.of(validation, h, h)
-        actual = validation.values[origins.first[:, None] + np.arange(h)]
-        by_window = np.argsort(origins.ordinal, kind="stable")
-        errors = []
-        for member in of_panel:
-            rows, state = panel_shown(member, validation), member.state_
-            point = member.fitted_.rolling(state, rows, origins, h, [])[""]
-            scale = state.target_scale[origins.series][:, None]
-            errors.append(((actual - point) / scale)[by_window].ravel())
-        columns = np.column_stack(errors)
-        scaled.append(columns[np.isfinite(columns).all(1)])
-        if not len(scaled[-1]):
-            raise ValueError("no row of the validation windows was forecast by all members")
-    return scaled
-
-
-def _fit_members(name: str, member: Forecaster, panels: Sequence[Panel]) -> list[Forecaster]:
-    """Clones of a member, each fitted to a panel."""
-    try:
-        return fit_panels_together(member, [panel_shown(member, panel) for panel in panels])
-    except Exception as error:
-        error.add_note(f"raised by the member {name!r} of the combination")
-        raise
+def _keeps_gaps(member: Forecaster) -> bool:
+    """True if a forecaster, and all its members where it has some, take missing values."""
+    inner = named_models(member.forecasters).values() if isinstance(member, Combination) else ()
+    return "keep" in member.legal_missing and all(map(_keeps_gaps, inner))
 
 
 def _check_member(name: str, member: Forecaster, data: FittedData, last_times: np.ndarray) -> None:
@@ -477,72 +535,3 @@ def _check_member(name: str, member: Forecaster, data: FittedData, last_times: n
     for field, kept in rules.items():
         if not kept:
             raise refuse(f"fitted.members.{name}.{field}", "that of the combination", "another")
-
-
-def inverse_error_weights(errors: np.ndarray) -> np.ndarray:
-    r"""Weights proportional to one over the mean squared error (Bates and Granger, 1969).
-
-    .. math:: w_i = \frac{1 / \mathrm{MSE}_i}{\sum_j 1 / \mathrm{MSE}_j}
-
-    The best weights if errors of different models are uncorrelated.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (n, k)
-        Of k models, finite.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.evaluation import inverse_error_weights
-    >>> inverse_error_weights(np.array([[1.0, 2.0], [-1.0, -2.0]]))
-    array([0.8, 0.2])
-    """
-    mse = (errors**2).mean(0)
-    best = mse.min()  # all are divided by it, so that the inverse of a small one is finite
-    if best == 0:
-        return (mse == 0) / (mse == 0).sum()
-    return (best / mse) / (best / mse).sum()
-
-
-def stacked_weights(errors: np.ndarray) -> np.ndarray:
-    r"""Weights that make the mean squared error of the combination least (Breiman, 1996).
-
-    .. math:: \min_w \sum_t \Big( \sum_i w_i e_{it} \Big)^2, \quad
-              w_i \ge 0, \quad \sum_i w_i = 1
-
-    As weights sum to one, the error of the combination is that of the errors.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (n, k)
-        Of k models, finite.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.evaluation import stacked_weights
-    >>> stacked_weights(np.array([[1.0, -1.0], [-1.0, 1.0]])).round(3)
-    array([0.5, 0.5])
-    """
-    k = errors.shape[1]
-    # Errors of size one, beside which the weight of the other equation is large, whatever the data.
-    size = np.sqrt((errors**2).sum(0).max())
-    if size == 0:
-        return np.full(k, 1 / k)
-    # The triangle of a QR decomposition has the same sums of squares in k rows.
-    triangle = np.linalg.qr(errors / size, mode="r")
-    rows = np.vstack([triangle, np.full((1, k), _HEAVY)])
-    weights = nnls(rows, np.append(np.zeros(len(triangle)), _HEAVY))[0]
-    return weights / weights.sum()
-
-
-_RULES = {"inverse-error": inverse_error_weights, "stacked": stacked_weights}

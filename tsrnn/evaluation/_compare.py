@@ -109,6 +109,7 @@ def compare(
     Measures of a model are means over series of the measure of each series, over all its windows
     and steps. sMAPE is in percent, :math:`200 |y - f| / (|y| + |f|)`. CRPS is an approximation by
     the mean pinball loss of the quantiles that the intervals give, with the point as the median.
+    MSIS is the Winkler score of an interval over the scale of MASE.
     Models are sorted by the measure that is next to the loss: RMSE or MAE, RMSSE or MASE in a
     panel with scales, QLIKE.
 

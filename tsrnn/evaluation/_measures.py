@@ -63,6 +63,8 @@ def measure(
         for table, of in ((by_series, ids), (by_cell, cell_series)):
             table["MASE"] = table["MAE"] / scale.mae[of, None]
             table["RMSSE"] = table["RMSE"] / np.sqrt(scale.mse[of, None])
+            for name in [name for name in table if name.startswith("Winkler-")]:
+                table[name.replace("Winkler", "MSIS")] = table[name] / scale.mae[of, None]
     overall = {key: _means(values.T, np.zeros(len(ids), int)) for key, values in by_series.items()}
     by_step = {key: _means(values.T, cell_step) for key, values in by_cell.items()}
     notes: list[str] = []

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from tsrnn.contract import last_step, level_name
+from tsrnn.contract import Forecaster, fit_panels_together, last_step, level_name
 from tsrnn.data import Layout, Panel, write_stamps
 from tsrnn.evaluation._forecasts import KEYS
 
@@ -144,3 +144,12 @@ def _check_equal(values: Any, expected: pd.Index, noun: str) -> None:
             f"forecasts are of other {noun} than asked for: {values[row]!r} in place of "
             f"{expected[row]!r} in row {row}"
         )
+
+
+def fit_member(name: str, member: Forecaster, panels: Sequence[Panel]) -> list[Forecaster]:
+    """Clones of a member of a combination, each fitted to a panel."""
+    try:
+        return fit_panels_together(member, [panel_shown(member, panel) for panel in panels])
+    except Exception as error:
+        error.add_note(f"raised by the member {name!r} of the combination")
+        raise

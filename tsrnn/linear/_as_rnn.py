@@ -37,15 +37,18 @@ class Recursion(NamedTuple):
     Attributes
     ----------
     equation : DifferenceEquation
-    outputs : ndarray of shape (n,)
+    outputs : ndarray of shape (n,), optional
         h before the first observation, at all lags.
-    inputs : ndarray of shape (m,)
+    inputs : ndarray of shape (m,), optional
         x before the first observation, at all lags.
+    start : ndarray of shape (r n,), optional
+        State of the layer, of a model that does not start from a past that stood still.
     """
 
     equation: DifferenceEquation
-    outputs: np.ndarray
-    inputs: np.ndarray
+    outputs: np.ndarray | None = None
+    inputs: np.ndarray | None = None
+    start: np.ndarray | None = None
 
 
 class AsRNN:
@@ -83,13 +86,14 @@ class AsRNN:
         """State of `to_rnn`'s layer before the first input, (1, 1, state), to be given as hx.
 
         That of a past in which recursion and inputs stood where the model has them stand before
-        the data.
+        the data; of smoothing models that of their states before the first row.
         """
-        (recurrent, inputs, intercept), outputs, before = self._unit_recursion(unit)
-        terms = recurrent @ outputs + inputs @ before
-        # Part i of the state holds what lags i and more add; the first, h_1, the intercept too.
-        state = np.cumsum(terms[::-1], 0)[::-1].copy()
-        state[0] += intercept
+        (recurrent, inputs, intercept), outputs, before, state = self._unit_recursion(unit)
+        if state is None:
+            terms = recurrent @ outputs + inputs @ before
+            # Part i of the state holds what lags i and more add; the first, h_1, the intercept too.
+            state = np.cumsum(terms[::-1], 0)[::-1].copy()
+            state[0] += intercept
         return torch.from_numpy(state.reshape(1, 1, -1))
 
     @classmethod

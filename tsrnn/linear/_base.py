@@ -171,6 +171,11 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         return self._series(criteria(self.estimates_).aic, "aic")
 
     @property
+    def aicc_(self) -> pd.Series:
+        """Akaike's information criterion, corrected for few observations."""
+        return self._series(criteria(self.estimates_).aicc, "aicc")
+
+    @property
     def bic_(self) -> pd.Series:
         """Schwarz' Bayesian information criterion."""
         return self._series(criteria(self.estimates_).bic, "bic")

@@ -45,7 +45,11 @@ class Deferred(SeriesArrays):
 
     def select(self, series: np.ndarray) -> Deferred:
         """Matrices of some units, which are computed with those of all."""
-        return Deferred(lambda: {name: each[series] for name, each in self.matrices.items()})
+        return Deferred(_selected, self, series)  # no lambda: a fitted model can be pickled
+
+
+def _selected(deferred: Deferred, series: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: each[series] for name, each in deferred.matrices.items()}
 
 
 class OnDemand:
@@ -97,6 +101,8 @@ class Estimates(SeriesArrays):
         Warnings in words.
     starts, agreement : integer array of shape (N,) or None
         Starting values tried, and how many of them came close to the highest log-likelihood.
+    n_params : integer array of shape (N,) or None
+        Parameters of each unit that were estimated, where units differ in them.
     """
 
     names: tuple[str, ...]
@@ -113,6 +119,7 @@ class Estimates(SeriesArrays):
     messages: tuple[tuple[str, ...], ...]
     starts: np.ndarray | None = None
     agreement: np.ndarray | None = None
+    n_params: np.ndarray | None = None
 
     @classmethod
     def empty(cls, names: tuple[str, ...]) -> Estimates:
@@ -178,9 +185,7 @@ class Estimates(SeriesArrays):
         """Estimates of `n_units` units: these are of `units`, the others failed for `reasons`."""
         if np.array_equal(units, np.arange(n_units)):
             return self  # with what is deferred
-        arrays: dict[str, Any] = {
-            name: _spread(getattr(self, name), n_units, units) for name in BY_UNIT
-        }
+        arrays = _by_unit([self], partial(_spread, n_units=n_units, units=units))
         messages: list[tuple[str, ...]] = [()] * n_units
         for i, reason in reasons.items():
             messages[i] = (reason,)
@@ -189,8 +194,9 @@ class Estimates(SeriesArrays):
         return replace(self, **arrays, messages=tuple(messages))
 
 
+DERIVATIVES = ("gradient", "hessian", "opg", "information")
 # Not in the class, where dataclass would take them for defaults.
-for _name in ("gradient", "hessian", "opg", "information"):
+for _name in DERIVATIVES:
     setattr(Estimates, _name, OnDemand(_name))
 
 
@@ -198,25 +204,40 @@ def concatenated(parts: list[Estimates]) -> Estimates:
     """Estimates of units one after the other, of one model."""
     if len(parts) == 1:
         return parts[0]
-    arrays: dict[str, Any] = {
-        name: None
-        if getattr(parts[0], name) is None
-        else np.concatenate([getattr(part, name) for part in parts])
-        for name in BY_UNIT
-    }
+    arrays = _by_unit(parts, np.concatenate)
     messages = tuple(chain.from_iterable(part.messages for part in parts))
     return replace(parts[0], **arrays, messages=messages)
 
 
 BY_UNIT = (
-    "params", "loglik", "n_obs", "gradient", "hessian", "opg", "information", "iterations",
-    "converged", "fixed", "starts", "agreement",
+    "params", "loglik", "n_obs", *DERIVATIVES, "iterations", "converged", "fixed", "starts",
+    "agreement", "n_params",
 )  # fmt: skip
 
 
-def _spread(array: np.ndarray | None, n_units: int, units: np.ndarray) -> np.ndarray | None:
-    if array is None:
-        return None
+def _by_unit(
+    parts: list[Estimates], join: Callable[[list[np.ndarray]], np.ndarray]
+) -> dict[str, Any]:
+    """Arrays by unit of some estimates, joined; what is deferred in one of them stays so."""
+    fields: dict[str, list[Any]] = {name: [vars(part)[name] for part in parts] for name in BY_UNIT}
+    waiting = [
+        name for name, values in fields.items() if any(isinstance(v, Deferred) for v in values)
+    ]
+    later = Deferred(_joined, parts, waiting, join)
+    return {
+        name: later if name in waiting else None if values[0] is None else join(values)
+        for name, values in fields.items()
+    }
+
+
+def _joined(
+    parts: list[Estimates], names: list[str], join: Callable[[list[np.ndarray]], np.ndarray]
+) -> dict[str, np.ndarray]:
+    return {name: join([getattr(part, name) for part in parts]) for name in names}
+
+
+def _spread(parts: list[np.ndarray], n_units: int, units: np.ndarray) -> np.ndarray:
+    (array,) = parts
     missing = np.nan if array.dtype.kind == "f" else 0
     full = np.full((n_units, *array.shape[1:]), missing, array.dtype)
     full[units] = array

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from tsrnn.contract import SeriesArrays, with_intervals
+from tsrnn.contract import SeriesArrays, unit_index, with_intervals
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
@@ -19,6 +19,18 @@ from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._inference import covariance
 
 Arrays = dict[str, np.ndarray]
+
+
+def all_given(
+    samples: Iterable[tuple[Any, dict[int, str]]], panel: Panel, given: np.ndarray | None
+) -> Iterator[tuple[Any, dict[int, str]]]:
+    """Samples of a univariate family; a ValueError where parameters are given for one refused."""
+    for sample, refused in samples:
+        if refused and given is not None:
+            unit, reason = next(iter(refused.items()))
+            label = unit_index(panel.layout, panel.ids, multivariate=False)[unit]
+            raise ValueError(f"{label!r} cannot be filtered: {reason}")
+        yield sample, refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +190,10 @@ class Family(ABC):
     def covariance(self, estimates: Estimates, constants: Arrays, kind: str) -> np.ndarray:
         """Covariance (N, k, k) of the parameters."""
         return covariance(estimates, kind)
+
+    def names_of(self, constants: Arrays) -> tuple[str, ...]:
+        """Names of the parameters that a unit has, of a family that chooses among models."""
+        return self.names
 
     def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
         """Further lines on the left of the summary's head, of a unit with parameters (k,)."""

@@ -384,7 +384,7 @@ class FittedLinear(FittedModel[LinearState]):
                 "sample": ("int64", (2, n_series)),
                 _SCALE: ("float64", (n_series, data.n_targets)),
             },
-            may_lack=[f"{_ESTIMATES}{name}" for name in ("information", "starts", "agreement")],
+            may_lack=[_ESTIMATES + name for name in ("information", *_MAY_LACK)],
         )
         check_arrays(
             state, {_STATE + name: ("float64", (n_series, *s)) for name, s in shapes.items()}
@@ -426,6 +426,7 @@ FITTED: dict[str, Kind] = {
 }
 _ESTIMATES, _STATE, _SCALE = "estimates.", "state.", "target_scale"
 _ROWS_SEEN = ("state.steps", "state.rows")
+_MAY_LACK = ("starts", "agreement", "n_params")
 
 
 def _check_lags(value: Any, most: int, place: str) -> None:
@@ -441,7 +442,7 @@ def estimates_shapes(n_units: int, k: int) -> dict[str, tuple[str, tuple[int, ..
     """Dtype and shape of the arrays of the estimates of so many units and parameters."""
     matrices = dict.fromkeys(("hessian", "opg", "information"), ("float64", (n_units, k, k)))
     rows = dict.fromkeys(("params", "gradient"), ("float64", (n_units, k)))
-    counts = dict.fromkeys(("n_obs", "iterations", "starts", "agreement"), ("int64", (n_units,)))
+    counts = dict.fromkeys(("n_obs", "iterations", *_MAY_LACK), ("int64", (n_units,)))
     shapes = matrices | rows | counts
     shapes |= {
         "loglik": ("float64", (n_units,)),

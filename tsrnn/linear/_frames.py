@@ -132,6 +132,24 @@ def tidy(
     return repeated
 
 
+def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Columns (rows, C) with a row a unit and time: id, time, target, each where there are several.
+
+    Units are one below the other, in the order of their numbers.
+    """
+    layout, n_targets = panel.layout, panel.values.shape[1]
+    keys = _keys(layout, panel.ids.repeat(panel.lengths), panel.times)
+    series = np.repeat(np.arange(panel.n_series), panel.lengths)
+    target = np.tile(np.arange(n_targets), len(keys))
+    order = np.lexsort((target, np.repeat(series, n_targets)))  # stable: times stay in order
+    frame = keys.loc[keys.index.repeat(n_targets)].reset_index(drop=True)
+    if n_targets > 1:
+        frame["target"] = np.array(layout.target_names, dtype=object)[target]
+    for name, values in columns.items():
+        frame[name] = values.ravel()
+    return frame.iloc[order].reset_index(drop=True)
+
+
 def _keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
     """Ids and timestamps as in the data, a row each; pandas for every data."""
     as_pandas = replace(layout, backend="pandas")

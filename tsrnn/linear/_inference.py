@@ -139,6 +139,7 @@ class Criteria(NamedTuple):
     aic: np.ndarray
     bic: np.ndarray
     hqic: np.ndarray
+    aicc: np.ndarray
 
 
 def standard_errors(cov: np.ndarray) -> np.ndarray:
@@ -174,14 +175,21 @@ def criteria(estimates: Estimates) -> Criteria:
 
     .. math::
         \mathrm{AIC} = 2k - 2 \ell, \quad \mathrm{BIC} = k \log T - 2 \ell, \quad
-        \mathrm{HQIC} = 2k \log \log T - 2 \ell
+        \mathrm{HQIC} = 2k \log \log T - 2 \ell, \quad
+        \mathrm{AICc} = \mathrm{AIC} + \frac{2k (k + 1)}{T - k - 1}
 
     with all k parameters counted, as statsmodels and arch do, also those on a boundary.
     """
-    k, n = len(estimates.names), np.where(estimates.fitted, estimates.n_obs, np.nan)
+    k = len(estimates.names) if estimates.n_params is None else estimates.n_params
+    n = np.where(estimates.fitted, estimates.n_obs, np.nan)
     deviance = -2 * estimates.loglik
+    aic, left = deviance + 2 * k, n - k - 1
     return Criteria(
-        deviance + 2 * k, deviance + k * np.log(n), deviance + 2 * k * np.log(np.log(n))
+        aic,
+        deviance + k * np.log(n),
+        deviance + 2 * k * np.log(np.log(n)),
+        # with as many parameters as rows there is no correction, and the model is the last choice
+        np.where(left > 0, aic + 2 * k * (k + 1) / np.where(left > 0, left, 1.0), aic + np.inf),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from scipy.linalg import lapack
 from tqdm import tqdm
 
@@ -55,6 +56,7 @@ class Optimum(NamedTuple):
 
 
 Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
+GiveUp = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
 _MOST_DAMPING = 1e12  # a step so damped is rounding
@@ -76,6 +78,7 @@ def maximise(
     last_step: float = 0.0,
     max_iter: int = 100,
     progress: str = "",
+    give_up: GiveUp | None = None,
 ) -> Optimum:
     r"""Climb to a maximum of the log-likelihood of every unit.
 
@@ -106,6 +109,9 @@ def maximise(
     max_iter : int, default 100
     progress : str, optional
         What a bar of the evaluations says; there is none without it.
+    give_up : callable, optional
+        ``give_up(units (n,), value (n,), decrement (n,))`` names, before every step, units that
+        go no further, by a mask (n,).
 
     Returns
     -------
@@ -120,9 +126,8 @@ def maximise(
             return evaluation
 
         function = counted if progress else evaluate
-        return _Search(function, start, lower, upper, (scoring, newton), (tol, last_step)).run(
-            max_iter
-        )
+        search = _Search(function, start, lower, upper, (scoring, newton), (tol, last_step))
+        return search.run(max_iter, give_up)
 
 
 def agreement_of(values: np.ndarray) -> np.ndarray:
@@ -163,11 +168,15 @@ class _Search:
         )  # fmt: skip
         self._retire(~usable, no)
 
-    def run(self, max_iter: int) -> Optimum:
+    def run(self, max_iter: int, give_up: GiveUp | None) -> Optimum:
         for _ in range(max_iter):
             if not len(self.units):
                 break
             step, self.decrement = self._step()
+            if give_up is not None:
+                dropped = give_up(self.units, self.value, self.decrement)
+                step = step[~dropped]
+                self._retire(dropped, ~dropped)
             trial = self.params + step
             if self._bounded:
                 trial = np.clip(trial, self.lower, self.upper)
@@ -295,6 +304,7 @@ def _solve(
     return step / root, failed
 
 
+_LARGE = 5  # parameters from which a call of LAPACK costs less than its work
 _SMALLEST = 1e-14  # square of a diagonal element of the factor, for a matrix of unit diagonal
 
 
@@ -305,9 +315,20 @@ def solve_positive(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray,
     or so nearly that the solution means nothing.
     """
     n, k = right.shape
-    one_by_one = n <= 4 * k  # a call for each costs less than vectors that are so short
-    solutions, failed = (_each if one_by_one else _together)(matrices, right)
+    if k >= _LARGE and n > 1:
+        solutions, failed = _batched(matrices, right)
+    else:
+        one_by_one = n <= 4 * k  # a call for each costs less than vectors that are so short
+        solutions, failed = (_each if one_by_one else _together)(matrices, right)
     return solutions, failed | ~np.isfinite(solutions).all(1)
+
+
+def _batched(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    factors, info = torch.linalg.cholesky_ex(torch.from_numpy(matrices))
+    failed = info.numpy() != 0
+    failed |= ~(np.einsum("nii->ni", factors.numpy()).min(1) ** 2 > _SMALLEST)
+    columns = torch.from_numpy(np.ascontiguousarray(right)[:, :, None])
+    return torch.cholesky_solve(columns, factors)[:, :, 0].numpy(), failed
 
 
 def _each(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -46,7 +46,7 @@ def summarise(forecaster: LinearForecaster, unit: Any, cov_type: str | None) -> 
 def _summary_of_unit(forecaster: LinearForecaster, i: int, cov_type: str | None) -> LinearSummary:
     cov_type = forecaster.arguments_.cov_type if cov_type is None else cov_type
     fitted, family = forecaster.fitted_, forecaster.fitted_.family
-    estimates = fitted.estimates.select(np.array([i]))
+    estimates, (params, constants) = fitted.estimates.select(np.array([i])), fitted.unit(i)
     cov = fitted.covariance(cov_type)[i : i + 1]
     notes = list(estimates.messages[0])
     if estimates.fitted[0] and not estimates.fixed.all():
@@ -61,13 +61,13 @@ def _summary_of_unit(forecaster: LinearForecaster, i: int, cov_type: str | None)
         **_sample_facts(fitted, i),
         "Covariance Type": cov_type,
         **family.conventions,
-        **family.facts(*fitted.unit(i)),
+        **family.facts(params, constants),
     }
     return LinearSummary(
         title=f"{type(forecaster).__name__} Results",
         model=model,
         fit=_fit_facts(estimates),
-        params=_table(estimates, standard_errors(cov)),
+        params=_table(estimates, standard_errors(cov)).loc[list(family.names_of(constants))],
         tests=_residual_tests(fitted, i),
         notes=notes,
     )

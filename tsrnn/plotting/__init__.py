@@ -1,6 +1,7 @@
 """Plots; the only place that knows matplotlib."""
 
 from tsrnn.plotting._accuracy import plot_backtest, plot_comparison, plot_diagnostics
+from tsrnn.plotting._components import plot_components
 from tsrnn.plotting._contributions import plot_contributions
 from tsrnn.plotting._correlations import plot_correlations
 from tsrnn.plotting._feature_history import plot_feature_history
@@ -14,6 +15,7 @@ __all__ = [
     "plot_architectures",
     "plot_backtest",
     "plot_comparison",
+    "plot_components",
     "plot_contributions",
     "plot_correlations",
     "plot_diagnostics",

@@ -35,7 +35,10 @@ from tsrnn.reporting._html import (
 
 # Of coverage and width there is no lowest that would be the best.
 _LOWER_IS_BETTER = frozenset(
-    ["MAE", "MSE", "RMSE", "MASE", "RMSSE", "sMAPE", "OWA", "pinball", "CRPS", "QLIKE", "Winkler"]
+    [
+        *("MAE", "MSE", "RMSE", "MASE", "RMSSE", "sMAPE", "OWA"),
+        *("pinball", "CRPS", "QLIKE", "Winkler", "MSIS"),
+    ]
 )
 _PAIRS = 8  # models up to which the test of every pair is shown
 _PAIRS_BY_STEP = 4  # and those by step, and of encompassing

@@ -14,6 +14,7 @@ from tsrnn.evaluation import backtest, compare
 from tsrnn.tuning._space import suggest, whole_space
 
 MEASURES = ("MAE", "RMSE", "MASE", "RMSSE", "sMAPE", "pinball", "CRPS")
+INTERVALS = ("Winkler-", "MSIS-")  # and the level
 NAME = "model"  # column of the forecasts
 READING = ("target", "id_col", "time_col", "freq")
 
@@ -44,8 +45,8 @@ def objective(
         As in `tsrnn.backtest`.
     metric : str or callable, default "MAE"
         A measure of `tsrnn.compare`: "MAE", "RMSE", "MASE", "RMSSE", "sMAPE", and with `level`
-        "pinball", "CRPS" or "Winkler-80"; or a function of the frame of the backtest, in which
-        forecasts are the column ``model``. Lower is better.
+        "pinball", "CRPS", "Winkler-80" or "MSIS-80"; or a function of the frame of the
+        backtest, in which forecasts are the column ``model``. Lower is better.
     space : mapping of str, optional
         As in `suggest`.
 
@@ -74,7 +75,7 @@ def objective(
     ['order.d', 'order.p', 'order.q']
     """
     whole_space(forecaster, space)
-    known = isinstance(metric, str) and (metric in MEASURES or metric.startswith("Winkler-"))
+    known = isinstance(metric, str) and (metric in MEASURES or metric.startswith(INTERVALS))
     if not known and not callable(metric):
         raise ValueError(
             f"metric must be one of {MEASURES}, 'Winkler-80' for level=80, or a function of the "

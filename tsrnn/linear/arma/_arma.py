@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,20 +20,22 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, all_given, normal_forecasts
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear.arma._filter import (
-    draw_errors,
-    filter_start,
-    forecast_moments,
-    innovations,
-    inputs_of,
-    last_state,
-    state_size,
+from tsrnn.linear.arma._filter import inputs_of
+from tsrnn.linear.arma._fit import (
+    Sample,
+    Search,
+    ends_at,
+    estimates_of,
+    samples,
+    search,
+    seasonal_search,
 )
-from tsrnn.linear.arma._fit import Sample, Search, ends_at, estimates_of, samples, search
 from tsrnn.linear.arma._prepare import batches, rows_of, unit_data
-from tsrnn.linear.arma._results import ARMAResults, check_admissible
+from tsrnn.linear.arma._results import ARMAResults, check_admissible, recursions
+from tsrnn.linear.arma._seasonal_filter import whole
+from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood
 from tsrnn.linear.arma._specification import Specification, arma_specification
 
 
@@ -58,17 +62,26 @@ class ARMAFamily(Family):
 
     @property
     def title(self) -> str:
-        p, d, q = self.spec.p, self.spec.d, self.spec.q
+        spec = self.spec
+        p, d, q = spec.p, spec.d, spec.q
+        if spec.m:
+            seasonal = f"({spec.P}, {spec.D}, {spec.Q})[{spec.m}]"
+            return f"Seasonal ARIMA({p}, {d}, {q}){seasonal}, trend {spec.trend!r}"
         orders = (p, d, q) if d else (p, q)
         return f"AR{'I' * bool(d)}MA{orders}, trend {self.spec.trend!r}"
 
     @property
+    def recursions(self) -> ModuleType:
+        """Filter, forecasts and draws at the orders of the family."""
+        return recursions(self.spec)
+
+    @property
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"memory": (self.n_targets, state_size(self.spec))}
+        return {"memory": (self.n_targets, self.recursions.state_size(self.spec))}
 
     @property
     def conventions(self) -> dict[str, str]:
-        exact, d = self.spec.exact, self.spec.d
+        exact, d = self.spec.exact, self.spec.lost
         state = "stationary" if exact else "zero"
         return {
             "Likelihood": "exact" if exact else "conditional",
@@ -77,22 +90,20 @@ class ARMAFamily(Family):
 
     @property
     def n_arma(self) -> int:
-        return self.spec.p + self.spec.q
+        return self.spec.p + self.spec.q + self.spec.P + self.spec.Q
 
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-        labels = unit_index(panel.layout, panel.ids, multivariate=False)
         if given is not None:
+            labels = unit_index(panel.layout, panel.ids, multivariate=False)
             check_admissible(self.spec, given, labels)
-        for units in batches(panel):
-            for sample, refused in samples(self.spec, units, *unit_data(panel, units)):
-                if refused and given is not None:
-                    unit, reason = next(iter(refused.items()))
-                    raise ValueError(f"{labels[unit]!r} cannot be filtered: {reason}")
-                yield sample, refused
+        parts = (samples(self.spec, units, *unit_data(panel, units)) for units in batches(panel))
+        return all_given(chain.from_iterable(parts), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Search:
+        if isinstance(sample.likelihood, SeasonalLikelihood):
+            return seasonal_search(sample.prepared, sample.likelihood, self.n_starts)
         return search(sample.prepared, sample.likelihood, self.n_starts)
 
     def given(self, sample: Sample, params: np.ndarray) -> Search:
@@ -103,13 +114,15 @@ class ARMAFamily(Family):
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         spec, params, n_targets = self.spec, units.params, self.n_targets
-        state = np.full((len(params), state_size(spec)), np.nan)
+        state = np.full((len(params), self.recursions.state_size(spec)), np.nan)
         for numbers in fitted_batches(panel, units):
             series = numbers // n_targets
             y, exog = unit_data(panel, numbers)
-            start = filter_start(spec, params[numbers], y, exog, steps[series])
+            start = self.recursions.filter_start(spec, params[numbers], y, exog, steps[series])
             left = panel.lengths[series] - start.rows
-            state[numbers] = last_state(spec, params[numbers], start.inputs, start.state, left)
+            state[numbers] = self.recursions.last_state(
+                spec, params[numbers], start.inputs, start.state, left
+            )
         return {"memory": state.reshape(panel.n_series, n_targets, -1)}
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
@@ -119,7 +132,7 @@ class ARMAFamily(Family):
             series = numbers // self.n_targets
             y, exog = unit_data(panel, numbers)
             inputs = inputs_of(spec, y, exog, steps[series])
-            after[numbers] = last_state(
+            after[numbers] = self.recursions.last_state(
                 spec, params[numbers], inputs, after[numbers], panel.lengths[series]
             )
         return {"memory": after.reshape(before.shape)}
@@ -131,7 +144,7 @@ class ARMAFamily(Family):
         states = last.reshape(len(units.params), -1)
         mean, variance = (
             part.reshape(len(last), n_targets, ahead.h).swapaxes(1, 2)
-            for part in forecast_moments(self.spec, units.params, states, by_unit)
+            for part in self.recursions.forecast_moments(self.spec, units.params, states, by_unit)
         )
         return normal_forecasts(mean, variance, levels)
 
@@ -141,7 +154,9 @@ class ARMAFamily(Family):
         h, mean = ahead.h, self.forecast(state, units, ahead, [])[""]
         last, fitted = state["memory"].reshape(len(units.params), -1), units.fitted
         errors = np.full((len(units.params), h, n), np.nan)
-        errors[fitted] = draw_errors(self.spec, units.params[fitted], last[fitted], (h, n), rng)
+        errors[fitted] = self.recursions.draw_errors(
+            self.spec, units.params[fitted], last[fitted], (h, n), rng
+        )
         return mean + errors.reshape(-1, self.n_targets, h, n).transpose(3, 0, 2, 1)
 
     def in_sample(
@@ -150,8 +165,10 @@ class ARMAFamily(Family):
         errors, scaled = [], []
         for numbers in fitted_batches(panel, units):
             params, (y, exog) = units.params[numbers], unit_data(panel, numbers)
-            start = filter_start(self.spec, params, y, exog, steps[numbers // self.n_targets])
-            e, v = innovations(self.spec, params, start, y.shape[1])
+            start = self.recursions.filter_start(
+                self.spec, params, y, exog, steps[numbers // self.n_targets]
+            )
+            e, v = self.recursions.innovations(self.spec, params, start, y.shape[1])
             errors.append((numbers, e))
             # forecasts without error have a variance of rounding, which may be below 0
             scaled.append((numbers, e / np.sqrt(np.where(v > 0, v, np.nan))))
@@ -162,17 +179,23 @@ class ARMAFamily(Family):
             return None
         spec, small = self.spec, smaller.spec
         lags = spec.p - small.p, spec.q - small.q
+        seasonal = spec.P - small.P, spec.Q - small.Q
         regressors = set(small.regressors) <= set(spec.regressors)
         trend = set(small.trend) - {"n"} <= set(spec.trend)
-        if not (min(lags) >= 0 and small.d == spec.d and regressors and trend):
+        same = (small.d, small.D) == (spec.d, spec.D) and small.m in (0, spec.m)
+        if not (min(*lags, *seasonal) >= 0 and same and regressors and trend):
             return None
-        return Restriction(reason=COMMON_FACTORS if min(lags) > 0 else "")
+        common = min(lags) > 0 or min(seasonal) > 0
+        return Restriction(reason=COMMON_FACTORS if common else "")
 
     def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
         spec = self.spec
-        phi, theta = params[spec.n_mean : -1][: spec.p], params[spec.n_mean : -1][spec.p :]
-        r = max(spec.p, spec.q, 1)
-        phi, theta = padded(phi, r), padded(theta, r)
+        if spec.m:  # all lags of the multiplied polynomials, differences among them
+            phi, theta = (lags[:, 0] for lags in whole(spec, params[None]))
+        else:
+            phi, theta = params[spec.n_mean : -1][: spec.p], params[spec.n_mean : -1][spec.p :]
+            r = max(spec.p, spec.q, 1)
+            phi, theta = padded(phi, r), padded(theta, r)
         mu = params[:1] if "c" in spec.trend else np.zeros(1)
         equation = DifferenceEquation(
             -theta[:, None, None], (phi + theta)[:, None, None], mu * (1 - phi.sum())
@@ -202,7 +225,7 @@ def fitted_batches(panel: Panel, units: Units) -> Iterator[np.ndarray]:
 
 @with_shared_arguments
 class ARMA(ARMAResults):
-    r"""ARMA and ARIMA models with regressors by maximum likelihood, one series or many.
+    r"""ARMA, ARIMA and seasonal ARIMA models with regressors by maximum likelihood.
 
     .. math::
 
@@ -213,11 +236,16 @@ class ARMA(ARMAResults):
     :math:`\theta(B) = 1 + \theta_1 B + \dots + \theta_q B^q`. Its one-step forecasts are the
     states of a linear recurrent network, for p = q = 1
     :math:`h_t = \Theta h_{t-1} + (\Phi - \Theta) y_{t-1}` with :math:`\Phi = \phi_1` and
-    :math:`\Theta = -\theta_1` (Cai et al., 2026, section 2.1).
+    :math:`\Theta = -\theta_1` (Cai et al., 2026, section 2.1). A seasonal model multiplies
+    polynomials of the season,
+
+    .. math::
+
+        \phi(B) \Phi(B^m) (1 - B)^d (1 - B^m)^D u_t = \theta(B) \Theta(B^m) e_t
 
     Every series and target is fitted by itself, all of them in one batch: Fisher scoring, then
-    Newton's method, with exact derivatives. Names, parameters and log-likelihood are those of
-    statsmodels' ARIMA.
+    Newton's method, with exact derivatives; seasonal ones by a quasi-Newton method. Names,
+    parameters and log-likelihood are those of statsmodels' ARIMA and SARIMAX.
 
     Parameters
     ----------
@@ -227,15 +255,18 @@ class ARMA(ARMAResults):
         derivatives are differences of exact gradients, of some ten digits.
     trend : {"n", "c", "t", "ct"}, optional
         Among the regressors: nothing, a constant (parameter ``const``), the number of the row
-        from 1 (``drift``), or both. By default "c" with d = 0, else "n". Terms of an order
-        below d are refused.
+        from 1 (``drift``), or both. By default "c" with d = D = 0, else "n". Terms of an order
+        below d + D are refused.
     likelihood : {"exact", "conditional"}
         From the stationary distribution of the state, or from a state that is zero before the
-        first row. With d > 0 both are given the first d observations.
+        first row. With differences both are given the first d + m D observations.
     n_starts : int, optional
         Starting values of every series, besides the optima of the models nested in this one. By
         default one, and all kinds that are known to matter where that leaves doubt.
         `agreement_` says how many of `starts_` reached the highest log-likelihood.
+    seasonal_order : tuple of int, optional
+        (P, D, Q, m): lags, differences and lags of innovations that are m rows apart, such as
+        (0, 1, 1, 12) of monthly data. The lags of the multiplied polynomials may be up to 250.
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg" (statsmodels' default), "information",
         "robust" or "bollerslev-wooldridge".
@@ -251,19 +282,23 @@ class ARMA(ARMAResults):
     each other or a root of the moving average is close to the unit circle, which is where
     others exist. They are stationary, and invertible but for roots on the unit circle, which
     is a boundary: parameters there have no standard error, nor have those of roots that cancel.
-    With the conditional likelihood, roots of the autoregression are not restricted.
+    With the conditional likelihood, roots of the autoregression are not restricted, but those of
+    seasonal models are stationary as well.
 
     Intervals are normal, take the parameters as known, and hold if the model is right. Rows are
     counted on the calendar, from the first one fitted to, also where `predict` is given data
     that begin elsewhere. Regressors must be known for every row.
 
-    `to_rnn` is the network of the series less drift and regressors, differenced d times.
+    `to_rnn` is the network of the series less drift and regressors, differenced d times; that of a
+    seasonal model is of the series itself, its differences among the roots of the recurrence.
 
     References
     ----------
     Hannan, E., Rissanen, J. (1982). Recursive estimation of mixed autoregressive-moving average
     order. Biometrika.
     de Jong, P. (1988). The likelihood for a state space model. Biometrika.
+    Pearlman, J. (1980). An algorithm for the exact likelihood of a high-order autoregressive-
+    moving average process. Biometrika.
     Cai, Li, Huang and Li (2026), section 2.1.
 
     Examples
@@ -290,6 +325,7 @@ class ARMA(ARMAResults):
         trend: str | None = None,
         likelihood: str = "exact",
         n_starts: int | None = None,
+        seasonal_order: tuple[int, int, int, int] | None = None,
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
@@ -297,6 +333,12 @@ class ARMA(ARMAResults):
         self.trend = trend
         self.likelihood = likelihood
         self.n_starts = n_starts
+        self.seasonal_order = seasonal_order
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        super()._update_header(header)
+        header["params"].setdefault("seasonal_order", None)
 
     def _family(self, arguments: Arguments, data: FittedData) -> ARMAFamily:
         spec = arma_specification(arguments, data.exog_names)

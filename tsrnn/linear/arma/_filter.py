@@ -139,7 +139,8 @@ def state_size(spec: Specification) -> int:
 def filter_form(spec: Specification) -> Form:
     """Form of series in the units of the data, their levels in the state."""
     constant = "c" in spec.trend
-    return Form(spec.p, spec.q, spec.n_mean - constant, constant, spec.d, masked=True)
+    n_regressors = spec.n_mean - constant
+    return Form(spec.p, spec.q, n_regressors, constant, spec.d, True, spec.P, spec.Q, spec.m)
 
 
 def inputs_of(

@@ -17,6 +17,7 @@ from tsrnn.linear.arma._likelihood import Likelihood
 from tsrnn.linear.arma._polynomials import from_inverse_roots, inverse_roots, is_stable, reflected
 from tsrnn.linear.arma._prepare import Prepared, has_gaps, prepare, trend_and_regressors
 from tsrnn.linear.arma._profile import grid_maxima, has_profile
+from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, mirrored, seasonal_optimum
 from tsrnn.linear.arma._specification import Form, Specification
 from tsrnn.linear.arma._start import (
     drawn_starts,
@@ -46,12 +47,12 @@ class Sample:
     units : integer array of shape (n,)
         Their numbers.
     prepared : Prepared
-    likelihood : Likelihood
+    likelihood : Likelihood or SeasonalLikelihood
     """
 
     units: np.ndarray
     prepared: Prepared
-    likelihood: Likelihood
+    likelihood: Likelihood | SeasonalLikelihood
 
 
 def samples(
@@ -72,6 +73,8 @@ def samples(
         reasons = {int(units[chosen[i]]): reason for i, reason in refused.items()}
         if prepared is None:
             yield None, reasons
+        elif spec.m:
+            yield Sample(units[chosen[kept]], prepared, SeasonalLikelihood(spec, prepared)), reasons
         else:
             lanes = Lanes(prepared.inputs)
             likelihood = Likelihood(
@@ -185,6 +188,15 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
         starts[units], agreement[units], lower[units] = ends.starts, ends.agreement, ends.lower
     params = _mirrored(form, best.params)[0]
     return Search(best._replace(params=params), lower, starts, agreement)
+
+
+def seasonal_search(
+    prepared: Prepared, likelihood: SeasonalLikelihood, n_starts: int | None = None
+) -> Search:
+    """Maximise the likelihood of a seasonal model."""
+    best, starts, agreement = seasonal_optimum(prepared, likelihood, n_starts)
+    best = best._replace(params=mirrored(prepared.form, best.params))
+    return Search(best, np.full(len(best.value), np.nan), starts, agreement)
 
 
 def _search_nested(

@@ -25,30 +25,34 @@ def judge(
 
     `lower` (N,) is the log-likelihood with one lag less on both sides, where roots are close.
     """
-    ar = slice(form.n_mean, form.n_mean + form.p)
-    ma = slice(ar.stop, ar.stop + form.q)
     fixed = np.zeros(best.params.shape, dtype=bool)
     messages: dict[Any, list[str]] = defaultdict(list)
-    if form.p and form.q:
+    if form.p and form.q and not form.m:
         _judge_common_roots(form, best, lower, n_obs, fixed, messages)
-    if form.q:
+    _, *factors = form.parts(np.arange(form.n_params))
+    for ma, kind in ((factors[1], "MA"), (factors[3], "seasonal MA")):
+        if not len(ma):
+            continue
         modulus = np.abs(inverse_roots(-best.params[:, ma].T))
         for i in np.flatnonzero(modulus.max(0) > 1 - ON_CIRCLE):
             fixed[i, ma] = True
             messages[i].append(
-                "On the boundary: a root of the MA is on the unit circle. The limit of its "
-                "estimate is not normal: MA parameters have no standard errors. The series may "
-                "have been differenced once too often."
+                f"On the boundary: a root of the {kind} is on the unit circle. The limit of its "
+                f"estimate is not normal: {kind} parameters have no standard errors. The series "
+                "may have been differenced once too often."
             )
-    if form.p:
+    # A season counts once: its root carries over m rows.
+    for ar, kind, rows in ((factors[0], "AR", 1), (factors[2], "seasonal AR", form.m)):
+        if not len(ar):
+            continue
         roots = inverse_roots(best.params[:, ar].T)
         largest = np.take_along_axis(roots, np.abs(roots).argmax(0)[None], 0)[0]
         distance = 1 - np.abs(largest)
-        for i in np.flatnonzero(distance < NEAR_UNIT_ROOT / n_obs):
+        for i in np.flatnonzero(distance < NEAR_UNIT_ROOT * rows / n_obs):
             fixed[i, ar] |= distance[i] < ON_CIRCLE
             messages[i].append(
-                "Close to a unit root: the largest inverse root of the AR is "
-                f"{_root_text(largest[i])}. Normal intervals of AR parameters are not to be "
+                f"Close to a unit root: the largest inverse root of the {kind} is "
+                f"{_root_text(largest[i])}. Normal intervals of {kind} parameters are not to be "
                 "relied on; consider differencing."
             )
     for i in np.flatnonzero(~best.converged):

@@ -87,6 +87,14 @@ def reflected(phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return phi, factor
 
 
+def integration(d: int, D: int, m: int) -> np.ndarray:
+    """Coefficients (d + m D,) of the AR (1 - B)^d (1 - B^m)^D."""
+    polynomial = np.ones(1)
+    for lag in (1,) * d + (m,) * D:
+        polynomial = np.append(polynomial, np.zeros(lag)) - np.append(np.zeros(lag), polynomial)
+    return -polynomial[1:]
+
+
 def psi_weights(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
     r"""Weights psi (h + 1, N) of u_t = sum of psi_j e_{t-j}.
 

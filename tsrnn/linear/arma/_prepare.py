@@ -9,6 +9,7 @@ import numpy as np
 
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
+from tsrnn.linear.arma._polynomials import integration
 from tsrnn.linear.arma._specification import Form, Specification
 
 _BATCH = 2**22  # numbers in the inputs of a batch: 32 MB
@@ -140,18 +141,26 @@ def prepare(
     if reasons:
         y, seen, X = y[kept], seen[kept], X if len(X) == 1 else X[kept]
     # A gap would cost d + 1 differences: series with gaps keep their levels in the state instead.
-    in_state = gaps and spec.d > 0
+    in_state = gaps and spec.lost > 0
     if in_state:
-        y, X = _from_first(y, X, spec.d)
-    elif spec.d:
-        y, X = np.diff(y, spec.d, axis=1), np.diff(X, spec.d, axis=1)
+        y, X = _from_first(y, X, spec)
+    elif spec.lost:
+        y, X = differenced(spec, y), differenced(spec, X)
         if spec.constant:  # the differences of the trend are one: the constant
             X = X[:, :, 1:]
-    seen = np.isfinite(y) if spec.d else seen
+    seen = np.isfinite(y) if spec.lost else seen
     prepared, degenerate = _standardised(spec, y, seen, X, gaps, in_state)
     reasons |= {int(kept[i]): reason for i, reason in degenerate.items()}
     fine = np.setdiff1d(np.arange(len(kept)), list(degenerate))
     return (prepared.select(fine) if len(fine) else None), kept[fine], reasons
+
+
+def differenced(spec: Specification, values: np.ndarray) -> np.ndarray:
+    """Differences along the second axis, d times of neighbours and D times of seasons."""
+    values = np.diff(values, spec.d, axis=1)
+    for _ in range(spec.D):
+        values = values[:, spec.m :] - values[:, : -spec.m]
+    return values
 
 
 def _refusals(spec: Specification, y: np.ndarray, seen: np.ndarray, gaps: bool) -> dict[int, str]:
@@ -159,36 +168,54 @@ def _refusals(spec: Specification, y: np.ndarray, seen: np.ndarray, gaps: bool) 
     counts = np.count_nonzero(seen, axis=1)
     reasons = {}
     for i in np.flatnonzero(counts < spec.fewest):
+        seasonal = f" and seasonal order {(spec.P, spec.D, spec.Q, spec.m)}" if spec.m else ""
         reasons[int(i)] = (
-            f"{len(spec.names)} parameters of order {(spec.p, spec.d, spec.q)} need at least "
-            f"{spec.fewest} observations; the series has {counts[i]}. Take a lower order."
+            f"{len(spec.names)} parameters of order {(spec.p, spec.d, spec.q)}{seasonal} need at "
+            f"least {spec.fewest} observations; the series has {counts[i]}. Take a lower order."
         )
-    if gaps and spec.d > 1:
-        rows = seen.argmax(1)[:, None] + np.arange(spec.d)
+    if gaps and spec.lost > 1:
+        rows = seen.argmax(1)[:, None] + np.arange(spec.lost)
         rows = np.minimum(rows, y.shape[1] - 1)
         for i in np.flatnonzero(~np.take_along_axis(seen, rows, 1).all(1)):
             reasons.setdefault(
                 int(i),
-                f"with d = {spec.d} the first {spec.d} observations must follow each other. "
+                f"{differences_of(spec)} the first {spec.lost} observations must follow each "
+                "other. "
                 "Drop those before the first gap.",
             )
     return reasons
 
 
-def _from_first(y: np.ndarray, X: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows after the first d observations, less the polynomial through these.
+def differences_of(spec: Specification) -> str:
+    """Beginning of a message about what differencing needs."""
+    return f"with d = {spec.d}, D = {spec.D} and m = {spec.m}" if spec.D else f"with d = {spec.d}"
+
+
+def _from_first(y: np.ndarray, X: np.ndarray, spec: Specification) -> tuple[np.ndarray, np.ndarray]:
+    """Rows after the first ones, less what has these and differences of zero.
 
     The levels that a filter starts from are then zero, whatever the coefficients.
     """
-    N, T = y.shape
+    (N, T), lost = y.shape, spec.lost
     first = np.isfinite(y).argmax(1)
     rows = np.minimum(first[:, None] + np.arange(T), T - 1)
     after = first[:, None] + np.arange(T) < T
     y = np.where(after, np.take_along_axis(y, rows, 1), np.nan)
     X = np.take_along_axis(np.broadcast_to(X, (N, *X.shape[1:])), rows[:, :, None], 1)
-    powers = np.arange(T)[:, None] ** np.arange(d)
-    through = powers[d:] @ np.linalg.inv(powers[:d].astype(float))
-    return y[:, d:] - y[:, :d] @ through.T, X[:, d:] - through @ X[:, :d]
+    if spec.D:
+        return y[:, lost:] - _extended(y, spec), X[:, lost:] - _extended(X, spec)
+    powers = np.arange(T)[:, None] ** np.arange(lost)
+    through = powers[lost:] @ np.linalg.inv(powers[:lost].astype(float))
+    return y[:, lost:] - y[:, :lost] @ through.T, X[:, lost:] - through @ X[:, :lost]
+
+
+def _extended(values: np.ndarray, spec: Specification) -> np.ndarray:
+    """Rows after the first ones if all differences were zero."""
+    path = np.array(values)
+    weights = integration(spec.d, spec.D, spec.m)[::-1]
+    for t in range(spec.lost, values.shape[1]):
+        path[:, t] = np.tensordot(path[:, t - spec.lost : t], weights, (1, 0))
+    return path[:, spec.lost :]
 
 
 def _standardised(
@@ -203,7 +230,8 @@ def _standardised(
     masked = not seen.all()
     n_obs = np.count_nonzero(seen, axis=1)
     constant = spec.constant and not in_state
-    form = Form(spec.p, spec.q, X.shape[2], constant, spec.d if in_state else 0, masked)
+    levels = spec.d if in_state else 0
+    form = Form(spec.p, spec.q, X.shape[2], constant, levels, masked, spec.P, spec.Q, spec.m)
     y = np.where(seen, y, 0.0) if masked else y
     # Orthogonal columns and series of variance one: the search sees no units of the data.
     centre, X, orthogonal, collinear = _orthogonal(X, seen, n_obs, constant)
@@ -211,7 +239,7 @@ def _standardised(
     if constant:
         y = (y - middle[:, None]) * seen if masked else y - middle[:, None]
     size = np.sqrt(np.einsum("nt,nt->n", y, y) / n_obs + middle**2)
-    slopes, noise, square = _least_squares(y, X, seen, spec.d if in_state else 0)
+    slopes, noise, square = _least_squares(y, X, seen, spec if in_state else None)
     scale = np.sqrt(square)
     degenerate = _degenerate(scale <= _NOTHING * size, collinear, spec)
     scale[list(degenerate)] = 1.0  # refused, and no division by zero
@@ -257,16 +285,21 @@ def _orthogonal(
 
 
 def _least_squares(
-    y: np.ndarray, X: np.ndarray, seen: np.ndarray, d: int
+    y: np.ndarray, X: np.ndarray, seen: np.ndarray, spec: Specification | None
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Coefficients, residuals if differenced, and their mean square."""
-    if d == 0:
+    """Coefficients, residuals if they are to be differenced as `spec` says, their mean square."""
+    if spec is None:
         n_obs = np.count_nonzero(seen, axis=1)
         slopes = np.einsum("nt,ntm->nm", y, X) / n_obs[:, None]
         noise = y - np.einsum("ntm,nm->nt", X, slopes) if X.shape[2] else y
         return slopes, None, np.einsum("nt,nt->n", noise, noise) / n_obs
-    for _ in range(d):
-        y, X, seen = np.diff(y, axis=1), np.diff(X, axis=1), seen[:, 1:] & seen[:, :-1]
+    if spec.D:  # rows before the first ones are zero, and seen
+        before = ((0, 0), (spec.lost, 0))
+        y, X = np.pad(y, before), np.pad(X, (*before, (0, 0)))
+        seen = np.pad(seen, before, constant_values=True)
+    y, X = differenced(spec, y), differenced(spec, X)
+    for step in (1,) * spec.d + (spec.m,) * spec.D:
+        seen = seen[:, step:] & seen[:, :-step]
     y, X = np.where(seen, y, 0.0), np.where(seen[:, :, None], X, 0.0)
     slopes = (np.linalg.pinv(X) @ y[:, :, None])[:, :, 0]
     noise = y - (X @ slopes[:, :, None])[:, :, 0]
@@ -275,7 +308,7 @@ def _least_squares(
 
 def _degenerate(constant: np.ndarray, collinear: np.ndarray, spec: Specification) -> dict[int, str]:
     """Reasons not to fit constant series and those with collinear regressors."""
-    left = "differences of the series are" if spec.d else "series is"
+    left = "differences of the series are" if spec.lost else "series is"
     by = " but for its trend and regressors" if spec.n_mean > spec.constant else ""
     reasons = {
         int(i): f"the {left} constant{by}: there is no variance to model. Drop it."

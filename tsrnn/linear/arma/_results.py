@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,11 @@ from tsrnn.contract import check_fits, positive_integer, real_array, seed_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import by_parameter, given_params
 from tsrnn.linear._inference import one_level
-from tsrnn.linear.arma._filter import (
-    model_autocovariances,
-    responses_with_errors,
-    simulate_paths,
-)
+from tsrnn.linear.arma import _filter, _seasonal_filter
+from tsrnn.linear.arma._filter import filter_form
 from tsrnn.linear.arma._likelihood import admissible
-from tsrnn.linear.arma._polynomials import inverse_roots, is_stable
+from tsrnn.linear.arma._polynomials import inverse_roots
+from tsrnn.linear.arma._seasonal import stationary
 from tsrnn.linear.arma._specification import Form, Specification, arma_specification
 
 _ROUNDING = 1e-12  # a root this close to the unit circle counts as on it
@@ -59,7 +58,7 @@ class ARMAResults(LinearForecaster):
         h = positive_integer("h", h)
         check_fits(f"h={h} steps", 8.0 * h * self.estimates_.params.size, "Take a smaller h")
         params, cov = self.estimates_.params, self._covariance(cov_type)
-        psi, errors = responses_with_errors(self._spec(), params, cov, h)
+        psi, errors = recursions(self._spec()).responses_with_errors(self._spec(), params, cov, h)
         half = ndtri(0.5 + level / 200) * errors
         columns = {"response": psi, "std_err": errors, "lower": psi - half, "upper": psi + half}
         frame = by_parameter(self.units_, [str(k) for k in range(h + 1)], columns)
@@ -69,7 +68,7 @@ class ARMAResults(LinearForecaster):
         return frame
 
     def roots(self) -> pd.DataFrame:
-        r"""Roots of :math:`\phi(z)` and :math:`\theta(z)`.
+        r"""Roots of :math:`\phi(z)` and :math:`\theta(z)`, then those of the seasonal factors.
 
         Returns
         -------
@@ -85,11 +84,13 @@ class ARMAResults(LinearForecaster):
             self.estimates_.params,
             self.estimates_.fitted,
         )
-        first, second = spec.n_mean, spec.n_mean + spec.p
-        inverse = np.full((len(params), spec.p + spec.q), np.nan, dtype=complex)
-        inverse[fitted, : spec.p] = inverse_roots(params[fitted, first:second].T).T
-        inverse[fitted, spec.p :] = inverse_roots(-params[fitted, second:-1].T).T
-        names = [f"AR.{i + 1}" for i in range(spec.p)] + [f"MA.{i + 1}" for i in range(spec.q)]
+        _, ar, ma, seasonal_ar, seasonal_ma = filter_form(spec).parts(params[fitted, :-1].T)
+        of_ar = np.concatenate([inverse_roots(ar), seasonal_roots(seasonal_ar, spec.m)])
+        of_ma = np.concatenate([inverse_roots(-ma), seasonal_roots(-seasonal_ma, spec.m)])
+        inverse = np.full((len(params), len(of_ar) + len(of_ma)), np.nan, dtype=complex)
+        inverse[fitted] = np.concatenate([of_ar, of_ma]).T
+        names = [f"AR.{i + 1}" for i in range(len(of_ar))]
+        names += [f"MA.{i + 1}" for i in range(len(of_ma))]
         zero = inverse == 0
         with np.errstate(divide="ignore", invalid="ignore"):  # units without parameters
             roots = 1 / np.where(zero, 1, inverse)
@@ -125,9 +126,10 @@ class ARMAResults(LinearForecaster):
         check_fits(f"h={h} lags of {len(params)} units", 8.0 * h * len(params), "Take a smaller h")
         values = np.full((len(params), h + 1), np.nan)
         with np.errstate(invalid="ignore"):  # units without parameters
-            fine = is_stable(params.T[spec.n_mean : spec.n_mean + spec.p])
+            fine = stationary(filter_form(spec), params[:, :-1])
         fine &= self.estimates_.fitted
-        values[fine] = model_autocovariances(replace(spec, d=0, exact=True), params[fine], h)
+        differenced = replace(spec, d=0, D=0, exact=True)
+        values[fine] = recursions(spec).model_autocovariances(differenced, params[fine], h)
         return pd.DataFrame(values.T, pd.RangeIndex(h + 1, name="lag"), self.units_)
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
@@ -139,6 +141,8 @@ class ARMAResults(LinearForecaster):
             "AR": companion matrices (U, p, p) of :math:`\phi`, which say how forecasts go on;
             "MA": those (U, q, q) of :math:`-\theta`, the recurrent matrices of the model as a
             network, which say how long it remembers its inputs. An order of zero has none.
+            Of a seasonal model those of the multiplied polynomials, differences included:
+            :math:`1 - B^m` has m roots on the unit circle, one for each frequency of a season.
 
         Raises
         ------
@@ -146,9 +150,15 @@ class ARMAResults(LinearForecaster):
             If both orders are zero.
         """
         spec = self._spec()
-        params = self.estimates_.params[self.estimates_.fitted, spec.n_mean : -1]
+        params = self.estimates_.params[self.estimates_.fitted]
+        if spec.m:
+            phi, theta = (lags.T for lags in _seasonal_filter.whole(spec, params))
+            phi = phi[:, : spec.p + spec.m * spec.P + spec.lost]
+            theta = theta[:, : spec.q + spec.m * spec.Q]
+        else:
+            phi, theta = np.split(params[:, spec.n_mean : -1], [spec.p], axis=1)
         blocks = {}
-        for name, part in (("AR", params[:, : spec.p]), ("MA", -params[:, spec.p :])):
+        for name, part in (("AR", phi), ("MA", -theta)):
             n, lags = part.shape
             if lags:
                 blocks[name] = np.tile(np.eye(lags, k=1), (n, 1, 1))
@@ -207,7 +217,7 @@ class ARMAResults(LinearForecaster):
         fitted = np.isfinite(rows).all(1)
         exog = np.broadcast_to(values, (fitted.sum(), n, m)) if m else None
         rng = np.random.default_rng(seed)
-        paths[fitted] = simulate_paths(spec, rows[fitted], n, rng, exog)
+        paths[fitted] = recursions(spec).simulate_paths(spec, rows[fitted], n, rng, exog)
         return pd.DataFrame(paths.T, columns=units)
 
 
@@ -216,6 +226,9 @@ def check_admissible(spec: Specification, params: np.ndarray, units: pd.Index) -
     form = Form(spec.p, spec.q)
     roots = params[:, spec.n_mean : spec.n_mean + form.n_params]
     fine = (params[:, -1] > 0) & admissible(form, roots, spec.exact)
+    if spec.m:
+        seasonal = Form(spec.P, spec.Q)
+        fine &= admissible(seasonal, params[:, -1 - spec.P - spec.Q : -1], spec.exact)
     if not fine.all():
         bad = int(np.flatnonzero(~fine)[0])
         raise ValueError(
@@ -223,3 +236,20 @@ def check_admissible(spec: Specification, params: np.ndarray, units: pd.Index) -
             "the exact likelihood, those of the AR outside it; those of "
             f"{units[bad]!r}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do not"
         )
+
+
+def recursions(spec: Specification) -> ModuleType:
+    """Filter, forecasts and draws: by cells, or by arrays for the long states of seasons."""
+    return _seasonal_filter if spec.m else _filter
+
+
+def seasonal_roots(seasonal: np.ndarray, m: int) -> np.ndarray:
+    """Inverse roots, complex (m lags, N), of an AR (lags, N) whose lags are m rows apart."""
+    inverse = inverse_roots(seasonal)
+    if not len(inverse):
+        return inverse
+    turns = np.exp(2j * np.pi * np.arange(m) / m)
+    roots = inverse[:, None] ** (1 / m) * turns[:, None]
+    # A root on the axis is real: rounding would give it a partner and a period.
+    roots.imag[np.abs(roots.imag) < _ROUNDING] = 0.0
+    return roots.reshape(-1, inverse.shape[1])

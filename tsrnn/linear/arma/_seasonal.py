@@ -1,0 +1,334 @@
+r"""Likelihoods of many seasonal ARMA at once, series and orders of which may differ.
+
+A lane is a series with an order: :math:`\phi(B) \Phi(B^m) u_t = \theta(B) \Theta(B^m) e_t` for
+complete series that were differenced and, but for their mean and regressors, are stationary. All
+lanes have room for the highest orders, and a mask says which of the parameters are theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tsrnn.linear._optimise import Evaluation
+from tsrnn.linear.arma._fast_filter import adjoint, innovations
+from tsrnn.linear.arma._polynomials import is_stable
+from tsrnn.linear.arma._specification import Form
+
+Array = np.ndarray
+
+TOGETHER = 8192  # elements of a state over all lanes of a call: what the nearest memory holds
+SLOPES = 2**21  # numbers of the slopes of a call: 16 MB
+PERFECT = 1e-25  # mean square error of scaled rows that is rounding
+
+
+def multiplied(form: Form, params: Array) -> tuple[Array, Array]:
+    """Coefficients (r, N) of the multiplied polynomials; phi of no rows without autoregression."""
+    _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
+    phi = _product(ar, seasonal_ar, form.m, form.r, -1.0)
+    theta = _product(ma, seasonal_ma, form.m, form.r, 1.0)
+    return phi if form.p or form.P else phi[:0], theta
+
+
+def _product(lags: Array, seasonal: Array, m: int, r: int, sign: float) -> Array:
+    """Coefficients (r, N) of a lag polynomial and one of B^m, multiplied; -1 those of an AR."""
+    result = np.zeros((r, lags.shape[1]), dtype=lags.dtype)
+    result[: len(lags)] = lags
+    for j, coefficient in enumerate(seasonal, 1):
+        result[m * j - 1] += coefficient
+        result[m * j : m * j + len(lags)] += sign * lags * coefficient
+    return result
+
+
+def factor_derivatives(form: Form, params: Array, d_phi: Array, d_theta: Array) -> Array:
+    """Derivatives (N, k) by the parameters, from those by the multiplied coefficients."""
+    _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
+    result = np.zeros_like(params)
+    _, *targets = form.parts(result.T)
+    for lags, seasonal, d, d_lags, d_seasonal, sign in (
+        (ar, seasonal_ar, d_phi, targets[0], targets[2], -1.0),
+        (ma, seasonal_ma, d_theta, targets[1], targets[3], 1.0),
+    ):
+        d_lags += d[: len(lags)]
+        for j, coefficient in enumerate(seasonal, 1):
+            crossed = d[form.m * j : form.m * j + len(lags)]
+            d_lags += sign * coefficient * crossed
+            d_seasonal[j - 1] = d[form.m * j - 1] + sign * (lags * crossed).sum(0)
+    return result
+
+
+def _whole(form: Form, coefficients: Array) -> Array:
+    """Coefficients (r, N) of those up to the longest lag of some lanes."""
+    rest = np.zeros((form.r - len(coefficients), coefficients.shape[1]))
+    return np.concatenate([coefficients, rest])
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """Series and orders of N lanes.
+
+    Attributes
+    ----------
+    form : Form
+        Highest orders.
+    u : array of shape (T, S)
+        Series, 0 after their ends.
+    X : array of shape (T, n_mean, S) or (T, n_mean, 1)
+        Columns of constant and regressors.
+    n_obs : array of shape (S,)
+        Rows of each series.
+    series : integer array of shape (N,)
+        Series of each lane.
+    free : boolean array of shape (N, k)
+        Parameters that a lane has.
+    """
+
+    form: Form
+    u: Array
+    X: Array
+    n_obs: Array
+    series: Array
+    free: Array
+    kept: list[Array] = field(default_factory=list)
+
+    def observed(self, lanes: Array) -> tuple[Array, Array, Array | None, Array]:
+        """Series (T, n), columns of the mean, mask of rows before the end if needed, lengths."""
+        series = self.series[lanes]
+        n_obs = self.n_obs[series]
+        T = int(n_obs.max())
+        X = self.X[:T] if self.X.shape[2] == 1 else self.X[:T, :, series]
+        within = None if (n_obs == T).all() else np.arange(T)[:, None] < n_obs
+        return self.u[:T, series], X, within, n_obs
+
+    def exact(
+        self, params: Array, lanes: Array, newton: bool = False, sigma2: Array | None = None
+    ) -> Evaluation:
+        """Exact log-likelihood, sigma2 concentrated out or given, its gradient, an information.
+
+        The information is that of the innovations as they are after many rows.
+        """
+        result = Evaluation(
+            np.empty(len(lanes)), np.empty(params.shape), np.empty((*params.shape, params.shape[1]))
+        )
+        # Lanes whose longest lags are the same share the length of their states; of few lanes the
+        # calls cost more than what is computed.
+        longest = self.longest[lanes]
+        if len(lanes) * self.form.r <= TOGETHER:
+            longest = np.broadcast_to(longest.max(0), longest.shape)
+        lengths, groups = np.unique(longest, axis=0, return_inverse=True)
+        for number, (p, q) in enumerate(lengths):
+            members = np.flatnonzero(groups == number)
+            step = max(TOGETHER // max(p, q, 1), 1)
+            for i in range(0, len(members), step):
+                part = members[i : i + step]
+                given = None if sigma2 is None else sigma2[part]
+                with np.errstate(all="ignore"):  # of lanes that rounding leaves no likelihood
+                    block = self._exact(params[part], lanes[part], (p, q), given)
+                for target, values in zip(result, block, strict=True):
+                    target[part] = values
+        return result
+
+    @cached_property
+    def longest(self) -> Array:
+        """Longest lags of the multiplied polynomials of each lane, (N, 2)."""
+        form = self.form
+        _, p, q, P, Q = (part.sum(0) for part in form.parts(self.free.T))
+        return np.stack([p + form.m * P, q + form.m * Q], axis=1)
+
+    def _exact(
+        self, params: Array, lanes: Array, longest: tuple[int, int], given: Array | None
+    ) -> Evaluation:
+        form = self.form
+        y, X, within, n_obs = self.observed(lanes)
+        usable = stationary(form, params)
+        params = np.where(usable[:, None], params, 0.0)
+        u = y - np.einsum("tmn,nm->tn", X, params[:, : form.n_mean])
+        phi, theta = multiplied(form, params)
+        r = max(*longest, 1)
+        phi, theta = phi[: r if longest[0] else 0], theta[:r]
+        size = 2 * (len(u) + 1) * theta.size
+        if not self.kept or len(self.kept[0]) < size:
+            self.kept[:] = [np.empty(size)]
+        path = innovations(phi, theta, u, self.kept[0])
+        weight = 1.0 if within is None else within
+        ratio = weight * path.v / path.F
+        S, D = (ratio * path.v).sum(0), (weight * np.log(path.F)).sum(0)
+        usable &= np.isfinite(S) & np.isfinite(D) & (PERFECT * n_obs < S)
+        sigma2 = np.where(usable, S / n_obs, 1.0) if given is None else given
+        value = -0.5 * (n_obs * np.log(2 * math.pi * sigma2) + S / sigma2 + D)
+        d_v, d_F = -ratio / sigma2, 0.5 * (ratio**2 / sigma2 - weight / path.F)
+        d_phi, d_theta, d_u = adjoint(phi, theta, u, path, d_v, d_F)
+        gradient = factor_derivatives(form, params, _whole(form, d_phi), _whole(form, d_theta))
+        gradient[:, : form.n_mean] = -np.einsum("tmn,tn->nm", X, d_u)
+        # Innovations after many rows: of variance one, and functions of all the past.
+        J = slopes(form, params, path.v, X)
+        information = products_of(J if within is None else J * within[:, None])
+        information /= sigma2[:, None, None]
+        return self._masked(value, gradient, information, usable, lanes)
+
+    def conditional(
+        self, params: Array, lanes: Array, newton: bool = False, sigma2: Array | None = None
+    ) -> Evaluation:
+        """Log-likelihood from a presample of zero, as `exact`, and its information."""
+        step = max(SLOPES // (len(self.u) * max(params.shape[1], 1)), 1)
+        blocks = [
+            self._conditional(
+                params[i : i + step],
+                lanes[i : i + step],
+                None if sigma2 is None else sigma2[i : i + step],
+            )
+            for i in range(0, len(lanes), step)
+        ]
+        return Evaluation(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
+
+    def _conditional(self, params: Array, lanes: Array, sigma2: Array | None) -> Evaluation:
+        form = self.form
+        y, X, within, n_obs = self.observed(lanes)
+        usable = stationary(form, params) & invertible(form, params)
+        params = np.where(usable[:, None], params, 0.0)
+        u = y - np.einsum("tmn,nm->tn", X, params[:, : form.n_mean])
+        e, J = residuals(form, params, u, X)
+        if within is not None:
+            e, J = e * within, J * within[:, None]
+        S = np.einsum("tn,tn->n", e, e)
+        usable &= np.isfinite(S) & (PERFECT * n_obs < S)
+        if sigma2 is None:
+            sigma2 = np.where(usable, S / n_obs, 1.0)
+        value = -0.5 * (n_obs * np.log(2 * math.pi * sigma2) + S / sigma2)
+        gradient = -np.einsum("tkn,tn->nk", J, e) / sigma2[:, None]
+        information = products_of(J) / sigma2[:, None, None]
+        return self._masked(value, gradient, information, usable, lanes)
+
+    def _masked(
+        self, value: Array, gradient: Array, information: Array, usable: Array, lanes: Array
+    ) -> Evaluation:
+        """Evaluation whose parameters that a lane does not have stay where they are."""
+        free = self.free[lanes] & usable[:, None]
+        value = np.where(usable, value, -np.inf)
+        gradient = np.where(free, gradient, 0.0)
+        both = free[:, :, None] & free[:, None, :]
+        curvature = np.where(both, information, 0.0)
+        k = free.shape[1]
+        curvature[:, range(k), range(k)] += ~free
+        return Evaluation(value, gradient, curvature)
+
+
+def lanes_of(
+    u: Array,
+    n_obs: Array,
+    series: Array,
+    orders: Array,
+    m: int,
+    X: Array | None = None,
+    means: Array | None = None,
+) -> Lanes:
+    """Lanes of any series and orders.
+
+    Parameters
+    ----------
+    u : array of shape (T, S)
+        Differenced series of variance about one, 0 after their ends.
+    n_obs, series, m
+        As `Lanes` and `Form` have them.
+    orders : integer array of shape (N, 4)
+        (p, q, P, Q) of each lane.
+    X : array of shape (T, n_mean, S) or (T, n_mean, 1), optional
+        Columns of the mean: of ones for a constant, regressors; none by default.
+    means : boolean array of shape (N, n_mean), optional
+        Columns of the mean that a lane has; by default all.
+    """
+    X = np.zeros((len(u), 0, 1)) if X is None else X
+    p, q, P, Q = (int(most) for most in orders.max(0))
+    form = Form(p, q, X.shape[1], P=P, Q=Q, m=m)
+    means = np.ones((len(orders), X.shape[1]), dtype=bool) if means is None else means
+    lags = [
+        np.arange(most) < order[:, None] for most, order in zip((p, q, P, Q), orders.T, strict=True)
+    ]
+    return Lanes(form, u, X, n_obs, series, np.column_stack([means, *lags]))
+
+
+def stationary(form: Form, params: Array) -> Array:
+    """Mask (N,) of lanes whose factors of the autoregression are both stationary."""
+    _, ar, _, seasonal_ar, _ = form.parts(params.T)
+    return is_stable(ar) & is_stable(seasonal_ar)
+
+
+def invertible(form: Form, params: Array) -> Array:
+    """Mask (N,) of lanes whose factors of the moving average are both invertible."""
+    _, _, ma, _, seasonal_ma = form.parts(params.T)
+    return is_stable(-ma) & is_stable(-seasonal_ma)
+
+
+def _filtered(x: Array, lags: Array, step: int) -> Array:
+    """X less its earlier values, (T, ..., N), by coefficients of an AR (lags, N), `step` apart."""
+    result = x.copy()
+    for j, coefficient in enumerate(lags, 1):
+        result[step * j :] -= coefficient * x[: len(x) - step * j]
+    return result
+
+
+def _divide(x: Array, theta: Array, step: int) -> None:
+    """Divide by 1 + theta_1 B^step + ... in place: rows of x (T, ..., N), theta (lags, N)."""
+    T, lags = len(x), len(theta)
+    if not lags:
+        return
+    spare = np.empty_like(x[:step])
+    for t in range(step, T, step):  # rows less than `step` apart do not depend on each other
+        now = x[t : t + step]
+        room = spare[: len(now)]
+        for j in range(1, min(lags, t // step) + 1):
+            before = t - step * j
+            now -= np.multiply(x[before : before + len(now)], theta[j - 1], out=room)
+
+
+def residuals(form: Form, params: Array, u: Array, X: Array) -> tuple[Array, Array]:
+    """Innovations (T, N) from a presample of zero, and their slopes (T, k, N)."""
+    _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
+    e = _filtered(_filtered(u, ar, 1), seasonal_ar, form.m)
+    _divide(e, seasonal_ma, form.m)
+    _divide(e, ma, 1)
+    return e, slopes(form, params, e, X)
+
+
+def slopes(form: Form, params: Array, e: Array, X: Array) -> Array:
+    """Derivatives (T, k, N) of innovations e from a presample of zero.
+
+    Each is minus an earlier value of e divided by the polynomial of the parameter, or of the
+    columns X of the mean filtered as u is.
+    """
+    _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
+    T, n = e.shape
+    J = np.zeros((T, params.shape[1], n), dtype=e.dtype)
+    mean, *targets = form.parts(J.swapaxes(0, 1))
+    for lags, step, target in (
+        (-ar, 1, targets[0]),
+        (ma, 1, targets[1]),
+        (-seasonal_ar, form.m, targets[2]),
+        (seasonal_ma, form.m, targets[3]),
+    ):
+        if not len(lags):
+            continue
+        z = -e
+        _divide(z, lags, step)
+        for j in range(1, len(lags) + 1):
+            target[j - 1, step * j :] = z[: max(T - step * j, 0)]
+    for i in range(form.n_mean):
+        x = np.broadcast_to(-X[:, i], (T, n)).astype(e.dtype)
+        x = _filtered(_filtered(x, ar, 1), seasonal_ar, form.m)
+        _divide(x, seasonal_ma, form.m)
+        _divide(x, ma, 1)
+        mean[i] = x
+    return J
+
+
+def products_of(J: Array) -> Array:
+    """Sums over time of the products of slopes, (N, k, k)."""
+    k, n = J.shape[1:]
+    result = np.empty((n, k, k))
+    for i in range(k):
+        for j in range(i + 1):
+            result[:, i, j] = result[:, j, i] = np.einsum("tn,tn->n", J[:, i], J[:, j])
+    return result

@@ -1,0 +1,425 @@
+"""Automatic ARIMA of many series: orders chosen, then the parameters of the chosen models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tsrnn.contract import SeriesArrays
+from tsrnn.data import Panel
+from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear.arma._fast_filter import innovations
+from tsrnn.linear.arma._fit import ends_at, estimates_of, seasonal_search
+from tsrnn.linear.arma._fit import samples as arma_samples
+from tsrnn.linear.arma._prepare import batches, has_gaps, unit_data
+from tsrnn.linear.arma._quasi_newton import climb
+from tsrnn.linear.arma._seasonal import Lanes, multiplied
+from tsrnn.linear.arma._seasonal_fit import mirrored
+from tsrnn.linear.arma._specification import Specification
+from tsrnn.linear.auto_arima._candidates import Candidates, Series, differenced
+from tsrnn.linear.auto_arima._differences import choose_differences
+from tsrnn.linear.auto_arima._orders import (
+    MOST_MODELS,
+    Limits,
+    Order,
+    full,
+    lags_within,
+    stepwise,
+)
+
+TOLERANCE = 1e-8  # squared gradient in standard errors: 1e-8 of the log-likelihood
+LEAST = 5  # observations
+ORDER = ("p", "d", "q", "P", "D", "Q", "constant")  # of a unit, as its constants have them
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Models among which to choose, and how.
+
+    Attributes
+    ----------
+    period : int
+        Rows of a season; 1 without one.
+    given : tuple of int or None
+        d and D where they are not to be chosen.
+    differences : tuple of int
+        Most differences d and D that tests may ask for.
+    lags : tuple of int
+        Highest p, q, P and Q.
+    max_order : int
+        Of p + q + P + Q, in a full search.
+    criterion : {"aicc", "aic", "bic"}
+    stepwise : bool
+    regressors : tuple of str
+    """
+
+    period: int
+    given: tuple[int | None, int | None]
+    differences: tuple[int, int]
+    lags: tuple[int, int, int, int]
+    max_order: int
+    criterion: str
+    stepwise: bool
+    regressors: tuple[str, ...] = ()
+
+    @property
+    def highest(self) -> tuple[int, int]:
+        """Most differences d and D of a series."""
+        d, D = (
+            most if given is None else given
+            for most, given in zip(self.differences, self.given, strict=True)
+        )
+        return d, D
+
+    @property
+    def lowest(self) -> tuple[int, int]:
+        """Fewest differences d and D of a series."""
+        d, D = self.given
+        return d or 0, D or 0
+
+    @property
+    def widest(self) -> tuple[int, ...]:
+        """Highest of all orders, without a constant."""
+        (p, q, P, Q), (d, D) = self.lags, self.highest
+        return p, d, q, P, D, Q, 0
+
+    @property
+    def most_models(self) -> int:
+        """Models of a series at most."""
+        if self.stepwise:
+            return MOST_MODELS
+        return 2 * sum(1 for _ in lags_within(self.lags, self.max_order))
+
+    def specification(self, row: tuple[int, ...]) -> Specification:
+        """Specification of the model with the orders p, d, q, P, D, Q and constant."""
+        return _specification(row, self.regressors, self.period)
+
+
+@lru_cache(maxsize=4096)
+def _specification(row: tuple[int, ...], regressors: tuple[str, ...], period: int) -> Specification:
+    p, d, q, P, D, Q, constant = row
+    trend = "nct"[constant and 1 + (d + D)]
+    # With a season of one row the recursions are those of seasonal models, of arrays: no cell is
+    # compiled for each of the orders.
+    return Specification(p, d, q, trend, True, regressors, P, D, Q, period)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(SeriesArrays):
+    """Units whose models are chosen together.
+
+    Attributes
+    ----------
+    units : integer ndarray of shape (N,)
+    values : ndarray of shape (N, T)
+        NaN where missing and after the end.
+    exog : ndarray of shape (N, T, m) or None
+    d, D : integer ndarrays of shape (N,)
+    n_seen : integer ndarray of shape (N,)
+    series : Series
+        Without gaps: values between are interpolated for the choice.
+    gaps : boolean ndarray of shape (N,)
+    """
+
+    units: np.ndarray
+    values: np.ndarray
+    exog: np.ndarray | None
+    d: np.ndarray
+    D: np.ndarray
+    n_seen: np.ndarray
+    series: Series
+    gaps: np.ndarray
+
+
+def samples(choice: Choice, panel: Panel) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+    """Samples of the units of a panel, and reasons not to fit some."""
+    for units in batches(panel):
+        values, exog = unit_data(panel, units)
+        seen = np.isfinite(values)
+        n_seen, reasons = seen.sum(1), {}
+        low = choice.lowest
+        fewest = choice.specification((0, low[0], 0, 0, low[1], 0, 0)).fewest
+        # Of fewer rows the model of a mean has no corrected criterion, or one that says nothing.
+        fewest = max(fewest, LEAST)
+        for i in np.flatnonzero(n_seen < fewest):
+            reasons[int(i)] = (
+                f"ARIMA needs at least {fewest} observations; the series has {n_seen[i]}. Give "
+                "more rows."
+            )
+        kept = np.flatnonzero(n_seen >= fewest)
+        if len(kept):
+            values, n_seen = values[kept], n_seen[kept]
+            exog = None if exog is None else exog[kept]
+            gaps = has_gaps(np.isfinite(values))
+            whole, columns = _without_gaps(values, exog, gaps)
+            d, D = choose_differences(
+                whole, columns, choice.period, choice.given, choice.differences
+            )
+            # No more differences than leave observations to model.
+            for i in np.flatnonzero(n_seen < d + choice.period * D + 4):
+                d[i], D[i] = low
+            series = differenced(whole, columns, d, D, choice.period)
+            for i in np.flatnonzero(series.scale == 0):
+                what = "differences of the series are" if d[i] + D[i] else "series is"
+                reasons[int(kept[i])] = (
+                    f"the {what} constant: there is no variance to model. Drop it."
+                )
+            regular = np.isfinite(series.transform).all((1, 2))
+            for i in np.flatnonzero(~regular):
+                reasons.setdefault(
+                    int(kept[i]),
+                    f"the regressors {list(choice.regressors)} are collinear, or do not vary, over "
+                    "the differences that are modelled. Drop one.",
+                )
+            fine = np.flatnonzero((series.scale > 0) & regular)
+            kept = kept[fine]
+        reasons = {int(units[i]): reason for i, reason in reasons.items()}
+        if not len(kept):
+            yield None, reasons
+            continue
+        wide = series.X.shape[2] > 1
+        series = Series(
+            series.u[:, fine], series.X[:, :, fine] if wide else series.X, series.n_obs[fine],
+            series.scale[fine], series.slopes[fine], series.transform[fine], series.period,
+        )  # fmt: skip
+        yield Sample(
+            units[kept], values[fine], None if exog is None else exog[fine], d[fine], D[fine],
+            n_seen[fine], series, gaps[fine],
+        ), reasons  # fmt: skip
+
+
+def _without_gaps(
+    values: np.ndarray, exog: np.ndarray | None, gaps: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Series from their first observation on, values between observations interpolated."""
+    if not gaps.any():
+        return values, exog
+    values, exog = values.copy(), None if exog is None else exog.copy()
+    rows = np.arange(values.shape[1])
+    for i in np.flatnonzero(gaps):
+        seen = np.flatnonzero(np.isfinite(values[i]))
+        first, end = seen[0], seen[-1] + 1
+        filled = np.interp(rows[first:end], seen, values[i, seen])
+        values[i] = np.nan
+        values[i, : end - first] = filled
+        if exog is not None:
+            exog[i, : end - first] = exog[i, first:end].copy()
+    return values, exog
+
+
+class Search(NamedTuple):
+    """Chosen models of N units and their parameters.
+
+    Attributes
+    ----------
+    orders : integer ndarray of shape (N, 7)
+        p, d, q, P, D, Q, constant.
+    trace : list of dict of float by Order
+        Criteria of all models that were fitted.
+    params : list of ndarray
+        In the units of the data, NaN where the model could not be fitted.
+    loglik, n_obs, iterations, converged : ndarrays of shape (N,)
+    reasons : dict of str
+        Why units could not be fitted, by number.
+    """
+
+    orders: np.ndarray
+    trace: list[dict[Order, float]]
+    params: list[np.ndarray]
+    loglik: np.ndarray
+    n_obs: np.ndarray
+    iterations: np.ndarray
+    converged: np.ndarray
+    reasons: dict[int, str]
+
+
+def search(choice: Choice, sample: Sample) -> Search:
+    """Choose the model of each series by the criterion, then maximise the likelihoods of all."""
+    limits = [_limits(choice, sample, i) for i in range(len(sample.units))]
+    candidates = Candidates(sample.series, choice.criterion, max(choice.lags[:2]))
+    evaluate = partial(_evaluated, choice, sample, candidates)
+    if choice.stepwise:
+        trace = stepwise(evaluate, limits, Order(2, 2, 1, 1, True))
+    else:
+        trace = full(evaluate, limits, choice.max_order)
+    chosen = [min(values, key=values.__getitem__) for values in trace]
+    # Where no model has a criterion, the simplest one.
+    simplest = Order(0, 0, 0, 0, False)
+    chosen = [
+        order if np.isfinite(values[order]) else simplest
+        for order, values in zip(chosen, trace, strict=True)
+    ]
+    orders = np.array([
+        (o.p, d, o.q, o.P, D, o.Q, o.constant)
+        for o, d, D in zip(chosen, sample.d, sample.D, strict=True)
+    ])  # fmt: skip
+    return _optima(choice, sample, candidates, chosen, orders, trace)
+
+
+def _limits(choice: Choice, sample: Sample, i: int) -> Limits:
+    """Highest orders of a series: as in R's forecast, a third of its rows."""
+    n, period = int(sample.n_seen[i]), choice.period
+    p, q, P, Q = choice.lags
+    p, q = min(p, n // 3), min(q, n // 3)
+    if period > 1:
+        p, q = min(p, period - 1), min(q, period - 1)
+        P, Q = min(P, n // 3 // period), min(Q, n // 3 // period)
+    constant = bool(sample.d[i] + sample.D[i] < 2)
+    return Limits(p, q, P, Q, constant, int(sample.series.n_obs[i]))
+
+
+def _evaluated(
+    choice: Choice, sample: Sample, candidates: Candidates, pairs: list[tuple[int, Order]]
+) -> np.ndarray:
+    """Criteria of pairs; infinite where a series is too short for an order."""
+    values = np.full(len(pairs), np.inf)
+    usable = [
+        place
+        for place, (i, o) in enumerate(pairs)
+        if choice.specification(
+            (o.p, int(sample.d[i]), o.q, o.P, int(sample.D[i]), o.Q, int(o.constant))
+        ).fewest <= sample.n_seen[i]
+    ]  # fmt: skip
+    if usable:
+        values[usable] = candidates([pairs[place] for place in usable])
+    return values
+
+
+def _optima(
+    choice: Choice,
+    sample: Sample,
+    candidates: Candidates,
+    chosen: list[Order],
+    orders: np.ndarray,
+    trace: list[dict[Order, float]],
+) -> Search:
+    """Parameters of the chosen models where their likelihoods are highest."""
+    n, period, series = len(chosen), choice.period, sample.series
+    params: list[np.ndarray] = [np.empty(0)] * n
+    loglik, iterations = np.full(n, np.nan), np.zeros(n, np.int64)
+    converged = np.zeros(n, bool)
+    reasons: dict[int, str] = {}
+    seasons = np.maximum(orders[:, 3], orders[:, 5])
+    for lags in np.unique(seasons):
+        units = np.flatnonzero((seasons == lags) & ~sample.gaps)
+        if not len(units):
+            continue
+        pairs = [(int(i), chosen[i]) for i in units]
+        lanes = candidates.lanes(pairs)
+        start = candidates.starts(pairs, lanes)
+        ends = climb(lanes.exact, start, tol=TOLERANCE)
+        inner = mirrored(lanes.form, ends.params)
+        sigma2 = _variances(lanes, inner)
+        loglik[units] = ends.value - series.n_obs[units] * np.log(series.scale[units])
+        iterations[units], converged[units] = ends.iterations, ends.converged
+        for i, row, free, variance in zip(units, inner, lanes.free, sigma2, strict=True):
+            params[i] = _natural(series, int(i), orders[i], row[free], variance)
+    # With gaps each group of equal orders has a filter of its own.
+    for row in np.unique(orders[sample.gaps], axis=0):
+        units = np.flatnonzero((orders == row).all(1) & sample.gaps)
+        spec = choice.specification(tuple(row.tolist()))
+        exog = None if sample.exog is None else sample.exog[units]
+        for part, refused in arma_samples(spec, units, sample.values[units], exog):
+            reasons |= refused
+            if part is None:
+                continue
+            likelihood: Any = part.likelihood
+            optimum = seasonal_search(part.prepared, likelihood)
+            estimates = estimates_of(spec, part, optimum)
+            loglik[part.units], iterations[part.units] = estimates.loglik, estimates.iterations
+            converged[part.units] = estimates.converged
+            for i, estimate in zip(part.units, estimates.params, strict=True):
+                params[i] = estimate
+    for place in range(n):
+        if not len(params[place]) or not np.isfinite(loglik[place]):
+            params[place], loglik[place] = np.full(1, np.nan), np.nan
+    lost = orders[:, 1] + period * orders[:, 4]
+    n_obs = np.where(sample.gaps, sample.n_seen - lost, series.n_obs)
+    return Search(orders, trace, params, loglik, n_obs, iterations, converged, reasons)
+
+
+def _variances(lanes: Lanes, params: np.ndarray) -> np.ndarray:
+    """Variances (N,) of the innovations that maximise the likelihood at parameters (N, k)."""
+    y, X, within, n_obs = lanes.observed(np.arange(len(params)))
+    u = y - np.einsum("tmn,nm->tn", X, params[:, : lanes.form.n_mean])
+    path = innovations(*multiplied(lanes.form, params), u)
+    square = path.v**2 / path.F
+    return (square if within is None else square * within).sum(0) / n_obs
+
+
+def _natural(
+    series: Series, i: int, order: np.ndarray, inner: np.ndarray, sigma2: float
+) -> np.ndarray:
+    """Parameters of a series in the units of the data, of those of a lane."""
+    _, d, _, _, D, _, constant = order
+    m, scale = series.slopes.shape[1], series.scale[i]
+    # A line of slope b has differences b, and seasonal ones of a season times b.
+    step = series.period if D and not d else 1
+    mean, slopes, lags = np.split(inner, [constant, constant + m])
+    beta = series.transform[i] @ (scale * slopes + series.slopes[i])
+    return np.concatenate([mean * scale / step, beta, lags, [sigma2 * scale**2]])
+
+
+def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Search) -> Estimates:
+    """Estimates of all units; derivatives are computed when they are asked for."""
+    n, k = len(sample.units), len(names)
+    params, fixed = np.full((n, k), np.nan), np.ones((n, k), bool)
+    n_params, messages = np.zeros(n, np.int64), []
+    for i, (order, values) in enumerate(zip(ends.orders, ends.params, strict=True)):
+        spec = choice.specification(tuple(order.tolist()))
+        n_params[i] = len(spec.names)
+        if np.isfinite(values).all():
+            places = [names.index(name) for name in spec.names]
+            params[i] = 0.0
+            params[i, places], fixed[i, places] = values, False
+        lines = [ends.reasons[i]] if i in ends.reasons else []
+        if not ends.converged[i] and not lines:
+            lines.append("The likelihood was not maximised to tolerance.")
+        messages.append(tuple(lines))
+    derivatives: Any = Deferred(_derivatives, choice, names, sample, ends)
+    return Estimates(
+        names=names,
+        params=params,
+        loglik=ends.loglik,
+        n_obs=ends.n_obs,
+        gradient=derivatives,
+        hessian=derivatives,
+        opg=derivatives,
+        information=derivatives,
+        iterations=ends.iterations,
+        converged=ends.converged,
+        fixed=fixed,
+        messages=tuple(messages),
+        starts=np.zeros(n, np.int64),
+        agreement=np.zeros(n, np.int64),
+        n_params=n_params,
+    )
+
+
+def _derivatives(
+    choice: Choice, names: tuple[str, ...], sample: Sample, ends: Search
+) -> dict[str, np.ndarray]:
+    """Gradients and matrices in the units of the data, group by group of equal orders."""
+    n, k = len(sample.units), len(names)
+    result = {name: np.zeros((n, k, k)) for name in ("hessian", "opg", "information")}
+    result["gradient"] = np.zeros((n, k))
+    fitted = np.array([bool(np.isfinite(values).all()) for values in ends.params])
+    for row in np.unique(ends.orders[fitted], axis=0):
+        units = np.flatnonzero((ends.orders == row).all(1) & fitted)
+        spec = choice.specification(tuple(row.tolist()))
+        places = np.array([names.index(name) for name in spec.names])
+        exog = None if sample.exog is None else sample.exog[units]
+        for part, _ in arma_samples(spec, units, sample.values[units], exog):
+            if part is None:
+                continue
+            at = ends_at(part, np.array([ends.params[i] for i in part.units]))
+            estimates = estimates_of(spec, part, at)
+            result["gradient"][np.ix_(part.units, places)] = estimates.gradient
+            for name in ("hessian", "opg", "information"):
+                matrices = getattr(estimates, name)
+                result[name][np.ix_(part.units, places, places)] = matrices
+    return result

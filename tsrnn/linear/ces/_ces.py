@@ -1,0 +1,148 @@
+"""Complex exponential smoothing: the estimator."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import (
+    Arguments,
+    FittedData,
+    choice,
+    habits,
+    positive_integer,
+    with_shared_arguments,
+)
+from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._family import Family
+from tsrnn.linear.ces._family import CESFamily
+from tsrnn.linear.ces._specification import SEASONS, candidates
+
+LONGEST_SEASON = 24  # rows, where the frequency says it: the kernel has the rows of a season
+
+
+@with_shared_arguments
+class CES(LinearForecaster):
+    r"""Complex exponential smoothing, one series or many.
+
+    .. math::
+
+        y_t &= l_{t-1} + e_t, \qquad e_t \sim N(0, \sigma^2) \\
+        l_t &= l_{t-1} - (1 - \alpha_1) c_{t-1} + (\alpha_0 - \alpha_1) e_t \\
+        c_t &= l_{t-1} + (1 - \alpha_0) c_{t-1} + (\alpha_0 + \alpha_1) e_t
+
+    with a level and an information potential, the parts of a complex state with the smoothing
+    parameter :math:`\alpha_0 + i \alpha_1` (Svetunkov, Kourentzes and Ord, 2022). There is no
+    trend to choose: with :math:`\alpha_1` near one forecasts are level or grow, below it they
+    return to zero. A season is
+
+    - "simple": the same pair, that of the same row of the season before;
+    - "partial": one more state for each row of a season, with the weight :math:`\beta_0`;
+    - "full": one more pair for each, with :math:`\beta_0 + i \beta_1`, which may grow.
+
+    The default takes of these and "none" the one with the lowest corrected criterion of Akaike,
+    for each series and target by itself.
+
+    Parameters
+    ----------
+    seasonal : {"auto", "none", "simple", "partial", "full"}
+        A season is looked for where the series has two of them, of up to 24 rows.
+    season_length : int, optional
+        Rows of a season; by frequency where it is None, 1 for none.
+    cov_type : {"hessian", "opg", "information", "robust"}
+        Kind of standard errors.
+    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+        As in all linear models. CES takes no exogenous columns.
+    random_state, verbose
+        As in all forecasters.
+
+    Notes
+    -----
+    Each pair is in the region where it forgets,
+    :math:`(\alpha_0 - \frac32)^2 + (\alpha_1 - \frac12)^2 < \frac32`,
+    :math:`(\alpha_0 - \frac12)^2 + (\alpha_1 - 1)^2 > \frac14` and
+    :math:`(\alpha_0 - \frac52)^2 + \alpha_1^2 > \frac54`, with
+    :math:`0.6 \le \alpha_1 \le 1.3`. States before the first row are backcast. The criterion
+    counts them as a level, a potential, and a season less its mean. A missing observation has an
+    error of zero. Intervals take :math:`\sigma^2` with the degrees of freedom that are left of
+    what the criterion counts. `candidates_` has the criterion of all models.
+
+    References
+    ----------
+    Svetunkov, I., Kourentzes, N., Ord, J. K. (2022). Complex exponential smoothing. Naval Research
+    Logistics 69, 1108-1123.
+
+    Examples
+    --------
+    >>> from tsrnn.linear import CES
+    >>> from tsrnn.datasets import load_nile
+    >>> model = CES().fit(load_nile())
+    >>> model.models_.tolist()
+    ['CES(none)']
+    """
+
+    column_name: ClassVar[str] = "CES"
+    family_class: ClassVar[type[Family]] = CESFamily
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+
+    def __init__(
+        self, seasonal: str = "auto", season_length: int | None = None, **shared: Any
+    ) -> None:
+        super().__init__(**shared)
+        self.seasonal = seasonal
+        self.season_length = season_length
+
+    @property
+    def models_(self) -> pd.Series:
+        """Model of each unit."""
+        family, numbers = cast(CESFamily, self.fitted_.family), self.fitted_.constants["model"]
+        titles = [family.models[int(i)].title if np.isfinite(i) else "" for i in numbers]
+        return self._series(np.array(titles, object), "model")
+
+    @property
+    def candidates_(self) -> pd.DataFrame:
+        """Corrected criterion of every model, a column each, where its search ended.
+
+        Infinite where a series is too short for a model.
+        """
+        family = cast(CESFamily, self.fitted_.family)
+        titles = [model.title for model in family.models]
+        return pd.DataFrame(self.fitted_.constants["aicc"], self.units_, titles)
+
+    def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
+        r"""Recurrent matrices of the fitted units, for `tsrnn.recurrence_features`.
+
+        Returns
+        -------
+        list of one dict
+            For each model that units have, such as "partial transition", (U, q, q): the matrices F
+            by which forecasts go on, a season as its frequencies on the unit circle; and "partial
+            discount": D = F - g w', the recurrent matrices of `to_rnn`, which say how long the
+            model remembers its inputs.
+        """
+        family, fitted = cast(CESFamily, self.fitted_.family), self.fitted_
+        numbers, blocks = fitted.constants["model"], {}
+        for number, model in enumerate(family.models):
+            params = np.nan_to_num(fitted.estimates.params[numbers == number, :-1])
+            params = np.pad(params, ((0, 0), (0, 4 - params.shape[1])))
+            if len(params):
+                blocks[f"{model.seasonal} transition"] = model.transition(params)
+                blocks[f"{model.seasonal} discount"] = model.discount(params)
+        return [blocks]
+
+    def _family(self, arguments: Arguments, data: FittedData) -> CESFamily:
+        seasonal = choice("seasonal", arguments.seasonal, ("auto", *SEASONS))
+        length = arguments.season_length
+        if length is None:
+            period = habits(data.freq).season
+            period = period if period <= LONGEST_SEASON else 1
+        else:
+            period = positive_integer("season_length", length)
+        if seasonal not in ("auto", "none") and period == 1:
+            raise ValueError(
+                f"seasonal={seasonal!r} needs a season of at least two rows; got season_length="
+                f"{length!r} and the frequency {data.freq!r}"
+            )
+        return CESFamily(candidates(seasonal, period), data.n_targets)

@@ -1,0 +1,253 @@
+"""Complex exponential smoothing: the family of models among which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from tsrnn.data import Panel
+from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
+from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, all_given, normal_forecasts
+from tsrnn.linear._hypotheses import Restriction
+from tsrnn.linear._samples import Sample
+from tsrnn.linear.arma._prepare import rows_of, unit_data
+from tsrnn.linear.ces._filter import (
+    expected,
+    simulated,
+    states_after,
+    states_before,
+    variances,
+)
+from tsrnn.linear.ces._fit import Search, given, inferred, samples, search
+from tsrnn.linear.ces._specification import SIGMA2, SMOOTHING, Components
+
+
+class Group(NamedTuple):
+    """Units of one model.
+
+    Attributes
+    ----------
+    model : Components
+    numbers : integer array of shape (n,)
+    params : array of shape (n, 4)
+        Smoothing parameters.
+    sigma2, ahead : arrays of shape (n,)
+        Variance of errors: its estimate, and that of forecasts.
+    start : array of shape (n, q)
+        States before the first row fitted to.
+    """
+
+    model: Components
+    numbers: np.ndarray
+    params: np.ndarray
+    sigma2: np.ndarray
+    ahead: np.ndarray
+    start: np.ndarray
+
+
+@dataclass(frozen=True)
+class CESFamily(Family):
+    """Models of complex exponential smoothing, of which every unit has the one that suits it best.
+
+    Attributes
+    ----------
+    models : tuple of Components
+    n_targets : int
+        Targets of a series, each a unit.
+    """
+
+    models: tuple[Components, ...]
+    n_targets: int = 1
+
+    guarantee: ClassVar[str] = (
+        "Asymptotic, the model and its parameters taken as known. Holds if the model is right and "
+        "its errors are normal."
+    )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*max((model.names for model in self.models), key=len), SIGMA2)
+
+    @property
+    def title(self) -> str:
+        return self.models[0].title if len(self.models) == 1 else "CES"
+
+    @property
+    def n_states(self) -> int:
+        """States of the largest model."""
+        return max(model.n_states for model in self.models)
+
+    @property
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"memory": (self.n_targets, self.n_states)}
+
+    @property
+    def constant_shapes(self) -> dict[str, tuple[int, ...]]:
+        n = self.n_targets
+        numbers = {"model": (n,), "widening": (n,)}
+        return {**numbers, "aicc": (n, len(self.models)), "start": (n, self.n_states)}
+
+    @property
+    def conventions(self) -> dict[str, str]:
+        return {"Initial states": "backcast"}
+
+    # A fit.
+
+    def prepare(
+        self, panel: Panel, given: np.ndarray | None
+    ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+        return all_given(samples(self.models, panel), panel, given)
+
+    def search(self, sample: Sample, verbose: int) -> Search:
+        return search(self.models, sample)
+
+    def given(self, sample: Sample, params: np.ndarray) -> Search:
+        if len(self.models) > 1:
+            raise ValueError(
+                "parameters are those of one model; got seasonal='auto' and a season. Name seasonal"
+            )
+        if not (params[:, -1] > 0).all():
+            raise ValueError(f"sigma2 must be positive; got {params[:, -1].min():g}")
+        return given(self.models, self.names, sample, params)
+
+    def infer(self, sample: Sample, optimum: Search) -> tuple[Estimates, Arrays]:
+        return inferred(self.models, self.names, sample, optimum)
+
+    # The recursion at given parameters.
+
+    def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        memory = np.full((len(units.params), self.n_states), np.nan)
+        for group in self._groups(units):
+            values, lengths, first = self._values_and_states(group, panel, steps)
+            after = states_after(group.model, group.params, first, values, lengths)
+            memory[group.numbers] = _padded(after, self.n_states)
+        return {"memory": memory.reshape(panel.n_series, *self.state_shapes["memory"])}
+
+    def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
+        before = state["memory"]
+        after = before.reshape(len(units.params), -1).copy()
+        for model, numbers, params, *_ in self._groups(units):
+            lengths = panel.lengths[numbers // self.n_targets]
+            more = lengths > 0
+            if not more.any():
+                continue
+            numbers, params, lengths = numbers[more], params[more], lengths[more]
+            values, _ = unit_data(panel, numbers)
+            states = after[numbers, : model.n_states]
+            new = states_after(model, params, states, values, lengths)
+            after[numbers] = _padded(new, after.shape[1])
+        return {"memory": after.reshape(before.shape)}
+
+    def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
+        memory = state["memory"].reshape(len(units.params), -1)
+        means, spread = np.full((2, len(memory), ahead.h), np.nan)
+        for model, numbers, params, _, sigma2, _ in self._groups(units):
+            nothing = np.full((len(numbers), ahead.h), np.nan)
+            means[numbers] = expected(model, params, memory[numbers, : model.n_states], nothing)
+            if levels:
+                spread[numbers] = variances(model, params, sigma2, ahead.h)
+        shape = len(ahead.steps), self.n_targets, ahead.h
+        means, spread = (part.reshape(shape).swapaxes(1, 2) for part in (means, spread))
+        return normal_forecasts(means, spread, levels)
+
+    def simulate(
+        self, state: Arrays, units: Units, ahead: Ahead, n: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        memory = state["memory"].reshape(len(units.params), -1)
+        z = rng.standard_normal((len(memory), ahead.h, n))
+        paths = np.full(z.shape, np.nan)
+        for model, numbers, params, _, sigma2, _ in self._groups(units):
+            states = memory[numbers, : model.n_states]
+            paths[numbers] = simulated(model, params, sigma2, states, z[numbers])
+        return paths.reshape(-1, self.n_targets, ahead.h, n).transpose(3, 0, 2, 1)
+
+    def in_sample(
+        self, panel: Panel, units: Units, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        fitted, scaled = [], []
+        for group in self._groups(units):
+            values, _, first = self._values_and_states(group, panel, steps)
+            means = expected(group.model, group.params, first, values)
+            fitted.append((group.numbers, means))
+            scaled.append((group.numbers, (values - means) / np.sqrt(group.sigma2)[:, None]))
+        return rows_of(panel, fitted), rows_of(panel, scaled)
+
+    # Inference and interpretation.
+
+    def names_of(self, constants: Arrays) -> tuple[str, ...]:
+        number = constants["model"]
+        return (*self.models[int(number)].names, SIGMA2) if np.isfinite(number) else self.names
+
+    def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
+        if not np.isfinite(params).all():
+            return {}
+        facts: dict[str, object] = {}
+        model, smoothing = self.of_unit(params, constants)
+        if len(self.models) > 1:
+            facts = {"Chosen": model.title, "of": f"{len(self.models)} by AICc"}
+        if model.n_level:
+            facts["Initial level"] = f"{constants['start'][0]:.6g}"
+        modulus = np.abs(np.linalg.eigvals(model.discount(smoothing)[0])).max()
+        return facts | {"Discount modulus": f"{modulus:.4f}"}
+
+    def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
+        # The states of a season are backcast too: a model without one is no restriction.
+        same = isinstance(smaller, CESFamily) and smaller.models == self.models
+        return Restriction() if same and len(self.models) == 1 else None
+
+    def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
+        r"""Recursion of the means, :math:`\theta(B) \mu_t = (\theta(B) - \phi(B)) y_t`.
+
+        With the characteristic polynomials of the discount and the transition matrix.
+        """
+        model, smoothing = self.of_unit(params, constants)
+        theta = np.poly(model.discount(smoothing)[0])
+        phi = np.poly(model.transition(smoothing)[0])
+        equation = DifferenceEquation(
+            -theta[1:, None, None], (theta - phi)[1:, None, None], np.zeros(1)
+        )
+        r = model.n_states
+        start = constants["start"][None, :r]
+        # What the states alone give for the next rows, where all that is observed is zero.
+        free = expected(model, smoothing, start, np.zeros((1, r)))[0]
+        state = np.convolve(theta, free)[:r]
+        return Recursion(equation, start=state)
+
+    def of_unit(self, params: np.ndarray, constants: Arrays) -> tuple[Components, np.ndarray]:
+        """Model and smoothing parameters (1, 4) of a unit."""
+        model = self.models[int(constants["model"])]
+        return model, _padded(params[None, : len(model.names)], 4)
+
+    def _groups(self, units: Units) -> Iterator[Group]:
+        fitted = units.fitted
+        for number, model in enumerate(self.models):
+            numbers = fitted[units.constants["model"][fitted] == number]
+            if len(numbers):
+                params = units.params[numbers]
+                start = units.constants["start"][numbers, : model.n_states]
+                smoothing = _padded(params[:, : len(model.names)], len(SMOOTHING))
+                ahead = params[:, -1] * units.constants["widening"][numbers]
+                yield Group(model, numbers, smoothing, params[:, -1], ahead, start)
+
+    def _values_and_states(
+        self, group: Group, panel: Panel, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Values (n, T), rows (n,) and states before the first: those fitted, or backcast."""
+        series = group.numbers // self.n_targets
+        values, _ = unit_data(panel, group.numbers)
+        elsewhere, first = np.flatnonzero(steps[series] != 0), group.start
+        if len(elsewhere):
+            first = first.copy()
+            first[elsewhere] = states_before(
+                group.model, group.params[elsewhere], values[elsewhere]
+            )
+        return values, panel.lengths[series], first
+
+
+def _padded(array: np.ndarray, width: int) -> np.ndarray:
+    """Columns of zeros added to an array (n, k), up to a width."""
+    return padded(array.T, width).T

@@ -1,0 +1,300 @@
+"""Complex exponential smoothing of many series at once: optima of models, and the best model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tsrnn.data import Panel
+from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear._family import Arrays, CannotFitError
+from tsrnn.linear._optimise import Optimum, agreement_of, maximise
+from tsrnn.linear._samples import Sample, scaled_samples
+from tsrnn.linear.ces._likelihood import Likelihood
+from tsrnn.linear.ces._specification import Components, bounds, to_natural
+
+# Shares of the interval of alpha0, and alpha1; then what the season has.
+_PAIRS = ((0.3, 1.0), (0.75, 1.02), (0.1, 0.99))
+STARTS: dict[str, tuple[tuple[float, ...], ...]] = {
+    "none": _PAIRS,
+    "simple": _PAIRS,
+    "partial": ((0.3, 1.0, 0.1), (0.75, 1.02, 0.02), (0.1, 0.99, 0.3)),
+    "full": (
+        (0.3, 1.0, 0.3, 1.0), (0.75, 1.02, 0.05, 0.98), (0.1, 0.99, 0.1, 0.98),
+        (0.4, 0.75, 0.04, 1.03), (0.5, 1.0, 0.3, 1.2),
+    ),
+}  # fmt: skip
+TOLERANCE = 1e-8  # decrement: 1e-4 standard errors, 1e-8 of the log-likelihood
+FEW = 5  # iterations from all starts before models are compared
+MOST = 15  # iterations of a climb
+NEWTON = 15  # of what has not converged by then
+SCORING = 10_000  # iterations by the information: there is no Hessian
+SAFETY = 2.0  # times what the next step promises is what a search may yet rise
+MARGIN = 2.0  # of the criterion, by which a model may be behind and go on
+
+
+def samples(
+    models: tuple[Components, ...], panel: Panel
+) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+    """Samples of the units of a panel, and reasons not to fit some."""
+    simplest = min(models, key=lambda model: model.fewest)
+
+    def refusals(values: np.ndarray, count: np.ndarray) -> dict[int, str]:
+        return {
+            int(i): f"{simplest.title} needs at least {simplest.fewest} observations; the series "
+            f"has {count[i]}. Give more rows, or take a shorter season or none"
+            for i in np.flatnonzero(count < simplest.fewest)
+        }
+
+    return scaled_samples(panel, refusals)
+
+
+class Search(NamedTuple):
+    """Ends of the search for N units.
+
+    Attributes
+    ----------
+    model : integer array of shape (N,)
+        Of each unit, by its place among the candidates.
+    aicc : array of shape (N, candidates)
+        Corrected criterion of all models; infinite where one was not fitted.
+    params : array of shape (N, 4)
+        Smoothing parameters; zeros for those that the unit's model does not have.
+    sigma2 : array of shape (N,) or None
+        Of the scaled series, where it is given.
+    iterations, starts, agreement : integer arrays of shape (N,)
+    converged : boolean array of shape (N,)
+    at_bound : boolean array of shape (N, 4)
+        Parameters that are on the boundary, both of a pair.
+    """
+
+    model: np.ndarray
+    aicc: np.ndarray
+    params: np.ndarray
+    sigma2: np.ndarray | None
+    iterations: np.ndarray
+    starts: np.ndarray
+    agreement: np.ndarray
+    converged: np.ndarray
+    at_bound: np.ndarray
+
+
+def search(models: tuple[Components, ...], sample: Sample) -> Search:
+    """Fit every model to the series that are long enough, and take the best of each.
+
+    All models climb a few steps from all starts. Then those go on that may still be the best.
+    """
+    n, counts = len(sample.units), np.isfinite(sample.values).sum(1)
+    aicc = np.full((n, len(models)), np.inf)
+    promised, climbs = aicc.copy(), []
+    for number, model in enumerate(models):
+        series = np.flatnonzero(counts >= model.fewest)
+        if len(series):
+            climb = Climb.begun(model, sample.values, series, FEW if len(models) > 1 else MOST)
+            aicc[series, number], promised[series, number] = climb.criteria(counts)
+            climbs.append((number, climb))
+    if not np.isfinite(aicc).any():
+        raise CannotFitError("no admissible starting values were found")
+    iterations, starts, agreement = np.zeros((3, n), np.int64)
+    ends = Search(
+        np.zeros(n, np.int64), aicc, np.full((n, 4), np.nan), None, iterations, starts, agreement,
+        np.zeros(n, bool), np.zeros((n, 4), bool),
+    )  # fmt: skip
+    leader = aicc.min(1)
+    for number, begun in climbs:
+        near = promised[begun.series, number] <= leader[begun.series] + MARGIN
+        climb = begun.select(np.flatnonzero(near)).finished(sample.values)
+        aicc[climb.series, number] = climb.criteria(counts)[0]
+        best = np.flatnonzero(aicc[climb.series].argmin(1) == number)
+        units, k = climb.series[best], len(climb.model.names)
+        ends.model[units] = number
+        ends.params[units] = to_natural(climb.model, climb.best.params[best])[0]
+        pairs = np.zeros((len(best), 4), bool)
+        pairs[:, :k] = climb.best.at_bound[best]
+        pairs = pairs.reshape(-1, 2, 2).any(2).repeat(2, 1)
+        ends.at_bound[units] = pairs & (np.arange(4) < k)
+        for whole, part in (
+            (ends.iterations, climb.best.iterations), (ends.starts, climb.starts),
+            (ends.agreement, climb.agreement), (ends.converged, climb.best.converged),
+        ):  # fmt: skip
+            whole[units] = part[best]
+    return ends
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """Searches of one model, each for one of some series.
+
+    Attributes
+    ----------
+    model : Components
+    series : integer ndarray of shape (N,)
+    best : Optimum
+        Highest end of all starts.
+    starts, agreement : integer ndarrays of shape (N,)
+        How many starts there were, and how many came close.
+    """
+
+    model: Components
+    series: np.ndarray
+    best: Optimum
+    starts: np.ndarray
+    agreement: np.ndarray
+
+    @classmethod
+    def begun(cls, model: Components, values: np.ndarray, series: np.ndarray, most: int) -> Climb:
+        """Climb `most` steps from all starts."""
+        starts = np.array(STARTS[model.seasonal])
+        count, n = len(starts), len(series)
+        lower, upper = bounds(model)
+        ends = maximise(
+            Likelihood(model, values, np.tile(series, count)).evaluate, np.repeat(starts, n, 0),
+            lower=lower, upper=upper, scoring=SCORING, tol=TOLERANCE, max_iter=most,
+        )  # fmt: skip
+        reached = ends.value.reshape(count, n)
+        first = reached.argmax(0) * n + np.arange(n)
+        best = Optimum(*(part[first] for part in ends))
+        return cls(model, series, best, np.isfinite(reached).sum(0), agreement_of(reached))
+
+    def select(self, chosen: np.ndarray) -> Climb:
+        """Some of the searches."""
+        best = Optimum(*(part[chosen] for part in self.best))
+        arrays = self.starts[chosen], self.agreement[chosen]
+        return Climb(self.model, self.series[chosen], best, *arrays)
+
+    def criteria(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Corrected criteria, and those that the searches may yet come to."""
+        k = self.model.n_params
+        penalty = 2 * k + 2 * k * (k + 1) / (counts[self.series] - k - 1)
+        aicc = penalty - 2 * self.best.value
+        # The decrement is twice the rise of the log-likelihood that the next step promises.
+        return aicc, aicc - np.where(self.best.converged, 0.0, SAFETY * self.best.decrement)
+
+    def finished(self, values: np.ndarray) -> Climb:
+        """Go on to the maxima, by the information, then by Newton's method, which ridges need."""
+        best = Optimum(*(part.copy() for part in self.best))
+        lower, upper = bounds(self.model)
+        for scoring, most in ((SCORING, MOST), (0, NEWTON)):
+            slow = np.flatnonzero(~best.converged & np.isfinite(best.value))
+            if not len(slow):
+                break
+            before = best.iterations[slow]
+            ends = maximise(
+                Likelihood(self.model, values, self.series[slow]).evaluate, best.params[slow],
+                lower=lower, upper=upper, scoring=scoring, tol=TOLERANCE, max_iter=most,
+            )  # fmt: skip
+            for whole, part in zip(best, ends, strict=True):
+                whole[slow] = part
+            best.iterations[slow] += before
+        return Climb(self.model, self.series, best, self.starts, self.agreement)
+
+
+def given(
+    models: tuple[Components, ...], names: tuple[str, ...], sample: Sample, params: np.ndarray
+) -> Search:
+    """Parameters (N, k) of these names, in the units of the data, as the end of a search."""
+    n, nothing = len(params), np.zeros(len(params), np.int64)
+    inner = np.zeros((n, 4))
+    inner[:, : len(names) - 1] = params[:, :-1]
+    return Search(
+        nothing, np.full((n, len(models)), np.nan), inner, params[:, -1] / sample.scale**2,
+        nothing, nothing, nothing, np.ones(n, bool), np.zeros((n, 4), bool),
+    )  # fmt: skip
+
+
+def inferred(
+    models: tuple[Components, ...], names: tuple[str, ...], sample: Sample, ends: Search
+) -> tuple[Estimates, Arrays]:
+    """Estimates in the units of the data, and the constants of a family.
+
+    Derivatives are computed when they are asked for.
+    """
+    n, k = len(sample.units), len(names)
+    params, loglik = np.full((n, k), np.nan), np.full(n, np.nan)
+    fixed, start = np.ones((n, k), bool), np.zeros((n, max(m.n_states for m in models)))
+    scaled_sigma2 = np.full(n, np.nan)
+    for number, model in enumerate(models):
+        units = np.flatnonzero((ends.model == number) & np.isfinite(ends.params).all(1))
+        if not len(units):
+            continue
+        likelihood = Likelihood(model, sample.values, units)
+        sigma2 = None if ends.sigma2 is None else ends.sigma2[units]
+        scaled_sigma2[units], value, states = likelihood.values(ends.params[units], sigma2)
+        scale, free = sample.scale[units], len(model.names)
+        params[units, :-1] = ends.params[units, : k - 1]
+        params[units, -1] = scaled_sigma2[units] * scale**2
+        loglik[units] = value - likelihood.n_obs * np.log(scale)
+        start[units, : model.n_states] = states * scale[:, None]
+        fixed[units, :free], fixed[units, -1] = ends.at_bound[units, :free], False
+    messages = tuple(
+        _messages([name for name, here in zip(names, bounded, strict=False) if here], converged)
+        for bounded, converged in zip(ends.at_bound, ends.converged.tolist(), strict=True)
+    )
+    n_obs = np.isfinite(sample.values).sum(1)
+    n_params = np.array([model.n_params for model in models])[ends.model]
+    derivatives: Any = Deferred(_derivatives, models, k, sample, ends, scaled_sigma2)
+    estimates = Estimates(
+        names=names,
+        params=params,
+        loglik=loglik,
+        n_obs=n_obs,
+        gradient=derivatives,
+        hessian=derivatives,
+        opg=derivatives,
+        information=derivatives,
+        iterations=ends.iterations,
+        converged=ends.converged,
+        fixed=fixed,
+        messages=messages,
+        starts=ends.starts,
+        agreement=ends.agreement,
+        n_params=n_params,
+    )
+    # Forecasts have the variance of as many degrees of freedom as are left of what was estimated.
+    widening = n_obs / (n_obs - n_params if ends.sigma2 is None else n_obs)
+    constants = {"model": ends.model.astype(float), "widening": widening, "start": start}
+    in_data = 2 * (n_obs * np.log(sample.scale))[:, None]  # of densities in the units of the data
+    return estimates, constants | {"aicc": ends.aicc + in_data}
+
+
+def _derivatives(
+    models: tuple[Components, ...], k: int, sample: Sample, ends: Search, sigma2: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Gradient and matrices in the units of the data, of all units."""
+    n = len(sample.units)
+    gradient = np.zeros((n, k))
+    matrices = {name: np.zeros((n, k, k)) for name in ("hessian", "opg", "information")}
+    for number, model in enumerate(models):
+        units = np.flatnonzero((ends.model == number) & np.isfinite(sigma2))
+        if not len(units):
+            continue
+        likelihood, at = (
+            Likelihood(model, sample.values, units),
+            (ends.params[units], sigma2[units]),
+        )
+        slope, opg, information = likelihood.moments(*at)
+        places = [*range(len(model.names)), k - 1]
+        back = np.ones((len(units), len(places)))
+        back[:, -1] = sample.scale[units] ** -2
+        gradient[np.ix_(units, places)] = slope * back
+        square = back[:, :, None] * back[:, None]
+        parts = {"hessian": likelihood.hessian(*at), "opg": opg, "information": information}
+        for name, matrix in parts.items():
+            matrices[name][np.ix_(units, places, places)] = matrix * square
+    return {"gradient": gradient, **matrices}
+
+
+def _messages(on_boundary: list[str], converged: bool) -> tuple[str, ...]:
+    """Warnings about one unit."""
+    lines = []
+    if on_boundary:
+        lines.append(
+            f"On the boundary of the stable region: {', '.join(on_boundary)}. These have no "
+            "standard errors, and those of the others take them as known."
+        )
+    if not converged:
+        lines.append("The likelihood was not maximised to tolerance.")
+    return tuple(lines)

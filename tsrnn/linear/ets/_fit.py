@@ -1,0 +1,244 @@
+"""Exponential smoothing of many series at once: the optimum of each model, and the best model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tsrnn.data import Panel
+from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear._samples import Sample, scaled_samples
+from tsrnn.linear.ets._likelihood import PERFECT, Likelihood
+from tsrnn.linear.ets._search import Search
+from tsrnn.linear.ets._specification import (
+    SIGMA2,
+    SMOOTHING,
+    Components,
+    fewest_rows,
+    placed,
+    union_names,
+)
+
+EXACT = (
+    "The model fits the series exactly: its variance is rounding, and there are no standard errors."
+)
+NEUTRAL = {"phi": 1.0}  # values of parameters that a model does not have; the others are zero
+
+
+def samples(
+    models: tuple[Components, ...], panel: Panel
+) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+    """Samples of the units of a panel, and reasons not to fit some."""
+    return scaled_samples(panel, partial(_refusals, models))
+
+
+def _refusals(
+    models: tuple[Components, ...], values: np.ndarray, count: np.ndarray
+) -> dict[int, str]:
+    """Reasons, by number, not to fit series."""
+    reasons = {}
+    simplest = min(models, key=fewest_rows)
+    fewest = fewest_rows(simplest)
+    for i in np.flatnonzero(count < fewest):
+        reasons[int(i)] = (
+            f"{simplest.title} needs at least {fewest} observations; the series has {count[i]}. "
+            "Give more rows, or take a model with fewer parameters"
+        )
+    if all(model.positive for model in models):
+        for i in np.flatnonzero((values <= 0).any(1)):
+            reasons.setdefault(
+                int(i),
+                f"{models[0].title} needs positive values; the lowest is {np.nanmin(values[i]):g}. "
+                "Take additive components",
+            )
+    return reasons
+
+
+def given(
+    models: tuple[Components, ...], sample: Sample, params: np.ndarray, chosen: np.ndarray
+) -> Search:
+    """Parameters (N, k), in the units of the data, in the place of the ends of a search.
+
+    `chosen` (N,) are the numbers of the models.
+    """
+    n, width = len(params), max(len(model.free) for model in models)
+    names, nothing = union_names(models), np.zeros(n, np.int64)
+    inner, sigma2 = np.zeros((n, width)), np.empty(n)
+    for number in np.unique(chosen):
+        units, model = np.flatnonzero(chosen == number), models[number]
+        scale = scales(model, sample.scale[units])
+        full = placed(model, names, params[units])
+        inner[units, : full.shape[1]] = full / scale[:, :-1]
+        sigma2[units] = params[units, -1] / scale[:, -1]
+    return Search(
+        chosen, np.full((n, len(models)), np.nan), inner, sigma2, nothing, nothing, nothing,
+        np.ones(n, bool), np.zeros((n, width), bool),
+    )  # fmt: skip
+
+
+def scales(model: Components, size: np.ndarray) -> np.ndarray:
+    """Units (N, k + 1) of all parameters and of sigma2, of series that were divided by `size`."""
+    names = model.recursion.names
+    in_data = {"level": True, "trend": model.trend != "mul"}
+    moves = [in_data.get(name, name not in SMOOTHING and model.seasonal != "mul") for name in names]
+    unit = np.where([*moves, model.error == "add"], size[:, None], 1.0)
+    unit[:, -1] **= 2
+    return unit
+
+
+def inferred(
+    models: tuple[Components, ...],
+    sample: Sample,
+    ends: Search,
+    region: str,
+    *,
+    decomposed: bool,
+) -> Estimates:
+    """Estimates in the units of the data; derivatives are computed when they are asked for.
+
+    States before the first row are no estimates where they are `decomposed`.
+    """
+    names = union_names(models)
+    n, k = len(sample.units), len(names) + 1
+    params, loglik, fixed = np.full((n, k), np.nan), np.full(n, np.nan), np.ones((n, k), bool)
+    counted = [model.free[:4].sum() if decomposed else len(model.names) for model in models]
+    n_params = 1 + np.array(counted)[ends.model]
+    messages: list[tuple[str, ...]] = [()] * n
+    for part in parts(models, sample, ends):
+        units, size = part.units, part.params.shape[1]
+        params[units] = [NEUTRAL.get(name, 0.0) for name in (*names, SIGMA2)]
+        natural = np.column_stack([part.params, part.sigma2]) * part.scale
+        params[np.ix_(units, part.places)] = natural[:, part.free]
+        loglik[units] = part.value - part.likelihood.n_obs * np.log(sample.scale[units])
+        at_bound = np.column_stack([ends.at_bound[units, :size], np.zeros(len(units), bool)])
+        imposed = at_bound.copy()
+        imposed[:, 4:-1] |= decomposed
+        exact = part.sigma2 <= PERFECT
+        fixed[np.ix_(units, part.places)] = imposed[:, part.free] | exact[:, None]
+        for i, bounded, is_exact in zip(units, at_bound, exact, strict=True):
+            all_names = part.model.recursion.names
+            on = [name for name, here in zip(all_names, bounded, strict=False) if here]
+            messages[i] = (EXACT,) if is_exact else _messages(on, bool(ends.converged[i]))
+    derivatives: Any = Deferred(_derivatives, models, sample, ends, region)
+    return Estimates(
+        names=(*names, SIGMA2),
+        params=params,
+        loglik=loglik,
+        n_obs=np.isfinite(sample.values).sum(1),
+        gradient=derivatives,
+        hessian=derivatives,
+        opg=derivatives,
+        information=derivatives,
+        iterations=ends.iterations,
+        converged=ends.converged,
+        fixed=fixed,
+        messages=tuple(messages),
+        starts=ends.starts,
+        agreement=ends.agreement,
+        n_params=n_params,
+    )
+
+
+class Part(NamedTuple):
+    """Units of one model at the ends of their searches.
+
+    Attributes
+    ----------
+    model : Components
+    likelihood : Likelihood
+    units : integer array of shape (n,)
+    params : array of shape (n, size)
+        All natural parameters of the recursion, of the scaled series.
+    sigma2, value : arrays of shape (n,)
+    scale : array of shape (n, size + 1)
+        Units of the parameters and of sigma2.
+    free, places : integer arrays
+        Parameters that the model has, sigma2 among them, and their places in the family's.
+    """
+
+    model: Components
+    likelihood: Likelihood
+    units: np.ndarray
+    params: np.ndarray
+    sigma2: np.ndarray
+    value: np.ndarray
+    scale: np.ndarray
+    free: np.ndarray
+    places: np.ndarray
+
+
+def parts(models: tuple[Components, ...], sample: Sample, ends: Search) -> Iterator[Part]:
+    """Units of each model."""
+    names = union_names(models)
+    for number, model in enumerate(models):
+        units = np.flatnonzero((ends.model == number) & np.isfinite(ends.params).all(1))
+        if not len(units):
+            continue
+        relative = np.full(len(units), model.error == "mul")
+        likelihood = Likelihood(model.recursion, sample.values, units, relative)
+        params = ends.params[units, : len(model.free)]
+        sigma2 = None if ends.sigma2 is None else ends.sigma2[units]
+        places = [*(names.index(name) for name in model.names), len(names)]
+        yield Part(
+            model, likelihood, units, params, *likelihood.values(params, sigma2),
+            scales(model, sample.scale[units]),
+            np.array([*np.flatnonzero(model.free), len(model.free)]), np.array(places),
+        )  # fmt: skip
+
+
+def _derivatives(
+    models: tuple[Components, ...], sample: Sample, ends: Search, region: str
+) -> dict[str, np.ndarray]:
+    """Gradient and matrices in the units of the data, of all units."""
+    n, k = len(sample.units), len(union_names(models)) + 1
+    gradient = np.zeros((n, k))
+    matrices = {name: np.zeros((n, k, k)) for name in ("hessian", "opg", "information")}
+    for part in parts(models, sample, ends):
+        moments = part.likelihood.moments(part.params, part.sigma2)
+        bent = part.likelihood.hessian(part.params, part.sigma2, part.model.free)
+        back = 1 / part.scale[:, part.free]
+        along = _along_bounds(part, ends.at_bound[part.units], region)
+        slope = (along @ moments.gradient[:, :, None])[:, :, 0]
+        gradient[np.ix_(part.units, part.places)] = slope[:, part.free] * back
+        square = back[:, :, None] * back[:, None]
+        for name, matrix in (
+            ("hessian", bent), ("opg", moments.opg), ("information", moments.information),
+        ):  # fmt: skip
+            inner = (along @ matrix @ along.swapaxes(1, 2))[:, part.free][:, :, part.free]
+            matrices[name][np.ix_(part.units, part.places, part.places)] = inner * square
+    return {"gradient": gradient, **matrices}
+
+
+def _along_bounds(part: Part, at_bound: np.ndarray, region: str) -> np.ndarray:
+    """Directions (n, k + 1, k + 1) in which parameters off their bounds move.
+
+    Bounds of beta and gamma depend on alpha and phi: there they move with these.
+    """
+    n, k = part.params.shape
+    directions, (alpha, beta, gamma, phi) = np.tile(np.eye(k + 1), (n, 1, 1)), part.params.T[:4]
+    if region != "admissible":  # beta / alpha and gamma / (1 - alpha)
+        directions[:, 0, 1] = np.where(at_bound[:, 1], beta / alpha, 0.0)
+        directions[:, 0, 2] = np.where(at_bound[:, 2], -gamma / (1 - alpha), 0.0)
+    elif part.model.seasonal == "none":  # beta = alpha (1 - 1 / phi) or (2 - alpha) (1 + 1 / phi)
+        low = np.abs(beta - alpha * (1 - 1 / phi)) < np.abs(beta - (2 - alpha) * (1 + 1 / phi))
+        by_alpha = np.where(low, 1 - 1 / phi, -1 - 1 / phi)
+        by_phi = np.where(low, alpha, alpha - 2) / phi**2
+        directions[:, 0, 1] = np.where(at_bound[:, 1], by_alpha, 0.0)
+        directions[:, 3, 1] = np.where(at_bound[:, 1], by_phi, 0.0)
+    return directions
+
+
+def _messages(on_boundary: list[str], converged: bool) -> tuple[str, ...]:
+    """Warnings about one unit."""
+    lines = []
+    if on_boundary:
+        lines.append(
+            f"On the boundary: {', '.join(on_boundary)}. These have no standard errors, and those "
+            "of the others take the boundary as known."
+        )
+    if not converged:
+        lines.append("The likelihood was not maximised to tolerance.")
+    return tuple(lines)

@@ -1,0 +1,114 @@
+"""Exponential smoothing from a state on: further rows, forecasts, their variances, and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import torch
+
+from tsrnn.linear.ets._cells import advance
+from tsrnn.linear.ets._specification import Components, Recursion
+
+
+def after_rows(
+    recursion: Recursion,
+    params: np.ndarray,
+    states: np.ndarray,
+    values: np.ndarray,
+    lengths: np.ndarray,
+) -> np.ndarray:
+    """States (N, q) after as many rows (N, T) as each series has, NaN where nothing is observed."""
+    last, left = _columns(states), torch.from_numpy(lengths)
+    for t, fields in enumerate(states_by_row(recursion, params, states, values)):
+        last = tuple(torch.where(left > t, a, b) for a, b in zip(fields, last, strict=True))
+    return torch.stack(last, 1).numpy()
+
+
+def states_by_row(
+    recursion: Recursion, params: np.ndarray, states: np.ndarray, values: np.ndarray
+) -> Iterator[tuple[torch.Tensor, ...]]:
+    """States after each row of values (N, T), each (N,).
+
+    Level, trend, and the season, that of the next row first and that of the row itself last.
+    """
+    columns, fields = _columns(params), _columns(states)
+    for y in torch.from_numpy(np.ascontiguousarray(values.T)):
+        fields, _ = advance(recursion, fields, columns, partial(_residual, y))
+        yield tuple(fields)
+
+
+def _residual(y: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+    return torch.where(y.isnan(), 0.0, y - mean)
+
+
+def _columns(array: np.ndarray) -> tuple[torch.Tensor, ...]:
+    return torch.from_numpy(np.ascontiguousarray(array.T)).unbind(0)
+
+
+def expected(recursion: Recursion, params: np.ndarray, states: np.ndarray, h: int) -> np.ndarray:
+    """Means (N, h) with errors of zero from now on."""
+    columns, fields, means = _columns(params), _columns(states), []
+    for _ in range(h):
+        fields, mean = advance(recursion, fields, columns, torch.zeros_like)
+        means.append(mean)
+    return torch.stack(means, 1).numpy()
+
+
+def responses(recursion: Recursion, params: np.ndarray, h: int) -> np.ndarray:
+    r"""Effect (N, h) on the means 1, 2, ... steps later of a residual of one, of a linear model.
+
+    .. math:: c_j = \alpha + \beta (\phi + \dots + \phi^j) + \gamma 1[m | j]
+    """
+    n = len(params)
+    residual = torch.ones(n, dtype=torch.float64)
+    none = torch.zeros((n, recursion.n_states), dtype=torch.float64)
+    fields, _ = advance(recursion, none.unbind(1), _columns(params), lambda mean: residual)
+    states = torch.stack(fields, 1).numpy()
+    return expected(recursion, params, states, h)
+
+
+def variances(
+    model: Components, params: np.ndarray, sigma2: np.ndarray, means: np.ndarray
+) -> np.ndarray:
+    r"""Variances (N, h) of forecasts of a linear model (Hyndman et al., 2008, section 6.3).
+
+    .. math::
+        \sigma^2 \Big( 1 + \sum_{j=1}^{k-1} c_j^2 \Big) \qquad \text{or} \qquad
+        (1 + \sigma^2) \theta_k - \mu_k^2, \quad
+        \theta_k = \mu_k^2 + \sigma^2 \sum_{j=1}^{k-1} c_j^2 \theta_{k-j}
+    """
+    h = means.shape[1]
+    squares = responses(model.recursion, params, h) ** 2
+    if model.error == "add":
+        return sigma2[:, None] * (1 + np.pad(squares[:, :-1].cumsum(1), ((0, 0), (1, 0))))
+    moments = np.empty_like(means)
+    for k in range(h):
+        before = (squares[:, :k] * moments[:, :k][:, ::-1]).sum(1)
+        moments[:, k] = means[:, k] ** 2 + sigma2 * before
+    return (1 + sigma2)[:, None] * moments - means**2
+
+
+def simulated(
+    model: Components, params: np.ndarray, sigma2: np.ndarray, states: np.ndarray, z: np.ndarray
+) -> np.ndarray:
+    """Paths (N, h, n) with standard normal innovations z (N or 1, h, n)."""
+    columns = tuple(column[:, None] for column in _columns(params))
+    shape = len(params), z.shape[2]
+    fields = tuple(field[:, None].expand(shape) for field in _columns(states))
+    sigma, shocks = torch.from_numpy(np.sqrt(sigma2))[:, None], torch.from_numpy(z)
+    paths = np.empty((shape[0], *z.shape[1:]))
+    for t in range(z.shape[1]):
+        error = (sigma * shocks[:, t]).expand(shape)
+        if model.error == "mul":  # an observation cannot be negative
+            observe = partial(torch.mul, error.clamp(min=-1.0))
+        else:
+            observe = partial(_constant, error)
+        fields, mean = advance(model.recursion, fields, columns, observe)
+        paths[:, t] = (mean + observe(mean)).numpy()
+    return paths
+
+
+def _constant(residual: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+    return residual

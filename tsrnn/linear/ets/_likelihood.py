@@ -1,0 +1,235 @@
+r"""Log-likelihoods of exponential smoothing of many series at once, with scores and information.
+
+Observations are normal around their means :math:`\mu_t`, with variance :math:`\sigma^2` or, of
+multiplicative errors, :math:`\sigma^2 \mu_t^2`: with errors :math:`e_t`, which are relative then,
+
+.. math::
+    \ell = -\tfrac12 \sum_t \Big( \log 2 \pi \sigma^2 + \frac{e_t^2}{\sigma^2} \Big)
+           - \sum_t \log \mu_t
+
+whose last sum multiplicative errors alone have. Its information is near
+:math:`\sum_t \dot e_t \dot e_t' / \sigma^2` in the derivatives of the errors, and for
+multiplicative errors has that of the scale, :math:`2 \sum_t g_t g_t'` with
+:math:`g_t = \dot \mu_t / \mu_t`, besides.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsrnn.kernels import Paths, path_products, paths
+from tsrnn.linear._optimise import Evaluation
+from tsrnn.linear.ets._cells import season_cell
+from tsrnn.linear.ets._specification import SMOOTHING, Recursion
+
+AT_ONCE = 2048  # models whose products are kept
+PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
+_NEAR = 1e-6  # of forward differences, of which Newton's steps are made
+_STEP = 1e-4  # of differences, in parameters of series of size one
+
+
+class Moments(NamedTuple):
+    """Derivatives of the log-likelihood in all parameters, sigma2 the last.
+
+    Attributes
+    ----------
+    gradient : array of shape (N, k)
+    opg, information : arrays of shape (N, k, k)
+    """
+
+    gradient: np.ndarray
+    opg: np.ndarray
+    information: np.ndarray
+
+
+class Likelihood:
+    """Likelihood of models of one recursion, each of one of some series.
+
+    Parameters
+    ----------
+    recursion : Recursion
+    values : array of shape (S, T)
+        Series scaled to a size of one; NaN where nothing is observed, and after the end.
+    series : integer array of shape (N,)
+        Series of each model, by number.
+    relative : boolean array of shape (N,)
+        Whether errors are multiplicative.
+    """
+
+    def __init__(
+        self, recursion: Recursion, values: np.ndarray, series: np.ndarray, relative: np.ndarray
+    ) -> None:
+        n, length = values.shape
+        steps = -(-length // recursion.period)
+        rows = np.full((n, steps * recursion.period), np.nan)
+        rows[:, :length] = values
+        self._rows = rows.reshape(n, steps, recursion.period)
+        self._series, self._relative = series, relative
+        self.n_obs = np.isfinite(values).sum(1)[series]
+        self.recursion, self._cell = recursion, season_cell(recursion)
+        directions = recursion.split(np.eye(len(recursion.names)), slope=True)
+        # Neither the kind of errors nor the sum of the logarithms has a direction.
+        self._directions = [np.pad(each, ((0, 0), (0, 1))) for each in directions]
+
+    def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
+        """Log-likelihood with sigma2 concentrated out, for `maximise`.
+
+        Parameters are those of the search: beta / alpha and gamma / (1 - alpha) have bounds that
+        do not depend on alpha. The Hessian is of differences of gradients, forward or, where that
+        would leave the bounds, backward.
+        """
+        parts = []
+        for begin in range(0, len(units), AT_ONCE):
+            part = slice(begin, begin + AT_ONCE)
+            parts.append(self._evaluated(params[part], units[part]))
+        evaluation = Evaluation(*map(np.concatenate, zip(*parts, strict=True)))
+        if not exact:
+            return evaluation
+        # Means are linear in additive states, and nearly so in others: what the information leaves
+        # out is in the rows and columns of the smoothing parameters.
+        curvature, neutral = evaluation.curvature.copy(), self.recursion.neutral
+        for j in range(len(SMOOTHING)):
+            # Bounds keep a parameter that a model has away from the value of one that is absent.
+            free = np.flatnonzero(params[:, j] != neutral[j])
+            if not len(free):
+                continue
+            moved = params[free]
+            # Towards the middle of the interval of a smoothing parameter.
+            step = np.where(moved[:, j] > 0.5, -_NEAR, _NEAR)
+            moved[:, j] += step
+            slope = self.evaluate(moved, units[free], False).gradient - evaluation.gradient[free]
+            curvature[free, :, j] = curvature[free, j] = -slope / step[:, None]
+        return evaluation._replace(curvature=curvature)
+
+    def _evaluated(self, params: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
+        n, k = self.n_obs[units], params.shape[1]
+        (alpha, beta, gamma), natural = params[:, :3].T, to_natural(params)
+        fields = tuple(f"e{i}" for i in range(self.recursion.period))
+        at = self._cell_parameters(natural, units, derivatives=True)
+        products, memory = path_products(
+            self._cell, self._rows, *at, fields=fields, series=self._series[units]
+        )
+        log_scale = memory[:, -1]
+        # From natural parameters to those of the search, by the chain rule.
+        for table in (products, products.swapaxes(1, 2), log_scale[:, :, None]):
+            table[:, 0] += beta[:, None] * table[:, 1] - gamma[:, None] * table[:, 2]
+            table[:, 1] *= alpha[:, None]
+            table[:, 2] *= 1 - alpha[:, None]
+        square, of_scale = products[:, k, k], log_scale[:, :k]
+        usable = np.isfinite(square) & np.isfinite(log_scale[:, k]) & (PERFECT * n < square)
+        variance = np.where(usable, square / n, 1.0)
+        value = -0.5 * n * (np.log(2 * math.pi * variance) + 1) - log_scale[:, k]
+        value[~usable] = -np.inf
+        weight = (1 / variance)[:, None]
+        gradient = -weight * products[:, k, :k] - of_scale
+        information = weight[:, None] * products[:, :k, :k]
+        return value, gradient, information
+
+    def values(
+        self, params: np.ndarray, sigma2: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Best sigma2 (N,) at natural parameters unless it is given, and the log-likelihood.
+
+        A sigma2 that is rounding is `PERFECT` in its place.
+        """
+        errors, log_scale = self._errors(params, np.arange(len(params)), derivatives=False)
+        square = errors.square().sum((1, 2)).numpy()
+        sigma2 = np.maximum(square / self.n_obs, PERFECT) if sigma2 is None else sigma2
+        value = -0.5 * (self.n_obs * np.log(2 * math.pi * sigma2) + square / sigma2)
+        return sigma2, value - log_scale[:, 0]
+
+    def moments(self, params: np.ndarray, sigma2: np.ndarray) -> Moments:
+        """Moments at natural parameters (N, k)."""
+        parts = []
+        for begin in range(0, len(params), AT_ONCE):
+            units = np.arange(begin, min(begin + AT_ONCE, len(params)))
+            parts.append(self._moments(params[units], sigma2[units], units))
+        return Moments(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _moments(
+        self, params: np.ndarray, sigma2: np.ndarray, units: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        n, k = self.n_obs[units], params.shape[1]
+        table, _ = self._errors(params, units, derivatives=True)
+        seen = torch.from_numpy(np.isfinite(self._rows[self._series[units]])).flatten(1)
+        e, de = table[:, :, k], table[:, :, :k]
+        variance = torch.from_numpy(sigma2)[:, None]
+        # Of relative errors de = -(1 + e) g.
+        relative = torch.from_numpy(self._relative[units])[:, None]
+        g = de * torch.where(relative, -1 / (1 + e), 0.0)[:, :, None]
+        scores = -de * (e / variance)[:, :, None] - g
+        spread = torch.where(seen, e.square() / variance - 1, 0.0) / (2 * variance)
+        scores = torch.cat([scores, spread[:, :, None]], 2)
+        means = torch.where(relative[:, :, None], g, -de)
+        information = np.zeros((len(params), k + 1, k + 1))
+        inner = torch.bmm(means.transpose(1, 2), means).numpy()
+        information[:, :k, :k] = (1 / sigma2 + 2 * self._relative[units])[:, None, None] * inner
+        information[:, k, k] = n / (2 * sigma2**2)
+        cross = g.sum(1).numpy() / sigma2[:, None]
+        information[:, :k, k] = information[:, k, :k] = cross
+        opg = torch.bmm(scores.transpose(1, 2), scores).numpy()
+        return scores.sum(1).numpy(), opg, information
+
+    def hessian(self, params: np.ndarray, sigma2: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """Second derivatives (N, k + 1, k + 1) in the free parameters and sigma2.
+
+        Differences of exact gradients, of some ten digits.
+        """
+        at = np.column_stack([params, sigma2])
+        hessian = np.zeros((*at.shape, at.shape[1]))
+        for j in [*np.flatnonzero(free), at.shape[1] - 1]:
+            size = _STEP * (sigma2 if j == params.shape[1] else np.maximum(np.abs(at[:, j]), 0.1))
+            slopes = []
+            for steps in (1, -1, 2, -2):
+                moved = at.copy()
+                moved[:, j] += steps * size
+                slopes.append(self.moments(moved[:, :-1], moved[:, -1]).gradient)
+            difference = 8 * (slopes[0] - slopes[1]) - (slopes[2] - slopes[3])
+            hessian[:, :, j] = difference / (12 * size[:, None])
+        return (hessian + hessian.swapaxes(1, 2)) / 2
+
+    def means(self, params: np.ndarray) -> np.ndarray:
+        """Means (N, T) of the rows at natural parameters."""
+        fields = tuple(f"mu{i}" for i in range(self.recursion.period))
+        table = self._paths(params, np.arange(len(params)), fields, derivatives=False).fields
+        return table.reshape(len(params), -1)
+
+    def _errors(
+        self, params: np.ndarray, units: np.ndarray, derivatives: bool
+    ) -> tuple[Tensor, np.ndarray]:
+        """Derivatives of the errors, then the errors, (n, T, k + 1); those of log mu."""
+        fields = tuple(f"e{i}" for i in range(self.recursion.period))
+        table, memory = self._paths(params, units, fields, derivatives)
+        return torch.from_numpy(table.reshape(len(units), -1, table.shape[3])), memory[:, -1]
+
+    def _paths(
+        self, params: np.ndarray, units: np.ndarray, fields: tuple[str, ...], derivatives: bool
+    ) -> Paths:
+        at = self._cell_parameters(params, units, derivatives)
+        return paths(self._cell, self._rows[self._series[units]], *at, fields=fields)
+
+    def _cell_parameters(
+        self, params: np.ndarray, units: np.ndarray, derivatives: bool
+    ) -> tuple[np.ndarray, ...]:
+        """Parameters and initial memory of the cell; their derivatives, the same for all units."""
+        n = len(params)
+        smoothing, states = self.recursion.split(params)
+        directions = self._directions if derivatives else [d[:0] for d in self._directions]
+        return (
+            np.column_stack([smoothing, self._relative[units]]),
+            np.column_stack([states, np.zeros(n)]),
+            *(np.broadcast_to(d, (n, *d.shape)) for d in directions),
+        )
+
+
+def to_natural(params: np.ndarray) -> np.ndarray:
+    """Natural parameters (N, k) of those of the search."""
+    alpha, beta, gamma = params[:, :3].T
+    natural = params.copy()
+    natural[:, 1], natural[:, 2] = beta * alpha, gamma * (1 - alpha)
+    return natural

@@ -1,0 +1,237 @@
+r"""Searches beside the usual one: in the admissible region, and with initial states held.
+
+The admissible region (Hyndman et al., 2008, chapter 10) is where forecasts forget the past: all
+roots of :math:`\theta(B)` of the reduced form outside the unit circle. Without a season it is
+
+.. math:: 1 - 1/\phi < \alpha < 1 + 1/\phi, \qquad
+          \alpha (\phi - 1) < \phi \beta < (1 + \phi) (2 - \alpha),
+
+the image of a square, so that bounds are those of a square. With a season it is bounded by roots:
+there partial autocorrelations k of :math:`\theta` are below one, which a barrier
+:math:`\mu \sum \log(1 - k^2)` keeps them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+
+import numpy as np
+
+from tsrnn.linear._family import CannotFitError
+from tsrnn.linear._optimise import Evaluation, Optimum, agreement_of, maximise, solve_positive
+from tsrnn.linear._samples import Sample
+from tsrnn.linear.arma._polynomials import partial_autocorrelations
+from tsrnn.linear.ets._exact import empty_search
+from tsrnn.linear.ets._likelihood import PERFECT, Likelihood
+from tsrnn.linear.ets._reduced_form import polynomials
+from tsrnn.linear.ets._search import SCORING, TOLERANCE, Search, search
+from tsrnn.linear.ets._specification import Components, fewest_rows
+from tsrnn.linear.ets._start import SMALLEST, bounds, starting_points
+
+STEPS = 100  # iterations of a climb
+# Weights of the barrier, one climb after the other: the last is about what it costs in likelihood
+# for a root at the circle, the first keeps the search off it until it knows where to go.
+BARRIERS = (1e-2, 1e-4)
+EDGE = 1e-6  # of the square, of which the admissible region without a season is the image
+PUSHED = 1e-2  # decrement of the likelihood by itself from which the barrier holds a search back
+WIDEST = 4.0  # of smoothing parameters with a season, beyond which no root is inside
+_STEP = 1e-6  # of differences of partial autocorrelations
+
+
+def search_within(
+    models: tuple[Components, ...], sample: Sample, region: str, *, decomposed: bool
+) -> Search:
+    """Fit every model to the series that it can be fitted to, and take the best of each.
+
+    States before the first row are those of a decomposition where they are `decomposed`.
+    """
+    counts, lowest = np.isfinite(sample.values).sum(1), np.nanmin(sample.values, 1)
+    ends = empty_search(models, len(counts))
+    best = np.full(len(counts), np.inf)
+    for number, model in enumerate(models):
+        units = np.flatnonzero(
+            (counts >= fewest_rows(model)) & ((lowest > 0) | (not model.positive))
+        )
+        if not len(units):
+            continue
+        part = Climb(model, sample.select(units), region, decomposed)
+        optimum, starts, agreement = part.optimum()
+        natural = part.natural(optimum.params)[0]
+        k = part.free.sum() + 1
+        loglik = part.likelihood(np.arange(len(units))).values(natural, None)[1]
+        aicc = -2 * loglik + 2 * k + 2 * k * (k + 1) / (counts[units] - k - 1)
+        ends.aicc[units, number] = np.where(np.isfinite(optimum.value), aicc, np.inf)
+        chosen = np.flatnonzero(ends.aicc[units, number] < best[units])
+        rows, size = units[chosen], natural.shape[1]
+        best[rows] = ends.aicc[rows, number]
+        ends.model[rows], ends.params[rows] = number, 0.0
+        ends.params[rows, :size], ends.at_bound[rows] = natural[chosen], False
+        ends.at_bound[rows, :size] = optimum.at_bound[chosen] & part.free
+        ends.iterations[rows], ends.converged[rows] = (
+            optimum.iterations[chosen], optimum.converged[chosen],
+        )  # fmt: skip
+        ends.starts[rows], ends.agreement[rows] = starts[chosen], agreement[chosen]
+    if not np.isfinite(best).any():
+        raise CannotFitError("no admissible starting values were found")
+    return ends
+
+
+class Climb:
+    """Search for the optimum of one model of N series.
+
+    Parameters
+    ----------
+    model : Components
+    sample : Sample
+    region : {"slow", "usual", "admissible"}
+    decomposed : bool
+    """
+
+    def __init__(self, model: Components, sample: Sample, region: str, decomposed: bool) -> None:
+        self.model, self.sample, self.region = model, sample, region
+        self.admissible = admissible = region == "admissible"
+        self.of_roots = admissible and model.seasonal != "none"  # bounded by roots
+        self.of_states = np.arange(len(model.free)) >= 4
+        self.free = model.free & ~(self.of_states & decomposed)
+        starts = starting_points(model, sample.values)
+        if decomposed:  # those of the first rows, as R and statsmodels have them
+            starts[:, :, self.of_states] = starts[0, :, self.of_states].T
+        if admissible:
+            alpha, beta, gamma = np.moveaxis(starts[:, :, :3], 2, 0)
+            starts[:, :, 1], starts[:, :, 2] = beta * alpha, gamma * (1 - alpha)
+            natural = list(starts)
+            if not decomposed:  # from the usual optimum the search cannot end below it
+                with contextlib.suppress(CannotFitError):
+                    natural.insert(0, search((model,), sample.values, "usual").params)
+            starts = np.stack([self._inside(start) for start in natural])
+        self.starts = starts
+        self.lower, self.upper = np.broadcast_to(
+            np.stack(self._bounds())[:, None], (2, *starts[0].shape)
+        ).copy()
+        if decomposed:
+            self.lower[:, self.of_states] = self.upper[:, self.of_states] = starts[0][
+                :, self.of_states
+            ]
+
+    def optimum(self) -> tuple[Optimum, np.ndarray, np.ndarray]:
+        """Highest end of all starts, their number, and how many of them came close."""
+        count, n = self.starts.shape[:2]
+        at = self.starts.reshape(count * n, -1)
+        barriers = BARRIERS if self.of_roots else (0.0,)
+        iterations = np.zeros(count * n, np.int64)
+        for barrier in barriers:
+            ends = maximise(
+                partial(self._evaluate, barrier), at, lower=np.tile(self.lower, (count, 1)),
+                upper=np.tile(self.upper, (count, 1)), scoring=SCORING, tol=TOLERANCE,
+                max_iter=STEPS,
+            )  # fmt: skip
+            at, iterations = ends.params, iterations + ends.iterations
+        reached = ends.value.reshape(count, n)
+        first = reached.argmax(0) * n + np.arange(n)
+        best = Optimum(*(part[first] for part in ends._replace(iterations=iterations)))
+        if self.of_roots:
+            best.at_bound[:, :4] |= self._held_back(best)[:, None]
+        return best, np.isfinite(reached).sum(0), agreement_of(reached)
+
+    def _held_back(self, best: Optimum) -> np.ndarray:
+        """Mask (N,) of series whose likelihood by itself would rise across the edge."""
+        _, gradient, curvature = self._evaluate(
+            0.0, best.params, np.arange(len(best.params)), False
+        )
+        inside = ~best.at_bound & self.free
+        both = inside[:, :, None] & inside[:, None, :]
+        curvature = np.where(both, curvature, np.eye(inside.shape[1]))
+        gradient = np.where(inside, gradient, 0.0)
+        root = np.sqrt(np.einsum("nii->ni", curvature))
+        matrix = curvature / (root[:, :, None] * root[:, None])
+        step, failed = solve_positive(matrix, gradient / root)
+        return failed | ((step * gradient / root).sum(1) > PUSHED)
+
+    def likelihood(self, units: np.ndarray) -> Likelihood:
+        """Likelihood of some series."""
+        relative = np.full(len(units), self.model.error == "mul")
+        return Likelihood(self.model.recursion, self.sample.values, units, relative)
+
+    def natural(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Natural parameters (N, k) of those of the search, and their derivatives (N, k, k)."""
+        n, k = params.shape
+        natural, slopes = params.copy(), np.tile(np.eye(k), (n, 1, 1))
+        u, v, w, phi = params.T[:4]
+        if not self.admissible:  # beta / alpha and gamma / (1 - alpha) are those of the search
+            natural[:, 1], natural[:, 2] = v * u, w * (1 - u)
+            slopes[:, 1, 1], slopes[:, 0, 1] = u, v
+            slopes[:, 2, 2], slopes[:, 0, 2] = 1 - u, -w
+        elif not self.of_roots:
+            alpha = natural[:, 0] = 1 + (2 * u - 1) / phi
+            by_phi = -(2 * u - 1) / phi**2
+            slopes[:, 0, 0], slopes[:, 3, 0] = 2 / phi, by_phi
+            if self.model.trend != "none":
+                room = 2 * (1 + phi - alpha * phi)
+                beta = natural[:, 1] = (alpha * (phi - 1) + v * room) / phi
+                by_alpha = (phi - 1) / phi - 2 * v
+                slopes[:, 0, 1], slopes[:, 1, 1] = by_alpha * slopes[:, 0, 0], room / phi
+                slopes[:, 3, 1] = (alpha + 2 * v * (1 - alpha) - beta) / phi + by_alpha * by_phi
+        return natural, slopes
+
+    def _inside(self, natural: np.ndarray) -> np.ndarray:
+        """Parameters of the search in the admissible region of natural ones (N, k)."""
+        params, (alpha, beta, phi) = natural.copy(), natural.T[[0, 1, 3]]
+        if self.model.seasonal == "none":
+            params[:, 0] = (1 + (alpha - 1) * phi) / 2
+            if self.model.trend != "none":
+                params[:, 1] = (phi * beta - alpha * (phi - 1)) / (2 * (1 + phi - alpha * phi))
+        return params
+
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        lower, upper = bounds(self.model, self.region)
+        if self.of_roots:
+            for i in np.flatnonzero(self.model.free[:3]):
+                lower[i], upper[i] = (-WIDEST if i < 2 else SMALLEST), WIDEST
+        elif self.admissible:
+            for i in np.flatnonzero(self.model.free[:2]):
+                lower[i], upper[i] = EDGE, 1 - EDGE
+        return lower, upper
+
+    def _evaluate(
+        self, barrier: float, params: np.ndarray, units: np.ndarray, exact: bool
+    ) -> Evaluation:
+        """Log-likelihood with sigma2 concentrated out, less the barrier, for `maximise`."""
+        natural, slopes = self.natural(params)
+        likelihood, k = self.likelihood(units % len(self.sample.units)), params.shape[1]
+        with np.errstate(all="ignore"):  # where the model forgets nothing
+            sigma2, value = likelihood.values(natural, None)
+            usable = np.isfinite(value) & (sigma2 > PERFECT)
+            moments = likelihood.moments(natural, np.where(usable, sigma2, 1.0))
+        gradient, cross = moments.gradient[:, :k], moments.information[:, :k, k]
+        curvature = moments.information[:, :k, :k].copy()
+        curvature -= cross[:, :, None] * cross[:, None] / moments.information[:, k, k, None, None]
+        if barrier:
+            of_barrier = self._barrier(natural)
+            value = value + barrier * of_barrier.value
+            gradient = gradient + barrier * of_barrier.gradient
+            curvature = curvature + barrier * of_barrier.curvature
+            usable &= np.isfinite(value)
+        gradient = (slopes @ gradient[:, :, None])[:, :, 0]
+        curvature = slopes @ curvature @ slopes.swapaxes(1, 2)
+        return Evaluation(np.where(usable, value, -np.inf), gradient, curvature)
+
+    def _barrier(self, params: np.ndarray) -> Evaluation:
+        """Barrier before the unit circle, its gradient, and Gauss and Newton's curvature."""
+        reflection = self._reflection(params)
+        slopes = np.zeros((*params.shape, len(reflection)))
+        for i in np.flatnonzero(self.model.free[:4]):
+            moved = [params.copy(), params.copy()]
+            for part, sign in zip(moved, (1, -1), strict=True):
+                part[:, i] += sign * _STEP
+            ahead, behind = map(self._reflection, moved)
+            slopes[:, i] = (ahead - behind).T / (2 * _STEP)
+        with np.errstate(all="ignore"):  # NaN after a root inside the circle
+            room = 1 - reflection.T**2
+            value = np.log(np.where(room > 0, room, np.nan)).sum(1)
+            gradient = -(slopes * (2 * reflection.T / room)[:, None]).sum(2)
+            weights = 2 * (1 + reflection.T**2) / room**2
+        return Evaluation(value, gradient, (slopes * weights[:, None]) @ slopes.swapaxes(1, 2))
+
+    def _reflection(self, params: np.ndarray) -> np.ndarray:
+        return partial_autocorrelations(-polynomials(self.model, params)[1][:, 1:].T)

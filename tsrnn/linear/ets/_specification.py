@@ -1,0 +1,169 @@
+"""Exponential smoothing: components of a model, its parameters, and the models to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+KINDS = ("none", "add", "mul")
+SMOOTHING = ("alpha", "beta", "gamma", "phi")
+SIGMA2 = "sigma2"
+
+
+@dataclass(frozen=True)
+class Components:
+    r"""Error, trend and season of a model.
+
+    Parameters
+    ----------
+    error : {"add", "mul"}
+    trend, seasonal : {"none", "add", "mul"}
+    damped : bool
+        Whether the trend is.
+    period : int
+        Rows of a season; 1 without one.
+    """
+
+    error: str
+    trend: str
+    damped: bool
+    seasonal: str
+    period: int
+
+    @property
+    def title(self) -> str:
+        """Model in Hyndman's notation, such as "ETS(M, Ad, N)"."""
+        letters = {"none": "N", "add": "A", "mul": "M"}
+        trend = letters[self.trend] + "d" * self.damped
+        return f"ETS({letters[self.error]}, {trend}, {letters[self.seasonal]})"
+
+    @property
+    def positive(self) -> bool:
+        """True if data must be positive."""
+        return "mul" in (self.error, self.trend, self.seasonal)
+
+    @property
+    def linear(self) -> bool:
+        """True if means are linear in the states."""
+        return "mul" not in (self.trend, self.seasonal)
+
+    @property
+    def recursion(self) -> Recursion:
+        """Recursion of its means."""
+        return Recursion(self.trend == "mul", self.seasonal, self.period)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters of the mean, the initial states last."""
+        free = zip(self.recursion.names, self.free, strict=True)
+        return tuple(name for name, here in free if here)
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Mask of the parameters of its recursion that the model has."""
+        absent = {
+            "beta": self.trend == "none",
+            "gamma": self.seasonal == "none",
+            "phi": not self.damped,
+            "trend": self.trend == "none",
+        }
+        return np.array([not absent.get(name, False) for name in self.recursion.names])
+
+
+class Recursion(NamedTuple):
+    """Recursion of the means, which models have in common whose parameters differ.
+
+    Parameters
+    ----------
+    product : bool
+        Whether the trend multiplies.
+    seasonal : {"none", "add", "mul"}
+    period : int
+    """
+
+    product: bool
+    seasonal: str
+    period: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters.
+
+        The states are those before the first row. Those of a season are of the first rows; the last
+        follows from the others, as their sum is zero, or their mean one.
+        """
+        return (*SMOOTHING, "level", "trend", *(f"season[{i}]" for i in range(1, self.period)))
+
+    @property
+    def neutral(self) -> np.ndarray:
+        """Values of parameters that a model does not have."""
+        values = np.zeros(len(self.names))
+        values[3], values[5] = 1.0, float(self.product)
+        return values
+
+    @property
+    def n_states(self) -> int:
+        """Level, trend and season."""
+        return 2 + self.period * (self.seasonal != "none")
+
+    def split(self, params: np.ndarray, slope: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Parameters (..., 4) of the cell and its states (..., q) before the first row.
+
+        Of parameters (..., k) or, if `slope`, of a direction in them.
+        """
+        smoothing, states = params[..., :4], params[..., 4:]
+        if self.seasonal == "none":
+            return smoothing, states
+        total = 0.0 if slope or self.seasonal == "add" else self.period
+        last = total - states[..., 2:].sum(-1, keepdims=True)
+        return smoothing, np.concatenate([states, last], -1)
+
+
+def candidates(
+    error: str, trend: str, damped: bool | None, seasonal: str, period: int
+) -> tuple[Components, ...]:
+    """Models among which to choose, where an argument is "auto" or `damped` is None.
+
+    As in R's forecast, an automatic choice has no multiplicative trends, no additive errors with a
+    multiplicative season, and no multiplicative errors and trend with an additive season.
+    """
+    chosen = []
+    errors = ("add", "mul") if error == "auto" else (error,)
+    trends = ("none", "add") if trend == "auto" else (trend,)
+    seasons = ("none", "add", "mul") if seasonal == "auto" else (seasonal,)
+    if seasonal == "auto" and period == 1:
+        seasons = ("none",)
+    dampings = (False, True) if damped is None else (damped,)
+    automatic = "auto" in (error, trend, seasonal)
+    for e, t, d, s in product(errors, trends, dampings, seasons):
+        unstable = (e, s) == ("add", "mul") or (e, t, s) == ("mul", "mul", "add")
+        if (automatic and unstable) or (t == "none" and d and (trend == "auto" or damped is None)):
+            continue
+        chosen.append(Components(e, t, d, s, period if s != "none" else 1))
+    return tuple(chosen)
+
+
+def union_names(models: Sequence[Components]) -> tuple[str, ...]:
+    """Names of the parameters that one of the models has at least."""
+    every = {name for model in models for name in model.names}
+    widest = max((model.recursion for model in models), key=lambda r: r.period)
+    return tuple(name for name in widest.names if name in every)
+
+
+def placed(model: Components, names: Sequence[str], params: np.ndarray) -> np.ndarray:
+    """Parameters (N, k) of all names of a recursion, from those of the names of a family."""
+    full = np.tile(model.recursion.neutral, (len(params), 1))
+    for i, name in enumerate(model.recursion.names):
+        if name in model.names:
+            full[:, i] = params[:, names.index(name)]
+    return full
+
+
+def fewest_rows(model: Components) -> int:
+    """Observations below which there is no corrected criterion, or a season is not seen twice."""
+    return max(len(model.names) + 3, 2 * model.period if model.seasonal != "none" else 0)

@@ -1,0 +1,112 @@
+"""Starts of the search for an optimum: smoothing parameters, and states by decomposition."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tsrnn.linear.ets._specification import Components
+
+# Bounds of Hyndman et al. (2008): beta / alpha and gamma / (1 - alpha) between those of alpha.
+SMALLEST, LARGEST = 1e-4, 0.9999
+DAMPING = (0.8, 0.98)
+# A trend that follows the last few rows, as the likelihood of a short series often has it,
+# forecasts badly: chosen on the rows of M1, M3 and Tourism before their test parts.
+SLOW = 0.1
+REGIONS = ("slow", "usual", "admissible")
+# Of alpha, beta / alpha, gamma / (1 - alpha) and phi; states of the second are those of all rows,
+# as of a model that hardly adapts.
+STARTS = ((0.5, 0.1, 0.1, 0.9), (0.02, 0.02, 0.02, 0.97), (0.5, 0.3, 0.2, 0.85))
+WHOLE = (1,)
+FIRST_ROWS = 10  # of which a level and a trend are made
+LEAST_FACTOR = 1e-2  # of a multiplicative season
+
+
+def bounds(model: Components, region: str) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds (k,) of the parameters of the search; equal where the model has none of a name.
+
+    In the region "slow" beta is at most a tenth of alpha.
+    """
+    lower, upper = np.full((2, len(model.free)), np.inf)
+    lower *= -1
+    lower[:3], upper[:3], (lower[3], upper[3]) = SMALLEST, LARGEST, DAMPING
+    upper[1] = SLOW if region == "slow" else LARGEST
+    neutral = model.recursion.neutral
+    return np.where(model.free, lower, neutral), np.where(model.free, upper, neutral)
+
+
+def starting_points(model: Components, values: np.ndarray) -> np.ndarray:
+    """Parameters of the search (starts, N, k) to start from, for values (N, T), NaN if missing."""
+    n, length = values.shape
+    season, adjusted = np.empty((n, 0)), values
+    if model.seasonal != "none":
+        product = model.seasonal == "mul"
+        season = seasonal_pattern(values, model.period, product)
+        of_rows = season[:, np.arange(length) % model.period]
+        adjusted = values / of_rows if product else values - of_rows
+    points = []
+    for number, start in enumerate(STARTS):
+        n_rows = length if number in WHOLE else max(FIRST_ROWS, 2 * model.period)
+        states = _level_and_trend(model.trend, adjusted[:, :n_rows])
+        point = np.column_stack([np.broadcast_to(start, (n, 4)), states, season[:, :-1]])
+        points.append(np.where(model.free, point, model.recursion.neutral))
+    return np.stack(points)
+
+
+def starting_states(model: Components, values: np.ndarray) -> np.ndarray:
+    """States (N, q) before the first row of values (N, T)."""
+    return model.recursion.split(starting_points(model, values)[0])[1]
+
+
+def _level_and_trend(trend: str, values: np.ndarray) -> np.ndarray:
+    """Level and trend (N, 2) before the first row, of the line through values without a season."""
+    seen = np.isfinite(values)
+    count, t = np.maximum(seen.sum(1), 1), np.arange(1.0, values.shape[1] + 1)
+    kept = np.where(seen, values, 0.0)
+    middle = kept.sum(1) / count
+    if trend == "none":
+        return np.column_stack([middle, np.zeros(len(values))])
+    centre = (seen * t).sum(1) / count
+    away = np.where(seen, t - centre[:, None], 0.0)
+    square = (away**2).sum(1)
+    slope = (away * kept).sum(1) / np.where(square > 0, square, 1.0)
+    level = middle - slope * centre
+    if trend == "add":
+        return np.column_stack([level, slope])
+    # The factor by which the line grows in its middle, and the level from which that leads there.
+    growth = np.clip(1 + slope / np.where(middle > 0, middle, 1.0), 0.5, 2.0)
+    return np.column_stack([np.maximum(middle, 1e-6) * growth**-centre, growth])
+
+
+def seasonal_pattern(values: np.ndarray, period: int, product: bool) -> np.ndarray:
+    """Season (N, period) of the first rows, by classical decomposition.
+
+    Deviations from a moving average over a season, averaged over the seasons; of few rows, from
+    their mean. They add up to zero, or have a mean of one.
+    """
+    n, length = values.shape
+    weights = np.full(period + 1 - period % 2, 1.0 / period)
+    if period % 2 == 0:
+        weights[[0, -1]] /= 2
+    trend = np.full(values.shape, np.nan)
+    if length >= len(weights):
+        windows = np.lib.stride_tricks.sliding_window_view(values, len(weights), axis=1)
+        half = len(weights) // 2
+        trend[:, half : half + windows.shape[1]] = windows @ weights
+    steps = -(-length // period)
+    rest = np.full((n, steps * period), np.nan)
+    rest[:, :length] = values / trend if product else values - trend
+    season = _mean_over(rest.reshape(n, steps, period), 1)
+    neutral = float(product)
+    season = np.where(np.isfinite(season), season, neutral)
+    if product:
+        season = np.maximum(season, LEAST_FACTOR)
+        return season / season.mean(1, keepdims=True)
+    return season - season.mean(1, keepdims=True)
+
+
+def _mean_over(values: np.ndarray, axis: int) -> np.ndarray:
+    """Mean of the values that are there; NaN without any."""
+    seen = np.isfinite(values)
+    count = seen.sum(axis)
+    total = np.where(seen, values, 0.0).sum(axis)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

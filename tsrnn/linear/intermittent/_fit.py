@@ -1,0 +1,205 @@
+"""Fit of intermittent demand: samples, first states, smoothing parameters, and inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tsrnn.contract import SeriesArrays
+from tsrnn.data import Panel
+from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear._optimise import maximise
+from tsrnn.linear.arma._prepare import batches, unit_data
+from tsrnn.linear.intermittent._likelihood import LARGEST_SHAPE, Likelihood
+
+FEWEST = 2  # demands: of one the spread of sizes is not known
+# Levels of the smoothing parameters among which the search starts, each of the two by itself.
+GRID = (0.0, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.8, 0.95)
+MOST = 50  # iterations
+EQUAL = "All demands are equal: intervals have no spread of sizes, only that of occurrence."
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(SeriesArrays):
+    """Series of about one length, scaled.
+
+    Attributes
+    ----------
+    units : integer ndarray of shape (N,)
+    values : ndarray of shape (N, T)
+        Of a mean size of one, NaN where missing and after the end.
+    scale : ndarray of shape (N,)
+    """
+
+    units: np.ndarray
+    values: np.ndarray
+    scale: np.ndarray
+
+
+def samples(panel: Panel) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+    """Samples of the units of a panel, and reasons not to fit some."""
+    for units in batches(panel):
+        values, _ = unit_data(panel, units)
+        demand = values > 0
+        count = demand.sum(1)
+        lowest = np.nanmin(np.where(np.isfinite(values), values, np.inf), 1)
+        reasons = {}
+        for i in np.flatnonzero((lowest < 0) | (count < FEWEST)):
+            if lowest[i] < 0:
+                reasons[int(units[i])] = (
+                    f"demand must not be negative; the lowest value is {lowest[i]:g}. Take returns "
+                    "out of the series, or a model for values of any sign, such as ETS"
+                )
+            else:
+                rows = "no row" if count[i] == 0 else "one row"
+                reasons[int(units[i])] = (
+                    f"at least {FEWEST} rows must have a demand; {rows} has, of "
+                    f"{np.isfinite(values[i]).sum()}. Give more rows, or aggregate them"
+                )
+        fine = np.flatnonzero((lowest >= 0) & (count >= FEWEST))
+        if not len(fine):
+            yield None, reasons
+            continue
+        scale = np.where(demand, values, 0.0)[fine].sum(1) / count[fine]
+        yield Sample(units[fine], values[fine] / scale[:, None], scale), reasons
+
+
+def first_states(method: str, values: np.ndarray, initial: str) -> np.ndarray:
+    """Size and interval or probability (N, 2) before the first row, by rule; NaN without demand."""
+    seen, demand = np.isfinite(values), values > 0
+    count = demand.sum(1)
+    states = np.full((len(values), 2), np.nan)
+    known = count > 0
+    if initial == "first":
+        at = demand.argmax(1)[:, None]
+        states[known, 0] = np.take_along_axis(values, at, 1)[known, 0]
+        if method == "tsb":
+            first = np.take_along_axis(demand, seen.argmax(1)[:, None], 1)[:, 0]
+            states[known, 1] = first[known]
+        else:
+            rows = np.take_along_axis(seen.cumsum(1), at, 1)[:, 0]
+            states[known, 1] = rows[known]
+        return states
+    states[known, 0] = np.where(demand, values, 0.0).sum(1)[known] / count[known]
+    share = count[known] / seen.sum(1)[known]
+    states[known, 1] = share if method == "tsb" else 1 / share
+    return states
+
+
+class Ends(NamedTuple):
+    """Ends of the search for N units.
+
+    Attributes
+    ----------
+    params : array of shape (N, 5)
+        Of the scaled series.
+    iterations : integer array of shape (N,)
+    converged : boolean array of shape (N,)
+    at_bound : boolean array of shape (N, 5)
+        On a bound that was not imposed.
+    """
+
+    params: np.ndarray
+    iterations: np.ndarray
+    converged: np.ndarray
+    at_bound: np.ndarray
+
+
+def search(
+    method: str, initial: str, given: tuple[float | None, float | None], sample: Sample
+) -> Ends:
+    """Maximum of the likelihood of each series; smoothing parameters may be given."""
+    likelihood, n = Likelihood(method, sample.values), len(sample.units)
+    start = np.zeros((n, 4))
+    start[:, 2:] = first_states(method, sample.values, initial)
+    # Sizes and occurrence have no parameter in common: the best of a grid for one is the best
+    # beside any value of the other.
+    terms = []
+    for value in GRID:
+        start[:, :2] = value
+        terms.append(likelihood.terms(start))
+    table = np.stack(terms)
+    start[:, 0] = np.array(GRID)[table[:, 1].argmin(0)]
+    start[:, 1] = np.array(GRID)[table[:, 0].argmax(0)]
+    lower, upper = np.zeros((n, 4)), np.ones((n, 4))
+    lower[:, 2:] = upper[:, 2:] = start[:, 2:]
+    if initial == "estimated":
+        lower[:, 2] = np.nanmin(np.where(sample.values > 0, sample.values, np.nan), 1)
+        upper[:, 2] = np.nanmax(sample.values, 1)
+        longest = np.isfinite(sample.values).sum(1)
+        lower[:, 3] = 1 / longest if method == "tsb" else 1.0
+        upper[:, 3] = 1.0 if method == "tsb" else longest
+    for place, fixed in enumerate(given):
+        if fixed is not None:
+            start[:, place] = lower[:, place] = upper[:, place] = fixed
+    best = maximise(
+        likelihood.evaluate, start, lower=lower, upper=upper, scoring=0, max_iter=MOST
+    )  # fmt: skip
+    shape = likelihood.shape(best.params)
+    at_bound = np.column_stack([best.at_bound & (lower < upper), shape >= LARGEST_SHAPE])
+    params = np.column_stack([best.params, shape])
+    return Ends(params, best.iterations, best.converged, at_bound)
+
+
+def inferred(
+    method: str, names: tuple[str, ...], imposed: np.ndarray, sample: Sample, ends: Ends
+) -> Estimates:
+    """Estimates in the units of the data; derivatives are computed when they are asked for.
+
+    `imposed` (5,) are parameters that were not estimated.
+    """
+    n = len(sample.units)
+    likelihood = Likelihood(method, sample.values)
+    scale = np.ones((n, len(names)))
+    scale[:, 2] = sample.scale
+    value = likelihood.values(ends.params[:, :4], ends.params[:, 4])
+    derivatives: Any = Deferred(_derivatives, likelihood, ends.params, scale)
+    messages = [
+        _messages([name for name, here in zip(names, row[:4], strict=False) if here], row[4], done)
+        for row, done in zip(ends.at_bound.tolist(), ends.converged.tolist(), strict=True)
+    ]
+    return Estimates(
+        names=names,
+        params=ends.params * scale,
+        loglik=value - likelihood.n_demands * np.log(sample.scale),
+        n_obs=np.isfinite(sample.values).sum(1),
+        gradient=derivatives,
+        hessian=derivatives,
+        opg=derivatives,
+        information=derivatives,
+        iterations=ends.iterations,
+        converged=ends.converged,
+        fixed=ends.at_bound | imposed,
+        messages=tuple(messages),
+        # First states by rule are of the data as well: they count.
+        n_params=np.full(n, len(names) - imposed[:2].sum()),
+    )
+
+
+def _derivatives(
+    likelihood: Likelihood, params: np.ndarray, scale: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Gradient and matrices in the units of the data."""
+    gradient, opg, information = likelihood.moments(params[:, :4], params[:, 4])
+    hessian = likelihood.hessian(params[:, :4], params[:, 4])
+    square = scale[:, :, None] * scale[:, None]
+    matrices = {"hessian": hessian, "opg": opg, "information": information}
+    return {"gradient": gradient / scale} | {name: m / square for name, m in matrices.items()}
+
+
+def _messages(on_boundary: list[str], equal: bool, converged: bool) -> tuple[str, ...]:
+    """Warnings about one unit."""
+    lines = []
+    if on_boundary:
+        lines.append(
+            f"On the boundary: {', '.join(on_boundary)}. These have no standard errors, and those "
+            "of the others take them as known."
+        )
+    if equal:
+        lines.append(EQUAL)
+    if not converged:
+        lines.append("The likelihood was not maximised to tolerance.")
+    return tuple(lines)

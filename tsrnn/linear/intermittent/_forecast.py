@@ -1,0 +1,66 @@
+"""Forecasts of intermittent demand: their distribution, a share of zeros and gamma sizes; paths."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.special import gammaincinv
+
+from tsrnn.linear.intermittent._recursion import advance, occurrence_probability
+
+
+def probabilities(method: str, params: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    """Probability (N,) of demand in the next row."""
+    pace, beta = torch.from_numpy(memory[:, 1].copy()), torch.from_numpy(params[:, 1].copy())
+    return occurrence_probability(method, pace, beta).clamp(max=1.0).numpy()
+
+
+def shapes_ahead(params: np.ndarray, chance: np.ndarray, h: int) -> np.ndarray:
+    r"""Shape (N, h) of the size of a demand so many rows ahead.
+
+    Sizes are :math:`z \epsilon`, and a demand multiplies the level by :math:`1 + \alpha (\epsilon -
+    1)`, with gamma :math:`\epsilon` of mean one and variance 1 / k. A size has the mean
+    :math:`z_t`, and the gamma distribution here has its variance, :math:`z_t^2` times
+
+    .. math:: (1 + 1 / k) (1 + \alpha^2 \pi / k)^{j - 1} - 1
+    """
+    alpha, k = params[:, 0], params[:, 4]
+    growth = np.log1p(alpha**2 * chance / k)[:, None] * np.arange(h)
+    return 1 / np.expm1(np.log1p(1 / k)[:, None] + growth)
+
+
+def quantiles(share: float, size: np.ndarray, chance: np.ndarray, shapes: np.ndarray) -> np.ndarray:
+    """Quantile (N, h) of demand: zero up to the probability that there is none."""
+    inside = np.clip((share - (1 - chance)) / np.maximum(chance, 1e-300), 0.0, 1.0)[:, None]
+    positive = np.broadcast_to(inside > 0, shapes.shape)
+    ends = np.zeros(shapes.shape)
+    shape = shapes[positive]
+    scaled = gammaincinv(shape, np.broadcast_to(inside, shapes.shape)[positive]) / shape
+    ends[positive] = np.broadcast_to(size[:, None], shapes.shape)[positive] * scaled
+    return ends
+
+
+def simulated(
+    method: str, params: np.ndarray, memory: np.ndarray, h: int, n: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Paths (N, h, n) of demand from states on.
+
+    Of Croston's method the probability is held, as its forecasts hold it: if intervals went on to
+    be smoothed, the mean of 1 / interval would rise with every step.
+    """
+    size = len(params), n
+    adapts = method == "tsb"
+    alpha, beta = (
+        torch.from_numpy(column[:, None].copy()) for column in (params[:, 0], adapts * params[:, 1])
+    )
+    start = memory[:, 0], probabilities(method, params, memory)
+    states = tuple(torch.from_numpy(field[:, None].copy()).expand(size) for field in start)
+    shape, paths = params[:, 4, None], np.empty((len(params), h, n))
+    for t in range(h):
+        level, chance = (field.numpy() for field in states)
+        ratio = rng.standard_gamma(np.broadcast_to(shape, size)) / shape
+        # A shape far below one draws zeros by underflow, which would be no demand.
+        drawn = level * np.maximum(ratio, np.finfo(float).tiny)
+        paths[:, t] = np.where(rng.random(size) < chance, drawn, 0.0)
+        states = advance("tsb", states, torch.from_numpy(paths[:, t]), alpha, beta)
+    return paths

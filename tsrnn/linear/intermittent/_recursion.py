@@ -1,0 +1,80 @@
+r"""Recurrences of intermittent demand as cells: the level of sizes, and how often demand occurs.
+
+With the size :math:`z_t` and, of Croston's method, the interval :math:`p_t` and the rows
+:math:`q_t` since the last demand, this one counted; of TSB the probability :math:`d_t`:
+
+.. math::
+    z_t &= z_{t-1} + \alpha (y_t - z_{t-1}), \qquad p_t = p_{t-1} + \beta (q_t - p_{t-1}) \qquad
+        \text{where } y_t > 0 \\
+    d_t &= d_{t-1} + \beta (1[y_t > 0] - d_{t-1})
+
+A missing row changes nothing and is no row of an interval.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import torch
+from torch import Tensor
+
+from tsrnn.kernels import Cell, Fields
+
+# In the likelihood alone: a first interval of one row is a probability of one, and a zero after it
+# would make all parameters impossible alike.
+CERTAIN = 1e-6
+PARAMS = ("alpha", "beta", "first_size", "first_pace")
+
+
+def occurrence_probability(method: str, pace: Tensor, beta: Tensor) -> Tensor:
+    """Probability of demand in the next row, corrected for the bias of 1 / interval or not."""
+    if method == "tsb":
+        return pace
+    if method == "sba":  # Syntetos and Boylan (2005)
+        return (1 - beta / 2) / pace
+    if method == "sbj":  # Shale, Boylan and Johnston (2006)
+        return (1 - beta / (2 - beta)) / pace
+    return 1 / pace
+
+
+def advance(method: str, states: Fields, y: Tensor, alpha: Tensor, beta: Tensor) -> Fields:
+    """States after a row: size, interval and rows waited, or size and probability."""
+    size, pace, *wait = states
+    seen, demand = y == y, y > 0
+    size = torch.where(demand, size + alpha * (y - size), size)
+    if method == "tsb":
+        occurs = torch.where(demand, 1.0 - pace, -pace)
+        return size, torch.where(seen, pace + beta * occurs, pace)
+    rows = torch.where(seen, wait[0] + 1, wait[0])
+    pace = torch.where(demand, pace + beta * (rows - pace), pace)
+    return size, pace, torch.where(demand, 0.0, rows)
+
+
+@cache
+def demand_cell(method: str) -> Cell:
+    """Cell of one row: its states, then what the row was expected to be and its likelihood.
+
+    `occurrence` is the log-probability of demand or none. `misfit` is the log-density of a size but
+    for its sign and what does not depend on the level: log z + y / z, of gamma sizes of any shape.
+    The last parameters are the states before the first row, of which derivatives are taken.
+    """
+    memory = ("size", "pace") if method == "tsb" else ("size", "pace", "wait")
+    fields = (*memory, "level", "probability", "occurrence", "misfit")
+    return Cell(
+        f"demand_{method}", len(fields), 1, len(PARAMS), partial(_row, method),
+        names=(fields, ("y",), PARAMS),
+    )  # fmt: skip
+
+
+def _row(method: str, state: Fields, inputs: Fields, params: Fields) -> Fields:
+    states, y = state[: 2 if method == "tsb" else 3], inputs[0]
+    alpha, beta = params[:2]
+    size = states[0]
+    probability = occurrence_probability(method, states[1], beta)
+    seen, demand = y == y, y > 0
+    inside = torch.where(probability > CERTAIN, probability, CERTAIN)
+    inside = torch.where(inside < 1 - CERTAIN, inside, 1 - CERTAIN)
+    occurrence = torch.where(demand, torch.log(inside), torch.log(1 - inside))
+    misfit = torch.where(demand, torch.log(size) + y / size, 0.0)
+    after = advance(method, states, y, alpha, beta)
+    return (*after, size, probability, torch.where(seen, occurrence, 0.0), misfit)

@@ -1,0 +1,97 @@
+"""Theta models from a state on: further rows, means ahead, their variances, and paths."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsrnn.kernels import Fields, Lanes, paths, sums
+from tsrnn.linear.theta._cells import GIVEN, advance, row_cell
+from tsrnn.linear.theta._likelihood import with_ends
+
+
+def after_rows(
+    dynamic: bool,
+    params: np.ndarray,
+    states: np.ndarray,
+    values: np.ndarray,
+    lengths: np.ndarray,
+) -> np.ndarray:
+    """States (N, 8) after as many rows (N, T) as each series has, NaN where nothing is observed."""
+    lanes = Lanes(with_ends(values, lengths))
+    return sums(row_cell(dynamic), lanes, params, states, terms=(), order=0).memory.T
+
+
+def means_of(
+    dynamic: bool, params: np.ndarray, states: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """Means (N, T) of rows from states before the first; NaN where the likelihood has no error."""
+    n, length = values.shape
+    inputs = np.ascontiguousarray(with_ends(values, np.full(n, length)))
+    none = (np.zeros((n, 0, size)) for size in (params.shape[1], states.shape[1]))
+    rows = paths(row_cell(dynamic), inputs, params, states, *none, fields=("mu",))
+    means = rows.fields[:, :, 0, 0].copy()
+    means[states[:, :1] + np.arange(length) < GIVEN] = np.nan
+    return means
+
+
+def _columns(array: np.ndarray) -> Fields:
+    return torch.from_numpy(np.ascontiguousarray(array.T)).unbind(0)
+
+
+def expected(dynamic: bool, params: np.ndarray, states: np.ndarray, h: int) -> np.ndarray:
+    """Means (N, h); those of the dynamic model are values to the lines of later ones."""
+    columns, fields, means = _columns(params)[1:], _columns(states), []
+    for _ in range(h):
+        fields, mean = advance(dynamic, fields, columns, _same, 1.0)
+        means.append(mean)
+    return torch.stack(means, 1).numpy()
+
+
+def _same(mean: Tensor) -> Tensor:
+    return mean
+
+
+def responses(dynamic: bool, params: np.ndarray, states: np.ndarray, h: int) -> np.ndarray:
+    """Effects (N, h, h) of an error of one at step j, the last axis, on the means of steps k.
+
+    Means are linear in the values: the effects follow the recursion of the means from zero.
+    """
+    none = states.copy()
+    none[:, [1, 5, 7]] = 0.0  # level, mean and slope
+    fields = tuple(field[:, None] for field in _columns(none))
+    columns = tuple(column[:, None] for column in _columns(params)[1:])
+    shocks, effects = torch.eye(h, dtype=torch.float64), []
+    for k in range(h):
+        fields, mean = advance(dynamic, fields, columns, partial(torch.add, shocks[k]), 1.0)
+        effects.append(mean.expand(len(params), h))
+    return torch.stack(effects, 1).numpy()
+
+
+def variances(
+    dynamic: bool, params: np.ndarray, sigma2: np.ndarray, states: np.ndarray, h: int
+) -> np.ndarray:
+    r"""Variances (N, h) of the rows ahead, exact at known parameters.
+
+    .. math:: \sigma^2 \Big( 1 + \sum_{j<k} w_{kj}^2 \Big)
+
+    with the `responses` w, which are :math:`\alpha` where the model is not dynamic.
+    """
+    return sigma2[:, None] * (1 + (responses(dynamic, params, states, h) ** 2).sum(2))
+
+
+def simulated(
+    dynamic: bool, params: np.ndarray, sigma2: np.ndarray, states: np.ndarray, z: np.ndarray
+) -> np.ndarray:
+    """Paths (N, h, n) with standard normal innovations z (N, h, n)."""
+    columns = tuple(column[:, None] for column in _columns(params)[1:])
+    fields = tuple(field[:, None] for field in _columns(states))
+    errors = torch.from_numpy(np.sqrt(sigma2)[:, None, None] * z)
+    rows = []
+    for k in range(z.shape[1]):
+        fields, mean = advance(dynamic, fields, columns, partial(torch.add, errors[:, k]), 1.0)
+        rows.append(mean + errors[:, k])
+    return torch.stack(rows, 1).numpy()

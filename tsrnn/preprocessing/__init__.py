@@ -1,0 +1,25 @@
+"""Unit roots, seasonality and transformations: what is asked of a series before it is modelled."""
+
+from tsrnn.preprocessing._boxcox import boxcox_lambda
+from tsrnn.preprocessing._decomposition import (
+    STRONG,
+    decompose,
+    measure_strength,
+    seasonal_strength,
+    stl,
+)
+from tsrnn.preprocessing._unit_roots import adf, count_differences, kpss, ndiffs, nsdiffs
+
+__all__ = [
+    "STRONG",
+    "adf",
+    "boxcox_lambda",
+    "count_differences",
+    "decompose",
+    "kpss",
+    "measure_strength",
+    "ndiffs",
+    "nsdiffs",
+    "seasonal_strength",
+    "stl",
+]

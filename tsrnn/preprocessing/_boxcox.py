@@ -1,0 +1,102 @@
+"""Power of the Box-Cox transformation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize_scalar
+from scipy.stats import boxcox_llf
+
+from tsrnn.contract import choice, number
+from tsrnn.preprocessing._series import Series
+
+
+def boxcox_lambda(
+    df: Any,
+    period: int | None = None,
+    method: str = "guerrero",
+    bounds: tuple[float, float] = (-1.0, 2.0),
+    **frame: Any,
+) -> pd.Series:
+    r"""Power of the Box-Cox transformation that makes the spread of a series even.
+
+    .. math:: w_t = (y_t^\lambda - 1) / \lambda, \qquad \log y_t \text{ with } \lambda = 0
+
+    Parameters
+    ----------
+    df : frame
+        One series or many, in any shape that a forecaster takes.
+    period : int, optional
+        Rows of the groups of "guerrero", at least two; a season by frequency if None.
+    method : {"guerrero", "loglik"}
+        Least coefficient of variation of :math:`s_i / m_i^{1 - \lambda}` over groups of rows with
+        mean m and standard deviation s; or highest likelihood of independent normal values.
+    bounds : tuple of float, default (-1, 2)
+        Between which the power is looked for.
+
+    Returns
+    -------
+    Series
+        The power of each series; NaN for a constant one, or with "guerrero" for less than two
+        groups.
+
+    Other Parameters
+    ----------------
+    **frame
+        Keywords of `tsrnn.data.read_panel`: `target`, `id_col`, `time_col`, `freq`, `missing`.
+        Missing values are left out by default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If data or an argument cannot be used, or a value is not positive.
+
+    References
+    ----------
+    Guerrero, V. M. (1993). Time-series analysis supported by power transformations. Journal of
+    Forecasting.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.preprocessing import boxcox_lambda
+    >>> y = pd.Series(np.exp(np.random.default_rng(0).normal(size=400)))
+    >>> bool(abs(boxcox_lambda(y, method="loglik").item()) < 0.1)
+    True
+    """
+    method = choice("method", method, ("guerrero", "loglik"))
+    low, high = (number("bounds", bound, lowest=-np.inf, open_=True) for bound in bounds)
+    if low >= high:
+        raise ValueError(f"bounds must be (low, high) with low < high; got {bounds!r}")
+    series = Series.of(df, frame)
+    lowest = np.nanmin(series.values, 1, initial=np.inf)
+    if lowest.min() <= 0:
+        bad = int(lowest.argmin())
+        raise ValueError(
+            f"a Box-Cox transformation needs positive values; the lowest of "
+            f"{series.labels[bad]!r} is {lowest[bad]:g}. Add a constant, or leave the series out"
+        )
+    rows = max(2, series.period(period))
+    powers = [_power(y[np.isfinite(y)], rows, method, (low, high)) for y in series.values]
+    return pd.Series(powers, series.labels, name="lambda")
+
+
+def _power(y: np.ndarray, period: int, method: str, bounds: tuple[float, float]) -> float:
+    """Power of one series."""
+    if len(y) < 2 * period or np.ptp(y) == 0:
+        return np.nan
+    if method == "loglik":
+        # Of values of size one: a power of large ones overflows.
+        y = y / np.exp(np.log(y).mean())
+        return float(minimize_scalar(lambda p: -boxcox_llf(p, y), bounds, bounds=bounds).x)
+    groups = y[len(y) % period :].reshape(-1, period)  # the first rows go: the last ones matter
+    log_mean, spread = np.log(groups.mean(1)), groups.std(1, ddof=1)
+    log_mean -= log_mean.mean()
+
+    def variation(power: float) -> float:
+        ratio = spread * np.exp((power - 1) * log_mean)
+        return float(ratio.std(ddof=1) / ratio.mean())
+
+    return float(minimize_scalar(variation, bounds=bounds, method="bounded").x)

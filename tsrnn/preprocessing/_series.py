@@ -1,0 +1,72 @@
+"""Series of a frame as rows of an array, with their labels and the rows of a season."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import habits, positive_integer, unit_index
+from tsrnn.data import Panel, read_panel
+
+
+class Series(NamedTuple):
+    """Series of a frame, each target of each of them by itself.
+
+    Attributes
+    ----------
+    panel : Panel
+    labels : pandas.Index of shape (N,)
+    values : ndarray of shape (N, T)
+        NaN where missing and after the end.
+    """
+
+    panel: Panel
+    labels: pd.Index
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, df: Any, frame: dict[str, Any]) -> Series:
+        """Read a frame; `frame` are keywords of `tsrnn.data.read_panel`."""
+        panel = read_panel(df, **{"missing": "keep", **frame})
+        within = np.arange(panel.lengths.max()) < panel.lengths[:, None]
+        values = np.full((*within.shape, panel.values.shape[1]), np.nan)
+        values[within] = panel.values
+        labels = unit_index(panel.layout, panel.ids, multivariate=False)
+        return cls(panel, labels, values.swapaxes(1, 2).reshape(len(labels), -1))
+
+    def period(self, period: int | None) -> int:
+        """Rows of a season, by frequency if None."""
+        return (
+            habits(self.panel.freq).season if period is None else positive_integer("period", period)
+        )
+
+    def season(self, period: int | None) -> int:
+        """Rows of a season, of at least two."""
+        rows = self.period(period)
+        if rows < 2:
+            raise ValueError(
+                f"a season has at least two rows; got period={period!r} and the frequency "
+                f"{self.panel.freq!r}. Give period"
+            )
+        return rows
+
+
+def packed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Observations moved to the front of their rows (N, T), zeros behind them, and their counts."""
+    seen = np.isfinite(values)
+    counts = seen.sum(1)
+    if (seen[:, 1:] & ~seen[:, :-1]).any():
+        order = np.argsort(~seen, axis=1, kind="stable")
+        values, seen = np.take_along_axis(values, order, 1), np.take_along_axis(seen, order, 1)
+    return np.where(seen, values, 0.0), counts
+
+
+def interpolated(values: np.ndarray) -> np.ndarray:
+    """Values (T,) with gaps filled linearly, and the ends by the nearest observation."""
+    seen = np.isfinite(values)
+    if seen.all() or not seen.any():
+        return values
+    rows = np.arange(len(values))
+    return np.interp(rows, rows[seen], values[seen])

@@ -1,0 +1,366 @@
+"""Unit-root tests, and the differences that they ask for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import choice, number, positive_integer
+from tsrnn.preprocessing._decomposition import STRONG, measure_strength
+from tsrnn.preprocessing._series import Series, packed
+
+# Kwiatkowski et al. (1992), table 1: significance levels and critical values.
+_LEVELS = np.array([0.1, 0.05, 0.025, 0.01])
+_CRITICAL = {
+    "c": np.array([0.347, 0.463, 0.574, 0.739]),
+    "ct": np.array([0.119, 0.146, 0.176, 0.216]),
+}
+_CONSTANT = 1e-12  # spread, relative to the size, of a series that rounding alone lets vary
+_FEWEST = 5  # observations of a test
+
+
+def kpss(
+    df: Any, regression: str = "c", lags: int | None = None, alpha: float = 0.05, **frame: Any
+) -> pd.DataFrame:
+    r"""Test of Kwiatkowski, Phillips, Schmidt and Shin that a series is stationary.
+
+    .. math::
+
+        \eta = \frac{1}{T^2 s^2} \sum_t \Big( \sum_{i \le t} e_i \Big)^2, \qquad
+        s^2 = \frac{1}{T} \sum_t e_t^2
+              + \frac{2}{T} \sum_{l=1}^L \Big( 1 - \frac{l}{L + 1} \Big) \sum_t e_t e_{t-l}
+
+    Parameters
+    ----------
+    df : frame
+        One series or many, in any shape that a forecaster takes.
+    regression : {"c", "ct"}
+        Stationary around a constant, or around a line.
+    lags : int, optional
+        L; by default :math:`\lfloor 3 \sqrt T / 13 \rfloor`, that of R's ``forecast::ndiffs``.
+    alpha : float, default 0.05
+        Level of the conclusion.
+
+    Returns
+    -------
+    DataFrame
+        A row a series: ``statistic``, ``p_value``, ``lags``, ``n`` and ``conclusion``. The table
+        of the distribution reaches from 0.01 to 0.1: p-values beyond are its ends. NaN where a
+        series is constant or shorter than five observations.
+
+    Other Parameters
+    ----------------
+    **frame
+        Keywords of `tsrnn.data.read_panel`: `target`, `id_col`, `time_col`, `freq`, `missing`.
+        Missing values are left out by default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If data or an argument cannot be used.
+
+    References
+    ----------
+    Kwiatkowski, D., Phillips, P. C. B., Schmidt, P., Shin, Y. (1992). Testing the null hypothesis
+    of stationarity against the alternative of a unit root. Journal of Econometrics.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets import load_nile
+    >>> from tsrnn.preprocessing import kpss
+    >>> kpss(load_nile()).conclusion.tolist()
+    ['unit root']
+    """
+    regression = choice("regression", regression, tuple(_CRITICAL))
+    alpha = _level(alpha)
+    if lags is not None and lags != 0:
+        lags = positive_integer("lags", lags)
+    series = Series.of(df, frame)
+    values, counts = packed(series.values)
+    statistic, used = _kpss_statistic(values, counts, regression, lags)
+    return _table(series, statistic, _p_values(statistic, regression), used, counts, alpha)
+
+
+def adf(
+    df: Any, regression: str = "c", lags: int | None = None, alpha: float = 0.05, **frame: Any
+) -> pd.DataFrame:
+    r"""Augmented test of Dickey and Fuller that a series has a unit root, by statsmodels.
+
+    .. math:: \Delta y_t = \mu + \rho y_{t-1} + \sum_{l=1}^L \gamma_l \Delta y_{t-l} + e_t,
+              \qquad \rho = 0
+
+    Parameters
+    ----------
+    df : frame
+        One series or many, in any shape that a forecaster takes.
+    regression : {"c", "ct", "ctt", "n"}
+        Terms of the trend: constant, line, parabola, none.
+    lags : int, optional
+        L; by default chosen by AIC.
+    alpha : float, default 0.05
+        Level of the conclusion.
+
+    Returns
+    -------
+    DataFrame
+        As `kpss` returns it; p-values by MacKinnon's response surfaces.
+
+    Other Parameters
+    ----------------
+    **frame
+        Keywords of `tsrnn.data.read_panel`: `target`, `id_col`, `time_col`, `freq`, `missing`.
+        Missing values are left out by default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If data or an argument cannot be used.
+
+    References
+    ----------
+    MacKinnon, J. G. (1994). Approximate asymptotic distribution functions for unit-root and
+    cointegration tests. Journal of Business and Economic Statistics.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets import load_nile
+    >>> from tsrnn.preprocessing import adf
+    >>> adf(load_nile(), lags=1).conclusion.tolist()
+    ['stationary']
+    """
+    regression = choice("regression", regression, ("c", "ct", "ctt", "n"))
+    alpha = _level(alpha)
+    if lags is not None and lags != 0:
+        lags = positive_integer("lags", lags)
+    series = Series.of(df, frame)
+    values, counts = packed(series.values)
+    results = np.array(
+        [
+            _adf_test(row[:count], regression, lags)
+            for row, count in zip(values, counts, strict=True)
+        ]
+    )
+    statistic, p_value, used = results.T
+    return _table(series, statistic, p_value, used, counts, alpha, unit_root_is_null=True)
+
+
+def ndiffs(
+    df: Any, test: str = "kpss", alpha: float = 0.05, max_d: int = 2, **frame: Any
+) -> pd.Series:
+    """Differences after which a unit-root test takes a series for stationary.
+
+    Parameters
+    ----------
+    df : frame
+        One series or many, in any shape that a forecaster takes.
+    test : {"kpss", "adf"}
+        Differences are taken while `kpss` rejects, or while `adf` does not.
+    alpha : float, default 0.05
+        Level of the test, from 0.01 to 0.1.
+    max_d : int, default 2
+        Differences at most.
+
+    Returns
+    -------
+    Series
+        A number of differences for each series; 0 for a constant one.
+
+    Other Parameters
+    ----------------
+    **frame
+        Keywords of `tsrnn.data.read_panel`: `target`, `id_col`, `time_col`, `freq`, `missing`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If data or an argument cannot be used.
+
+    References
+    ----------
+    Hyndman, R. J., Khandakar, Y. (2008). Automatic time series forecasting: the forecast package
+    for R. Journal of Statistical Software.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets import load_nile
+    >>> from tsrnn.preprocessing import ndiffs
+    >>> ndiffs(load_nile()).tolist()
+    [1]
+    """
+    test, alpha = choice("test", test, ("kpss", "adf")), _level(alpha)
+    max_d = positive_integer("max_d", max_d)
+    series = Series.of(df, frame)
+    if test == "kpss":
+        return pd.Series(count_differences(series.values, alpha, max_d), series.labels, name="d")
+    values, counts = packed(series.values)
+    d = [_adf_differences(row[:n], alpha, max_d) for row, n in zip(values, counts, strict=True)]
+    return pd.Series(d, series.labels, name="d")
+
+
+def nsdiffs(
+    df: Any, period: int | None = None, threshold: float = STRONG, **frame: Any
+) -> pd.Series:
+    """Seasonal differences that the strength of a season asks for: none, or one.
+
+    Parameters
+    ----------
+    df : frame
+        One series or many, in any shape that a forecaster takes.
+    period : int, optional
+        Rows of a season; by frequency if None.
+    threshold : float, default 0.64
+        Of `seasonal_strength`, above which a difference is taken: that of R's
+        ``forecast::nsdiffs``, which leads to the best forecasts of the M3 data.
+
+    Returns
+    -------
+    Series
+        0 or 1 for each series; 0 for those of up to two seasons.
+
+    Other Parameters
+    ----------------
+    **frame
+        Keywords of `tsrnn.data.read_panel`: `target`, `id_col`, `time_col`, `freq`, `missing`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If data or an argument cannot be used, or there is no season.
+
+    References
+    ----------
+    Wang, X., Smith, K. A., Hyndman, R. J. (2006). Characteristic-based clustering for time series
+    data. Data Mining and Knowledge Discovery.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.preprocessing import nsdiffs
+    >>> months = pd.date_range("2015-01", periods=60, freq="MS")
+    >>> noise = np.random.default_rng(0).normal(size=60)
+    >>> y = pd.DataFrame({"wave": np.sin(np.pi * np.arange(60) / 6) + noise / 9, "noise": noise})
+    >>> nsdiffs(y.set_index(months)).tolist()
+    [1, 0]
+    """
+    threshold = number("threshold", threshold, lowest=0.0, open_=False, highest=1.0)
+    series = Series.of(df, frame)
+    strength = measure_strength(series.values, series.season(period))
+    return pd.Series((strength > threshold).astype(np.int64), series.labels, name="D")
+
+
+def count_differences(values: np.ndarray, alpha: float = 0.05, max_d: int = 2) -> np.ndarray:
+    """Differences that the KPSS test asks for, of all rows of an array at once.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N, T)
+        A series a row; NaN where missing and after its end.
+    alpha : float, default 0.05
+        Level of the test, from 0.01 to 0.1.
+    max_d : int, default 2
+        Differences at most.
+
+    Returns
+    -------
+    integer ndarray of shape (N,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.preprocessing import count_differences
+    >>> noise = np.random.default_rng(0).normal(size=(3, 200))
+    >>> noise[1] = noise[1].cumsum()
+    >>> noise[2] = noise[2].cumsum().cumsum()
+    >>> count_differences(noise).tolist()
+    [0, 1, 2]
+    """
+    (rows, counts), d = packed(values), np.zeros(len(values), np.int64)
+    left = np.arange(len(values))
+    for _ in range(max_d):
+        p_value = _p_values(_kpss_statistic(rows, counts, "c", None)[0], "c")
+        go_on = p_value < alpha  # not of a constant series, whose p-value is NaN
+        left, rows, counts = left[go_on], rows[go_on], counts[go_on]
+        if not len(left):
+            break
+        d[left] += 1
+        rows, counts = np.diff(rows, axis=1), counts - 1
+        rows = np.where(np.arange(rows.shape[1]) < counts[:, None], rows, 0.0)
+    return d
+
+
+def _kpss_statistic(
+    values: np.ndarray, counts: np.ndarray, regression: str, lags: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Statistics and lags, (N,), of rows (N, T) with zeros behind their observations."""
+    within = np.arange(values.shape[1]) < counts[:, None]
+    n = np.maximum(counts, 1)
+    e = np.where(within, values - (values.sum(1) / n)[:, None], 0.0)
+    if regression == "ct":
+        time = np.where(within, np.arange(values.shape[1]) - (n[:, None] - 1) / 2, 0.0)
+        e = e - ((e * time).sum(1) / np.maximum((time**2).sum(1), 1))[:, None] * time
+    used = np.floor(3 * np.sqrt(n) / 13) if lags is None else np.minimum(lags, n - 1.0)
+    spread = (e**2).sum(1)
+    constant = spread <= n * (_CONSTANT * np.abs(values).max(1, initial=0.0)) ** 2
+    long_run = spread.copy()
+    for lag in range(1, int(used.max(initial=0)) + 1):
+        weight = np.maximum(1 - lag / (used + 1), 0.0)
+        long_run += 2 * weight * (e[:, lag:] * e[:, :-lag]).sum(1)
+    sums = np.where(within, e.cumsum(1), 0.0)
+    fine = ~constant & (counts >= _FEWEST) & (long_run > 0)
+    statistic = (sums**2).sum(1) / (n * np.where(fine, long_run, 1.0))
+    return np.where(fine, statistic, np.nan), used
+
+
+def _p_values(statistic: np.ndarray, regression: str) -> np.ndarray:
+    """Significance by interpolation in the table, its ends beyond."""
+    return np.interp(statistic, _CRITICAL[regression], _LEVELS)
+
+
+def _adf_test(y: np.ndarray, regression: str, lags: int | None) -> tuple[float, float, float]:
+    """Statistic, p-value and lags of one series; NaN where it is constant or too short."""
+    from statsmodels.tsa.stattools import adfuller
+
+    fewest = _FEWEST + 3 + (0 if lags is None else 2 * lags)
+    if len(y) < fewest or np.ptp(y) <= _CONSTANT * np.abs(y).max():
+        return math.nan, math.nan, math.nan
+    autolag = "AIC" if lags is None else None
+    result = adfuller(y, lags, regression, autolag, result_object=True)
+    return float(result.statistic), float(result.pvalue), float(result.lags)
+
+
+def _adf_differences(y: np.ndarray, alpha: float, max_d: int) -> int:
+    d = 0
+    while d < max_d and _adf_test(np.diff(y, d), "c", None)[1] > alpha:
+        d += 1
+    return d
+
+
+def _table(
+    series: Series,
+    statistic: np.ndarray,
+    p_value: np.ndarray,
+    lags: np.ndarray,
+    counts: np.ndarray,
+    alpha: float,
+    unit_root_is_null: bool = False,
+) -> pd.DataFrame:
+    """Results by series, and in words what they say at a level."""
+    stationary = (p_value < alpha) == unit_root_is_null
+    conclusion = np.where(stationary, "stationary", "unit root").astype(object)
+    conclusion[~np.isfinite(p_value)] = "constant or too short"
+    columns = {
+        "statistic": statistic,
+        "p_value": p_value,
+        "lags": pd.array(np.where(np.isfinite(lags), lags, 0).astype(np.int64)),
+        "n": counts,
+        "conclusion": conclusion,
+    }
+    return pd.DataFrame(columns, series.labels)
+
+
+def _level(alpha: Any) -> float:
+    """Level of a test whose distribution is known from 0.01 to 0.1."""
+    return number("alpha", alpha, lowest=0.01, open_=False, highest=0.1)
