@@ -107,7 +107,8 @@ class Likelihood:
     ) -> tuple[np.ndarray, Moments]:
         """Sigma2, by default that of the highest likelihood, and the moments there."""
         parts = self.parts(params, np.arange(len(params)), 2)
-        sigma2 = parts.value[0] / self.n_obs if sigma2 is None else sigma2
+        if sigma2 is None:  # of a perfect fit rounding decides, also on its sign
+            sigma2 = np.maximum(parts.value[0] / self.n_obs, PERFECT)
         initial, slopes, _ = presample(self.form, self.exact, params, 1)
         scores = sums(
             filter_cell(self.form, certain=not self.exact),

@@ -135,7 +135,8 @@ class SeasonalLikelihood:
         v, F, dv, dF = self.slopes(params, units)
         weight = self.seen[:, units].astype(float)
         S = (weight * v**2 / F).sum(0)
-        sigma2 = S / n_obs if sigma2 is None else sigma2
+        if sigma2 is None:
+            sigma2 = np.maximum(S / n_obs, PERFECT)
         variance = F * sigma2
         density = np.log(2 * math.pi * variance) + v**2 / variance
         # Derivatives of log(variance) and of v by all parameters, sigma2 the last.
