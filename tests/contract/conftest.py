@@ -315,7 +315,7 @@ OTHER = {
     "lags": 2, "layer_options": {"dt": 0.5}, "learning_rate": 0.3, "level": "random walk",
     "likelihood": "conditional", "linear_path": False, "local_level": False, "loss": "mae",
     "many_to_many": True,
-    "max_D": 0, "max_P": 0, "max_Q": 0, "max_d": 1, "max_epochs": 7, "max_iter": 3, "max_lags": 3,
+    "max_D": 0, "max_P": 0, "max_Q": 0, "max_d": 2, "max_epochs": 7, "max_iter": 3, "max_lags": 3,
     "max_order": 3,
     "max_p": 2, "max_phase": 1.0, "max_q": 2, "mean": "zero", "mean_order": 2,
     "measurement_error": True, "method": "additive", "missing": "interpolate", "mlp": False,

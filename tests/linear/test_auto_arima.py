@@ -147,6 +147,12 @@ class TestDifferences:
         d, D = choose_differences(values, None, PERIOD, (0, 1), (2, 1))
         assert (d.tolist(), D.tolist()) == ([0] * 3, [1] * 3)
 
+    def test_tests_ask_for_a_second_difference_only_where_that_is_allowed(self):
+        smooth = quarters(120, season=0.0).cumsum()
+        chosen = [AutoARIMA(season_length=1, max_d=d).fit(smooth).orders_.item() for d in (1, 2)]
+        assert [order.split(",")[1] for order in chosen] == ["1", "2"]
+        assert AutoARIMA(season_length=1).fit(smooth).orders_.item() == chosen[0]
+
     def test_a_strong_season_is_differenced_first(self):
         y = np.stack([quarters(season=0), quarters(season=9)])
         d, D = choose_differences(y, None, PERIOD, (None, None), (2, 1))

@@ -12,6 +12,7 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 import tsrnn
 from tsrnn.linear import ARMA
+from tsrnn.linear.arma._fast_filter import solution
 from tsrnn.linear.arma._seasonal import lanes_of
 from tsrnn.linear.arma._seasonal_fit import fit_lanes
 
@@ -164,6 +165,13 @@ class TestLikelihood:
             assert middle.gradient[0, i] == pytest.approx(slope, rel=1e-5, abs=1e-4)
             scale = np.sqrt(np.abs(np.diag(middle.hessian[0]) * middle.hessian[0, i, i]))
             np.testing.assert_allclose(middle.hessian[0, i] / scale, bend / scale, atol=1e-5)
+
+    def test_a_singular_start_leaves_other_lanes(self):
+        A, b = np.random.default_rng(0).normal(size=(4, 3, 3)), np.ones((3, 4))
+        A[2, 1] = 0.0
+        x = solution(A, b)
+        assert np.isnan(x).all(0).tolist() == [False, False, True, False]
+        np.testing.assert_allclose((A @ x.T[:, :, None])[[0, 1, 3]], 1.0, rtol=1e-9)
 
     def test_lanes_of_any_order(self):
         """Orders of a batch are those of models by themselves."""

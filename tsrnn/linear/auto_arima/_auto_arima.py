@@ -269,9 +269,9 @@ class AutoARIMA(LinearForecaster):
         Highest orders. Those of a series are also at most a third of its rows, or its seasons.
     max_order : int, default 5
         Of p + q + P + Q where all models are fitted.
-    max_d : int, default 2
-    max_D : int, default 1
-        Most differences that tests may ask for.
+    max_d, max_D : int, default 1
+        Most differences that tests may ask for. R's ``forecast`` takes ``max_d=2``: a quarter of
+        short yearly series are then differenced twice, which forecasts worse.
     season_length : int, optional
         Rows m of a season; by frequency where it is None, 1 for none. Longer ones than 52 are left
         to regressors.
@@ -326,7 +326,7 @@ class AutoARIMA(LinearForecaster):
         max_P: int = 2,
         max_Q: int = 2,
         max_order: int = 5,
-        max_d: int = 2,
+        max_d: int = 1,
         max_D: int = 1,
         season_length: int | None = None,
         criterion: str = "aicc",
