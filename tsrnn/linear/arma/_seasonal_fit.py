@@ -30,18 +30,21 @@ _START = 0.1  # of every coefficient: where all are zero those of both sides hav
 _SIGNS = (1, -1, 1, -1)  # of phi, theta, Phi and Theta as coefficients of an AR
 _FURTHEST = 9.0  # coordinate: 3e-8 from the circle, beyond which rounding is all that changes
 _MOST = 0.95  # partial autocorrelation of a start
-_STARTS, _CLIMBED = 8, 3  # of conditional likelihoods, and of exact ones from their ends
+_STARTS, _CLIMBED = 8, 3  # climbs of the exact likelihood, and those that go on after a few steps
+_FEW = 12  # steps before that: values at the conditional ends say little of where climbs lead
 _SAME = 1e-3  # difference of log-likelihoods at ends of one optimum
-# First coefficients of phi, theta, Phi, Theta.
+# First coefficients of phi, theta, Phi, Theta: of one start, and of 54 others those that together
+# lead to the highest ends of most quarterly and monthly series of M3.
+_SMALL = (0.1, 0.1, 0.1, 0.1)
 _STRENGTHS = (
-    (0.1, 0.1, 0.1, 0.1),
-    (0.1, -0.7, 0.1, -0.6),
-    (0.1, -0.7, 0.8, -0.5),
-    (0.8, -0.4, 0.1, -0.6),
-    (0.8, -0.4, 0.8, -0.5),
-    (-0.5, 0.1, -0.3, 0.1),
-    (0.3, -0.94, 0.1, -0.6),
-    (0.3, -0.94, 0.8, -0.5),
+    (0.9, -0.2, 0.8, -0.5),
+    (-0.8, 0.9, -0.8, 0.6),
+    (0.8, -0.4, 0.9, -0.93),
+    (0.8, -0.4, -0.8, 0.6),
+    (0.3, -0.94, -0.3, 0.1),
+    (0.3, -0.94, 0.9, -0.93),
+    (-0.7, 0.5, 0.1, 0.1),
+    (0.9, -0.2, 0.1, -0.6),
 )
 _TOGETHER = 2**19  # elements of the variances that are updated together
 
@@ -320,24 +323,32 @@ def seasonal_optimum(
         ends = fit_lanes(many, stack, exact=False).params
     if likelihood.gaps:
         ends = np.column_stack([np.tile(prepared.mean, (len(starts), 1)), ends])
-    # Climbs of the exact likelihood are dear: those of the highest ends, the start itself apart.
-    reached = likelihood.evaluate(ends, every).value.reshape(len(starts), n)
-    order = np.argsort(-reached, axis=0)
-    reached = np.take_along_axis(reached, order, 0)
-    reached[1:][reached[:-1] - reached[1:] < _SAME] = -np.inf  # one end of several starts
-    order = np.take_along_axis(order, np.argsort(-reached, axis=0, kind="stable"), 0)[:count]
-    chosen = ends.reshape(len(starts), n, -1)[order, np.arange(n)]
-    units = np.tile(np.arange(n), count)
-    tried = climb_inside(
-        lambda params, rows: likelihood.evaluate(params, units[rows]),
-        form,
-        np.ones((count * n, form.n_params), dtype=bool),
-        chosen.reshape(count * n, -1),
-    )
+    if len(starts) > count:
+        begun = _climbed(likelihood, ends, every, max_iter=_FEW)
+        ends, reached = begun.params, begun.value.reshape(len(starts), n)
+        order = np.argsort(-reached, axis=0)
+        reached = np.take_along_axis(reached, order, 0)
+        reached[1:][reached[:-1] - reached[1:] < _SAME] = -np.inf  # one end of several starts
+        order = np.take_along_axis(order, np.argsort(-reached, axis=0, kind="stable"), 0)[:count]
+        ends = ends.reshape(len(starts), n, -1)[order, np.arange(n)].reshape(count * n, -1)
+    tried = _climbed(likelihood, ends, np.tile(np.arange(n), count))
     values = tried.value.reshape(count, n)
     best = values.argmax(0) * n + np.arange(n)
     agreement = (values > values.max(0) - AGREE).sum(0)
     return Optimum(*(part[best] for part in tried)), np.full(n, count), agreement
+
+
+def _climbed(
+    likelihood: SeasonalLikelihood, start: np.ndarray, units: np.ndarray, max_iter: int = 200
+) -> Optimum:
+    """Ends of climbs of the likelihoods of units (N,) from parameters (N, k)."""
+    return climb_inside(
+        lambda params, rows: likelihood.evaluate(params, units[rows]),
+        likelihood.form,
+        np.ones(start.shape, dtype=bool),
+        start,
+        max_iter=max_iter,
+    )
 
 
 def _of_differences(prepared: Prepared) -> Lanes:
@@ -351,9 +362,9 @@ def _of_differences(prepared: Prepared) -> Lanes:
 
 
 def _starts(form: Form, n: int, count: int) -> list[np.ndarray]:
-    """Starts (n, k): small coefficients, a factor or both strong on either side, then random."""
+    """Starts (n, k): one of small coefficients, or several strong ones, then random."""
     starts = []
-    for ar, ma, seasonal_ar, seasonal_ma in _STRENGTHS[:count]:
+    for ar, ma, seasonal_ar, seasonal_ma in (_SMALL,) if count == 1 else _STRENGTHS[:count]:
         start = np.zeros((n, form.n_params))
         _, *factors = form.parts(start.T)
         for lags, first in zip(factors, (ar, ma, seasonal_ar, seasonal_ma), strict=True):
