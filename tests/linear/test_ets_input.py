@@ -170,6 +170,10 @@ EXACT = {
     "line, admissible": (
         np.arange(40) + 1.0, {"bounds": "admissible", "season_length": 1}, [41, 42, 43],
     ),
+    "line times season": (  # of a search that ends in rounding
+        np.tile([1.0, 2.0, 4.0, 3.0], 10) * (np.arange(40) + 20), {"season_length": 4},
+        [60, 122, 248],
+    ),
     "line, states held": (np.arange(40) + 1.0, {"initialization": "heuristic"}, [41, 42, 43]),
 }  # fmt: skip
 
@@ -253,3 +257,18 @@ def test_a_shift_of_the_data_does_not_matter_to_additive_models(seed, shift, tre
     np.testing.assert_allclose(other.loglik_.item(), one.loglik_.item(), atol=0.02)
     ours, theirs = (model.predict(5).to_numpy() for model in (one, other))
     np.testing.assert_allclose(theirs, ours + shift, atol=0.05 * np.std(series))
+
+
+@pytest.mark.parametrize("arguments", [{"error": "add", "trend": "none"}, {"trend": "add"}])
+def test_additive_models_move_with_data_far_from_zero(arguments):
+    arguments = {"error": "add", "seasonal": "add", "damped": False} | arguments
+    far = walk() + 2.0**40  # whole numbers of the last digit: 2e-4
+    near = far - 2.0**40
+    models = [ETS(**arguments).fit(series) for series in (near, far)]
+    for model in models:
+        assert model.converged_.all()
+    assert models[1].loglik_.item() == pytest.approx(models[0].loglik_.item(), abs=1e-5)
+    ahead = [model.predict(6, level=[80]) for model in models]
+    np.testing.assert_allclose(ahead[1] - 2.0**40, ahead[0], atol=2e-2)
+    again = ETS(**arguments).filter(far, models[1].params_)
+    assert again.loglik_.item() == pytest.approx(models[1].loglik_.item(), abs=1e-3)

@@ -25,6 +25,10 @@ from tsrnn.linear.ets._specification import (
 EXACT = (
     "The model fits the series exactly: its variance is rounding, and there are no standard errors."
 )
+LEVEL = len(SMOOTHING)  # place of the first level among the parameters of a recursion
+# Mean square error of scaled rows, ten digits, at which a search that finds no way up has come to
+# rounding: of a trend times a season starting values are not as exact as of what is added.
+ROUNDED = 1e-20
 NEUTRAL = {"phi": 1.0}  # values of parameters that a model does not have; the others are zero
 
 
@@ -32,7 +36,9 @@ def samples(
     models: tuple[Components, ...], panel: Panel
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
     """Samples of the units of a panel, and reasons not to fit some."""
-    return scaled_samples(panel, partial(_refusals, models))
+    # A level moves with the data; relative errors and products do not.
+    centred = not any(model.positive for model in models)
+    return scaled_samples(panel, partial(_refusals, models), centred)
 
 
 def _refusals(
@@ -71,6 +77,7 @@ def given(
         units, model = np.flatnonzero(chosen == number), models[number]
         scale = scales(model, sample.scale[units])
         full = placed(model, names, params[units])
+        full[:, LEVEL] -= sample.centre[units]
         inner[units, : full.shape[1]] = full / scale[:, :-1]
         sigma2[units] = params[units, -1] / scale[:, -1]
     return Search(
@@ -107,21 +114,24 @@ def inferred(
     counted = [model.free[:4].sum() if decomposed else len(model.names) for model in models]
     n_params = 1 + np.array(counted)[ends.model]
     messages: list[tuple[str, ...]] = [()] * n
+    converged = ends.converged.copy()
     for part in parts(models, sample, ends):
         units, size = part.units, part.params.shape[1]
         params[units] = [NEUTRAL.get(name, 0.0) for name in (*names, SIGMA2)]
         natural = np.column_stack([part.params, part.sigma2]) * part.scale
+        natural[:, LEVEL] += sample.centre[units]
         params[np.ix_(units, part.places)] = natural[:, part.free]
         loglik[units] = part.value - part.likelihood.n_obs * np.log(sample.scale[units])
         at_bound = np.column_stack([ends.at_bound[units, :size], np.zeros(len(units), bool)])
         imposed = at_bound.copy()
         imposed[:, 4:-1] |= decomposed
-        exact = part.sigma2 <= PERFECT
+        exact = part.sigma2 <= np.where(converged[units], PERFECT, ROUNDED)
+        converged[units] |= exact
         fixed[np.ix_(units, part.places)] = imposed[:, part.free] | exact[:, None]
         for i, bounded, is_exact in zip(units, at_bound, exact, strict=True):
             all_names = part.model.recursion.names
             on = [name for name, here in zip(all_names, bounded, strict=False) if here]
-            messages[i] = (EXACT,) if is_exact else _messages(on, bool(ends.converged[i]))
+            messages[i] = (EXACT,) if is_exact else _messages(on, bool(converged[i]))
     derivatives: Any = Deferred(_derivatives, models, sample, ends, region)
     return Estimates(
         names=(*names, SIGMA2),
@@ -133,7 +143,7 @@ def inferred(
         opg=derivatives,
         information=derivatives,
         iterations=ends.iterations,
-        converged=ends.converged,
+        converged=converged,
         fixed=fixed,
         messages=tuple(messages),
         starts=ends.starts,
