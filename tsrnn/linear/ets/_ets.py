@@ -331,8 +331,8 @@ class ETSFamily(Family):
             return {}
         facts: dict[str, object] = {}
         if len(self.models) > 1:
-            number = int(constants["model"])
-            facts = {"Chosen": self.models[number].title, "of": f"{len(self.models)} by AICc"}
+            number, tried = int(constants["model"]), int(np.isfinite(constants["aicc"]).sum())
+            facts = {"Chosen": self.models[number].title, "of": f"{tried} by AICc"}
         return facts
 
     def groups(

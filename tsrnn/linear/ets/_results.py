@@ -142,9 +142,11 @@ class ETSResults(LinearForecaster):
             return page
         notes = list(page.notes)
         if len(family.models) > 1:
-            best = self.candidates_.iloc[i].nsmallest(_BEST)
+            fitted = self.candidates_.iloc[i]
+            fitted = fitted[np.isfinite(fitted)]
+            best = fitted.nsmallest(_BEST)
             shown = ", ".join(f"{title} {value:.2f}" for title, value in best.items())
-            notes.append(f"AICc of the best of {len(family.models)} models: {shown}.")
+            notes.append(f"AICc of the best of {len(fitted)} models: {shown}.")
         notes.append(self._last_states(i, family.models[int(number)]))
         fit: dict[str, object] = {}
         for name, value in page.fit.items():
