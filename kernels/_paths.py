@@ -146,6 +146,7 @@ def path_products(
     *,
     fields: Sequence[str],
     series: np.ndarray | None = None,
+    lengths: np.ndarray | None = None,
 ) -> PathProducts:
     r"""Gram matrices of the fields of `paths`, which stay in the cache between.
 
@@ -158,6 +159,8 @@ def path_products(
     inputs : ndarray of shape (S, T, m)
     series : integer ndarray of shape (N,), optional
         Row of `inputs` of each of the N series; by default each has its own.
+    lengths : integer ndarray of shape (S,), optional
+        Steps of each row of `inputs`; by default all of T.
 
     Returns
     -------
@@ -191,9 +194,12 @@ def path_products(
     at_once = max(1, _CACHED // (8 * width * max(1, inputs.shape[1] * len(fields))))
     for begin in range(0, n, at_once):
         part = slice(begin, begin + at_once)
+        steps = None if lengths is None else lengths[series[part]]
+        # Rows after the end of the longest of them are not read.
+        longest = inputs.shape[1] if steps is None else int(steps.max())
         chunk = _run(
-            plan, cell, inputs[series[part]], params[part], initial[part], d_params[part],
-            d_initial[part], len(fields),
+            plan, cell, inputs[series[part], :longest], params[part], initial[part],
+            d_params[part], d_initial[part], len(fields), steps,
         )  # fmt: skip
         table = chunk.fields.reshape(len(chunk.fields), -1, width)
         np.matmul(table.swapaxes(1, 2), table, out=products[part])
@@ -227,18 +233,20 @@ def _check_shapes(
 
 def _run(
     plan: Cell, cell: Cell, inputs: np.ndarray, params: np.ndarray, initial: np.ndarray,
-    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int,
+    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int, lengths: np.ndarray | None = None,
 ) -> Paths:  # fmt: skip
     """Paths in one call of the kernel."""
     n, k, q = len(params), d_params.shape[1], initial.shape[1]
-    weights, begin = np.empty((n, plan.p, k + 1)), np.zeros((n, plan.n, k + 1))
+    weights, begin = np.empty((n, plan.p, k + 1)), np.empty((n, plan.n, k + 1))
     weights[:, : cell.p] = params[:, :, None]
     weights[:, cell.p : -1, :k] = d_params.swapaxes(1, 2)
     weights[:, cell.p :, k], weights[:, -1, :k] = 0.0, 0.0
     weights[:, -1, k] = 1.0
+    begin[:, :n_fields] = 0.0
     begin[:, n_fields : n_fields + q] = initial[:, :, None]
-    begin[:, n_fields + q :, :k] = d_initial.swapaxes(1, 2)
-    problem = Problem(plan, *map(torch.from_numpy, (inputs, weights, begin)))
+    begin[:, n_fields + q :, :k], begin[:, n_fields + q :, k] = d_initial.swapaxes(1, 2), 0.0
+    tensors = map(torch.from_numpy, (inputs, weights, begin))
+    problem = Problem(plan, *tensors, None if lengths is None else torch.from_numpy(lengths))
     states, end = (part.numpy() for part in _cpu.forward_outputs(problem))
     memory = end[:, -q:] if q else end[:, :0]
     memory[:, :, k] = end[:, n_fields : n_fields + q, k]

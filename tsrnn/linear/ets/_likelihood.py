@@ -70,7 +70,10 @@ class Likelihood:
         rows[:, :length] = values
         self._rows = rows.reshape(n, steps, recursion.period)
         self._series, self._relative = series, relative
-        self.n_obs = np.isfinite(values).sum(1)[series]
+        seen = np.isfinite(values)
+        self.n_obs = seen.sum(1)[series]
+        # Steps of each series to its last observation.
+        self._steps = -(-(length - seen[:, ::-1].argmax(1)) // recursion.period)
         self.recursion, self._cell = recursion, season_cell(recursion)
         directions = recursion.split(np.eye(len(recursion.names)), slope=True)
         # Neither the kind of errors nor the sum of the logarithms has a direction.
@@ -83,16 +86,12 @@ class Likelihood:
         do not depend on alpha. The Hessian is of differences of gradients, forward or, where that
         would leave the bounds, backward.
         """
-        parts = []
-        for begin in range(0, len(units), AT_ONCE):
-            part = slice(begin, begin + AT_ONCE)
-            parts.append(self._evaluated(params[part], units[part]))
-        evaluation = Evaluation(*map(np.concatenate, zip(*parts, strict=True)))
+        evaluation = self._evaluated(params, units)
         if not exact:
             return evaluation
         # Means are linear in additive states, and nearly so in others: what the information leaves
         # out is in the rows and columns of the smoothing parameters.
-        curvature, neutral = evaluation.curvature.copy(), self.recursion.neutral
+        curvature, neutral = evaluation.curvature, self.recursion.neutral
         for j in range(len(SMOOTHING)):
             # Bounds keep a parameter that a model has away from the value of one that is absent.
             free = np.flatnonzero(params[:, j] != neutral[j])
@@ -102,33 +101,31 @@ class Likelihood:
             # Towards the middle of the interval of a smoothing parameter.
             step = np.where(moved[:, j] > 0.5, -_NEAR, _NEAR)
             moved[:, j] += step
-            slope = self.evaluate(moved, units[free], False).gradient - evaluation.gradient[free]
+            slope = self._evaluated(moved, units[free]).gradient - evaluation.gradient[free]
             curvature[free, :, j] = curvature[free, j] = -slope / step[:, None]
-        return evaluation._replace(curvature=curvature)
+        return evaluation
 
-    def _evaluated(self, params: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
         n, k = self.n_obs[units], params.shape[1]
-        (alpha, beta, gamma), natural = params[:, :3].T, to_natural(params)
         fields = tuple(f"e{i}" for i in range(self.recursion.period))
-        at = self._cell_parameters(natural, units, derivatives=True)
+        at = self._cell_parameters(to_natural(params), units, derivatives=True)
+        # Directions of the parameters of the search, by the chain rule.
+        smoothing = at[2].copy()
+        alpha, beta, gamma = params[:, :3].T
+        smoothing[:, 0, 1], smoothing[:, 0, 2] = beta, -gamma
+        smoothing[:, 1, 1], smoothing[:, 2, 2] = alpha, 1 - alpha
         products, memory = path_products(
-            self._cell, self._rows, *at, fields=fields, series=self._series[units]
-        )
-        log_scale = memory[:, -1]
-        # From natural parameters to those of the search, by the chain rule.
-        for table in (products, products.swapaxes(1, 2), log_scale[:, :, None]):
-            table[:, 0] += beta[:, None] * table[:, 1] - gamma[:, None] * table[:, 2]
-            table[:, 1] *= alpha[:, None]
-            table[:, 2] *= 1 - alpha[:, None]
-        square, of_scale = products[:, k, k], log_scale[:, :k]
+            self._cell, self._rows, *at[:2], smoothing, at[3], fields=fields,
+            series=self._series[units], lengths=self._steps,
+        )  # fmt: skip
+        square, log_scale = products[:, k, k], memory[:, -1]
         usable = np.isfinite(square) & np.isfinite(log_scale[:, k]) & (PERFECT * n < square)
         variance = np.where(usable, square / n, 1.0)
         value = -0.5 * n * (np.log(2 * math.pi * variance) + 1) - log_scale[:, k]
         value[~usable] = -np.inf
         weight = (1 / variance)[:, None]
-        gradient = -weight * products[:, k, :k] - of_scale
-        information = weight[:, None] * products[:, :k, :k]
-        return value, gradient, information
+        gradient = -weight * products[:, k, :k] - log_scale[:, :k]
+        return Evaluation(value, gradient, weight[:, None] * products[:, :k, :k])
 
     def values(
         self, params: np.ndarray, sigma2: np.ndarray | None
