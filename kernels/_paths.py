@@ -242,9 +242,12 @@ def _run(
     weights[:, cell.p : -1, :k] = d_params.swapaxes(1, 2)
     weights[:, cell.p :, k], weights[:, -1, :k] = 0.0, 0.0
     weights[:, -1, k] = 1.0
-    begin[:, :n_fields] = 0.0
+    # Directions are often those of all series: one row, which is copied whole.
+    same = d_initial[:1] if d_initial.strides[0] == 0 else d_initial
+    rows = np.zeros((len(same), plan.n, k + 1))
+    rows[:, n_fields + q :, :k] = same.swapaxes(1, 2)
+    begin[:] = rows
     begin[:, n_fields : n_fields + q] = initial[:, :, None]
-    begin[:, n_fields + q :, :k], begin[:, n_fields + q :, k] = d_initial.swapaxes(1, 2), 0.0
     tensors = map(torch.from_numpy, (inputs, weights, begin))
     problem = Problem(plan, *tensors, None if lengths is None else torch.from_numpy(lengths))
     states, end = (part.numpy() for part in _cpu.forward_outputs(problem))

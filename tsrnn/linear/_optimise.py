@@ -70,6 +70,8 @@ class Objective(NamedTuple):
     at_once : int or None
         Most units of an evaluation: matrices of a few stay in the cache until their steps are
         found. None for all.
+    joins : integer ndarray of shape (N,) or None
+        Iteration before which each unit is first evaluated; None where all are at the start.
     """
 
     evaluate: Evaluate
@@ -77,6 +79,7 @@ class Objective(NamedTuple):
     lower: np.ndarray | float = -np.inf
     upper: np.ndarray | float = np.inf
     at_once: int | None = None
+    joins: np.ndarray | None = None
 
 
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
@@ -168,7 +171,8 @@ def maximise_together(
         As of `maximise`.
     give_up : callable, optional
         ``give_up(units (n,), value (n,), decrement (n,))`` names, before every step, units that
-        go no further, by a mask (n,). Units of the objectives are numbered one after the other.
+        go no further, by a mask (n,). Units of the objectives are numbered one after the other;
+        those that join have the value -inf and an infinite decrement.
 
     Returns
     -------
@@ -177,11 +181,13 @@ def maximise_together(
     """
     searches = [_Search(each, (scoring, newton), (tol, last_step)) for each in objectives]
     first = np.cumsum([0, *(len(search.params) for search in searches)])
-    for _ in range(max_iter):
+    for iteration in range(max_iter + 1):
+        for search in searches:
+            search.admit(iteration)
         running = [i for i, search in enumerate(searches) if len(search.units)]
-        if not running:
+        if not running and not any(len(search.waiting) for search in searches):
             break
-        if give_up is not None:
+        if give_up is not None and iteration and running:
             parts = [(s.units + first[i], s.value[s.units], s.decrement[s.units])
                      for i, s in ((i, searches[i]) for i in running)]  # fmt: skip
             dropped = give_up(*map(np.concatenate, zip(*parts, strict=True)))
@@ -203,8 +209,8 @@ class _Search:
 
     Attributes
     ----------
-    units : integer ndarray of shape (n,)
-        Units that still run, by number.
+    units, waiting : integer ndarrays
+        Units that run, and those that have not joined yet, by number.
     trial : ndarray of shape (N, k)
         Parameters after the next step of each.
     predicted : ndarray of shape (N,)
@@ -214,7 +220,7 @@ class _Search:
     def __init__(
         self, objective: Objective, scoring: tuple[int, float], tol: tuple[float, float]
     ) -> None:
-        self._evaluate, start, lower, upper, at_once = objective
+        self._evaluate, start, lower, upper, at_once, joins = objective
         self._scoring, self._tol = scoring, tol
         (n, k), self._at_once = start.shape, at_once or max(len(start), 1)
         self._bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
@@ -228,11 +234,22 @@ class _Search:
         self.iterations, self.decrement = np.zeros(n, dtype=np.int64), np.full(n, np.inf)
         self.converged = np.zeros(n, dtype=bool)
         self.trial, self.predicted = self.params.copy(), np.zeros(n)
-        self.units = self._in_parts(np.arange(n), self._begin)
+        self._joins = np.zeros(n, dtype=np.int64) if joins is None else joins
+        self.units, self.waiting = np.arange(0), np.arange(n)
+        self.begun = np.zeros(n, dtype=bool)
+
+    def admit(self, iteration: int) -> None:
+        """Let units join that begin with an iteration."""
+        if len(self.waiting):
+            late = self._joins[self.waiting] > iteration
+            self.units = np.concatenate([self.units, self.waiting[~late]])
+            self.waiting = self.waiting[late]
 
     def advance(self) -> None:
-        """One step of the running units."""
-        units = self.units
+        """One step of the running units, and the first evaluation of those that have joined."""
+        fresh = ~self.begun[self.units]
+        joined, units = self.units[fresh], self.units[~fresh]
+        self.begun[joined] = True
         newton = self.exact[units] & (self.damping[units] < _SLIGHT)
         done = self.decrement[units] < np.where(newton, max(self._tol), self._tol[0])
         if done.any():
@@ -241,7 +258,8 @@ class _Search:
         self.iterations[units] += 1
         most, close = self._scoring
         self.exact[units] |= (self.decrement[units] < close) | (self.iterations[units] > most)
-        self.units = self._in_parts(units, self._judge)
+        left = [self._in_parts(units, self._judge), self._in_parts(joined, self._begin)]
+        self.units = np.concatenate(left) if len(joined) else left[0]
 
     def optimum(self) -> Optimum:
         pinned = _pinned(self.params, self.gradient, self.lower, self.upper)

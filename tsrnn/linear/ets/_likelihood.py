@@ -86,23 +86,25 @@ class Likelihood:
         do not depend on alpha. The Hessian is of differences of gradients, forward or, where that
         would leave the bounds, backward.
         """
-        evaluation = self._evaluated(params, units)
         if not exact:
-            return evaluation
+            return self._evaluated(params, units)
         # Means are linear in additive states, and nearly so in others: what the information leaves
-        # out is in the rows and columns of the smoothing parameters.
-        curvature, neutral = evaluation.curvature, self.recursion.neutral
-        for j in range(len(SMOOTHING)):
-            # Bounds keep a parameter that a model has away from the value of one that is absent.
-            free = np.flatnonzero(params[:, j] != neutral[j])
-            if not len(free):
-                continue
-            moved = params[free]
-            # Towards the middle of the interval of a smoothing parameter.
-            step = np.where(moved[:, j] > 0.5, -_NEAR, _NEAR)
-            moved[:, j] += step
-            slope = self._evaluated(moved, units[free]).gradient - evaluation.gradient[free]
-            curvature[free, :, j] = curvature[free, j] = -slope / step[:, None]
+        # out is in the rows and columns of the smoothing parameters. Bounds keep a parameter that a
+        # model has away from the value of one that is absent.
+        n, smoothing = len(units), len(SMOOTHING)
+        free = params[:, :smoothing] != self.recursion.neutral[:smoothing]
+        of, which = np.nonzero(free)
+        moved, place = params[of], (np.arange(len(of)), which)
+        # Towards the middle of the interval of a smoothing parameter.
+        step = np.where(moved[place] > 0.5, -_NEAR, _NEAR)
+        moved[place] += step
+        together = np.concatenate([params, moved]), np.concatenate([units, units[of]])
+        every = self._evaluated(*together)
+        evaluation = Evaluation(*(part[:n] for part in every))
+        bent = (evaluation.gradient[of] - every.gradient[n:]) / step[:, None]
+        for j in range(smoothing):
+            rows = np.flatnonzero(free[:, j])
+            evaluation.curvature[rows, :, j] = evaluation.curvature[rows, j] = bent[which == j]
         return evaluation
 
     def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
@@ -216,12 +218,10 @@ class Likelihood:
         """Parameters and initial memory of the cell; their derivatives, the same for all units."""
         n = len(params)
         smoothing, states = self.recursion.split(params)
+        of_cell, initial = np.empty((n, len(SMOOTHING) + 1)), np.zeros((n, states.shape[1] + 1))
+        of_cell[:, :-1], of_cell[:, -1], initial[:, :-1] = smoothing, self._relative[units], states
         directions = self._directions if derivatives else [d[:0] for d in self._directions]
-        return (
-            np.column_stack([smoothing, self._relative[units]]),
-            np.column_stack([states, np.zeros(n)]),
-            *(np.broadcast_to(d, (n, *d.shape)) for d in directions),
-        )
+        return of_cell, initial, *(np.broadcast_to(d, (n, *d.shape)) for d in directions)
 
 
 def to_natural(params: np.ndarray) -> np.ndarray:

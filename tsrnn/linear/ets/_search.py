@@ -20,10 +20,14 @@ AT_ONCE = 1000  # series: 15 monthly models from two starts have matrices of 50 
 MATRICES = 2**16  # numbers in the matrices of some models: they stay in the second cache
 # A search goes on while its model may still be the best of the series, and its start the best of
 # the model: while the criterion, less SAFETY times what the next step promises, is not behind by
-# more than MARGINS, one for each of the first iterations. Of 15 models from two starts XX of the
-# evaluations is left, and 0.2 of the criterion is lost in the mean.
-SAFETY = 1.2
-MARGINS = (10.0, 4.0, 1.0, 0.0)
+# more than MARGINS, the first for the first iteration and so on. Early promises are kept, of the
+# slow ends of searches too little is promised. XX of the evaluations is left of 15 models, and
+# 0.2 of the criterion is lost in the mean.
+SAFETY = (1.0, 1.2, 1.8)
+MARGINS = (10.0, 4.0, 0.0)
+BESIDE = 1.0  # of the criterion, the margin between starts of a model
+# Other starts join after some iterations, those of models that are not further behind by then.
+JOIN, BEHIND = 3, 3.0
 # Of starts that have come as close as this in the log-likelihood the highest goes on.
 TOGETHER = 0.2
 APART = 2  # iterations before that
@@ -177,11 +181,12 @@ class _Group:
             lower[of_model], upper[of_model] = bounds(models[i], region)
             self.free[of_model] = models[i].free
         repeated = np.tile(np.arange(len(series)), len(STARTS))
+        self.joins = np.repeat([0, *[JOIN * (len(models) > 1)] * (len(STARTS) - 1)], len(series))
         relative = np.array([model.error == "mul" for model in models])[number]
         likelihood = Likelihood(recursion, values, series[repeated], relative[repeated])
         self.objective = Objective(
             likelihood.evaluate, start.reshape(-1, width), lower[repeated], upper[repeated],
-            max(1, MATRICES // width**2),
+            max(1, MATRICES // width**2), self.joins,
         )  # fmt: skip
 
 
@@ -202,25 +207,35 @@ class Race:
             pairs.append(np.tile(first + np.arange(len(group.series)), len(STARTS)))
             first += len(group.series)
         self._pair = np.concatenate(pairs)  # of every unit
+        self._later = np.concatenate([group.joins for group in groups])
         self._series = np.concatenate([group.series for group in groups])
         number = np.concatenate([group.number for group in groups])
         self._penalty = _penalty(models, counts)[self._series, number]
         self._iteration, self._leader = 0, np.full(len(counts), np.inf)
+        self._promised = np.full(len(self._series), np.inf)  # of the first starts, by pair
 
     def __call__(self, units: np.ndarray, value: np.ndarray, decrement: np.ndarray) -> np.ndarray:
-        pair = self._pair[units]
+        pair, age = self._pair[units], self._iteration - self._later[units]
         series, criterion = self._series[pair], self._penalty[pair] - 2 * value
         np.minimum.at(self._leader, series, criterion)
         ahead = np.full(len(self._series), -np.inf)
         np.maximum.at(ahead, pair, value)
         # The decrement is twice the rise of the log-likelihood that the next step promises.
-        promised = criterion - SAFETY * decrement
-        margin = MARGINS[min(self._iteration, len(MARGINS) - 1)]
-        behind = promised > self._leader[series] + margin
-        behind |= promised > self._penalty[pair] - 2 * ahead[pair]
-        if self._iteration >= APART:
-            first, leads = np.zeros(len(self._series), np.int64), value == ahead[pair]
-            first[pair[leads]] = units[leads]
-            behind |= (value > ahead[pair] - TOGETHER) & (units != first[pair])
+        joins = np.isinf(decrement)
+        safety, margin = _by_age(SAFETY, age), _by_age(MARGINS, age)
+        promised = criterion - safety * np.where(joins, 0.0, decrement)
+        first = self._later[units] == 0
+        self._promised[pair[first]] = promised[first]
+        behind = promised > self._leader[series] + np.where(first, margin, 0.0)
+        behind |= promised > self._penalty[pair] - 2 * ahead[pair] + BESIDE
+        leads = np.flatnonzero(value == ahead[pair])
+        leader = np.zeros(len(self._series), np.int64)
+        leader[pair[leads]] = units[leads]
+        behind |= (age >= APART) & (value > ahead[pair] - TOGETHER) & (units != leader[pair])
+        behind[joins] = (self._promised[pair] > self._leader[series] + BEHIND)[joins]
         self._iteration += 1
         return behind
+
+
+def _by_age(values: tuple[float, ...], age: np.ndarray) -> np.ndarray:
+    return np.array(values)[np.clip(age, 0, len(values) - 1)]
