@@ -248,8 +248,9 @@ def _run(
     rows[:, n_fields + q :, :k] = same.swapaxes(1, 2)
     begin[:] = rows
     begin[:, n_fields : n_fields + q] = initial[:, :, None]
-    tensors = map(torch.from_numpy, (inputs, weights, begin))
-    problem = Problem(plan, *tensors, None if lengths is None else torch.from_numpy(lengths))
+    ends = None if lengths is None else torch.from_numpy(lengths)
+    u, w, h = map(torch.from_numpy, (inputs, weights, begin))
+    problem = Problem(plan, u, w, h, ends)
     states, end = (part.numpy() for part in _cpu.forward_outputs(problem))
     memory = end[:, -q:] if q else end[:, :0]
     memory[:, :, k] = end[:, n_fields : n_fields + q, k]

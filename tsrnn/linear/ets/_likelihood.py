@@ -27,7 +27,7 @@ from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.ets._cells import season_cell
 from tsrnn.linear.ets._specification import SMOOTHING, Recursion
 
-AT_ONCE = 2048  # models whose products are kept
+AT_ONCE = 2048  # models whose paths are kept
 PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
 _NEAR = 1e-6  # of forward differences, of which Newton's steps are made
 _STEP = 1e-4  # of differences, in parameters of series of size one
@@ -110,14 +110,16 @@ class Likelihood:
     def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
         n, k = self.n_obs[units], params.shape[1]
         fields = tuple(f"e{i}" for i in range(self.recursion.period))
-        at = self._cell_parameters(to_natural(params), units, derivatives=True)
+        smoothing, initial, directions, of_states = self._cell_parameters(
+            to_natural(params), units, derivatives=True
+        )
         # Directions of the parameters of the search, by the chain rule.
-        smoothing = at[2].copy()
+        directions = directions.copy()
         alpha, beta, gamma = params[:, :3].T
-        smoothing[:, 0, 1], smoothing[:, 0, 2] = beta, -gamma
-        smoothing[:, 1, 1], smoothing[:, 2, 2] = alpha, 1 - alpha
+        directions[:, 0, 1], directions[:, 0, 2] = beta, -gamma
+        directions[:, 1, 1], directions[:, 2, 2] = alpha, 1 - alpha
         products, memory = path_products(
-            self._cell, self._rows, *at[:2], smoothing, at[3], fields=fields,
+            self._cell, self._rows, smoothing, initial, directions, of_states, fields=fields,
             series=self._series[units], lengths=self._steps,
         )  # fmt: skip
         square, log_scale = products[:, k, k], memory[:, -1]
@@ -214,14 +216,15 @@ class Likelihood:
 
     def _cell_parameters(
         self, params: np.ndarray, units: np.ndarray, derivatives: bool
-    ) -> tuple[np.ndarray, ...]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Parameters and initial memory of the cell; their derivatives, the same for all units."""
         n = len(params)
         smoothing, states = self.recursion.split(params)
         of_cell, initial = np.empty((n, len(SMOOTHING) + 1)), np.zeros((n, states.shape[1] + 1))
         of_cell[:, :-1], of_cell[:, -1], initial[:, :-1] = smoothing, self._relative[units], states
         directions = self._directions if derivatives else [d[:0] for d in self._directions]
-        return of_cell, initial, *(np.broadcast_to(d, (n, *d.shape)) for d in directions)
+        along, of_states = (np.broadcast_to(d, (n, *d.shape)) for d in directions)
+        return of_cell, initial, along, of_states
 
 
 def to_natural(params: np.ndarray) -> np.ndarray:
