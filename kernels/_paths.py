@@ -187,8 +187,7 @@ def path_products(
     plan = _plan(cell, tuple(fields))
     series = np.arange(len(params)) if series is None else series
     given = (params, initial, d_params, d_initial)
-    shape = np.broadcast_to(inputs[:1], (len(series), *inputs.shape[1:]))
-    _check_shapes(cell, plan, shape, *given, len(fields))
+    _check_shapes(cell, plan, inputs, *given, len(fields), len(series))
     n, q, width = len(params), initial.shape[1], d_params.shape[1] + 1
     products, memory = np.empty((n, width, width)), np.empty((n, q, width))
     at_once = max(1, _CACHED // (8 * width * max(1, inputs.shape[1] * len(fields))))
@@ -209,13 +208,13 @@ def path_products(
 
 def _check_shapes(
     cell: Cell, plan: Cell, inputs: np.ndarray, params: np.ndarray, initial: np.ndarray,
-    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int,
+    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int, n_series: int | None = None,
 ) -> None:  # fmt: skip
     q = (plan.n - n_fields) // 2
-    n, steps = (*np.shape(inputs), 0, 0)[:2]
-    k = (*np.shape(d_params), 0, 0)[1]
+    rows, steps = (*np.shape(inputs), 0, 0)[:2]
+    n, k = rows if n_series is None else n_series, (*np.shape(d_params), 0, 0)[1]
     shapes = {
-        "inputs": (inputs, (n, steps, cell.m)),
+        "inputs": (inputs, (rows, steps, cell.m)),
         "params": (params, (n, cell.p)),
         "initial": (initial, (n, q)),
         "d_params": (d_params, (n, k, cell.p)),

@@ -352,7 +352,7 @@ class _Search:
         self.decrement[units] = np.abs((inside * step).sum(1)) * (1 + self.damping[units])
         trial = params + step
         if self._bounded:
-            trial = np.clip(trial, lower, upper)
+            trial = np.minimum(np.maximum(trial, lower), upper)
             step = trial - params
         bent = (curvature @ step[:, :, None])[:, :, 0]
         self.trial[units] = trial
@@ -382,7 +382,8 @@ def _damped_step(
     """Damped Newton steps (n, k), and the damping at which the curvature is positive."""
     # Steps do not depend on the units of the parameters: solve in those in which the diagonal is
     # one. A parameter without curvature has a scale, too.
-    diagonal = np.abs(np.einsum("nii->ni", curvature))
+    n, k = gradient.shape
+    diagonal = np.abs(curvature.diagonal(axis1=1, axis2=2))
     if pinned is not None:
         diagonal = np.where(pinned, 1.0, diagonal)
     scale = np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
@@ -391,7 +392,7 @@ def _damped_step(
         inverse = np.where(pinned, 0.0, inverse)
     matrix = inverse[:, :, None] * inverse[:, None]
     matrix *= curvature
-    on_diagonal = np.einsum("nii->ni", matrix)  # a view
+    on_diagonal = matrix.reshape(n, k * k)[:, :: k + 1]  # a view
     if pinned is not None:
         on_diagonal[pinned] = 1.0
     undamped, right = on_diagonal.copy(), gradient * inverse
@@ -430,7 +431,7 @@ def solve_positive(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray,
 def _batched(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     factors, info = torch.linalg.cholesky_ex(torch.from_numpy(matrices))
     failed = info.numpy() != 0
-    failed |= ~(np.einsum("nii->ni", factors.numpy()).min(1) ** 2 > _SMALLEST)
+    failed |= ~(factors.numpy().diagonal(axis1=1, axis2=2).min(1) ** 2 > _SMALLEST)
     columns = torch.from_numpy(np.ascontiguousarray(right)[:, :, None])
     return torch.cholesky_solve(columns, factors)[:, :, 0].numpy(), failed
 

@@ -76,8 +76,11 @@ class Likelihood:
         self._steps = -(-(length - seen[:, ::-1].argmax(1)) // recursion.period)
         self.recursion, self._cell = recursion, season_cell(recursion)
         directions = recursion.split(np.eye(len(recursion.names)), slope=True)
-        # Neither the kind of errors nor the sum of the logarithms has a direction.
-        self._directions = [np.pad(each, ((0, 0), (0, 1))) for each in directions]
+        # Neither the kind of errors nor the sum of the logarithms has a direction. All models have
+        # the same, in a Hessian besides for a difference in each smoothing parameter.
+        most = len(series) * (1 + len(SMOOTHING))
+        padded = (np.pad(each, ((0, 0), (0, 1))) for each in directions)
+        self._directions = [np.broadcast_to(each, (most, *each.shape)) for each in padded]
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Log-likelihood with sigma2 concentrated out, for `maximise`.
@@ -222,9 +225,10 @@ class Likelihood:
         smoothing, states = self.recursion.split(params)
         of_cell, initial = np.empty((n, len(SMOOTHING) + 1)), np.zeros((n, states.shape[1] + 1))
         of_cell[:, :-1], of_cell[:, -1], initial[:, :-1] = smoothing, self._relative[units], states
-        directions = self._directions if derivatives else [d[:0] for d in self._directions]
-        along, of_states = (np.broadcast_to(d, (n, *d.shape)) for d in directions)
-        return of_cell, initial, along, of_states
+        along, of_states = self._directions
+        if not derivatives:
+            along, of_states = along[:, :0], of_states[:, :0]
+        return of_cell, initial, along[:n], of_states[:n]
 
 
 def to_natural(params: np.ndarray) -> np.ndarray:
