@@ -11,7 +11,7 @@ from tsrnn.linear._family import CannotFitError
 from tsrnn.linear._optimise import Objective, agreement_of, maximise_together
 from tsrnn.linear.ets._likelihood import Likelihood, to_natural
 from tsrnn.linear.ets._specification import Components, fewest_rows
-from tsrnn.linear.ets._start import STARTS, bounds, starting_points
+from tsrnn.linear.ets._start import FEW_STARTS, REGIONS, STARTS, bounds, starting_points
 
 TOLERANCE = 1e-8  # decrement: 1e-4 standard errors, 1e-8 of the log-likelihood
 SCORING = 15  # iterations before Newton's method, which ridges need
@@ -25,7 +25,8 @@ MATRICES = 2**16  # numbers in the matrices of some models: they stay in the sec
 # is lost in the mean over M1 and M3, which is 0 for 92 percent of their series.
 SAFETY = (1.0, 1.2, 2.2)
 MARGINS = (10.0, 4.0, 0.0)
-# Other starts join after some iterations, those of models that are not further behind by then.
+# Where few starts are taken, others than the first join after some iterations, those of models
+# that are not further behind by then.
 JOIN, BEHIND = 3, 5.0
 # Of starts that have come as close as this in the log-likelihood the highest goes on.
 TOGETHER = 0.2
@@ -97,7 +98,9 @@ def search(models: tuple[Components, ...], values: np.ndarray, region: str) -> S
 
 
 def _search(models: tuple[Components, ...], values: np.ndarray, region: str) -> Search:
-    n = len(values)
+    n, race = len(values), len(models) > 1
+    few = race and region == REGIONS[0]
+    starts = (FEW_STARTS, JOIN) if few else (len(STARTS), 0)
     counts, lowest = np.isfinite(values).sum(1), np.nanmin(values, 1)
     groups = []
     for recursion in dict.fromkeys(model.recursion for model in models):
@@ -110,20 +113,20 @@ def _search(models: tuple[Components, ...], values: np.ndarray, region: str) -> 
         ]
         if sum(map(len, fits)):
             number = np.repeat(numbers, [len(units) for units in fits])
-            groups.append(_Group(models, values, np.concatenate(fits), number, region))
+            groups.append(_Group(models, values, np.concatenate(fits), number, region, *starts))
     if not groups:
         raise CannotFitError("the series are too short")
     series = np.concatenate([group.series for group in groups])
     number = np.concatenate([group.number for group in groups])
     optima = maximise_together(
         [group.objective for group in groups], scoring=SCORING, tol=TOLERANCE, max_iter=MOST,
-        give_up=Race(models, counts, groups) if len(models) > 1 else None,
+        give_up=Race(models, counts, groups) if race else None,
     )  # fmt: skip
-    reached = np.concatenate([each.value.reshape(len(STARTS), -1) for each in optima], 1)
+    reached = np.concatenate([each.value.reshape(starts[0], -1) for each in optima], 1)
     if not np.isfinite(reached).any():
         raise CannotFitError("no admissible starting values were found")
     # A start may have been given up beside another that had converged to the same.
-    converged = np.concatenate([each.converged.reshape(len(STARTS), -1) for each in optima], 1)
+    converged = np.concatenate([each.converged.reshape(starts[0], -1) for each in optima], 1)
     highest = (reached + SAME * converged).argmax(0)
     aicc = np.full((n, len(models)), np.inf)
     aicc[series, number] = (
@@ -157,6 +160,8 @@ class _Group:
         Of each pair of a series and a model.
     free : boolean array of shape (pairs, k)
         Parameters that the model has.
+    joins : integer array of shape (starts * pairs,)
+        Iteration before which each search begins.
     objective : Objective
     """
 
@@ -167,23 +172,25 @@ class _Group:
         series: np.ndarray,
         number: np.ndarray,
         region: str,
+        n_starts: int,
+        join: int,
     ) -> None:
         self.series, self.number = series, number
         recursion = models[number[0]].recursion
         width = len(recursion.names)
-        start = np.empty((len(STARTS), len(series), width))
+        start = np.empty((n_starts, len(series), width))
         lower, upper = np.empty((2, len(series), width))
         self.free = np.empty((len(series), width), bool)
         rows, points = np.unique(series), dict[tuple[str, bool], np.ndarray]()
         for i in np.unique(number):
             of_model, kind = np.flatnonzero(number == i), (models[i].trend, models[i].damped)
             if kind not in points:  # they do not depend on the kind of errors
-                points[kind] = starting_points(models[i], values[rows])
+                points[kind] = starting_points(models[i], values[rows])[:n_starts]
             start[:, of_model] = points[kind][:, np.searchsorted(rows, series[of_model])]
             lower[of_model], upper[of_model] = bounds(models[i], region)
             self.free[of_model] = models[i].free
-        repeated = np.tile(np.arange(len(series)), len(STARTS))
-        self.joins = np.repeat([0, *[JOIN * (len(models) > 1)] * (len(STARTS) - 1)], len(series))
+        repeated = np.tile(np.arange(len(series)), n_starts)
+        self.joins = np.repeat([0, *[join] * (n_starts - 1)], len(series))
         relative = np.array([model.error == "mul" for model in models])[number]
         likelihood = Likelihood(recursion, values, series[repeated], relative[repeated])
         self.objective = Objective(
@@ -206,7 +213,8 @@ class Race:
     ) -> None:
         first, pairs = 0, []
         for group in groups:
-            pairs.append(np.tile(first + np.arange(len(group.series)), len(STARTS)))
+            n_starts = len(group.joins) // len(group.series)
+            pairs.append(np.tile(first + np.arange(len(group.series)), n_starts))
             first += len(group.series)
         self._pair = np.concatenate(pairs)  # of every unit
         self._later = np.concatenate([group.joins for group in groups])
@@ -214,14 +222,15 @@ class Race:
         number = np.concatenate([group.number for group in groups])
         self._penalty = _penalty(models, counts)[self._series, number]
         self._iteration, self._leader = 0, np.full(len(counts), np.inf)
-        self._promised = np.full(len(self._series), np.inf)  # of the first starts, by pair
+        self._promised = np.full(len(self._series), np.inf)  # of the first start of each pair
 
     def __call__(self, units: np.ndarray, value: np.ndarray, decrement: np.ndarray) -> np.ndarray:
         pair, age = self._pair[units], self._iteration - self._later[units]
         series, criterion = self._series[pair], self._penalty[pair] - 2 * value
         np.minimum.at(self._leader, series, criterion)
-        ahead = np.full(len(self._series), -np.inf)
-        np.maximum.at(ahead, pair, value)
+        highest = np.full(len(self._series), -np.inf)
+        np.maximum.at(highest, pair, value)
+        ahead = highest[pair]
         # The decrement is twice the rise of the log-likelihood that the next step promises.
         joins = np.isinf(decrement)
         safety, margin = _by_age(SAFETY, age), _by_age(MARGINS, age)
@@ -229,11 +238,11 @@ class Race:
         first = self._later[units] == 0
         self._promised[pair[first]] = promised[first]
         behind = promised > self._leader[series] + np.where(first, margin, 0.0)
-        behind |= promised > self._penalty[pair] - 2 * ahead[pair]
-        leads = np.flatnonzero(value == ahead[pair])
-        leader = np.zeros(len(self._series), np.int64)
+        behind |= promised > self._penalty[pair] - 2 * ahead
+        leads = np.flatnonzero(value == ahead)
+        leader = np.full(len(self._series), -1)
         leader[pair[leads]] = units[leads]
-        behind |= (age >= APART) & (value > ahead[pair] - TOGETHER) & (units != leader[pair])
+        behind |= (age >= APART) & (value > ahead - TOGETHER) & (units != leader[pair])
         behind[joins] = (self._promised[pair] > self._leader[series] + BEHIND)[joins]
         self._iteration += 1
         return behind
